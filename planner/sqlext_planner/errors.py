@@ -1,0 +1,95 @@
+"""User errors with a place in the SQL text, and internal errors apart from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Span:
+    """A half-open range of character offsets in the text of one statement."""
+
+    start: int
+    end: int
+
+    def __or__(self, other: Span | None) -> Span:
+        """The smallest span that covers both."""
+        if other is None:
+            return self
+        return Span(min(self.start, other.start), max(self.end, other.end))
+
+
+class SqlExtError(Exception):
+    """A mistake that the user can mend: one message, the place in the text, what to do.
+
+    `message` says what is wrong, `help` what to do, `notes` add facts (one sentence each).
+    The text of the statement may be attached later, by whoever knows it, with `with_sql`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        span: Span | None = None,
+        help: str | None = None,
+        notes: tuple[str, ...] = (),
+        sql: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.help = help
+        self.notes = notes
+        self.sql = sql
+
+    def with_sql(self, sql: str) -> SqlExtError:
+        """Attach the statement's text, unless it is known already; returns self."""
+        if self.sql is None:
+            self.sql = sql
+        return self
+
+    def __str__(self) -> str:
+        lines = [f"{type(self).__name__}: {self.message}"]
+        if self.sql is not None and self.span is not None:
+            lines += _excerpt(self.sql, self.span)
+        lines += [f"note: {note}" for note in self.notes]
+        if self.help is not None:
+            lines.append(f"help: {self.help}")
+        return "\n".join(lines)
+
+
+class ParseError(SqlExtError):
+    """The text is not a statement of the language."""
+
+
+class AnalysisError(SqlExtError):
+    """The statement names something that does not exist, or has the wrong type."""
+
+
+class UnsupportedError(SqlExtError):
+    """The statement is legal but asks for something that this product does not do."""
+
+
+class ConfigurationError(SqlExtError):
+    """The environment is not fit for the statement: a missing file, Java, or package on an executor."""
+
+
+class InternalError(Exception):
+    """A bug in this product; never the user's fault."""
+
+
+def _excerpt(sql: str, span: Span) -> list[str]:
+    """The line of `sql` where `span` starts, with a caret line below it."""
+    start = min(max(span.start, 0), len(sql))
+    line_start = sql.rfind("\n", 0, start) + 1
+    line_end = sql.find("\n", start)
+    line_end = len(sql) if line_end < 0 else line_end
+    number = sql.count("\n", 0, start) + 1
+    column = start - line_start
+    text = sql[line_start:line_end].replace("\t", " ")
+    width = max(1, min(span.end, line_end) - start)
+    cut = max(0, column - 60)
+    shown = ("..." if cut else "") + text[cut : cut + 110]
+    caret = " " * (column - cut + (3 if cut else 0)) + "^" * min(width, 110)
+    label = f"{number} | "
+    return [f"  --> query:{number}:{column + 1}", label + shown, " " * len(label) + caret]

@@ -1,0 +1,179 @@
+"""Expressions: a class only where a rule must look inside; everything else stays opaque Spark SQL.
+
+In a plan every column has one exact name, `Column(relation, name)`, resolved by the analyzer: rules never
+resolve names again, and self joins are not ambiguous. In a DataFrame that column is called
+`Column.spark_name` (one identifier that may hold a dot), and `sql()` writes it in backticks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from sqlext_planner.errors import Span
+from sqlext_planner.tree import TreeNode
+
+
+@dataclass(frozen=True)
+class Expression(TreeNode):
+    """A scalar expression over the columns of a plan node's input."""
+
+    span: Span | None = field(default=None, compare=False, kw_only=True, repr=False)
+
+    @classmethod
+    def child_type(cls) -> type[TreeNode]:
+        return Expression
+
+    @cached_property
+    def references(self) -> frozenset[Column]:
+        """Every column that the expression reads."""
+        return frozenset().union(*(child.references for child in self.children))
+
+    def sql(self) -> str:
+        """Spark SQL text over DataFrame columns named `Column.spark_name`."""
+        raise NotImplementedError(type(self).__name__)
+
+    def substitute(self, mapping: Mapping[Column, Expression]) -> Expression:
+        """The expression with columns replaced; self if none of them occurs."""
+        result = self.map_children(lambda child: child.substitute(mapping))
+        return result
+
+    def __str__(self) -> str:
+        raise NotImplementedError(type(self).__name__)
+
+    def label(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True)
+class Column(Expression):
+    """A resolved column. `relation` is the alias it comes from, '' for a computed column."""
+
+    relation: str
+    name: str
+
+    @cached_property
+    def spark_name(self) -> str:
+        """The DataFrame column's name."""
+        return f"{self.relation}.{self.name}" if self.relation else self.name
+
+    @cached_property
+    def references(self) -> frozenset[Column]:
+        return frozenset((self,))
+
+    def sql(self) -> str:
+        return "`" + self.spark_name.replace("`", "``") + "`"
+
+    def substitute(self, mapping: Mapping[Column, Expression]) -> Expression:
+        return mapping.get(self, self)
+
+    def __str__(self) -> str:
+        return self.spark_name
+
+
+@dataclass(frozen=True)
+class Literal(Expression):
+    """A constant, kept as the user's Spark SQL text (`1`, `'x'`, `NULL`, `INTERVAL 1 DAY`)."""
+
+    text: str
+
+    def sql(self) -> str:
+        return self.text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Compare(Expression):
+    """`left op right` with op one of = <=> <> < <= > >=."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+    def sql(self) -> str:
+        return f"({self.left.sql()} {self.op} {self.right.sql()})"
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.op} {self.right}"
+
+
+@dataclass(frozen=True)
+class And(Expression):
+    """A flat conjunction of two or more terms; never nested."""
+
+    terms: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.terms) < 2 or any(isinstance(term, And) for term in self.terms):
+            raise ValueError("And holds two or more terms, none of them an And; use conjunction()")
+
+    def sql(self) -> str:
+        return "(" + " AND ".join(term.sql() for term in self.terms) + ")"
+
+    def __str__(self) -> str:
+        return " AND ".join(str(term) for term in self.terms)
+
+
+@dataclass(frozen=True)
+class SparkExpr(Expression):
+    """Opaque Spark SQL: the user's own text, with resolved columns in place of the names in it.
+
+    `parts` alternates text and columns; `deterministic` is False if the text calls rand(), uuid() or the like,
+    `has_window` is True if it holds an OVER clause of Spark's own, `has_subquery` if it holds a subquery.
+    """
+
+    parts: tuple[str | Expression, ...]
+    deterministic: bool = True
+    has_window: bool = False
+    has_subquery: bool = False
+
+    def sql(self) -> str:
+        return "(" + "".join(p if isinstance(p, str) else p.sql() for p in self.parts) + ")"
+
+    def __str__(self) -> str:
+        return " ".join("".join(p if isinstance(p, str) else str(p) for p in self.parts).split())
+
+
+@dataclass(frozen=True)
+class NamedExpr(Expression):
+    """`expression AS column`: one item of a projection or an aggregate."""
+
+    expression: Expression
+    column: Column
+
+    @cached_property
+    def references(self) -> frozenset[Column]:
+        return self.expression.references
+
+    def map_children(self, function: Callable[[Any], Any]) -> NamedExpr:
+        new = function(self.expression)
+        return self if new is self.expression else NamedExpr(new, self.column, span=self.span)
+
+    def sql(self) -> str:
+        return f"{self.expression.sql()} AS {self.column.sql()}"
+
+    def __str__(self) -> str:
+        if self.expression == self.column:
+            return str(self.column)
+        return f"{self.expression} AS {self.column}"
+
+
+def conjunction(terms: tuple[Expression, ...] | list[Expression]) -> Expression | None:
+    """One expression for all terms, flat; None for no term."""
+    flat: list[Expression] = []
+    for term in terms:
+        flat.extend(term.terms if isinstance(term, And) else (term,))
+    if not flat:
+        return None
+    return flat[0] if len(flat) == 1 else And(tuple(flat))
+
+
+def conjuncts(expression: Expression | None) -> tuple[Expression, ...]:
+    """The terms of a conjunction; () for None."""
+    if expression is None:
+        return ()
+    return expression.terms if isinstance(expression, And) else (expression,)

@@ -1,0 +1,44 @@
+"""Logical plans: what a statement computes, with every name resolved."""
+
+from sqlext_planner.logical.base import Field, LogicalPlan
+from sqlext_planner.logical.relational import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    Output,
+    Project,
+    Scan,
+    SetOperation,
+    Sort,
+    SortKey,
+    SparkRelation,
+    SubqueryAlias,
+    Values,
+    Window,
+)
+from sqlext_planner.logical.window_union import WindowCall, WindowGroup, WindowUnion
+
+__all__ = [
+    "Aggregate",
+    "Distinct",
+    "Field",
+    "Filter",
+    "Join",
+    "Limit",
+    "LogicalPlan",
+    "Output",
+    "Project",
+    "Scan",
+    "SetOperation",
+    "Sort",
+    "SortKey",
+    "SparkRelation",
+    "SubqueryAlias",
+    "Values",
+    "Window",
+    "WindowCall",
+    "WindowGroup",
+    "WindowUnion",
+]

@@ -1,0 +1,121 @@
+"""OpenMLDB's windows over the union of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlext_operators.window.spec import Frame, Scalar
+from sqlext_planner.errors import InternalError
+from sqlext_planner.expressions import Column, Expression
+from sqlext_planner.logical.base import Field, LogicalPlan, comma
+
+
+@dataclass(frozen=True)
+class WindowCall(Expression):
+    """One window function: `function(args, constants) AS column`.
+
+    `args` are expressions over the FROM source's columns; they are evaluated on FROM and on union rows
+    alike (union rows by position). `function` is a name of the function table.
+    """
+
+    function: str
+    args: tuple[Expression, ...]
+    constants: tuple[Scalar, ...]
+    column: Column
+    dtype: str | None = None
+
+    @cached_property
+    def references(self) -> frozenset[Column]:
+        return frozenset().union(*(arg.references for arg in self.args))
+
+    def __str__(self) -> str:
+        args = [*map(str, self.args), *map(repr, self.constants)] or ["*"]
+        return f"{self.function}({', '.join(args)}) AS {self.column}"
+
+
+@dataclass(frozen=True)
+class WindowGroup(Expression):
+    """The calls of one frame. `sources` are indexes into WindowUnion.unions, first listed is the newest.
+
+    A range frame over a timestamp counts in microseconds, over an integer column in its own units.
+    """
+
+    name: str
+    frame: Frame
+    sources: tuple[int, ...]
+    calls: tuple[WindowCall, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({describe(self.frame)}): {comma(self.calls)}"
+
+
+@dataclass(frozen=True)
+class WindowUnion(LogicalPlan):
+    """For each FROM row the aggregates over windows on the union of FROM and other tables.
+
+    ``SELECT sum(v) OVER w FROM a WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING
+    AND CURRENT ROW)`` is ``WindowUnion(source=a, unions=(b,), ...)``. Outputs the source's columns, then one
+    column a call. Each union's output matches the source's by position (name and type, openmldb.md section 2).
+    """
+
+    is_extension = True
+
+    partition_by: tuple[Expression, ...]
+    order_by: Expression | None
+    windows: tuple[WindowGroup, ...]
+    source: LogicalPlan
+    unions: tuple[LogicalPlan, ...]
+
+    def __post_init__(self) -> None:
+        width = len(self.source.output)
+        if any(len(union.output) > width for union in self.unions):
+            raise InternalError("a union source has more columns than the FROM source")
+        if any(i >= len(self.unions) for window in self.windows for i in window.sources):
+            raise InternalError("a window names a union source that is not there")
+        self.check_unique_output()
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        calls = (call for window in self.windows for call in window.calls)
+        return self.source.output + tuple(Field(call.column, call.dtype) for call in calls)
+
+    def missing_references(self) -> frozenset[Column]:
+        needed = frozenset(column for item in self.expressions() for column in item.references)
+        return needed - frozenset(self.source.output_columns)
+
+    def expressions(self) -> Iterator[Expression]:
+        yield from self.partition_by
+        if self.order_by is not None:
+            yield self.order_by
+        for window in self.windows:
+            yield from window.calls
+
+    def label(self) -> str:
+        order = f" ORDER BY {self.order_by}" if self.order_by is not None else ""
+        unions = f" UNION {len(self.unions)} sources" if self.unions else ""
+        return f"WindowUnion:{unions} PARTITION BY {comma(self.partition_by)}{order} [{comma(self.windows)}]"
+
+
+def describe(frame: Frame) -> str:
+    """The frame as SQL words, for plan printouts."""
+    unit = "ROWS" if frame.unit == "rows" else "ROWS_RANGE"
+    text = f"{unit} BETWEEN {_bound(frame.start, True)} AND {_bound(frame.end, False)}"
+    if frame.maxsize is not None:
+        text += f" MAXSIZE {frame.maxsize}"
+    if frame.exclude_current_row:
+        text += " EXCLUDE CURRENT_ROW"
+    if frame.exclude_current_time:
+        text += " EXCLUDE CURRENT_TIME"
+    if frame.instance_not_in_window:
+        text += " INSTANCE_NOT_IN_WINDOW"
+    return text
+
+
+def _bound(offset: int | None, is_start: bool) -> str:
+    if offset is None:
+        return "UNBOUNDED PRECEDING" if is_start else "UNBOUNDED FOLLOWING"
+    if offset == 0:
+        return "CURRENT ROW"
+    return f"{-offset} PRECEDING" if offset < 0 else f"{offset} FOLLOWING"
