@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -247,7 +248,7 @@ class SetOperation(LogicalPlan):
         pairs = zip(self.columns, self.left.output, self.right.output, strict=True)
         return tuple(Field(c, a.dtype if a.dtype == b.dtype else None) for c, a, b in pairs)
 
-    def expressions(self):  # type: ignore[no-untyped-def]  # `columns` are defined here, not read
+    def expressions(self) -> Iterator[Expression]:  # `columns` are defined here, not read
         return iter(())
 
     def label(self) -> str:
@@ -278,8 +279,9 @@ class SubqueryAlias(LogicalPlan):
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.child.output):
-            raise InternalError(f"alias {self.relation} has {len(self.names)} names for "
-                                f"{len(self.child.output)} columns")
+            raise InternalError(
+                f"alias {self.relation} has {len(self.names)} names for {len(self.child.output)} columns"
+            )
         self.check_unique_output()
 
     @cached_property

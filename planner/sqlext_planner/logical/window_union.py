@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from sqlext_operators.window.spec import Frame, Scalar
+from sqlext_operators.window.spec import Scalar
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions import Column, Expression
 from sqlext_planner.logical.base import Field, LogicalPlan, comma
+from sqlext_planner.window_frame import WindowFrame
 
 
 @dataclass(frozen=True)
@@ -39,16 +40,17 @@ class WindowCall(Expression):
 class WindowGroup(Expression):
     """The calls of one frame. `sources` are indexes into WindowUnion.unions, first listed is the newest.
 
-    A range frame over a timestamp counts in microseconds, over an integer column in its own units.
+    Two groups may have equal frames and different sources. A group's name is the user's window name, or
+    the frame's place in the statement for an anonymous window.
     """
 
     name: str
-    frame: Frame
+    frame: WindowFrame
     sources: tuple[int, ...]
     calls: tuple[WindowCall, ...]
 
     def __str__(self) -> str:
-        return f"{self.name} ({describe(self.frame)}): {comma(self.calls)}"
+        return f"{self.name} ({self.frame}): {comma(self.calls)}"
 
 
 @dataclass(frozen=True)
@@ -96,26 +98,3 @@ class WindowUnion(LogicalPlan):
         order = f" ORDER BY {self.order_by}" if self.order_by is not None else ""
         unions = f" UNION {len(self.unions)} sources" if self.unions else ""
         return f"WindowUnion:{unions} PARTITION BY {comma(self.partition_by)}{order} [{comma(self.windows)}]"
-
-
-def describe(frame: Frame) -> str:
-    """The frame as SQL words, for plan printouts."""
-    unit = "ROWS" if frame.unit == "rows" else "ROWS_RANGE"
-    text = f"{unit} BETWEEN {_bound(frame.start, True)} AND {_bound(frame.end, False)}"
-    if frame.maxsize is not None:
-        text += f" MAXSIZE {frame.maxsize}"
-    if frame.exclude_current_row:
-        text += " EXCLUDE CURRENT_ROW"
-    if frame.exclude_current_time:
-        text += " EXCLUDE CURRENT_TIME"
-    if frame.instance_not_in_window:
-        text += " INSTANCE_NOT_IN_WINDOW"
-    return text
-
-
-def _bound(offset: int | None, is_start: bool) -> str:
-    if offset is None:
-        return "UNBOUNDED PRECEDING" if is_start else "UNBOUNDED FOLLOWING"
-    if offset == 0:
-        return "CURRENT ROW"
-    return f"{-offset} PRECEDING" if offset < 0 else f"{offset} FOLLOWING"

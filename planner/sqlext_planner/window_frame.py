@@ -1,0 +1,83 @@
+"""A window frame in the user's terms, and its resolution to the order column's units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlext_operators.window.spec import Frame
+
+MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One end of a frame: ``3h OPEN PRECEDING`` is Bound("preceding", 3, "h", True).
+
+    `amount` None is UNBOUNDED; CURRENT ROW, 0 PRECEDING and 0 FOLLOWING are all amount 0.
+    A unitless amount counts rows, or units of the order column (milliseconds for a timestamp).
+    """
+
+    direction: Literal["preceding", "following"]
+    amount: int | None
+    unit: str = ""
+    open: bool = False
+
+    def offset(self, *, ticks_per_ms: int, is_start: bool) -> int | None:
+        """Signed distance from the current row in ticks, OPEN folded in; None for UNBOUNDED."""
+        if self.amount is None:
+            return None
+        scale = ticks_per_ms * MILLISECONDS[self.unit] if self.unit else ticks_per_ms
+        signed = self.amount * scale * (-1 if self.direction == "preceding" else 1)
+        return signed + ((1 if is_start else -1) if self.open else 0)
+
+    def __str__(self) -> str:
+        if self.amount is None:
+            return f"UNBOUNDED {self.direction.upper()}"
+        if self.amount == 0 and not self.open:
+            return "CURRENT ROW"
+        return f"{self.amount}{self.unit}{' OPEN' if self.open else ''} {self.direction.upper()}"
+
+
+CURRENT_ROW = Bound("preceding", 0)
+
+
+@dataclass(frozen=True)
+class WindowFrame:
+    """ROWS or ROWS_RANGE with its attributes, as written (openmldb.md section 1)."""
+
+    unit: Literal["rows", "range"]
+    start: Bound
+    end: Bound
+    maxsize: int | None = None
+    exclude_current_row: bool = False
+    exclude_current_time: bool = False
+    instance_not_in_window: bool = False
+
+    def resolve(self, order_dtype: str | None) -> Frame:
+        """The operator's frame. Timestamps are counted in microseconds, integers in their own units,
+        in which a time unit (`3s`) means milliseconds."""
+        is_time = self.unit == "range" and order_dtype is not None and order_dtype.startswith("timestamp")
+        ticks = 1_000 if is_time else 1
+        start = self.start.offset(ticks_per_ms=ticks, is_start=True)
+        end = self.end.offset(ticks_per_ms=ticks, is_start=False)
+        return Frame(
+            unit=self.unit,
+            start=start,
+            end=end,
+            start_following=self.start.direction == "following" and self.start.amount != 0,
+            end_following=self.end.direction == "following" and self.end.amount != 0,
+            maxsize=self.maxsize,
+            exclude_current_row=self.exclude_current_row,
+            exclude_current_time=self.exclude_current_time,
+            instance_not_in_window=self.instance_not_in_window,
+        )
+
+    def __str__(self) -> str:
+        words = ["ROWS" if self.unit == "rows" else "ROWS_RANGE", f"BETWEEN {self.start} AND {self.end}"]
+        if self.maxsize is not None:
+            words.append(f"MAXSIZE {self.maxsize}")
+        words += ["EXCLUDE CURRENT_ROW"] if self.exclude_current_row else []
+        words += ["EXCLUDE CURRENT_TIME"] if self.exclude_current_time else []
+        words += ["INSTANCE_NOT_IN_WINDOW"] if self.instance_not_in_window else []
+        return " ".join(words)
