@@ -37,8 +37,7 @@ class Expression(TreeNode):
 
     def substitute(self, mapping: Mapping[Column, Expression]) -> Expression:
         """The expression with columns replaced; self if none of them occurs."""
-        result = self.map_children(lambda child: child.substitute(mapping))
-        return result
+        return self.map_children(lambda child: child.substitute(mapping))
 
     def __str__(self) -> str:
         raise NotImplementedError(type(self).__name__)

@@ -86,9 +86,7 @@ class TreeNode:
         return "\n".join(lines)
 
 
-def _transform(
-    node: Any, function: Callable[[Any], Any], memo: dict[int, tuple[Any, Any]], *, bottom_up: bool
-) -> Any:
+def _transform(node: Any, function: Callable[[Any], Any], memo: dict[int, tuple[Any, Any]], *, bottom_up: bool) -> Any:
     known = memo.get(id(node))
     if known is not None:
         return known[1]

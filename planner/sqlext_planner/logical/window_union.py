@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sqlext_operators.window.spec import Scalar
+
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions import Column, Expression
 from sqlext_planner.logical.base import Field, LogicalPlan, comma

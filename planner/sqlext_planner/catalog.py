@@ -1,0 +1,35 @@
+"""What planning needs to know of tables; implementations live where the tables are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """A table's schema and what is known of its size.
+
+    `columns` pairs names with Spark simple type strings. `paths` and `format` are set where the table is plain
+    files (`parquet`, `csv`); `rows` and `bytes` are None where unknown (bytes are uncompressed estimates).
+    """
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    format: str | None = None
+    paths: tuple[str, ...] = ()
+    rows: int | None = None
+    bytes: int | None = None
+
+
+class Catalog(Protocol):
+    """Finds tables by name, in a JVM or without one."""
+
+    def table(self, name: str) -> TableInfo | None:
+        """The table called `name` (as written, parts joined by dots, case-insensitive); None if there is none."""
+
+    def tables(self) -> tuple[str, ...]:
+        """Names for suggestions."""
+
+    def query_columns(self, sql: str) -> tuple[tuple[str, str], ...] | None:
+        """Columns of a plain Spark query; None where only a running Spark could tell and none is at hand."""
