@@ -1,0 +1,89 @@
+"""Every setting of the planner and the exchange, with its Spark-style key."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+from sqlext_planner.errors import ConfigurationError
+
+PREFIX = "sqlext."
+
+_SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def _setting(key: str, default: Any, doc: str, kind: str) -> Any:
+    return field(default=default, metadata={"key": PREFIX + key, "doc": doc, "kind": kind})
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of one session; immutable, so that a plan and its execution see the same values."""
+
+    always_lower: bool = _setting(
+        "planner.alwaysLower",
+        False,
+        "Lower every SELECT through our own nodes, also where the text could go to spark.sql unchanged (for tests).",
+        "boolean",
+    )
+    arrow_scan: bool = _setting(
+        "exchange.arrowScan", True, "Read plain Parquet inputs of an exchange with pyarrow in the task.", "boolean"
+    )
+    target_partition_bytes: int = _setting(
+        "exchange.targetPartitionBytes", 128 << 20, "Bytes of Arrow data that one exchange partition aims at.", "bytes"
+    )
+    partitions: int = _setting("exchange.partitions", 0, "Partitions of an exchange; 0 derives it from bytes.", "count")
+    block_bytes: int = _setting("exchange.blockBytes", 4 << 20, "Bytes of one Arrow block in the shuffle.", "bytes")
+    max_piece_rows: int = _setting(
+        "exchange.maxPieceRows", 4_000_000, "Rows of one sorted piece that an operator sees at once.", "rows"
+    )
+    output_batch_rows: int = _setting(
+        "exchange.outputBatchRows", 262_144, "Rows of one Arrow batch that an operator returns to Spark.", "rows"
+    )
+
+    @classmethod
+    def from_mapping(cls, settings: Mapping[str, str]) -> Config:
+        """Settings from text, e.g. ``{"sqlext.planner.alwaysLower": "true"}``.
+
+        Raises ConfigurationError for an unknown key or a value of the wrong kind.
+        """
+        known = {item.metadata["key"].lower(): item for item in fields(cls)}
+        values: dict[str, Any] = {}
+        for key, text in settings.items():
+            item = known.get(key.lower())
+            if item is None:
+                raise _unknown_key(key, [found.metadata["key"] for found in fields(cls)])
+            values[item.name] = _parse(item, text)
+        return cls(**values)
+
+    def as_mapping(self) -> dict[str, str]:
+        """Every setting by its key, as text that `from_mapping` reads back."""
+        return {item.metadata["key"]: str(getattr(self, item.name)).lower() for item in fields(self)}
+
+    @classmethod
+    def documentation(cls) -> Iterator[tuple[str, str, str]]:
+        """(key, default, doc) of every setting, for the manual and `--help`."""
+        for item in fields(cls):
+            yield item.metadata["key"], str(item.default).lower(), item.metadata["doc"]
+
+
+def _unknown_key(key: str, known: list[str]) -> ConfigurationError:
+    near = difflib.get_close_matches(key, known, n=1)
+    help = f"did you mean '{near[0]}'?" if near else "known settings: " + ", ".join(sorted(known))
+    return ConfigurationError(f"unknown setting '{key}'", help=help)
+
+
+def _parse(item: Field[Any], text: str) -> Any:
+    kind, key, word = item.metadata["kind"], item.metadata["key"], str(text).strip().lower()
+    if kind == "boolean":
+        if word not in ("true", "false"):
+            raise ConfigurationError(f"setting '{key}' has the value '{text}'", help="use true or false")
+        return word == "true"
+    digits, unit = (word[:-1], word[-1]) if kind == "bytes" and word[-1:] in _SIZES else (word, "")
+    least = 0 if kind == "count" else 1
+    if not (digits.isascii() and digits.isdigit()) or int(digits) < least:
+        example = "a number of bytes such as 134217728 or 128m" if kind == "bytes" else f"a whole number >= {least}"
+        raise ConfigurationError(f"setting '{key}' has the value '{text}'", help=f"use {example}")
+    return int(digits) * _SIZES.get(unit, 1)

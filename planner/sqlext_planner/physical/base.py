@@ -1,0 +1,85 @@
+"""Physical plans: how a statement is computed. Each node builds a Spark DataFrame lazily from its children's.
+
+Printing a physical plan needs no Spark: pyspark is imported inside `execute` only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sqlext_planner.config import Config
+from sqlext_planner.errors import InternalError
+from sqlext_planner.expressions import Column
+from sqlext_planner.logical import Field
+from sqlext_planner.tree import TreeNode
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass
+class ExecutionContext:
+    """What nodes need to build DataFrames. One context serves one statement.
+
+    `cache` maps id(node) to (node, DataFrame): a node shared by two parents is built once. The node is kept
+    in the value so that its id stays taken.
+    """
+
+    spark: SparkSession
+    config: Config = field(default_factory=Config)
+    cache: dict[int, tuple[PhysicalPlan, DataFrame]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PhysicalPlan(TreeNode):
+    """A physical operator; frozen, its children are the fields that hold physical plans.
+
+    `why` is the strategy's reason for choosing this node, with its numbers; EXPLAIN prints it.
+    """
+
+    why: str = field(default="", compare=False, kw_only=True, repr=False)
+
+    #: True for nodes that plain Spark SQL has no text for.
+    is_extension = False
+
+    @classmethod
+    def child_type(cls) -> type[TreeNode]:
+        return PhysicalPlan
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        """The node's columns, in order; no column occurs twice."""
+        raise NotImplementedError(type(self).__name__)
+
+    @cached_property
+    def output_columns(self) -> tuple[Column, ...]:
+        return tuple(item.column for item in self.output)
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        """A lazy DataFrame with one column for each output field, in order, named `Column.spark_name`.
+
+        Call it through `execute_cached`, also for children.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    def details(self) -> dict[str, Any]:
+        """Facts for EXPLAIN beyond the label (numbers behind a choice), JSON values only."""
+        return {"why": self.why} if self.why else {}
+
+
+def execute_cached(node: PhysicalPlan, context: ExecutionContext) -> DataFrame:
+    """The node's DataFrame, built once for each node object in a context.
+
+    Raises InternalError if the node's columns are not those that it declares.
+    """
+    known = context.cache.get(id(node))
+    if known is not None:
+        return known[1]
+    frame = node.execute(context)
+    expected = [column.spark_name for column in node.output_columns]
+    if frame.columns != expected:
+        raise InternalError(f"{type(node).__name__} declares columns {expected} and gives {frame.columns}")
+    context.cache[id(node)] = (node, frame)
+    return frame
