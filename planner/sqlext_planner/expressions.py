@@ -134,7 +134,13 @@ class SparkExpr(Expression):
         return "(" + "".join(p if isinstance(p, str) else p.sql() for p in self.parts) + ")"
 
     def __str__(self) -> str:
-        return " ".join("".join(p if isinstance(p, str) else str(p) for p in self.parts).split())
+        return " ".join("".join(p if isinstance(p, str) else _operand(p) for p in self.parts).split())
+
+
+def _operand(expression: Expression) -> str:
+    """An expression inside another's text, in parentheses where it could be misread."""
+    text = str(expression)
+    return f"({text})" if " " in text and not isinstance(expression, (Column, Literal)) else text
 
 
 @dataclass(frozen=True)

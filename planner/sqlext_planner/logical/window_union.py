@@ -61,6 +61,8 @@ class WindowUnion(LogicalPlan):
     ``SELECT sum(v) OVER w FROM a WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING
     AND CURRENT ROW)`` is ``WindowUnion(source=a, unions=(b,), ...)``. Outputs the source's columns, then one
     column a call. Each union's output matches the source's by position (name and type, openmldb.md section 2).
+    `payload` lists the source columns that pass through to the output; None is all of them (set by column
+    pruning: a column that only a call reads is shipped, but not returned).
     """
 
     is_extension = True
@@ -70,6 +72,7 @@ class WindowUnion(LogicalPlan):
     windows: tuple[WindowGroup, ...]
     source: LogicalPlan
     unions: tuple[LogicalPlan, ...]
+    payload: tuple[Column, ...] | None = None
 
     def __post_init__(self) -> None:
         width = len(self.source.output)
@@ -82,7 +85,15 @@ class WindowUnion(LogicalPlan):
     @cached_property
     def output(self) -> tuple[Field, ...]:
         calls = (call for window in self.windows for call in window.calls)
-        return self.source.output + tuple(Field(call.column, call.dtype) for call in calls)
+        return self.payload_fields + tuple(Field(call.column, call.dtype) for call in calls)
+
+    @cached_property
+    def payload_fields(self) -> tuple[Field, ...]:
+        """The source's fields that pass through."""
+        if self.payload is None:
+            return self.source.output
+        known = self.source.dtypes
+        return tuple(Field(column, known[column]) for column in self.payload)
 
     def missing_references(self) -> frozenset[Column]:
         needed = frozenset(column for item in self.expressions() for column in item.references)
@@ -94,8 +105,10 @@ class WindowUnion(LogicalPlan):
             yield self.order_by
         for window in self.windows:
             yield from window.calls
+        yield from self.payload or ()
 
     def label(self) -> str:
         order = f" ORDER BY {self.order_by}" if self.order_by is not None else ""
         unions = f" UNION {len(self.unions)} sources" if self.unions else ""
-        return f"WindowUnion:{unions} PARTITION BY {comma(self.partition_by)}{order} [{comma(self.windows)}]"
+        payload = "" if self.payload is None else f" PAYLOAD [{comma(self.payload)}]"
+        return f"WindowUnion:{unions} PARTITION BY {comma(self.partition_by)}{order} [{comma(self.windows)}]{payload}"
