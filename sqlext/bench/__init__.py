@@ -1,0 +1,22 @@
+"""Side-by-side measurements: one harness, one module for each suite.
+
+A suite is data sets, contestants and checks (`suite.Suite`); `runner.run` measures it, `report` prints and stores
+the outcome, `cli.app` is the command line. A later suite adds one module and one command.
+"""
+
+from sqlext.bench.results import CaseResult, Measurement, Report, Run
+from sqlext.bench.runner import run
+from sqlext.bench.suite import Answer, Case, Check, Contestant, Suite
+
+__all__ = [
+    "Answer",
+    "Case",
+    "CaseResult",
+    "Check",
+    "Contestant",
+    "Measurement",
+    "Report",
+    "Run",
+    "Suite",
+    "run",
+]

@@ -1,0 +1,127 @@
+"""`sqlext bench SUITE`: one command for each suite, and `report` to print a stored JSON file again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from sqlext_planner.errors import SqlExtError
+
+from sqlext.bench.chart import write_chart
+from sqlext.bench.report import markdown, print_report, read_json, write_json
+from sqlext.bench.results import Report
+from sqlext.bench.runner import run
+from sqlext.bench.suite import Suite
+from sqlext.bench.window import WindowOptions, window_suite
+
+app = typer.Typer(
+    name="bench",
+    help="Measure side by side with the peers, on the same data in one run.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+Scale = Annotated[float, typer.Option(help="Multiplies the number of rows.", min=0.0)]
+Repeat = Annotated[int, typer.Option(help="Timed runs of each contestant, after one warm-up.", min=1)]
+CapSeconds = Annotated[
+    float | None, typer.Option(help="A contestant whose warm-up takes longer is not repeated; that run counts.")
+]
+Cores = Annotated[int, typer.Option(help="Cores of each engine.", min=1)]
+Memory = Annotated[str, typer.Option(help="Heap of Spark's JVM.")]
+Json = Annotated[Path | None, typer.Option("--json", help="Write every run to this file.")]
+Chart = Annotated[Path | None, typer.Option(help="Draw the chart here (.png, .svg); by default beside the JSON file.")]
+Data = Annotated[Path | None, typer.Option(help="Keep generated data here; by default they are temporary.")]
+
+
+@app.callback()
+def bench() -> None:
+    """Measure side by side with the peers, on the same data in one run."""
+
+
+@app.command()
+def window(
+    rows: Annotated[str, typer.Option(help="Rows of each of the two tables; several sizes with commas.")] = "5000000",
+    keys: Annotated[int, typer.Option(help="Number of partition keys.", min=1)] = 100,
+    lengths: Annotated[str, typer.Option(help="Window lengths in time units.")] = "1000,10000,100000",
+    contestants: Annotated[str, typer.Option(help="Who takes part.")] = ",".join(WindowOptions().contestants),
+    skew: Annotated[float, typer.Option(help="Share of the rows that one hot key holds.", min=0.0, max=0.99)] = 0.0,
+    repeat: Repeat = 3,
+    cap_seconds: CapSeconds = None,
+    cores: Cores = 2,
+    memory: Memory = "8g",
+    scale: Scale = 1.0,
+    json: Json = None,
+    chart: Chart = None,
+    data: Data = None,
+) -> None:
+    """Sum and count over the union of two tables within a time window."""
+    options = WindowOptions(
+        rows=[max(1, round(size * scale)) for size in _numbers(rows, "--rows")],
+        keys=keys,
+        lengths=_numbers(lengths, "--lengths"),
+        contestants=[name.strip() for name in contestants.split(",")],
+        hot=skew if keys > 1 else 0.0,
+        cores=cores,
+        memory=memory,
+        data=data,
+    )
+    try:
+        with Console(stderr=True).status("Generating the data"):
+            suite = window_suite(options)
+        measure(suite, repeat=repeat, cap_seconds=cap_seconds, json=json, chart=chart)
+    except SqlExtError as error:
+        _fail(error)
+
+
+@app.command()
+def report(
+    file: Annotated[Path, typer.Argument(help="A file that --json wrote.")],
+    markdown_: Annotated[bool, typer.Option("--markdown", help="Print Markdown, as in docs/benchmarks.md.")] = False,
+    chart: Chart = None,
+) -> None:
+    """Print a stored report again."""
+    try:
+        stored = read_json(file)
+        if chart is not None:
+            write_chart(stored, chart)
+    except SqlExtError as error:
+        _fail(error)
+    if markdown_:
+        typer.echo(markdown(stored), nl=False)
+    else:
+        print_report(stored, Console())
+
+
+def measure(suite: Suite, *, repeat: int, cap_seconds: float | None, json: Path | None, chart: Path | None) -> Report:
+    """Run a suite, print the table, write the files. Exits with 1 if a contestant failed or gave another answer.
+
+    Raises SqlExtError where a file cannot be written.
+    """
+    result = run(suite, repeat=repeat, cap_seconds=cap_seconds)
+    print_report(result, Console())
+    if json is not None:
+        write_json(result, json)
+    picture = chart or (json.with_suffix(".png") if json is not None else None)
+    if picture is not None:
+        write_chart(result, picture)
+    if not result.answers_agree:
+        raise typer.Exit(1)
+    return result
+
+
+def _numbers(text: str, option: str) -> list[int]:
+    """`1000,10_000` -> [1000, 10000]."""
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is not a list of whole numbers", param_hint=option) from error
+    if any(number < 1 for number in numbers):
+        raise typer.BadParameter("numbers start at 1", param_hint=option)
+    return numbers
+
+
+def _fail(error: SqlExtError) -> None:
+    typer.echo(str(error), err=True)
+    raise typer.Exit(2)

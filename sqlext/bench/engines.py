@@ -1,0 +1,62 @@
+"""The engines that contestants run on: one local Spark for ours and native Spark, DuckDB in this process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+from sqlext_planner.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@dataclass
+class Engines:
+    """Starts each engine when it is first asked for. `cores` bounds both, `memory` is the JVM heap (`8g`)."""
+
+    cores: int = 2
+    memory: str = "8g"
+    spark_conf: dict[str, str] = field(default_factory=dict)
+    _spark: SparkSession | None = None
+    _spark_is_ours: bool = False
+    _duck: duckdb.DuckDBPyConnection | None = None
+
+    def spark(self) -> SparkSession:
+        """A local Spark with everything at its default but the size, the partition count and the console."""
+        if self._spark is None:
+            import sqlext.embedded
+
+            settings = {
+                "spark.driver.memory": self.memory,
+                "spark.ui.enabled": "false",
+                "spark.ui.showConsoleProgress": "false",
+                # 200 tiny partitions would only slow the native contestants down
+                "spark.sql.shuffle.partitions": str(4 * self.cores),
+                **self.spark_conf,
+            }
+            self._spark_is_ours = sqlext.embedded.active_session() is None
+            self._spark = sqlext.embedded.start_spark(master=f"local[{self.cores}]", conf=settings)
+        return self._spark
+
+    def duckdb(self) -> duckdb.DuckDBPyConnection:
+        """An in-memory DuckDB with one thread for each core. Raises ConfigurationError where it is not installed."""
+        if self._duck is None:
+            try:
+                import duckdb
+            except ImportError as error:
+                raise ConfigurationError(
+                    "the duckdb contestant needs the duckdb package",
+                    help="pip install 'sql-for-time-on-spark[bench]', or leave it out with --contestants",
+                ) from error
+            self._duck = duckdb.connect(config={"threads": self.cores})
+        return self._duck
+
+    def close(self) -> None:
+        """Stop what was started; a Spark that ran before goes on."""
+        if self._duck is not None:
+            self._duck.close()
+        if self._spark is not None and self._spark_is_ours:
+            self._spark.stop()
+        self._spark = self._duck = None

@@ -1,0 +1,103 @@
+"""A report as a terminal table, as Markdown for the docs, and as a JSON file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from sqlext_planner.errors import ConfigurationError
+
+from sqlext.bench.results import CaseResult, Measurement, Report
+
+GIB = 1 << 30
+HEADER = ("case", "contestant", "seconds", "ratio to ours", "Python GiB", "largest process", "JVM GiB", "runs", "rows")
+
+
+def print_report(report: Report, console: Console) -> None:
+    """The table, then the checks."""
+    table = Table(title=report.title, caption=_caption(report), padding=(0, 0))
+    for number, name in enumerate(HEADER):
+        table.add_column(name, justify="left" if number < 2 else "right", overflow="fold")
+    for result in report.cases:
+        last = len(result.measurements) - 1
+        for number, row in enumerate(_rows(report, result)):
+            cells = ["" if number else row[0], *row[1:]]
+            table.add_row(
+                *map(escape, cells), style="bold" if row[1] == report.ours else None, end_section=number == last
+            )
+    console.print(table)
+    for measurement in (m for result in report.cases for m in result.measurements if m.message is not None):
+        console.print(f"[red]{measurement.contestant} {measurement.status}:[/red] {escape(measurement.message or '')}")
+    for check in report.checks:
+        mark = "[green]met[/green]   " if check.passed else "[red]missed[/red]"
+        console.print(f"{mark} {escape(check.name)}: {escape(check.detail)}", highlight=False)
+
+
+def markdown(report: Report) -> str:
+    """The table, the checks and where they were measured, for docs/benchmarks.md."""
+    lines = [f"**{report.title}**", "", _caption(report), "", _line(HEADER), _line(["---"] * len(HEADER))]
+    lines += [_line(row) for result in report.cases for row in _rows(report, result)]
+    if report.checks:
+        lines += ["", _line(("target", "met", "measured")), _line(["---"] * 3)]
+        lines += [_line((check.name, "yes" if check.passed else "**no**", check.detail)) for check in report.checks]
+    return "\n".join(lines) + "\n"
+
+
+def write_json(report: Report, path: Path) -> None:
+    """Write the report. Raises ConfigurationError where the file cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(report.to_json(), indent=1) + "\n")
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {path}: {error.strerror}") from error
+
+
+def read_json(path: Path) -> Report:
+    """Read a report that `write_json` wrote. Raises ConfigurationError where it is no such file."""
+    try:
+        return Report.from_json(json.loads(path.read_text()))
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"{path} is not a report of `sqlext bench`", help="write one with `sqlext bench SUITE --json FILE`"
+        ) from error
+
+
+def _rows(report: Report, result: CaseResult) -> list[tuple[str, ...]]:
+    return [_row(report, result, item) for item in result.measurements]
+
+
+def _row(report: Report, result: CaseResult, item: Measurement) -> tuple[str, ...]:
+    ratio = report.ratio(result, item.contestant)
+    seconds = f"{item.seconds:.2f}" if item.seconds is not None else item.status
+    return (
+        result.case.name,
+        item.contestant,
+        seconds,
+        f"{ratio:.2f}" if ratio is not None else "-",
+        f"{item.peak('peak_python') / GIB:.2f}",
+        f"{item.peak('peak_process') / GIB:.2f}",
+        f"{item.peak('peak_jvm') / GIB:.2f}",
+        "1 (capped)" if item.status == "capped" else str(len(item.runs)),
+        f"{item.rows:,}" if item.rows is not None else "-",
+    )
+
+
+def _caption(report: Report) -> str:
+    memory = float(report.machine["memory_bytes"]) / GIB
+    packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    return (
+        f"{report.started}; {report.machine['processor']}, {report.machine['cores']} cores, {memory:.0f} GiB; "
+        f"Python {report.machine['python']}; {packages}. Medians of the runs after a warm-up; "
+        "a ratio above 1 means that ours is faster; memory is the highest seen, summed over all Python processes, "
+        "of the largest one, and of the JVM."
+    )
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

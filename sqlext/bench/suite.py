@@ -1,0 +1,100 @@
+"""What a suite is made of: cases, contestants, answers and checks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from sqlext.bench.results import Report
+
+Number = int | float
+
+
+@dataclass(frozen=True)
+class Case:
+    """One point of the measurement: a data set and a query size. `x` is its place on the chart's axis."""
+
+    name: str
+    x: float
+    parameters: Mapping[str, Number | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a contestant computed: the number of result rows and checksums over all of them.
+
+    Integers are compared exactly, floats with a relative tolerance (the order of additions differs by engine).
+    """
+
+    rows: int
+    checksums: Mapping[str, Number]
+
+    def difference(self, other: Answer, tolerance: float) -> str | None:
+        """The first thing in which two answers differ, in words; None if they agree."""
+        if self.rows != other.rows:
+            return f"{self.rows:,} rows instead of {other.rows:,}"
+        if self.checksums.keys() != other.checksums.keys():
+            return f"checksums {sorted(self.checksums)} instead of {sorted(other.checksums)}"
+        for name, value in self.checksums.items():
+            expected = other.checksums[name]
+            exact = isinstance(value, int) and isinstance(expected, int)
+            same = value == expected if exact else math.isclose(value, expected, rel_tol=tolerance, abs_tol=tolerance)
+            if not same:
+                return f"{name} is {value!r} instead of {expected!r}"
+        return None
+
+
+class Contestant(Protocol):
+    """One way of computing the answer. `prepare` and `answer` are not timed, `run` is."""
+
+    @property
+    def name(self) -> str:
+        """The name on the command line, in tables and in JSON."""
+
+    def prepare(self, case: Case) -> None:
+        """Bring settings and tables into the state `run` needs; called before every run."""
+
+    def run(self, case: Case) -> None:
+        """Compute the whole result and consume every row of it."""
+
+    def answer(self, case: Case) -> Answer:
+        """The answer of the last run."""
+
+    def close(self) -> None:
+        """Give resources back."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A statement about a finished report, e.g. a target of the project, and whether it holds."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A named set of cases that every contestant answers.
+
+    `ours` is the contestant that ratios refer to; `reference` is the one whose answer counts as right.
+    """
+
+    name: str
+    title: str
+    parameters: Mapping[str, object]
+    cases: tuple[Case, ...]
+    contestants: tuple[Contestant, ...]
+    ours: str
+    x_label: str
+    checks: tuple[Callable[[Report], list[Check]], ...] = ()
+    tolerance: float = 1e-9
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def reference(self) -> Contestant:
+        """The contestant that the others are compared with: the first that is not ours, if there is one."""
+        return next((c for c in self.contestants if c.name != self.ours), self.contestants[0])

@@ -1,0 +1,54 @@
+"""Peak memory of the process tree, through psutil and through /proc."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sqlext.bench import memory
+from sqlext.bench.memory import MemoryWatch, ProcessMemory
+
+MIB = 1 << 20
+CHILD = "x = bytearray(b'1') * (200 << 20); import sys; print('ready', flush=True); sys.stdin.read()"
+
+
+def readers() -> list[Callable[[], list[ProcessMemory]]]:
+    found = []
+    if Path("/proc/self/stat").exists():
+        found.append(memory._from_proc)
+    try:
+        import psutil  # noqa: F401
+    except ImportError:
+        return found
+    return [*found, memory._from_psutil]
+
+
+@pytest.mark.parametrize("reader", readers(), ids=lambda reader: reader.__name__)
+def test_children_count(reader: Callable[[], list[ProcessMemory]]) -> None:
+    child = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    try:
+        assert child.stdout.readline() == b"ready\n"
+        found = {p.pid: p for p in reader()}
+    finally:
+        child.stdin.close()
+        child.stdout.close()
+        child.wait()
+    assert found[child.pid].kind == "python"
+    assert 200 * MIB <= found[child.pid].resident < 300 * MIB
+
+
+def test_the_watch_keeps_the_peak() -> None:
+    with MemoryWatch(interval=0.01) as watch:
+        before = watch.peak_process
+        block = np.ones(100 * MIB // 8)
+        watch._stop.wait(0.2)
+        del block
+    assert watch.peak_process >= before + 90 * MIB
+    assert watch.peak_python >= watch.peak_process
