@@ -57,8 +57,13 @@ class PhysicalPlan(TreeNode):
     def output_columns(self) -> tuple[Column, ...]:
         return tuple(item.column for item in self.output)
 
+    @property
+    def frame_columns(self) -> tuple[str, ...]:
+        """The names of the DataFrame's columns: `Column.spark_name` of every output field, in order."""
+        return tuple(column.spark_name for column in self.output_columns)
+
     def execute(self, context: ExecutionContext) -> DataFrame:
-        """A lazy DataFrame with one column for each output field, in order, named `Column.spark_name`.
+        """A lazy DataFrame whose columns are `frame_columns`.
 
         Call it through `execute_cached`, also for children.
         """
@@ -67,6 +72,11 @@ class PhysicalPlan(TreeNode):
     def details(self) -> dict[str, Any]:
         """Facts for EXPLAIN beyond the label (numbers behind a choice), JSON values only."""
         return {"why": self.why} if self.why else {}
+
+
+def quoted(name: str) -> str:
+    """A column name as one Spark SQL identifier, also if it holds dots or backticks."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def execute_cached(node: PhysicalPlan, context: ExecutionContext) -> DataFrame:
@@ -78,8 +88,8 @@ def execute_cached(node: PhysicalPlan, context: ExecutionContext) -> DataFrame:
     if known is not None:
         return known[1]
     frame = node.execute(context)
-    expected = [column.spark_name for column in node.output_columns]
-    if frame.columns != expected:
-        raise InternalError(f"{type(node).__name__} declares columns {expected} and gives {frame.columns}")
+    expected, given = node.frame_columns, tuple(frame.columns)
+    if given != expected:
+        raise InternalError(f"{type(node).__name__} declares columns {expected} and gives {given}")
     context.cache[id(node)] = (node, frame)
     return frame

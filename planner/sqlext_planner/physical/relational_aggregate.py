@@ -1,0 +1,56 @@
+"""Plain Spark for GROUP BY with ROLLUP, CUBE and GROUPING SETS."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sqlext_planner.expressions import Expression, NamedExpr
+from sqlext_planner.logical import Field
+from sqlext_planner.logical.base import comma
+from sqlext_planner.physical.base import ExecutionContext, PhysicalPlan, execute_cached, quoted
+from sqlext_planner.physical.relational import spark_column, spark_item
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, GroupedData
+
+
+@dataclass(frozen=True)
+class AggregateExec(PhysicalPlan):
+    """One row for each group. Items mix keys, aggregates, grouping() and Spark windows over aggregates."""
+
+    keys: tuple[Expression, ...]
+    grouping_sets: tuple[tuple[int, ...], ...] | None
+    items: tuple[NamedExpr, ...]
+    fields: tuple[Field, ...]
+    child: PhysicalPlan
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.fields
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        from pyspark.sql.functions import col
+
+        frame = self._grouped(execute_cached(self.child, context)).agg(*map(spark_item, self.items))
+        # Spark puts the keys before the items, unless spark.sql.retainGroupColumns is false; a key may
+        # have the name of an item, so the columns are told apart by position.
+        extra = len(frame.columns) - len(self.items)
+        if not extra:
+            return frame
+        names = [f"grouping key {i}" for i in range(extra)]
+        return frame.toDF(*names, *self.frame_columns).select(*(col(quoted(n)) for n in self.frame_columns))
+
+    def _grouped(self, frame: DataFrame) -> GroupedData:
+        keys = [spark_column(key) for key in self.keys]
+        if self.grouping_sets is None or not keys:
+            return frame.groupBy(*keys)
+        return frame.groupingSets([[keys[i] for i in members] for members in self.grouping_sets], *keys)
+
+    def label(self) -> str:
+        keys = comma(self.keys)
+        if self.grouping_sets is not None:
+            sets = comma(tuple(f"({comma(tuple(self.keys[i] for i in s))})" for s in self.grouping_sets))
+            keys = f"GROUPING SETS ({sets})"
+        return f"AggregateExec: [{keys}] {comma(self.items)}"

@@ -1,0 +1,155 @@
+"""From logical to physical plans: an ordered list of strategies, the first that answers wins, plain Spark last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlext_planner.catalog import Catalog
+from sqlext_planner.config import Config
+from sqlext_planner.errors import InternalError
+from sqlext_planner.logical import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    LogicalPlan,
+    Output,
+    Project,
+    Scan,
+    SetOperation,
+    Sort,
+    SparkRelation,
+    SubqueryAlias,
+    Values,
+    Window,
+    WindowUnion,
+)
+from sqlext_planner.physical.base import PhysicalPlan
+from sqlext_planner.physical.relational import (
+    DistinctExec,
+    FilterExec,
+    LimitExec,
+    OutputExec,
+    ProjectExec,
+    SortExec,
+    SubqueryAliasExec,
+    WindowExec,
+)
+from sqlext_planner.physical.relational_aggregate import AggregateExec
+from sqlext_planner.physical.relational_joins import JoinExec, SetOperationExec
+from sqlext_planner.physical.relational_sources import ScanExec, SparkRelationExec, ValuesExec
+
+
+@dataclass
+class Planner:
+    """What a strategy may ask: the settings, the catalog, and the physical plan of a child."""
+
+    config: Config
+    catalog: Catalog | None = None
+    _known: dict[int, tuple[LogicalPlan, PhysicalPlan]] = field(default_factory=dict)
+
+    def later(self, node: LogicalPlan) -> PhysicalPlan:
+        """The physical plan of `node`; a node shared by two parents gets one physical node."""
+        known = self._known.get(id(node))
+        if known is None:
+            known = (node, self._first_answer(node))
+            self._known[id(node)] = known
+        return known[1]
+
+    def _first_answer(self, node: LogicalPlan) -> PhysicalPlan:
+        for strategy in STRATEGIES:
+            physical = strategy(node, self)
+            if physical is not None:
+                return physical
+        raise InternalError(f"no strategy for {type(node).__name__}")
+
+
+#: A strategy answers for one node, asks `Planner.later` for its children, and returns None for "not mine".
+Strategy = Callable[[LogicalPlan, Planner], PhysicalPlan | None]
+
+
+def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    """WindowUnion -> WindowUnionExec: one Arrow-block exchange for all inputs, one sort, one pass."""
+    if not isinstance(node, WindowUnion):
+        return None
+    # Imported here: plans without the extension need none of the exchange's modules (planning time).
+    from sqlext_planner.physical.window_union import WindowUnionExec
+
+    inputs = 1 + len(node.unions)
+    calls = sum(len(window.calls) for window in node.windows)
+    return WindowUnionExec(
+        partition_by=node.partition_by,
+        order_by=node.order_by,
+        windows=node.windows,
+        source=planner.later(node.source),
+        unions=tuple(planner.later(union) for union in node.unions),
+        payload=node.payload,
+        why=f"{inputs} inputs, {len(node.windows)} windows and {calls} calls share one exchange and one sort",
+    )
+
+
+def plain_spark(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    """The relational core, node by node, through the public DataFrame API; Catalyst plans it further."""
+    match node:
+        case Scan(table, relation, fields):
+            info = planner.catalog.table(table) if planner.catalog is not None else None
+            return ScanExec(table, relation, fields, info)
+        case SparkRelation(sql, relation, fields):
+            return SparkRelationExec(sql, relation, fields)
+        case Values(rows, fields):
+            return ValuesExec(rows, fields)
+        case Join(left, right, kind, condition):
+            return JoinExec(planner.later(left), planner.later(right), kind, condition)
+        case SetOperation(kind, all, _, left, right):
+            return SetOperationExec(kind, all, node.output, planner.later(left), planner.later(right))
+        case Aggregate(keys, grouping_sets, items, child):
+            return AggregateExec(keys, grouping_sets, items, node.output, planner.later(child))
+        case _:
+            return _plain_spark_unary(node, planner)
+
+
+def _plain_spark_unary(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    match node:
+        case Filter(condition, child):
+            return FilterExec(condition, planner.later(child))
+        case Project(items, child):
+            return ProjectExec(items, node.output, planner.later(child))
+        case Window(items, child):
+            return WindowExec(items, node.output, planner.later(child))
+        case Sort(keys, child):
+            return SortExec(keys, planner.later(child))
+        case Limit(count, offset, child):
+            return LimitExec(count, offset, planner.later(child))
+        case Distinct(child):
+            return DistinctExec(planner.later(child))
+        case SubqueryAlias(relation, _, child):
+            return SubqueryAliasExec(relation, node.output, planner.later(child))
+        case Output(names, child):
+            return OutputExec(names, planner.later(child))
+    return None
+
+
+#: First match wins.
+STRATEGIES: tuple[Strategy, ...] = (
+    # Our own operators first: no plain Spark node computes an extension node.
+    window_unions,
+    # Last, so that every query that Spark runs, runs.
+    plain_spark,
+)
+
+
+def plan_physical(plan: LogicalPlan, config: Config, catalog: Catalog | None = None) -> PhysicalPlan:
+    """The physical plan of an optimized logical plan. Starts no Spark.
+
+    `catalog` tells scans what files lie behind a table; without it they read through Spark.
+    Raises InternalError for a node that no strategy knows.
+    """
+    return Planner(config, catalog).later(plan)
+
+
+def contains_extension(physical: PhysicalPlan) -> list[str]:
+    """Names of the extension nodes in the plan, each once, in walk order; empty: plain Spark can run the text."""
+    names = (type(node).__name__ for node in physical.walk() if node.is_extension)
+    return list(dict.fromkeys(names))
