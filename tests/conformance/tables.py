@@ -1,0 +1,66 @@
+"""Inputs of a case as DataFrames, and results as JSON values again."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from .cases import TableData
+
+ZONE = "Asia/Shanghai"
+
+ARROW_TYPES = {
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz=ZONE),
+}
+
+
+def to_dataframe(spark: SparkSession, table: TableData) -> DataFrame:
+    """The table with the declared types, rows in their order (a local relation keeps it)."""
+    fields = [pa.field(name, ARROW_TYPES[kind]) for name, kind in table.columns]
+    arrays = [
+        pa.array([_to_arrow(row[place], kind) for row in table.rows], field.type)
+        for place, ((_, kind), field) in enumerate(zip(table.columns, fields, strict=True))
+    ]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+
+
+def collect(result: DataFrame) -> tuple[list[str], list[str], list[tuple[Any, ...]]]:
+    """Column names, OpenMLDB type names and rows of JSON values, timestamps in ms since epoch."""
+    table = result.toArrow()
+    columns = [[_from_arrow(value) for value in column.to_pylist()] for column in table.columns]
+    rows = list(zip(*columns, strict=True)) if columns else []
+    return table.column_names, [_type_name(field.type) for field in table.schema], rows
+
+
+def _to_arrow(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if kind == "timestamp":
+        return int(value) * 1000
+    if kind == "date":
+        return dt.date.fromisoformat(value)
+    return float(value) if kind in ("float", "double") else value
+
+
+def _from_arrow(value: Any) -> Any:
+    if isinstance(value, dt.datetime):
+        moment = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
+        return round(moment.timestamp() * 1000)
+    return value.isoformat() if isinstance(value, dt.date) else value
+
+
+def _type_name(dtype: pa.DataType) -> str:
+    if pa.types.is_timestamp(dtype):
+        return "timestamp"
+    return next((name for name, known in ARROW_TYPES.items() if known == dtype), str(dtype))
