@@ -77,6 +77,7 @@ class Literal(Expression):
     """A constant, kept as the user's Spark SQL text (`1`, `'x'`, `NULL`, `INTERVAL 1 DAY`)."""
 
     text: str
+    dtype: str | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     def sql(self) -> str:
         return self.text
@@ -123,12 +124,14 @@ class SparkExpr(Expression):
 
     `parts` alternates text and columns; `deterministic` is False if the text calls rand(), uuid() or the like,
     `has_window` is True if it holds an OVER clause of Spark's own, `has_subquery` if it holds a subquery.
+    `dtype` is the type of the result where the analyzer is certain of it.
     """
 
     parts: tuple[str | Expression, ...]
     deterministic: bool = True
     has_window: bool = False
     has_subquery: bool = False
+    dtype: str | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     def sql(self) -> str:
         return "(" + "".join(p if isinstance(p, str) else p.sql() for p in self.parts) + ")"

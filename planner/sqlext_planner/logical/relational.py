@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Literal
 
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions import Column, Expression, NamedExpr
+from sqlext_planner.expressions import And, Column, Compare, Expression, NamedExpr, SparkExpr
+from sqlext_planner.expressions import Literal as Constant
 from sqlext_planner.logical.base import Field, LogicalPlan, comma
 
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
@@ -311,4 +312,8 @@ class Output(LogicalPlan):
 
 
 def _dtype(expression: Expression, known: dict[Column, str | None]) -> str | None:
-    return known.get(expression) if isinstance(expression, Column) else None
+    if isinstance(expression, Column):
+        return known.get(expression)
+    if isinstance(expression, (SparkExpr, Constant)):
+        return expression.dtype
+    return "boolean" if isinstance(expression, (Compare, And)) else None
