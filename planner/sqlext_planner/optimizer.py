@@ -1,0 +1,50 @@
+"""The optimizer: which rules run, in which order, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlext_planner.executor import Batch, FixedPoint, Once, PlanTrace, RuleExecutor, Step
+from sqlext_planner.rules.merge_filters import merge_filters
+from sqlext_planner.rules.merge_projects import merge_projects
+from sqlext_planner.rules.merge_window_unions import merge_window_unions
+from sqlext_planner.rules.prune_columns import prune_columns
+from sqlext_planner.rules.push_filter_into_join import push_filter_into_join
+from sqlext_planner.rules.push_filter_through_alias import push_filter_through_alias
+from sqlext_planner.rules.push_filter_through_project import push_filter_through_project
+from sqlext_planner.rules.push_filter_through_window_union import push_filter_through_window_union
+from sqlext_planner.rules.push_join_condition import push_join_condition
+from sqlext_planner.rules.remove_no_op_project import remove_no_op_project
+
+__all__ = ["BATCHES", "Batch", "FixedPoint", "Once", "Optimizer", "PlanTrace", "RuleExecutor", "Step"]
+
+BATCHES = (
+    # First: adjacent nodes of one kind are one node, so that the patterns of later rules match whatever the
+    # nesting of the text was.
+    Batch("Normalize", FixedPoint(10), (merge_filters, merge_projects, remove_no_op_project)),
+    # Before windows merge: a filter between two window unions has to get out of the way, and a filter that
+    # reaches the sources makes the exchange smaller. 30 rounds: one for each level of nested subqueries.
+    Batch(
+        "Pushdown",
+        FixedPoint(30),
+        (
+            push_filter_through_alias,
+            push_filter_through_project,
+            push_filter_into_join,
+            push_join_condition,
+            push_filter_through_window_union,
+            merge_filters,
+        ),
+    ),
+    # Before pruning, which would make the union sources of adjacent nodes differ.
+    Batch("WindowUnion merge", FixedPoint(10), (merge_window_unions,)),
+    # Last: pruning sees what the final nodes read; the projections it adds may melt into their neighbours.
+    Batch("Cleanup", FixedPoint(10), (prune_columns, merge_projects, remove_no_op_project)),
+)
+
+
+class Optimizer(RuleExecutor):
+    """`Optimizer().optimize(plan)` -> PlanTrace; see RuleExecutor for what is checked."""
+
+    def __init__(self, batches: Sequence[Batch] = BATCHES, strict: bool | None = None) -> None:
+        super().__init__(batches, strict)
