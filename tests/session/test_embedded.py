@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from sqlext_planner.errors import ConfigurationError
 
 from sqlext.embedded import MINIMUM_JAVA, active_session, find_java, start_spark
-from sqlext_planner.errors import ConfigurationError
 
 
 def fake_java(folder: Path, version: str) -> Path:

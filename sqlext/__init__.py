@@ -1,0 +1,10 @@
+"""SQL for time on Spark: ``Session(spark).sql(text)`` gives back an ordinary PySpark DataFrame."""
+
+from __future__ import annotations
+
+from sqlext_planner.errors import SqlExtError
+
+from sqlext.session import Session, sql
+
+__version__ = "0.1.0"
+__all__ = ["Session", "SqlExtError", "__version__", "sql"]

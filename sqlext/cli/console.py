@@ -1,0 +1,72 @@
+"""Terminal output that commands share: result tables, SQL, progress."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Wide enough for any result: a program that reads the output must get whole lines.
+_PIPE_WIDTH = 1 << 14
+
+
+def console() -> Console:
+    """Standard output; never folds lines when it is not a terminal."""
+    return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[None]:
+    """A spinner on the terminal while something takes long; nothing where stderr is not a terminal."""
+    with Console(stderr=True).status(what):
+        yield
+
+
+def print_rows(out: Console, table: pa.Table, *, more: bool = False) -> None:
+    """The rows as a table; `more` says that the result has rows beyond them."""
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        grid.add_column(Text(name), justify="right" if _is_number(column.type) else "left", overflow="fold")
+    columns = [column.to_pylist() for column in table.columns]
+    for row in zip(*columns, strict=True):
+        grid.add_row(*map(_cell, row))
+    out.print(grid)
+    count = table.num_rows
+    out.print(f"first {count} rows" if more else f"{count} row{'' if count == 1 else 's'}", style="dim")
+
+
+def print_sql(out: Console, sql: str) -> None:
+    """SQL, in colours on a terminal."""
+    if out.is_terminal:
+        from rich.syntax import Syntax
+
+        out.print(Syntax(sql.strip(), "sql", background_color="default"))
+    else:
+        out.print(Text(sql.strip()))
+
+
+def print_lines(out: Console, lines: Sequence[str]) -> None:
+    """Text as it is: no markup, no highlighting."""
+    for line in lines:
+        out.print(Text(line))
+
+
+def _cell(value: Any) -> Text:
+    if value is None:
+        return Text("NULL", style="dim")
+    return Text(f"{value:.6g}" if isinstance(value, float) and value == value and abs(value) < 1e6 else str(value))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow.types as types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))

@@ -1,0 +1,92 @@
+"""What a failed command prints, and its exit code."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+
+import click
+from sqlext_planner.errors import ConfigurationError, SqlExtError
+
+USER_ERROR = 2
+FAILURE = 1
+
+_MISSING_PACKAGE = re.compile(r"No module named '(sqlext_\w+|numba|pyarrow|numpy)'")
+
+
+def report(error: BaseException) -> int:
+    """Print what went wrong on stderr; returns the exit code."""
+    match error:
+        case SqlExtError():
+            return _say(str(error), USER_ERROR)
+        case click.ClickException():
+            error.show()
+            return error.exit_code
+        case click.exceptions.Exit():
+            return error.exit_code
+        case click.Abort() | KeyboardInterrupt():
+            return _say("stopped", FAILURE)
+        case OSError():
+            return _say(f"{error.strerror or type(error).__name__}: {error.filename or error}", FAILURE)
+    spark = _spark_failure(error)
+    if spark is not None:
+        return _say(*spark)
+    traceback.print_exception(error)
+    return _say("this is a bug in sqlext; please report it with the lines above", FAILURE)
+
+
+def _say(message: str, code: int) -> int:
+    print(message, file=sys.stderr)
+    return code
+
+
+def _spark_failure(error: BaseException) -> tuple[str, int] | None:
+    """Message and exit code of an error that Spark raised, None for any other."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.errors import (
+        AnalysisException,
+        ArithmeticException,
+        ArrayIndexOutOfBoundsException,
+        DateTimeException,
+        IllegalArgumentException,
+        NumberFormatException,
+        ParseException,
+        PySparkException,
+    )
+
+    if not isinstance(error, PySparkException):
+        return None
+    text = str(error)
+    missing = _MISSING_PACKAGE.search(text)
+    if missing is not None:
+        return str(missing_package(missing.group(1))), USER_ERROR
+    mistakes = (
+        AnalysisException,
+        ArithmeticException,
+        ArrayIndexOutOfBoundsException,
+        DateTimeException,
+        IllegalArgumentException,
+        NumberFormatException,
+        ParseException,
+    )
+    return f"{type(error).__name__}: {_without_java(text)}", USER_ERROR if isinstance(error, mistakes) else FAILURE
+
+
+def missing_package(name: str) -> ConfigurationError:
+    """What to tell where a Python worker of Spark lacks a package."""
+    return ConfigurationError(
+        f"Spark's Python workers cannot import '{name}'",
+        help="install this package on every executor, and name that Python in PYSPARK_PYTHON",
+    )
+
+
+def _without_java(text: str) -> str:
+    """The message up to the Java stack and Spark's dump of the logical plan."""
+    kept: list[str] = []
+    for line in text.splitlines():
+        if re.match(r"\s*(JVM stacktrace|at [\w.$]+\(|Driver stacktrace|'?\w+ .*\[.*#\d+|[:+]- )", line):
+            break
+        kept.append(line)
+    return "\n".join(kept).strip() or text.strip().splitlines()[0]

@@ -1,0 +1,60 @@
+"""`sqlext plan`: a statement at every stage of planning, without Spark."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from sqlext_planner.config import Config
+from sqlext_planner.errors import SqlExtError
+
+from sqlext.cli.source import read_schema, read_settings, read_sql
+from sqlext.explain import render
+from sqlext.pipeline import STAGES, stage
+
+if TYPE_CHECKING:
+    from sqlext_planner.catalog import Catalog
+
+#: The plan before the rules, after them, and the physical choice.
+DEFAULT_STAGES = ("analyzed", "optimized", "physical")
+
+
+def run_plan(
+    file: str | None,
+    sql: str | None,
+    data: Path | None,
+    schema: Path | None,
+    wanted: str | None,
+    format: str,
+    output: Path | None,
+    conf: Sequence[str],
+    compat: str | None,
+) -> None:
+    """Print the stages asked for, or write them to `output`."""
+    text = read_sql(file, sql)
+    settings, spark = read_settings(conf)
+    if spark:
+        raise typer.BadParameter(f"--conf {next(iter(spark))}: `plan` starts no Spark; give sqlext.* settings only")
+    stages = DEFAULT_STAGES if wanted is None else STAGES if wanted == "all" else (str(wanted),)
+    try:
+        plan = stage(text, _catalog(data, schema), Config.from_mapping(settings), compat)
+    except SqlExtError as error:
+        raise error.with_sql(text) from error.__cause__
+    page = render(plan, stages, str(format))
+    if output is not None:
+        output.write_text(page, encoding="utf-8")
+    else:
+        sys.stdout.write(page)
+
+
+def _catalog(data: Path | None, schema: Path | None) -> Catalog:
+    from sqlext.catalog import DictCatalog, FileCatalog
+
+    if data is not None and schema is not None:
+        raise typer.BadParameter("give --data or --schema, not both")
+    if data is not None:
+        return FileCatalog(data)
+    return DictCatalog(read_schema(schema) if schema is not None else {})

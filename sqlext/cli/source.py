@@ -1,0 +1,82 @@
+"""Where a command takes its SQL text, its tables and its settings from."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from sqlext_planner.config import PREFIX
+from sqlext_planner.errors import ConfigurationError, Span
+
+
+def read_sql(file: str | None, text: str | None) -> str:
+    """The SQL of `-e TEXT`, of FILE, or of stdin (`-`). Raises ConfigurationError for a file that cannot be read."""
+    if (file is None) == (text is None):
+        raise typer.BadParameter("give the SQL as a FILE (`-` is standard input) or with -e, one of them")
+    if text is not None:
+        return text
+    if file == "-":
+        return sys.stdin.read()
+    return read_text(Path(str(file)))
+
+
+def read_text(path: Path) -> str:
+    """A UTF-8 text file. Raises ConfigurationError if there is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {path}: {error.strerror}", help="check the path") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path} is not UTF-8 text", help="convert it to UTF-8") from error
+
+
+def read_schema(path: Path) -> dict[str, dict[str, str]]:
+    """``{"table": {"column": "spark type"}}``. Raises ConfigurationError for a file of another shape."""
+    help = 'write it as {"table": {"column": "spark type"}}'
+    try:
+        schema = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise ConfigurationError(f"{path} is not JSON: {error}", help=help) from error
+    tables = schema.values() if isinstance(schema, dict) else [None]
+    if not all(isinstance(t, dict) and all(isinstance(kind, str) for kind in t.values()) for t in tables):
+        raise ConfigurationError(f"{path} is not a schema", help=help)
+    return {str(table): dict(columns) for table, columns in schema.items()}
+
+
+def read_settings(pairs: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """`k=v` pairs, as (sqlext.* settings, Spark settings). Raises typer.BadParameter for anything else."""
+    ours: dict[str, str] = {}
+    spark: dict[str, str] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key.strip():
+            raise typer.BadParameter(f"--conf {pair}: write it as --conf key=value")
+        (ours if key.strip().lower().startswith(PREFIX) else spark)[key.strip()] = value.strip()
+    return ours, spark
+
+
+_PARTS = re.compile(
+    r"""'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | `(?:[^`]|``)*` | (?P<end>;)
+      | (?P<blank> \s+ | --[^\n]* | /\*.*?\*/ ) | [^\s;'"`]""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def split_statements(text: str) -> list[Span]:
+    """The places of the statements that semicolons part; a script (BEGIN ... END) is one statement."""
+    places: list[Span] = []
+    start: int | None = None
+    for part in _PARTS.finditer(text):
+        if part["end"] is not None:
+            if start is not None:
+                places.append(Span(start, part.start()))
+            start = None
+        elif part["blank"] is None and start is None:
+            start = part.start()
+            if re.match(r"BEGIN\b", text[start:], re.IGNORECASE):
+                return [*places, Span(start, len(text.rstrip()))]
+    return places if start is None else [*places, Span(start, len(text.rstrip()))]

@@ -1,0 +1,74 @@
+"""From SQL text to a physical plan, without Spark: parse, analyze, optimize, choose."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlext_planner.catalog import Catalog
+from sqlext_planner.config import Config
+
+if TYPE_CHECKING:
+    from sqlext_planner.logical import LogicalPlan
+    from sqlext_planner.optimizer import PlanTrace
+    from sqlext_planner.physical.base import PhysicalPlan
+
+    from sqlext.parser import Statement
+
+_EXPLAIN = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*EXPLAIN\s+(?:(?P<mode>LOGICAL|FORMATTED|EXTENDED|CODEGEN|COST)\s+)?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+STAGES = ("parsed", "analyzed", "optimized", "physical")
+
+
+@dataclass(frozen=True)
+class StagedPlan:
+    """One statement at every stage of planning.
+
+    `analyzed`, `trace` and `physical` are None for a statement that is Spark's alone (kind "spark"). `passthrough`
+    says that the user's text goes to spark.sql unchanged; `extensions` names the nodes that prevent it.
+    `explain` is the mode of an EXPLAIN statement ("simple", "extended", "formatted", ...), else None; everything
+    else then describes the statement that it explains.
+    """
+
+    sql: str
+    statement: Statement
+    analyzed: LogicalPlan | None
+    trace: PlanTrace | None
+    physical: PhysicalPlan | None
+    extensions: tuple[str, ...]
+    explain: str | None
+    passthrough: bool
+
+    @property
+    def optimized(self) -> LogicalPlan | None:
+        """The logical plan after all rules."""
+        return None if self.trace is None else self.trace.final
+
+
+def stage(sql: str, catalog: Catalog, config: Config, compat: str | None = None) -> StagedPlan:
+    """Plan one statement as far as planning goes; starts no JVM unless the catalog does.
+
+    Raises SqlExtError, with the text and mostly a span, for a mistake of the user.
+    """
+    from sqlext_planner.optimizer import Optimizer
+    from sqlext_planner.strategies import contains_extension, plan_physical
+
+    from sqlext.analyzer import analyze
+    from sqlext.parser import parse
+
+    explain = _EXPLAIN.match(sql)
+    # The words are blanked, not cut off, so that places in the text stay where they are.
+    statement = parse(" " * explain.end() + sql[explain.end() :] if explain else sql, compat=compat)
+    mode = (explain["mode"] or "simple").lower() if explain else None
+    if statement.kind == "spark":
+        return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
+    analyzed = analyze(statement, catalog)
+    trace = Optimizer().optimize(analyzed)
+    physical = plan_physical(trace.final, config, catalog)
+    extensions = tuple(contains_extension(physical))
+    passthrough = not extensions and not (config.always_lower and statement.kind == "query" and mode is None)
+    return StagedPlan(sql, statement, analyzed, trace, physical, extensions, mode, passthrough)

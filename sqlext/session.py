@@ -1,0 +1,163 @@
+"""The Session: SQL text in, an ordinary PySpark DataFrame out."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlext_planner.config import PREFIX, Config
+from sqlext_planner.errors import ConfigurationError, UnsupportedError
+
+from sqlext.parameters import BoundText, bind_arguments, errors_show, format_references, literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from sqlext.pipeline import StagedPlan
+
+COMPAT = ("openmldb",)
+
+
+class Session:
+    """Runs SQL with the extension on a Spark session.
+
+    spark   the session to run on; None takes the one that this process runs, else starts an embedded local one
+            (when it is first needed)
+    compat  "openmldb": every window of a statement is OpenMLDB's, with its refusals and its dialect
+    config  settings: a Config, or a mapping of `sqlext.*` keys (and `spark.*` keys, applied to the Spark session).
+            Settings that are not given here are read from the Spark session for each statement, so
+            ``SET sqlext.planner.alwaysLower = true`` works.
+
+    Sessions keep no state from one statement to the next and can be used by several threads.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        compat: str | None = None,
+        config: Config | Mapping[str, str] | None = None,
+    ) -> None:
+        if compat is not None and compat not in COMPAT:
+            known = " or ".join(map(repr, COMPAT))
+            raise ConfigurationError(f"unknown compatibility mode '{compat}'", help=f"use {known}, or leave it out")
+        self.compat = compat
+        self._config = config if isinstance(config, Config) else None
+        given = {} if config is None or isinstance(config, Config) else {k: str(v) for k, v in config.items()}
+        self._settings = {key: value for key, value in given.items() if key.lower().startswith(PREFIX)}
+        self._spark_settings = {key: value for key, value in given.items() if key not in self._settings}
+        Config.from_mapping(self._settings)  # a wrong key or value is told now, not at the first statement
+        self._lock = threading.Lock()
+        self._files: dict[str, Path] = {}
+        self._spark: SparkSession | None = None
+        if spark is not None:
+            self._attach(spark)
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session underneath; starts the embedded one if there is none yet."""
+        with self._lock:
+            if self._spark is None:
+                from sqlext.embedded import active_session, start_spark
+
+                running = active_session()
+                if running is None:
+                    self._spark = start_spark(conf=self._spark_settings)
+                else:
+                    self._attach(running)
+            assert self._spark is not None
+            return self._spark
+
+    def sql(self, sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - Spark's own name
+        """What `SparkSession.sql` does, with the extension's syntax understood too.
+
+        A statement in which nothing is left for the extension goes to `spark.sql` exactly as written, arguments
+        included. Raises SqlExtError for a mistake in a statement of the extension; Spark's own errors otherwise.
+        """
+        from sqlext.statements import run
+
+        with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views) as text:
+            config = self._effective_config()
+            plan = self._stage(text.sql, config)
+            if not plan.passthrough:
+                if text.unbound:
+                    raise text.unbound[0]
+                return run(plan, self.spark, config)
+        return self.spark.sql(sqlQuery, args, **kwargs)
+
+    def plan(self, sqlQuery: str) -> StagedPlan:  # noqa: N803 - as `sql`
+        """The statement at every stage of planning; nothing is run."""
+        with errors_show(sqlQuery):
+            return self._stage(sqlQuery, self._effective_config())
+
+    def register(self, name: str, path: str | Path) -> None:
+        """Make a Parquet or CSV file, or a folder of such files, the temporary view `name`.
+
+        Raises ConfigurationError if the path does not exist or holds neither.
+        """
+        from sqlext.catalog import read_files
+
+        read_files(self.spark, path).createOrReplaceTempView(name)
+        with self._lock:
+            self._files = {**self._files, name: Path(path)}
+
+    def _attach(self, spark: SparkSession) -> None:
+        """Run on a Spark that is there already. Raises ConfigurationError for a setting it cannot take any more."""
+        for key, value in self._spark_settings.items():
+            if spark.conf.isModifiable(key):
+                spark.conf.set(key, value)
+            elif spark.conf.get(key, None) != value:
+                help = "give it when Spark starts"
+                raise ConfigurationError(f"setting '{key}' cannot change while Spark runs", help=help)
+        self._spark = spark
+
+    def _stage(self, sql: str, config: Config) -> StagedPlan:
+        from sqlext.catalog import SparkCatalog
+        from sqlext.pipeline import stage
+
+        return stage(sql, SparkCatalog(self.spark, self._files), config, self.compat)
+
+    def _effective_config(self) -> Config:
+        """The settings given to this Session, over those set in the Spark session."""
+        if self._config is not None:
+            return self._config
+        conf = self.spark.conf
+        values = {key: conf.get(key, None) for key, _, _ in Config.documentation()}
+        return Config.from_mapping({k: v for k, v in values.items() if v is not None} | self._settings)
+
+    @contextmanager
+    def _bound(
+        self, sql: str, args: Mapping[str, Any] | Sequence[Any] | None, values: Mapping[str, Any], views: ExitStack
+    ) -> Iterator[BoundText]:
+        """The text with references and markers replaced; errors raised inside point at the text as it was."""
+        with errors_show(sql):
+            formatted = format_references(sql, values, lambda value: _reference(value, views)) if values else None
+            with errors_show(sql, formatted):
+                text = bind_arguments(sql if formatted is None else formatted.sql, args)
+                with errors_show(sql if formatted is None else formatted.sql, text):
+                    yield text
+
+
+def sql(sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - Spark's own name
+    """`Session().sql(...)`: on the Spark session that this process runs, else on an embedded local one."""
+    return Session().sql(sqlQuery, args, **kwargs)
+
+
+def _reference(value: Any, views: ExitStack) -> Any:
+    """What `{name}` in a text becomes: a view for a DataFrame, a name for a column, a literal for a string."""
+    from pyspark.sql import Column, DataFrame
+
+    from sqlext.statements import temporary_view
+
+    if isinstance(value, DataFrame):
+        return views.enter_context(temporary_view(value))
+    if isinstance(value, Column):
+        name = re.fullmatch(r"Column<'([\w.`]+)'>", str(value))
+        if name is None:
+            help = "write the expression into the text, or give a plain column"
+            raise UnsupportedError(f"{value} is not a plain column", help=help)
+        return name.group(1)
+    return literal(value) if isinstance(value, str) else value
