@@ -1,0 +1,221 @@
+"""Spark's simple type strings and Arrow types, each from the other, without Spark.
+
+``decimal(10,2)`` <-> decimal128(10, 2), ``array<struct<a:int,b:map<string,double>>>`` <-> nested Arrow types. The
+Arrow types are those that Spark itself sends to Python: timestamps in microseconds, with a zone for `timestamp` and
+without for `timestamp_ntz`; day-time intervals as microsecond durations; `time(6)` in nanoseconds.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+
+from sqlext_planner.errors import UnsupportedError
+
+_SIMPLE: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "void": pa.null(),
+}
+
+#: Other spellings that DDL and catalogs use.
+_SYNONYMS = {
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "bool": "boolean",
+    "text": "string",
+    "timestamp_ltz": "timestamp",
+    "null": "void",
+    "dec": "decimal",
+    "numeric": "decimal",
+}
+
+_DAY_TIME = re.compile(r"interval (day|hour|minute|second)( to (hour|minute|second))?")
+_SIZED = re.compile(r"(decimal|char|varchar|time) ?\(([^()]*)\)")
+
+
+def normalize(dtype: str) -> str:
+    """The canonical simple string: lower case, no blanks around punctuation, no synonyms.
+
+    ``DECIMAL (10, 2)`` -> ``decimal(10,2)``; names of struct fields keep their case.
+    Raises UnsupportedError for text that is no Spark type.
+    """
+    return _Reader(dtype).whole()[0]
+
+
+def to_arrow(dtype: str) -> pa.DataType:
+    """The Arrow type of a Spark simple type string. Raises UnsupportedError for a type that Arrow cannot carry."""
+    arrow = _Reader(dtype).whole()[1]
+    if arrow is None:
+        raise UnsupportedError(f"values of type {dtype} cannot be passed to an operator", help="cast the column")
+    return arrow
+
+
+def from_arrow(arrow: pa.DataType) -> str:
+    """The Spark simple type string of an Arrow type, as Spark's Parquet and Arrow readers see it.
+
+    Raises UnsupportedError for a type without a Spark counterpart.
+    """
+    kinds = pa.types
+    if kinds.is_dictionary(arrow):
+        return from_arrow(arrow.value_type)
+    if kinds.is_decimal(arrow):
+        return f"decimal({arrow.precision},{arrow.scale})"
+    if kinds.is_timestamp(arrow):
+        return "timestamp_ntz" if arrow.tz is None else "timestamp"
+    if kinds.is_list(arrow) or kinds.is_large_list(arrow) or kinds.is_fixed_size_list(arrow):
+        return f"array<{from_arrow(arrow.value_type)}>"
+    if kinds.is_map(arrow):
+        return f"map<{from_arrow(arrow.key_type)},{from_arrow(arrow.item_type)}>"
+    if kinds.is_struct(arrow):
+        return "struct<" + ",".join(f"{field.name}:{from_arrow(field.type)}" for field in arrow) + ">"
+    for matches, name in _FROM_ARROW:
+        if matches(arrow):
+            return name
+    raise UnsupportedError(f"Arrow type {arrow} has no Spark type")
+
+
+_FROM_ARROW = (
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_int8, "tinyint"),
+    (lambda t: pa.types.is_int16(t) or pa.types.is_uint8(t), "smallint"),
+    (lambda t: pa.types.is_int32(t) or pa.types.is_uint16(t), "int"),
+    (lambda t: pa.types.is_int64(t) or pa.types.is_uint32(t), "bigint"),
+    (pa.types.is_uint64, "decimal(20,0)"),
+    (lambda t: pa.types.is_float16(t) or pa.types.is_float32(t), "float"),
+    (pa.types.is_float64, "double"),
+    (lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t), "string"),
+    (lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t), "binary"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_duration, "interval day to second"),
+    (pa.types.is_time, "time(6)"),
+    (pa.types.is_null, "void"),
+)
+
+
+class _Reader:
+    """A recursive-descent reader of type strings: each method returns (simple string, Arrow type or None)."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def whole(self) -> tuple[str, pa.DataType | None]:
+        result = self._type()
+        self._blanks()
+        if self._at != len(self._text):
+            raise self._error()
+        return result
+
+    def _type(self) -> tuple[str, pa.DataType | None]:
+        self._blanks()
+        word = self._take(r"[A-Za-z_]+").lower()
+        if self._try("<"):
+            return self._nested(word)
+        rest = self._take(r"[^<>,():]*(\([^()]*\))?")
+        return self._atomic(f"{word} {rest}".replace(" (", "(").strip())
+
+    def _nested(self, word: str) -> tuple[str, pa.DataType | None]:
+        if word == "struct":
+            return self._struct()
+        if word not in ("array", "map"):
+            raise self._error()
+        parts = [self._type()]
+        if word == "map":
+            self._expect(",")
+            parts.append(self._type())
+        self._expect(">")
+        text = f"{word}<{','.join(part[0] for part in parts)}>"
+        arrows = [part[1] for part in parts]
+        if any(arrow is None for arrow in arrows):
+            return text, None
+        return text, pa.list_(pa.field("element", arrows[0])) if word == "array" else pa.map_(*arrows)
+
+    def _struct(self) -> tuple[str, pa.DataType | None]:
+        names: list[str] = []
+        parts: list[tuple[str, pa.DataType | None]] = []
+        while not self._try(">"):
+            if names:
+                self._expect(",")
+            self._blanks()
+            names.append(self._take(r"`(?:[^`]|``)*`|[^:<>,]+").strip())
+            self._expect(":")
+            parts.append(self._type())
+        text = "struct<" + ",".join(f"{name}:{part[0]}" for name, part in zip(names, parts, strict=True)) + ">"
+        if any(arrow is None for _, arrow in parts):
+            return text, None
+        return text, pa.struct([pa.field(_unquoted(n), part[1]) for n, part in zip(names, parts, strict=True)])
+
+    def _atomic(self, text: str) -> tuple[str, pa.DataType | None]:
+        if text.lower().startswith("string collate "):
+            return f"string collate {text.split()[-1]}", pa.string()
+        word = " ".join(text.split()).lower()
+        head = re.split(r"[ (]", word, maxsplit=1)[0]
+        word = _SYNONYMS.get(head, head) + word[len(head) :]
+        if word in _SIMPLE:
+            return word, _SIMPLE[word]
+        if _DAY_TIME.fullmatch(word):
+            return word, pa.duration("us")
+        if re.fullmatch(r"interval( (year|month)( to month)?)?|variant", word):
+            return word, None
+        return self._sized("decimal(10,0)" if word == "decimal" else word)
+
+    def _sized(self, word: str) -> tuple[str, pa.DataType | None]:
+        match = _SIZED.fullmatch(word)
+        if match is None:
+            raise self._error()
+        kind, arguments = match[1], [part.strip() for part in match[2].split(",")]
+        if not all(argument.isdigit() for argument in arguments) or len(arguments) > (2 if kind == "decimal" else 1):
+            raise self._error()
+        if kind == "decimal":
+            precision, scale = int(arguments[0]), int(arguments[1]) if len(arguments) == 2 else 0
+            if not 1 <= precision <= 38 or scale > precision:
+                raise self._error()
+            return f"decimal({precision},{scale})", pa.decimal128(precision, scale)
+        return f"{kind}({arguments[0]})", pa.time64("ns") if kind == "time" else pa.string()
+
+    def _blanks(self) -> None:
+        while self._at < len(self._text) and self._text[self._at].isspace():
+            self._at += 1
+
+    def _take(self, pattern: str) -> str:
+        match = re.compile(pattern).match(self._text, self._at)
+        if match is None:
+            raise self._error()
+        self._at = match.end()
+        return match[0]
+
+    def _try(self, token: str) -> bool:
+        self._blanks()
+        if self._text.startswith(token, self._at):
+            self._at += len(token)
+            return True
+        return False
+
+    def _expect(self, token: str) -> None:
+        if not self._try(token):
+            raise self._error()
+
+    def _error(self) -> UnsupportedError:
+        return UnsupportedError(
+            f"'{self._text}' is not a Spark type",
+            help="write it as in DDL, e.g. bigint, decimal(10,2), array<string>, struct<a:int>",
+        )
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") and name.endswith("`") else name
