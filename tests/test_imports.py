@@ -1,0 +1,62 @@
+"""What each layer may need, checked in interpreters of their own."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = (ROOT / "sqlext", ROOT / "planner" / "sqlext_planner", ROOT / "operators" / "sqlext_operators")
+OPERATOR_MODULES = sorted(
+    ".".join(path.relative_to(ROOT / "operators").with_suffix("").parts).removesuffix(".__init__")
+    for path in (ROOT / "operators").rglob("*.py")
+)
+
+
+def loaded_after(code: str) -> set[str]:
+    """Names of the modules that a fresh interpreter has loaded after `code`."""
+    path = [str(ROOT), str(ROOT / "planner"), str(ROOT / "operators")]
+    program = f"import sys; sys.path[:0] = {path!r}\n{code}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    return set(done.stdout.split())
+
+
+def test_operators_need_neither_spark_nor_sqlglot() -> None:
+    block = "sys.modules['pyspark'] = sys.modules['sqlglot'] = None\n"
+    imports = "\n".join(f"import {module}" for module in OPERATOR_MODULES)
+    loaded = loaded_after(block + imports)
+    assert "sqlext_operators" in loaded
+    assert not {"sqlext", "sqlext_planner"} & loaded
+
+
+def test_importing_the_package_is_cheap() -> None:
+    loaded = loaded_after("import sqlext")
+    assert not {"pyspark", "py4j", "numba", "pyarrow", "sqlglot", "typer"} & loaded
+
+
+def test_the_command_line_loads_no_spark() -> None:
+    loaded = loaded_after("import sqlext.cli.app, sqlext.cli.plan")
+    assert not {"pyspark", "py4j", "numba", "duckdb", "matplotlib"} & loaded
+
+
+@pytest.mark.parametrize("name", ["planner", "operators"])
+def test_no_module_takes_a_common_name(name: str) -> None:
+    offenders = []
+    for path in (file for source in SOURCES for file in source.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            modules += [node.module or ""] if isinstance(node, ast.ImportFrom) and node.level == 0 else []
+            offenders += [f"{path.relative_to(ROOT)}: {m}" for m in modules if m.split(".")[0] == name]
+    assert not offenders
+
+
+def test_a_users_own_folders_do_not_shadow_ours(tmp_path: Path) -> None:
+    for name in ("planner", "operators"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('the user\\'s own package was imported')\n")
+    loaded = loaded_after(f"sys.path.insert(0, {str(tmp_path)!r})\nimport sqlext.pipeline, sqlext.session")
+    assert not {"planner", "operators"} & loaded

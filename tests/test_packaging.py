@@ -1,0 +1,71 @@
+"""The wheel: three packages under their own names, and the entry points."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import sqlext
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """The wheel that hatchling builds from the sources."""
+    pytest.importorskip("hatchling", reason="the build backend is not installed")
+    source = tmp_path_factory.mktemp("source")
+    for name in ("sqlext", "planner", "operators"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(source / "dist")]
+    subprocess.run(command, cwd=source, check=True, capture_output=True, timeout=300)
+    (built,) = (source / "dist").glob("*.whl")
+    return zipfile.ZipFile(built)
+
+
+def test_wheel_holds_three_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    roots = {name.split("/")[0] for name in wheel.namelist()}
+    assert {root for root in roots if not root.endswith(".dist-info")} == {
+        "sqlext",
+        "sqlext_planner",
+        "sqlext_operators",
+    }
+
+
+@pytest.mark.parametrize("package", ["sqlext", "sqlext_planner", "sqlext_operators"])
+def test_wheel_holds_every_module(wheel: zipfile.ZipFile, package: str) -> None:
+    folder = next(path for path in (ROOT, ROOT / "planner", ROOT / "operators") if (path / package).is_dir())
+    modules = {str(path.relative_to(folder)) for path in (folder / package).rglob("*.py")}
+    assert modules <= set(wheel.namelist())
+    assert f"{package}/py.typed" in wheel.namelist()
+
+
+def test_wheel_names_the_command_and_the_dialect(wheel: zipfile.ZipFile) -> None:
+    (name,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
+    text = wheel.read(name).decode()
+    assert "sqlext = sqlext.cli:main" in text
+    assert "sqlext = sqlext.dialect:SqlExt" in text
+
+
+def test_version_has_one_source(wheel: zipfile.ZipFile) -> None:
+    assert "version" in PROJECT["dynamic"]
+    (name,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
+    assert f"\nVersion: {sqlext.__version__}\n" in wheel.read(name).decode()
+
+
+def test_lock_pins_every_dependency() -> None:
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    pinned = {line.split("==")[0].lower() for line in lock.splitlines() if "==" in line}
+    extras = PROJECT["optional-dependencies"].values()
+    for requirement in [*PROJECT["dependencies"], *(item for extra in extras for item in extra)]:
+        name = requirement.split("[")[0].split("=")[0].split("<")[0].split(">")[0].strip().lower()
+        assert name in pinned, f"{requirement} is not in requirements.lock; run `make lock`"
