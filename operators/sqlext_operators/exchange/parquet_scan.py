@@ -1,0 +1,98 @@
+"""A scatter that reads its input itself: Parquet row groups by pyarrow inside the task.
+
+Spark's own scan turns columns into rows and mapInArrow turns them back into columns, which is half of the cost
+of an exchange (DESIGN.md section 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from sqlext_operators.exchange.scatter import POSITION_BITS, ScatterSpec, scatter_from
+
+_BATCH_ROWS = 262_144
+
+
+@dataclass(frozen=True)
+class ParquetTask:
+    """Row groups of one file, read in this order."""
+
+    path: str
+    row_groups: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`column op value` as a WHERE condition has it: NULL is not true.
+
+    op is one of = <> < <= > >= and `is not null`.
+    """
+
+    column: str
+    op: str
+    value: int | str | bool | None = None
+
+
+@dataclass(frozen=True)
+class ParquetScan:
+    """What to read. `columns` are the file's names; `types` their Arrow types, as Spark would hand them over."""
+
+    tasks: tuple[ParquetTask, ...]
+    columns: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+    filters: tuple[Comparison, ...] = ()
+
+
+_COMPARE = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def scatter_parquet(
+    spec: ScatterSpec, scan: ParquetScan, partition: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Wire rows of the tasks whose numbers are in the first column of `batches`.
+
+    The task's number takes the place of the partition index, so that the input order is files, then row
+    groups, then rows. `partition` is not needed: it is in every entry point's signature.
+    """
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield from scatter_from(spec, number << POSITION_BITS, _read(scan, scan.tasks[number]))
+
+
+def _read(scan: ParquetScan, task: ParquetTask) -> Iterator[pa.RecordBatch]:
+    """The task's rows, batch by batch: a row group of any size stays bounded in memory."""
+    needed = list(dict.fromkeys((*scan.columns, *(item.column for item in scan.filters))))
+    with pq.ParquetFile(task.path, pre_buffer=False) as file:
+        for batch in file.iter_batches(
+            _BATCH_ROWS, row_groups=list(task.row_groups), columns=needed, use_threads=False
+        ):
+            kept = _filter(batch, scan.filters)
+            columns = [
+                column if column.type == kind else column.cast(kind)
+                for column, kind in zip((kept.column(name) for name in scan.columns), scan.types, strict=True)
+            ]
+            names = [str(i) for i in range(len(columns))]
+            yield pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _filter(batch: pa.RecordBatch, filters: tuple[Comparison, ...]) -> pa.RecordBatch:
+    for item in filters:
+        column = batch.column(item.column)
+        if item.op == "is not null":
+            mask = column.is_valid()
+        else:
+            mask = _COMPARE[item.op](column, pa.scalar(item.value, column.type))
+        batch = batch.filter(mask)
+    return batch

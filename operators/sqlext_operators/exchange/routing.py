@@ -1,0 +1,45 @@
+"""Which partitions a row goes to. Routers are frozen data: they travel to the workers inside a scatter's spec."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.kernels.key_hash import partition_ids
+from sqlext_operators.keys import hash_keys
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Where rows go: row rows[i] goes to partition pids[i]; rows None is every row once, in order.
+
+    pids is int32, rows int64; a row that occurs several times is replicated, one that does not is dropped.
+    Rows of one partition keep their input order only if `rows` is non-decreasing there.
+    """
+
+    pids: npt.NDArray[np.int32]
+    rows: npt.NDArray[np.int64] | None = None
+
+
+class Router(Protocol):
+    """Decides the partitions of the rows of a batch; the same in every process for equal keys."""
+
+    def route(self, batch: pa.RecordBatch, partitions: int) -> Routes:
+        """Routes of the batch's rows into 0 <= pid < partitions."""
+
+
+@dataclass(frozen=True)
+class KeyRouter:
+    """Equal keys of any input go to the same partition. `keys` names columns; no key is one partition for all."""
+
+    keys: tuple[str, ...]
+
+    def route(self, batch: pa.RecordBatch, partitions: int) -> Routes:
+        pids = np.zeros(batch.num_rows, np.int32)
+        if self.keys and partitions > 1:
+            partition_ids(hash_keys([batch.column(name) for name in self.keys]), partitions, pids)
+        return Routes(pids)

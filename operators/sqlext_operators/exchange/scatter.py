@@ -1,0 +1,87 @@
+"""The sending half of the exchange: batches of one input in, wire rows out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from sqlext_operators.exchange.blocks import Block, WireBatch
+from sqlext_operators.exchange.routing import Router
+from sqlext_operators.kernels.key_hash import counting_sort
+
+#: Bits of `seq` for the position in an input partition; the partition index stands above them
+#: (as in Spark's monotonically_increasing_id).
+POSITION_BITS = 33
+#: Bytes of input that one flush may hold, whatever the number of partitions.
+_MAX_FLUSH_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class ScatterSpec:
+    """How one input is cut. `columns` are the names of its columns on the wire, by position."""
+
+    tag: int
+    columns: tuple[str, ...]
+    router: Router
+    partitions: int
+    block_bytes: int = 4 << 20
+
+
+def scatter(spec: ScatterSpec, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Wire rows of one task; `partition` is the index of the input partition that `batches` are."""
+    yield from scatter_from(spec, partition << POSITION_BITS, batches)
+
+
+def scatter_from(spec: ScatterSpec, seq: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Wire rows of `batches`, whose first row has position `seq` in its input.
+
+    Batches are collected until the blocks of a flush are about `block_bytes` long each, at most 64 MB in all.
+    """
+    limit = min(max(spec.block_bytes * spec.partitions, spec.block_bytes), _MAX_FLUSH_BYTES)
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for incoming in batches:
+        for batch in _within(incoming, limit):
+            held.append(batch.rename_columns(list(spec.columns)))
+            size += batch.nbytes
+            if size >= limit:
+                yield _flush(spec, seq, held)
+                seq += sum(part.num_rows for part in held)
+                held, size = [], 0
+    if any(batch.num_rows for batch in held):
+        yield _flush(spec, seq, held)
+
+
+def _within(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
+    """The batch in slices of about `limit` bytes (a wire batch holds less than 2 GiB)."""
+    if batch.nbytes <= 2 * limit or batch.num_rows < 2:
+        yield batch
+        return
+    step = max(1, batch.num_rows * limit // batch.nbytes)
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)
+
+
+def _flush(spec: ScatterSpec, seq: int, held: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """One wire row for each partition that gets rows of `held`."""
+    batch = held[0] if len(held) == 1 else pa.concat_batches(held)
+    routes = spec.router.route(batch, spec.partitions)
+    starts = np.empty(spec.partitions + 1, np.int64)
+    places = np.empty(len(routes.pids), np.int32)
+    counting_sort(routes.pids, spec.partitions, starts, places)
+    rows = places if routes.rows is None else routes.rows[places]
+    wire = WireBatch()
+    for pid in np.flatnonzero(np.diff(starts)).tolist():
+        # One take a block: the block's columns are then contiguous and freed before the next one.
+        part = batch.take(pa.array(rows[starts[pid] : starts[pid + 1]]))
+        wire.add(Block(pid, spec.tag, seq + int(rows[starts[pid]]), part))
+    return wire.finish()
+
+
+def probe(partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """One row (partition int): the worker has this package and what it needs."""
+    for _ in batches:
+        yield pa.RecordBatch.from_arrays([pa.array([partition], pa.int32())], names=["partition"])

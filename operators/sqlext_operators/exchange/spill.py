@@ -1,0 +1,201 @@
+"""Partitions larger than memory: sorted runs on local disk, merged back into one sequence."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.exchange.sequence import (
+    FROM,
+    SequenceSpec,
+    SortedRun,
+    concatenate,
+    rows_without_columns,
+    take,
+)
+from sqlext_operators.kernels.sequence_sort import merge_loaded
+from sqlext_operators.window.piece import Piece
+
+#: Loaded parts of all runs together take about 1/4 of the budget if there are as many runs as this.
+_RUNS_PLANNED = 16
+_MOST_CHUNK_ROWS = 65_536
+_SPINE = ("group", "order", "source", "tie")
+
+
+class SpilledRuns:
+    """Sorted runs of one partition in a temporary folder of this worker, gone when the block is left.
+
+    The folder is below Spark's own local directories where the worker has them (SPARK_LOCAL_DIRS), so that
+    a killed worker's files go with the application. Group codes of all runs come from one KeyCodes.
+    """
+
+    def __init__(self, spec: SequenceSpec) -> None:
+        self._spec = spec
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._count = 0
+        self._schema: _RunSchema | None = None
+
+    def __enter__(self) -> SpilledRuns:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, run: SortedRun, size: int) -> None:
+        """Write a run whose blocks took `size` bytes."""
+        if self._folder is None:
+            places = os.environ.get("SPARK_LOCAL_DIRS")
+            place = places.split(",")[os.getpid() % len(places.split(","))] if places else None
+            self._folder = tempfile.TemporaryDirectory(prefix="sqlext-exchange-", dir=place)
+        if run.payload is not None and self._schema is None:
+            args = {name: column.type for name, column in run.args.items()}
+            self._schema = _RunSchema(args, run.payload.schema)
+        ties = run.ties()
+        bytes_per_row = max(1, size // max(1, run.rows_in_memory))
+        rows = max(1, min(_MOST_CHUNK_ROWS, self._spec.memory_bytes // (4 * _RUNS_PLANNED) // bytes_per_row))
+        writer = _RunWriter(*self._paths(self._count))
+        start = 0
+        for piece in run.pieces(rows):
+            writer.write(piece, ties[start : start + len(piece.group)])
+            start += len(piece.group)
+        writer.close()
+        self._count += 1
+
+    def merged(self) -> Iterator[Piece]:
+        """The whole sequence in pieces, at most `piece_rows` rows each, with one chunk of each run in memory.
+
+        Nothing if there is no FROM row in any run.
+        """
+        if self._schema is None:
+            return
+        runs = [_LoadedRun(*self._paths(number)) for number in range(self._count)]
+        try:
+            while runs:
+                for run in runs:
+                    run.load()
+                runs = [run for run in runs if not run.done]
+                if runs:
+                    yield from _merge_round(runs, self._schema, self._spec.piece_rows)
+        finally:
+            for run in runs:
+                run.close()
+
+    def _paths(self, number: int) -> tuple[Path, Path]:
+        assert self._folder is not None
+        folder = Path(self._folder.name)
+        return folder / f"{number}.spine", folder / f"{number}.payload"
+
+
+@dataclass(frozen=True)
+class _RunSchema:
+    """The types of FROM's columns, which all pieces of a partition have."""
+
+    args: dict[str, pa.DataType]
+    payload: pa.Schema
+
+
+class _RunWriter:
+    """One run as two IPC streams, chunk by chunk: spine and arguments of every row, payload of FROM rows."""
+
+    def __init__(self, spine: Path, payload: Path) -> None:
+        self._paths = spine, payload
+        self._writers: list[pa.ipc.RecordBatchStreamWriter] = []
+        self._files = [pa.OSFile(str(spine), "wb"), pa.OSFile(str(payload), "wb")]
+
+    def write(self, piece: Piece, ties: npt.NDArray[np.int64]) -> None:
+        columns = [pa.array(piece.group), pa.array(piece.order), pa.array(piece.source), pa.array(ties)]
+        names = [*_SPINE, *(f"arg.{name}" for name in piece.args)]
+        spine = pa.RecordBatch.from_arrays([*columns, *piece.args.values()], names=names)
+        batches = (spine, piece.payload)
+        if not self._writers:
+            pairs = zip(self._files, batches, strict=True)
+            self._writers = [pa.ipc.new_stream(file, batch.schema) for file, batch in pairs]
+        for writer, batch in zip(self._writers, batches, strict=True):
+            writer.write_batch(batch)
+
+    def close(self) -> None:
+        for closable in (*self._writers, *self._files):
+            closable.close()
+
+
+class _LoadedRun:
+    """A run being read: the rows of it that are loaded and not merged yet."""
+
+    def __init__(self, spine: Path, payload: Path) -> None:
+        self._files = [pa.OSFile(str(spine)), pa.OSFile(str(payload))]
+        self._readers = [pa.ipc.open_stream(file) for file in self._files]
+        self.spine: pa.RecordBatch | None = None
+        self.payload: pa.RecordBatch | None = None
+        self.done = False
+
+    def load(self) -> None:
+        """Read the next chunk if no loaded row is left; `done` if there is none on disk either."""
+        if self.spine is not None and self.spine.num_rows:
+            return
+        try:
+            self.spine, self.payload = (reader.read_next_batch() for reader in self._readers)
+        except StopIteration:
+            self.done = True
+            self.close()
+
+    def drop(self, rows: int, from_rows: int) -> None:
+        """Forget merged rows."""
+        assert self.spine is not None
+        assert self.payload is not None
+        self.spine = self.spine.slice(rows)
+        count = self.payload.num_rows - from_rows
+        self.payload = self.payload.slice(from_rows) if self.payload.num_columns else rows_without_columns(count)
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
+
+
+def _merge_round(runs: list[_LoadedRun], schema: _RunSchema, piece_rows: int) -> Iterator[Piece]:
+    """Pieces out of the loaded rows of `runs`, until one of them has to be read on."""
+    spines = [run.spine for run in runs if run.spine is not None]
+    group, order, source, tie = (_gather_spine(spines, name) for name in _SPINE)
+    columns = {name: concatenate([s.column(f"arg.{name}") for s in spines], kind) for name, kind in schema.args.items()}
+    payload = _concatenate_payload(runs, schema.payload)
+    payload_row = np.cumsum(source == FROM) - 1
+    ends = np.cumsum([spine.num_rows for spine in spines]).astype(np.int64)
+    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+    heads = starts.copy()
+    while (heads < ends).all():
+        rows = np.empty(min(piece_rows, int(ends[-1])), np.int32)
+        rows = rows[: merge_loaded(heads, ends, group, order, source, tie, rows)]
+        indices = pa.array(rows)
+        from_rows = payload_row[rows[source[rows] == FROM]]
+        args = {name: column.take(indices) for name, column in columns.items()}
+        yield Piece(group[rows], order[rows], source[rows], args, take(payload, from_rows))
+    for run, start, head in zip(runs, starts, heads, strict=True):
+        run.drop(int(head - start), int(np.count_nonzero(source[start:head] == FROM)))
+
+
+def _gather_spine(spines: list[pa.RecordBatch], name: str) -> npt.NDArray[Any]:
+    return np.concatenate([spine.column(name).to_numpy(zero_copy_only=False) for spine in spines])
+
+
+def _concatenate_payload(runs: list[_LoadedRun], schema: pa.Schema) -> pa.RecordBatch:
+    """Loaded FROM rows of all runs; a run without any FROM row has a payload without columns."""
+    batches = [run.payload for run in runs if run.payload is not None and run.payload.num_rows]
+    if not schema.names or not batches:
+        count = sum(batch.num_rows for batch in batches)
+        return schema.empty_table().to_batches()[0] if schema.names else rows_without_columns(count)
+    columns = [concatenate([batch.column(i) for batch in batches], field.type) for i, field in enumerate(schema)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

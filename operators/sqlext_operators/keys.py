@@ -1,0 +1,229 @@
+"""Partition and join keys of any type: routing hashes, and exact dense codes inside a partition.
+
+Equality is SQL grouping's: NULL equals NULL and nothing else ('' is not NULL), NaN equals NaN, -0.0 equals 0.0
+(openmldb.md section 3). The hash only routes: it is the same in every process and for every input whose key
+types agree (integers of any width hash alike), and no two keys are ever taken for equal because of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sqlext_operators.kernels.key_hash import assign_codes, hash_bytes, hash_integers, rehash
+
+_NO_MASK: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
+_FIRST_SLOTS = 1 << 10
+
+
+class KeyTypeError(TypeError):
+    """A column type that cannot be a key (arrays, maps, structs)."""
+
+
+@dataclass(frozen=True)
+class IntegerWords:
+    """A key column as int64 words: one an array for most types, two (high, low) for a decimal."""
+
+    words: tuple[npt.NDArray[np.int64], ...]
+    valid: npt.NDArray[np.uint8]
+
+
+def is_key_type(kind: pa.DataType) -> bool:
+    """Whether columns of this type can be keys."""
+    return _is_integer_like(kind) or _is_bytes(kind) or pa.types.is_null(kind)
+
+
+def hash_keys(columns: Sequence[pa.Array]) -> npt.NDArray[np.uint64]:
+    """uint64[n], a stable hash of each row of the key columns (one or more, equally long).
+
+    Raises KeyTypeError for a type that cannot be a key.
+    """
+    hashes = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        words = integer_words(column)
+        if words is not None:
+            for word in words.words:
+                hash_integers(word, words.valid, hashes)
+        else:
+            data, offsets, valid = _byte_parts(column)
+            hash_bytes(data, offsets, valid, hashes)
+    return hashes
+
+
+def integer_words(column: pa.Array) -> IntegerWords | None:
+    """The column as int64 words whose equality is the key's equality; None for strings and binary.
+
+    Raises KeyTypeError for a type that cannot be a key.
+    """
+    kind = column.type
+    if pa.types.is_null(kind):
+        return IntegerWords((np.zeros(len(column), np.int64),), np.zeros(len(column), np.uint8))
+    if _is_bytes(kind):
+        return None
+    if not _is_integer_like(kind):
+        raise KeyTypeError(f"a column of type {kind} cannot be a key")
+    if pa.types.is_decimal(kind):
+        return IntegerWords(_decimal_words(column), _mask(column))
+    if pa.types.is_floating(kind):
+        values = _plain(column.cast(pa.float64()), np.float64) + 0.0  # -0.0 + 0.0 is 0.0
+        bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
+        return IntegerWords((bits,), _mask(column))
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.uint8())
+    return IntegerWords((_plain(column, None).astype(np.int64, copy=False),), _mask(column))
+
+
+class KeyCodes:
+    """Gives equal keys equal dense codes, 0 up, in order of first appearance, also across calls.
+
+    One object serves one partition: codes of later blocks and spilled runs agree with earlier ones.
+    Memory is O(distinct keys).
+    """
+
+    def __init__(self, width: int) -> None:
+        self._columns = tuple(_ColumnCodes() for _ in range(width))
+        self._pairs = tuple(_IntegerCodes() for _ in range(width - 1))
+
+    def encode(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
+        """int64[n], the codes of the rows of `columns` (as many as `width`, equally long)."""
+        result = self._columns[0].encode(columns[0])
+        for codes, pairs, column in zip(self._columns[1:], self._pairs, columns[1:], strict=True):
+            # Codes of a partition are below 2^31, so that a pair of them is one exact integer.
+            result = pairs.encode((result << 32) | codes.encode(column), _NO_MASK)
+        return result
+
+    def __len__(self) -> int:
+        """How many codes were given, over all calls."""
+        return len(self._pairs[-1] if self._pairs else self._columns[0])
+
+
+class _IntegerCodes:
+    """Dense codes of int64 values and NULL."""
+
+    def __init__(self) -> None:
+        self._slots = np.zeros(_FIRST_SLOTS, np.int64)
+        self._codes = np.full(_FIRST_SLOTS, -1, np.int32)
+        self._state = np.array([0, -1], np.int64)
+
+    def encode(self, values: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+        out = np.empty(len(values), np.int64)
+        done = 0
+        while (done := assign_codes(values, valid, done, self._slots, self._codes, self._state, out)) < len(values):
+            slots = np.zeros(len(self._slots) * 4, np.int64)
+            codes = np.full(len(slots), -1, np.int32)
+            rehash(self._slots, self._codes, slots, codes)
+            self._slots, self._codes = slots, codes
+        return out
+
+    def __len__(self) -> int:
+        return int(self._state[0])
+
+
+class _ColumnCodes:
+    """Dense codes of one key column of any type."""
+
+    def __init__(self) -> None:
+        self._words: list[_IntegerCodes] = []
+        self._known: pa.Array | None = None
+
+    def encode(self, column: pa.Array) -> npt.NDArray[np.int64]:
+        words = integer_words(column)
+        if words is None:
+            return self._encode_bytes(column)
+        while len(self._words) < 2 * len(words.words) - 1:
+            self._words.append(_IntegerCodes())
+        result = self._words[0].encode(words.words[0], words.valid)
+        if len(words.words) == 2:
+            low = self._words[1].encode(words.words[1], words.valid)
+            result = self._words[2].encode((result << 32) | low, _NO_MASK)
+        return result
+
+    def _encode_bytes(self, column: pa.Array) -> npt.NDArray[np.int64]:
+        """Codes by Arrow's own exact hash table; only values not met before touch the dictionary."""
+        encoded = column.dictionary_encode(null_encoding="encode")
+        values = encoded.dictionary
+        if self._known is None:
+            self._known = values
+            lookup = np.arange(len(values), dtype=np.int64)
+        else:
+            found = pc.index_in(values, value_set=self._known.cast(values.type))
+            fresh = np.flatnonzero(~found.is_valid().to_numpy(zero_copy_only=False))
+            lookup = found.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+            lookup[fresh] = len(self._known) + np.arange(len(fresh))
+            if len(fresh):
+                self._known = pa.concat_arrays([self._known.cast(values.type), values.take(pa.array(fresh))])
+        return np.asarray(lookup[encoded.indices.to_numpy(zero_copy_only=False)])
+
+    def __len__(self) -> int:
+        if self._words:
+            return len(self._words[-1])
+        return 0 if self._known is None else len(self._known)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or (pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind))
+    )
+
+
+def _is_integer_like(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
+        or pa.types.is_decimal128(kind)
+    )
+
+
+def _mask(column: pa.Array) -> npt.NDArray[np.uint8]:
+    """uint8[n], 0 for NULL; empty where there is none."""
+    if column.null_count == 0:
+        return _NO_MASK
+    return np.asarray(column.is_valid().cast(pa.uint8()).to_numpy(zero_copy_only=False), dtype=np.uint8)
+
+
+def _plain(column: pa.Array, dtype: npt.DTypeLike | None) -> npt.NDArray[np.int64]:
+    """The value buffer of a fixed-width column, whatever stands at NULLs; temporal types as their integers."""
+    if dtype is None:
+        width = column.type.bit_width
+        signed = not pa.types.is_unsigned_integer(column.type)
+        dtype = np.dtype(f"{'i' if signed else 'u'}{width // 8}")
+    if len(column) == 0:
+        return np.empty(0, dtype)
+    values: npt.NDArray[np.int64] = np.frombuffer(column.buffers()[1], dtype=dtype)
+    return values[column.offset : column.offset + len(column)]
+
+
+def _decimal_words(column: pa.Array) -> tuple[npt.NDArray[np.int64], ...]:
+    """(high, low) of each 128-bit value."""
+    if len(column) == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    words = np.frombuffer(column.buffers()[1], dtype=np.int64).reshape(-1, 2)
+    words = words[column.offset : column.offset + len(column)]
+    return np.ascontiguousarray(words[:, 1]), np.ascontiguousarray(words[:, 0])
+
+
+def _byte_parts(
+    column: pa.Array,
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """(data, offsets, valid) of a string or binary column."""
+    if pa.types.is_fixed_size_binary(column.type):
+        column = column.cast(pa.binary())
+    if len(column) == 0:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64), _NO_MASK
+    large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
+    _, offset_buffer, data_buffer = column.buffers()
+    stored = np.frombuffer(offset_buffer, dtype="i8" if large else "i4")
+    offsets: npt.NDArray[np.int64] = stored[column.offset : column.offset + len(column) + 1].astype(np.int64)
+    data = np.frombuffer(data_buffer, dtype=np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
+    return data, offsets, _mask(column)

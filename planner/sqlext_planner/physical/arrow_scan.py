@@ -1,0 +1,164 @@
+"""Inputs of an exchange that are plain Parquet files: read by pyarrow in the scatter task, not by Spark's scan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sqlext_planner.logical import Field
+from sqlext_planner.physical.base import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.spark import PlainScan, arrow_type, plain_parquet_scan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyspark.sql import DataFrame
+    from sqlext_operators.exchange.parquet_scan import ParquetScan, ParquetTask
+
+#: Reading footers is the driver's work, about 1 ms a file.
+_MOST_FILES = 500
+#: A task below this is not worth its start (about 10 ms); above, tasks are cut for parallelism.
+_LEAST_TASK_BYTES = 4 << 20
+_MOST_TASK_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class ArrowScanExec(PhysicalPlan):
+    """Marks an exchange's input that may be read by pyarrow; as a DataFrame it is its child.
+
+    The exchange decides when it runs, with the files' footers at hand (`parquet_scan`).
+    """
+
+    child: PhysicalPlan
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.child.output
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        return execute_cached(self.child, context)
+
+    def label(self) -> str:
+        return f"ArrowScanExec: [{', '.join(self.frame_columns)}]"
+
+
+@dataclass(frozen=True)
+class ArrowScan:
+    """A scan and its size as Arrow data."""
+
+    scan: ParquetScan
+    bytes: int
+
+
+def parquet_scan(frame: DataFrame, parallelism: int) -> ArrowScan | None:
+    """How pyarrow reads what `frame` selects, in `parallelism` tasks or more if it is large; None to leave it to Spark.
+
+    Only where both read the same: unpartitioned local files of one schema, types that need no rebasing
+    (no INT96, no files of Spark 2) and agree with Spark's, no settings that change Spark's reading.
+    """
+    from pyarrow import ArrowException
+
+    plain = plain_parquet_scan(frame)
+    kinds = [arrow_type(field.dataType) for field in frame.schema]
+    if plain is None or len(plain.paths) > _MOST_FILES or not plain.columns:
+        return None
+    collated = any("COLLATE" in field.dataType.simpleString().upper() for field in frame.schema)
+    try:
+        return None if collated else _scan(plain, [kind for kind in kinds if kind is not None], parallelism)
+    except (OSError, ArrowException):
+        return None  # Spark reports unreadable files in its own words, when it reads them
+
+
+def _scan(plain: PlainScan, kinds: list[pa.DataType], parallelism: int) -> ArrowScan | None:
+    import pyarrow.parquet as pq
+    from sqlext_operators.exchange.parquet_scan import Comparison, ParquetScan
+
+    if len(kinds) != len(plain.columns):
+        return None
+    footers = []
+    for path in plain.paths:
+        with pq.ParquetFile(path) as file:
+            if not _reads_alike(file, plain, kinds):
+                return None
+            footers.append(file.metadata)
+    sizes = [_group_bytes(footer, plain.columns, kinds) for footer in footers]
+    total = sum(map(sum, sizes))
+    tasks = _tasks(plain.paths, sizes, min(max(total // parallelism, _LEAST_TASK_BYTES), _MOST_TASK_BYTES))
+    filters = tuple(Comparison(item.column, item.op, item.value) for item in plain.filters)
+    return ArrowScan(ParquetScan(tuple(tasks), plain.columns, tuple(kinds), filters), total)
+
+
+def _reads_alike(file: pq.ParquetFile, plain: PlainScan, kinds: list[pa.DataType]) -> bool:
+    """Whether Spark would read the file's columns as these types, value for value."""
+    metadata = file.metadata.metadata or {}
+    if b"org.apache.spark.legacyDateTime" in metadata or b"org.apache.spark.legacyINT96" in metadata:
+        return False
+    if metadata.get(b"org.apache.spark.version", b"3").startswith((b"1.", b"2.")):
+        return False
+    schema = file.schema_arrow
+    physical = {file.schema.column(i).path: file.schema.column(i).physical_type for i in range(len(file.schema.names))}
+    for name in (*plain.columns, *(item.column for item in plain.filters)):
+        if schema.get_field_index(name) < 0 or physical.get(name) == "INT96":
+            return False
+    return all(
+        _same_values(schema.field(name).type, kind) for name, kind in zip(plain.columns, kinds, strict=True)
+    ) and all(_comparable(schema.field(item.column).type, item.value) for item in plain.filters)
+
+
+def _same_values(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a stored column becomes Spark's column by at most a change of representation."""
+    import pyarrow as pa
+
+    if stored == wanted:
+        return not pa.types.is_nested(stored)
+    if pa.types.is_dictionary(stored):
+        stored = stored.value_type
+    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
+        return stored.unit in ("ms", "us") and (stored.tz is None) == (wanted.tz is None)
+    if pa.types.is_string(wanted):
+        return bool(pa.types.is_string(stored) or pa.types.is_large_string(stored))
+    if pa.types.is_binary(wanted):
+        return bool(pa.types.is_binary(stored) or pa.types.is_large_binary(stored))
+    return False
+
+
+def _comparable(stored: pa.DataType, value: int | str | None) -> bool:
+    import pyarrow as pa
+
+    if value is None:
+        return True
+    return bool(pa.types.is_string(stored) if isinstance(value, str) else pa.types.is_signed_integer(stored))
+
+
+def _group_bytes(footer: pq.FileMetaData, columns: tuple[str, ...], kinds: list[pa.DataType]) -> list[int]:
+    """Estimated Arrow bytes of each row group: widths of fixed-width columns, uncompressed pages of the others."""
+    places = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
+    sizes = []
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        size = 0
+        for name, kind in zip(columns, kinds, strict=True):
+            try:
+                size += group.num_rows * max(1, kind.bit_width // 8)
+            except ValueError:  # a type without a width
+                size += group.column(places[name]).total_uncompressed_size + 4 * group.num_rows
+        sizes.append(size)
+    return sizes
+
+
+def _tasks(paths: tuple[str, ...], sizes: list[list[int]], target: int) -> list[ParquetTask]:
+    """Neighbouring row groups of a file together up to `target` bytes, in input order."""
+    from sqlext_operators.exchange.parquet_scan import ParquetTask
+
+    tasks = []
+    for path, groups in zip(paths, sizes, strict=True):
+        held: list[int] = []
+        for number, size in enumerate(groups):
+            if held and sum(groups[i] for i in held) + size > target:
+                tasks.append(ParquetTask(path, tuple(held)))
+                held = []
+            held.append(number)
+        if held:
+            tasks.append(ParquetTask(path, tuple(held)))
+    return tasks

@@ -1,0 +1,270 @@
+"""The Spark boundary: the one module that looks below PySpark's public API.
+
+What is not public here: `pyspark.sql.pandas.types` (Spark and Arrow types), `SparkContext.defaultParallelism` and the
+optimised plan behind a DataFrame (its estimated size, and whether it is a plain Parquet scan). Under Spark Connect
+the plan is out of reach: sizes are then unknown and inputs are read by Spark.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqlext_planner.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+#: In the text of every error that a worker raises because it lacks the package. A statement's own run may be the
+#: first to meet such a worker, long after `check_workers`: look for the mark in PythonException's message.
+WORKER_MARK = "[SQLEXT_WORKER_PACKAGE]"
+_WORKER_HELP = (
+    "install the same sql-for-time-on-spark on every executor, or ship it with "
+    "spark.sparkContext.addPyFile('sqlext_operators.zip'), and point PYSPARK_PYTHON "
+    "(spark.pyspark.python) at that Python"
+)
+#: Plan statistics from here on mean "unknown" (Spark's default size is about 2^63 bytes).
+_UNKNOWN_BYTES = 1 << 60
+
+Entry = Callable[[int, Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+
+
+def worker_function(entry: Entry) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What to give `mapInArrow` for `partial(module_function, frozen_spec)`: it is called with the partition's
+    index and batches.
+
+    The function itself travels by value (it is nested, so cloudpickle cannot do otherwise) and holds the entry
+    point pickled by reference; a worker that lacks the package says so in one sentence that starts with
+    WORKER_MARK, where a plain pickle would fail inside Spark's deserialiser with a traceback of its own.
+    """
+    pickled, mark, help = pickle.dumps(entry), WORKER_MARK, _WORKER_HELP
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pickle as worker_pickle
+        import sys
+
+        from pyspark import TaskContext
+
+        try:
+            task = worker_pickle.loads(pickled)
+        except ImportError as error:
+            raise RuntimeError(f"{mark} the executor's Python {sys.executable} cannot load {error}; {help}") from None
+        context = TaskContext.get()
+        return task(context.partitionId() if context is not None else 0, batches)  # type: ignore[no-any-return]
+
+    return run
+
+
+def check_workers(spark: SparkSession) -> None:
+    """Ask one Python worker whether it can load the operators; once for each application, 0.1 s when it is warm.
+
+    Raises ConfigurationError if it cannot, or if Spark cannot start a Python worker at all.
+    """
+    application = spark.conf.get("spark.app.id", "")
+    if application in _CHECKED:
+        return
+    from pyspark.errors import PySparkException
+    from sqlext_operators.exchange.scatter import probe
+
+    try:
+        spark.range(1).mapInArrow(worker_function(probe), "partition int").collect()
+    except PySparkException as error:
+        text = str(error)
+        if WORKER_MARK in text:
+            found = text[text.index(WORKER_MARK) + len(WORKER_MARK) :].splitlines()[0]
+            message = found.split("; install", 1)[0].strip()
+            raise ConfigurationError(message, help=_WORKER_HELP) from None
+        if "PYTHON_VERSION_MISMATCH" in text or "Cannot run program" in text:
+            message = next(line for line in text.splitlines() if "PYTHON_VERSION" in line or "Cannot run" in line)
+            raise ConfigurationError(f"Spark cannot start its Python workers: {message}", help=_WORKER_HELP) from None
+        raise
+    _CHECKED.add(application)
+
+
+_CHECKED: set[str | None] = set()
+
+
+def arrow_type(kind: DataType) -> pa.DataType | None:
+    """The Arrow type that Spark hands to Python for a column type; None where it has none."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    try:
+        return to_arrow_type(kind, timezone="UTC")
+    except PySparkException:
+        return None
+
+
+def spark_type(kind: pa.DataType) -> DataType:
+    """The Spark type of an Arrow column that Python gives back."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return from_arrow_type(kind)
+
+
+def cores(spark: SparkSession) -> int:
+    """How many tasks run at once, as far as Spark tells."""
+    context = getattr(spark, "_sc", None)
+    return int(context.defaultParallelism) if context is not None else 2
+
+
+def estimated_bytes(frame: DataFrame) -> int | None:
+    """Catalyst's estimate of the size of the frame's rows; None where it has none."""
+    plan = _optimized_plan(frame)
+    size = int(plan.stats().sizeInBytes()) if plan is not None else _UNKNOWN_BYTES
+    return size if size < _UNKNOWN_BYTES else None
+
+
+@dataclass(frozen=True)
+class ScannedFilter:
+    """`column op value`, or `column is not null`."""
+
+    column: str
+    op: str
+    value: int | str | None = None
+
+
+@dataclass(frozen=True)
+class PlainScan:
+    """A frame that is nothing but Parquet files: local paths in Spark's listing order, the frame's columns by the
+    names they have in the files, and comparisons that all hold."""
+
+    paths: tuple[str, ...]
+    columns: tuple[str, ...]
+    filters: tuple[ScannedFilter, ...]
+
+
+def plain_parquet_scan(frame: DataFrame) -> PlainScan | None:
+    """The scan behind a frame that only selects, renames and compares columns of unpartitioned local Parquet files.
+
+    Works on the optimised plan, so that temporary views, `spark.read.parquet` tables and subqueries are alike.
+    None for every other frame, and where options or settings change how Spark reads files.
+    """
+    plan = _optimized_plan(frame)
+    if plan is None or not _reads_plainly(frame.sparkSession):
+        return None
+    return _scan_of(plan)
+
+
+def _optimized_plan(frame: DataFrame) -> Any | None:
+    """The JVM's optimised logical plan; None under Connect and for streams."""
+    java_frame = getattr(frame, "_jdf", None)
+    if java_frame is None or frame.isStreaming:
+        return None
+    return java_frame.queryExecution().optimizedPlan()
+
+
+#: Settings under which Spark's Parquet reader does more than read, with the value that is plain.
+_PLAIN_SETTINGS = {
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parquet.mergeSchema": "false",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+}
+_PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
+_FILE_INDEX = "org.apache.spark.sql.execution.datasources.InMemoryFileIndex"
+_PLAIN_OPTIONS = {"path", "paths", "serialization.format"}
+
+
+def _reads_plainly(spark: SparkSession) -> bool:
+    return all(str(spark.conf.get(key, plain)).lower() == plain for key, plain in _PLAIN_SETTINGS.items())
+
+
+def _scan_of(plan: Any) -> PlainScan | None:
+    """Project(Filter(Project(...(relation)))) in any order and number, as long as all of it is plain."""
+    kind = _class_name(plan)
+    if kind == "LogicalRelation":
+        return _relation_scan(plan)
+    if kind not in ("Project", "Filter"):
+        return None
+    below = _scan_of(plan.child())
+    if below is None:
+        return None
+    attributes = [attribute.exprId().id() for attribute in _items(plan.child().output())]
+    names = dict(zip(attributes, below.columns, strict=True))
+    if kind == "Filter":
+        filters = _filters_of(plan.condition(), names)
+        return None if filters is None else PlainScan(below.paths, below.columns, below.filters + filters)
+    columns = [names.get(_source_attribute(item)) for item in _items(plan.projectList())]
+    if None in columns:
+        return None
+    return PlainScan(below.paths, tuple(column for column in columns if column is not None), below.filters)
+
+
+def _relation_scan(plan: Any) -> PlainScan | None:
+    relation = plan.relation()
+    if _class_name(relation) != "HadoopFsRelation" or relation.fileFormat().getClass().getName() != _PARQUET:
+        return None
+    options = {str(key).lower() for key in _items(relation.options().keys().toSeq())}
+    location = relation.location()
+    if location.getClass().getName() != _FILE_INDEX or not options <= _PLAIN_OPTIONS:
+        return None
+    if relation.partitionSchema().size() > 0:
+        return None
+    paths = [_local_path(uri) for uri in location.inputFiles()]
+    known = set(relation.dataSchema().fieldNames())
+    columns = tuple(str(attribute.name()) for attribute in _items(plan.output()))
+    if not paths or None in paths or not set(columns) <= known:
+        return None
+    return PlainScan(tuple(path for path in paths if path is not None), columns, ())
+
+
+def _local_path(uri: str) -> str | None:
+    from urllib.parse import unquote, urlsplit
+
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme in ("", "file") and not parts.netloc else None
+
+
+def _source_attribute(item: Any) -> int | None:
+    """The id of the column that a projection item hands on; None if it computes something."""
+    expression = item.child() if _class_name(item) == "Alias" else item
+    return int(expression.exprId().id()) if _class_name(expression) == "AttributeReference" else None
+
+
+_COMPARISONS = {
+    "EqualTo": ("=", "="),
+    "LessThan": ("<", ">"),
+    "LessThanOrEqual": ("<=", ">="),
+    "GreaterThan": (">", "<"),
+    "GreaterThanOrEqual": (">=", "<="),
+}
+_COMPARED_TYPES = ("tinyint", "smallint", "int", "bigint", "string")
+
+
+def _filters_of(condition: Any, names: dict[int, str]) -> tuple[ScannedFilter, ...] | None:
+    """The condition as comparisons of columns with integer or (binary-ordered) string literals; None if it is more."""
+    kind = _class_name(condition)
+    if kind == "And":
+        left, right = _filters_of(condition.left(), names), _filters_of(condition.right(), names)
+        return None if left is None or right is None else left + right
+    if kind == "IsNotNull":
+        column = names.get(_source_attribute(condition.child()) or -1)
+        return None if column is None else (ScannedFilter(column, "is not null"),)
+    if kind not in _COMPARISONS:
+        return None
+    sides = (condition.left(), condition.right())
+    literal_first = _class_name(sides[0]) == "Literal"
+    attribute, literal = reversed(sides) if literal_first else sides
+    column = names.get(_source_attribute(attribute) or -1)
+    if column is None or _class_name(literal) != "Literal" or literal.dataType().sql().lower() not in _COMPARED_TYPES:
+        return None
+    value = literal.value()
+    if value is None:
+        return None
+    return (ScannedFilter(column, _COMPARISONS[kind][literal_first], value if isinstance(value, int) else str(value)),)
+
+
+def _class_name(item: Any) -> str:
+    return str(item.getClass().getSimpleName())
+
+
+def _items(sequence: Any) -> list[Any]:
+    """A Scala Seq as a list."""
+    return [sequence.apply(i) for i in range(sequence.size())]
