@@ -60,11 +60,13 @@ def inline(expression: Expression, mapping: Mapping[Column, Expression]) -> Expr
     A literal goes in as an opaque expression, which prints parentheses: ``a-b`` with b = -1 must not become
     the comment ``a--1``.
     """
-    safe = {
-        column: SparkExpr((value.text,), span=value.span) if isinstance(value, Literal) else value
-        for column, value in mapping.items()
-    }
-    return safe.get(expression, expression) if isinstance(expression, Column) else expression.substitute(safe)
+    if isinstance(expression, Column):
+        return mapping.get(expression, expression)
+    return expression.substitute({column: _operand(mapping[column]) for column in expression.references & set(mapping)})
+
+
+def _operand(value: Expression) -> Expression:
+    return SparkExpr((value.text,), span=value.span, dtype=value.dtype) if isinstance(value, Literal) else value
 
 
 def filtered(conditions: Iterable[Expression], child: LogicalPlan) -> LogicalPlan:
