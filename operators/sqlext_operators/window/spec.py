@@ -17,8 +17,12 @@ class Frame:
     already folded in (``5 OPEN PRECEDING`` is -4). ``end == 0 and not end_following`` is CURRENT ROW:
     for a range frame it takes union rows of the same key and *earlier* FROM ties, not later ones.
     `end_following` says that the end was written FOLLOWING with n > 0: every row up to the bound is in, later
-    ties included. `start_following` likewise for the start (then the current row is not in a range frame).
-    Only one of maxsize (range frames only) and None; rows are counted from the newest.
+    ties included. `start_following` likewise for the start (then the current row is not in the frame).
+    `maxsize` (range frames only) keeps the newest rows, the current one counting as one of them if it is in.
+
+    A range frame's bounded ends are NULL for a row whose order is NULL: they reach the NULL rows before it (behind
+    it for FOLLOWING), and no others; bounded frames of other rows hold no NULL rows. A bound beyond the ends of
+    int64 is cut there, as is a distance of more than 2**63 - 1.
     """
 
     unit: Literal["rows", "range"]
@@ -34,7 +38,12 @@ class Frame:
 
 @dataclass(frozen=True)
 class Call:
-    """One aggregate over one window. `args` name columns of the inputs, `constants` are literal arguments."""
+    """One aggregate over one window: `function` is a name of the function table, not an alias.
+
+    `args` name columns of the inputs, one for each parameter that is not a literal, in the function's order
+    (value, then condition); ``*`` is left out, so count(*) has none and count_where(*, c) has one. `constants`
+    are the literal arguments; optional ones may be left out from the right.
+    """
 
     function: str
     args: tuple[str, ...]
@@ -44,7 +53,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Window:
-    """A frame over FROM (source 0) and the union sources listed, first listed is the newest at equal keys."""
+    """A frame over FROM and some of the union sources.
+
+    `sources` are ids as in `Piece.source`: 1 for the first union source of the specification, ascending; FROM
+    (source 0) is always in and never listed. At equal order the first listed union source is the newest, which
+    the sequence's order already says.
+    """
 
     frame: Frame
     sources: tuple[int, ...]
@@ -57,7 +71,8 @@ class WindowUnionSpec:
 
     `keys` and `order` name columns present in every input; `payload` names the FROM columns that are passed
     through. The operator's output is the payload, then one column for each call, windows in order.
-    `ansi` makes integer overflow of sums an error; otherwise sums wrap at their type's width.
+    `ansi` makes overflow of integer and decimal sums an error; otherwise integer sums wrap at their type's
+    width and decimals that do not fit are NULL.
     """
 
     keys: tuple[str, ...]

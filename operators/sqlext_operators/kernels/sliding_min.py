@@ -1,0 +1,60 @@
+"""Places of minima over sliding slices, by a monotone deque."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sqlext_operators.kernels.jit import jit
+
+Int64Array = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+#: Places in the `cursor` array.
+LOW, END, HEAD, TAIL = 0, 1, 2, 3
+
+
+@jit
+def sliding_min(
+    codes: Int64Array,
+    usable: BoolArray,
+    lo: Int64Array,
+    hi: Int64Array,
+    fresh: BoolArray,
+    cursor: Int64Array,
+    deque: Int64Array,
+    out: Int64Array,
+) -> None:
+    """out[i] = the place of the smallest usable code in [lo[i], hi[i]), the first of equal ones; -1 if there is none.
+
+    codes int64[n], usable bool[n]; lo, hi int64[m], hi never falling while fresh is false, nor lo but at the
+    price of a rescan. State: cursor int64[4] = (low, end, head, tail), all 0 at first; deque int64[n + 1], where
+    deque[head:tail] are the places that are still smaller than everything behind them in [low, end).
+    """
+    low = cursor[0]
+    end = cursor[1]
+    head = cursor[2]
+    tail = cursor[3]
+    for i in range(len(lo)):
+        a = lo[i]
+        if fresh[i] or a < low or a > end:
+            head = 0
+            tail = 0
+            end = a
+        for k in range(end, hi[i]):
+            if usable[k]:
+                code = codes[k]
+                while tail > head and codes[deque[tail - 1]] > code:
+                    tail -= 1
+                deque[tail] = k
+                tail += 1
+        if hi[i] > end:
+            end = hi[i]
+        while head < tail and deque[head] < a:
+            head += 1
+        low = a
+        out[i] = deque[head] if head < tail else -1
+    cursor[0] = low
+    cursor[1] = end
+    cursor[2] = head
+    cursor[3] = tail

@@ -1,0 +1,66 @@
+"""The rows that a window-union operator has at hand: those retained from earlier pieces, then the new piece."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from sqlext_operators.window.frames import IntArray
+from sqlext_operators.window.piece import Piece
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """n rows in sequence order; of the FROM rows among them the first `done` have been output.
+
+    group, order int64[n], source uint8[n], args: arrays of n values; payload: a row for each FROM row not yet
+    output. Only the first group's rows are older than the last piece.
+    """
+
+    piece: Piece
+    done: int
+
+    def __len__(self) -> int:
+        return len(self.piece.group)
+
+    def append(self, piece: Piece) -> Buffer:
+        """The buffer with one more piece behind it."""
+        old = self.piece
+        if len(old.group) == 0 and old.payload.num_rows == 0:
+            return Buffer(piece, 0)
+        joined = Piece(
+            group=np.concatenate([old.group, piece.group]),
+            order=np.concatenate([old.order, piece.order]),
+            source=np.concatenate([old.source, piece.source]),
+            args={name: pa.concat_arrays([array, piece.args[name]]) for name, array in old.args.items()},
+            payload=pa.concat_batches([old.payload, piece.payload]) if old.payload.num_rows else piece.payload,
+        )
+        return Buffer(joined, self.done)
+
+    def from_rows(self) -> IntArray:
+        """Places of the FROM rows, those output before included."""
+        return np.flatnonzero(self.piece.source == 0)
+
+    def trim(self, start: int, output: int) -> Buffer:
+        """Without the first `start` rows, after `output` more FROM rows have been output. Copies what stays:
+        a slice would keep the whole piece in memory."""
+        old = self.piece
+        gone = int(np.count_nonzero(old.source[:start] == 0))
+        kept = Piece(
+            group=old.group[start:].copy(),
+            order=old.order[start:].copy(),
+            source=old.source[start:].copy(),
+            args={name: _copy(array.slice(start)) for name, array in old.args.items()},
+            payload=_copy_batch(old.payload.slice(output)),
+        )
+        return Buffer(kept, self.done + output - gone)
+
+
+def _copy(array: pa.Array) -> pa.Array:
+    return pa.concat_arrays([array]) if len(array) == 0 else array.take(pa.array(np.arange(len(array))))
+
+
+def _copy_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([_copy(column) for column in batch.columns], schema=batch.schema)

@@ -1,0 +1,61 @@
+"""Integer codes of values: order-preserving for min and max, dense for distinct values."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sqlext_operators.window.columns import fixed_width, limbs
+
+IntArray = npt.NDArray[np.int64]
+
+
+def order_codes(array: pa.Array) -> IntArray:
+    """int64[n] in the order of the values; equal values have equal codes. Undefined where the value is NULL.
+
+    NaN is above every other number and -0.0 equals 0.0. Integers, dates and times are their own codes; strings,
+    binary and long decimals get their rank among the array's distinct values, so their codes of different
+    arrays cannot be compared.
+    """
+    dtype = array.type
+    if pa.types.is_boolean(dtype):
+        codes: IntArray = pc.fill_null(array, False).to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes
+    if pa.types.is_floating(dtype):
+        return _float_codes(fixed_width(array).astype(np.float64))
+    if pa.types.is_decimal(dtype):
+        return limbs(array)[0].view(np.int64) if dtype.precision <= 18 else _ranks(array)
+    if pa.types.is_primitive(dtype):
+        return fixed_width(array).astype(np.int64, copy=False)
+    return _ranks(array)
+
+
+def dense_codes(array: pa.Array) -> tuple[IntArray, int]:
+    """(codes int64[n], count): equal values have equal codes below `count`.
+
+    NULLs are equal, all NaNs are equal, and so are -0.0 and 0.0.
+    """
+    if pa.types.is_floating(array.type):
+        array = pa.array(order_codes(array), mask=None if array.null_count == 0 else ~array.is_valid().to_numpy(False))
+    encoded = pc.dictionary_encode(array, null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
+
+
+def _float_codes(values: npt.NDArray[np.float64]) -> IntArray:
+    """The bits of a double, as integers in the same order (negative numbers have their lower bits flipped)."""
+    plain = np.where(np.isnan(values), np.nan, values + 0.0)
+    bits = plain.view(np.int64)
+    return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
+
+
+def _ranks(array: pa.Array) -> IntArray:
+    encoded = pc.dictionary_encode(array)
+    order = pc.sort_indices(encoded.dictionary).to_numpy(zero_copy_only=False)
+    rank = np.empty(len(order) + 1, np.int64)
+    rank[order] = np.arange(len(order))
+    indices = pc.fill_null(encoded.indices, len(order)).to_numpy(zero_copy_only=False)
+    rank[len(order)] = 0
+    ranks: IntArray = rank[indices]
+    return ranks

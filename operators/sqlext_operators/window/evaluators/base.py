@@ -1,0 +1,83 @@
+"""How a window function is evaluated."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.window.functions.definition import CallSite
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows that a window's frames are about.
+
+    args        the arguments of the call, one array each over the buffer's rows
+    candidates  int64[n], places of the candidates in the buffer; None: all rows of the buffer
+    count       the number of rows in the buffer
+    """
+
+    args: tuple[pa.Array, ...]
+    candidates: IntArray | None
+    count: int
+
+    def places(self, end: int | None = None) -> IntArray:
+        """Places in the buffer of the candidates, or of the first `end` of them."""
+        if self.candidates is None:
+            return np.arange(self.count if end is None else end)
+        return self.candidates if end is None else self.candidates[:end]
+
+
+class Evaluator(ABC):
+    """Evaluates one call over one window, with the state that goes from one piece of the input to the next.
+
+    For each piece the processor calls `load` with the rows that are in the buffer, `evaluate` for consecutive
+    frames, then `advance`, after which the first candidates leave the buffer. In an unbounded window these stay
+    in the frames of the group's later rows: the evaluator must `fold` them into its state. In other windows they
+    are in no later frame. Results must not depend on where the input is cut.
+
+    lookback      how many candidates before `Frames.before` are needed, whatever the frame holds
+    newest        how many of the newest candidates of an unbounded frame are needed
+    needs_rows    rows of an unbounded window cannot be folded: all have to stay in the buffer
+    materializes  a result is as large as its frame: the processor cuts the output into small batches
+    """
+
+    lookback = 0
+    newest = 0
+    needs_rows = False
+    materializes = False
+
+    def __init__(self, site: CallSite) -> None:
+        self.site = site
+
+    @abstractmethod
+    def load(self, rows: Rows) -> None:
+        """Take the buffer's rows: those retained from earlier pieces, then new ones."""
+
+    @abstractmethod
+    def evaluate(self, frames: Frames) -> pa.Array:
+        """One result of `site.result_type` for each frame. Frames come in sequence order."""
+
+    def advance(self, closed: int, folded: int, *, new_group: bool) -> None:
+        """The first `closed` candidates (of finished groups), then `folded` of the open group leave the buffer.
+
+        `new_group`: the open group is not the one that the state is about.
+        """
+        if new_group:
+            self.reset()
+        if self.site.unbounded and folded:
+            self.fold(closed, closed + folded)
+        self.shift(closed + folded)
+
+    def reset(self) -> None:  # noqa: B027
+        """Forget the group that the state is about."""
+
+    def fold(self, start: int, end: int) -> None:  # noqa: B027
+        """Candidates [start, end) stay in every later frame of the group, but leave the buffer."""
+
+    def shift(self, count: int) -> None:  # noqa: B027
+        """The first `count` candidates leave the buffer."""

@@ -1,0 +1,160 @@
+"""sum and avg of decimals, exact: 128-bit integers as sums of 32-bit limbs in int64."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.window.columns import limbs, to_decimals, usable
+from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.evaluators.prefix import PrefixCounts, PrefixSums
+from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.functions.types import sql_name
+
+UintArray = npt.NDArray[np.uint64]
+
+_MASK = 0xFFFFFFFF
+#: Decimals of up to 18 digits fit one int64: two limbs instead of four.
+_SHORT = 18
+
+
+class DecimalTotals:
+    """Exact sums of decimals over frames, of up to 2**31 values each.
+
+    A value is split into limbs of 32 bits, the top one signed; int64 sums of limbs cannot overflow, and are put
+    together into 128 bits at the end.
+    """
+
+    def __init__(self, dtype: pa.DataType) -> None:
+        self.is_short = dtype.precision <= _SHORT
+        self.parts = tuple(PrefixSums() for _ in range(2 if self.is_short else 4))
+
+    def load(self, array: pa.Array, mask: BoolArray | None, candidates: IntArray | None) -> None:
+        """The buffer's values; those where `mask` is false count as 0."""
+        low, high = limbs(array)
+        if mask is not None:
+            low, high = np.where(mask, low, np.uint64(0)), np.where(mask, high, 0)
+        words = (low.view(np.int64),) if self.is_short else (low.view(np.int64), high)
+        for i, part in enumerate(self.parts):
+            word = words[i // 2]
+            is_top = i == len(self.parts) - 1
+            limb = word & _MASK if i % 2 == 0 else word >> 32 if is_top else (word >> 32) & _MASK
+            part.load(limb, candidates)
+
+    def totals(self, frames: Frames) -> tuple[UintArray, IntArray, BoolArray]:
+        """(low, high, fits): the halves of the 128-bit sums, and whether they fit into 128 bits."""
+        sums = [part.totals(frames) for part in self.parts]
+        digits, carry = [], np.zeros(len(frames), np.int64)
+        for limb in sums[:-1]:
+            limb = limb + carry
+            digits.append(limb & _MASK)
+            carry = limb >> 32
+        top = sums[-1] + carry
+        if self.is_short:
+            low = digits[0] | ((top & _MASK) << 32)
+            return low.view(np.uint64), top >> 32, np.ones(len(frames), np.bool_)
+        low = digits[0] | (digits[1] << 32)
+        high = digits[2] | ((top & _MASK) << 32)
+        return low.view(np.uint64), high, (top >> 31) == (top >> 63)
+
+    def reset(self) -> None:
+        """Forget what has been folded."""
+        for part in self.parts:
+            part.carry = 0
+
+    def fold(self, start: int, end: int) -> None:
+        """Candidates [start, end) are in every later frame of the group."""
+        for part in self.parts:
+            part.fold(start, end)
+
+
+class DecimalSum(Evaluator):
+    """sum of decimals; a sum beyond the result's precision is NULL, or an error under ANSI."""
+
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
+        self.counts = PrefixCounts()
+        self.sums = DecimalTotals(site.types[0])
+
+    def load(self, rows: Rows) -> None:
+        mask = usable(rows.args, has_condition=self.site.function.has_condition)
+        self.counts.load(mask, rows.candidates)
+        self.sums.load(rows.args[0], mask, rows.candidates)
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        low, high, fits = self.sums.totals(frames)
+        fits &= within_precision(low, high, self.site.result_type.precision)
+        valid = self.counts.totals(frames) > 0
+        check_fits(fits | ~valid, self.site)
+        return to_decimals(low, high, fits & valid, self.site.result_type)
+
+    def reset(self) -> None:
+        self.counts.carry = 0
+        self.sums.reset()
+
+    def fold(self, start: int, end: int) -> None:
+        self.counts.fold(start, end)
+        self.sums.fold(start, end)
+
+
+class DecimalAverage(DecimalSum):
+    """avg of decimals: the exact quotient, rounded half up (away from zero) to the result's scale."""
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        low, high, fits = self.sums.totals(frames)
+        counts = self.counts.totals(frames)
+        valid = counts > 0
+        scale = 10 ** (self.site.result_type.scale - self.site.types[0].scale)
+        low, high, divided = divide(low, high, scale, np.where(valid, counts, 1))
+        fits &= divided & within_precision(low, high, self.site.result_type.precision)
+        check_fits(fits | ~valid, self.site)
+        return to_decimals(low, high, fits & valid, self.site.result_type)
+
+
+def check_fits(fits: BoolArray, site: CallSite) -> None:
+    """Raise OverflowError under ANSI if a result does not fit its type."""
+    if site.ansi and not fits.all():
+        raise OverflowError(
+            f"{site.function.name}() overflowed {sql_name(site.result_type)}: cast its argument to a smaller scale "
+            "or to double, or set spark.sql.ansi.enabled=false"
+        )
+
+
+def within_precision(low: UintArray, high: IntArray, precision: int) -> BoolArray:
+    """Whether |value| < 10**precision."""
+    biggest = 10**precision - 1
+    beyond = _is_above(low, high, biggest) | _is_above(*_negate(low, high), biggest)
+    return np.logical_not(beyond)
+
+
+def _is_above(low: UintArray, high: IntArray, bound: int) -> BoolArray:
+    top, bottom = bound >> 64, np.uint64(bound & (2**64 - 1))
+    above: BoolArray = (high > top) | ((high == top) & (low > bottom))
+    return above
+
+
+def _negate(low: UintArray, high: IntArray) -> tuple[UintArray, IntArray]:
+    return ~low + np.uint64(1), ~high + (low == 0)
+
+
+def divide(low: UintArray, high: IntArray, scale: int, counts: IntArray) -> tuple[UintArray, IntArray, BoolArray]:
+    """(low, high, fits) of value * scale / counts, rounded half away from zero.
+
+    Values whose scaled size fits 62 bits are divided at once, the others one by one as Python integers (1 us each).
+    """
+    small = (high == (low.view(np.int64) >> 63)) & (np.abs(low.view(np.int64) // 2) < (1 << 60) // scale)
+    scaled = np.where(small, low.view(np.int64), 0) * scale
+    quotient = np.sign(scaled) * ((2 * np.abs(scaled) + counts) // (2 * counts))
+    out_low, out_high = quotient.view(np.uint64).copy(), quotient >> 63
+    fits = np.ones(len(low), np.bool_)
+    for i in np.flatnonzero(~small):
+        value = ((int(high[i]) << 64) + int(low[i])) * scale
+        count = int(counts[i])
+        whole = (2 * abs(value) + count) // (2 * count)
+        whole = -whole if value < 0 else whole
+        fits[i] = -(2**127) <= whole < 2**127
+        out_low[i] = whole & (2**64 - 1)
+        out_high[i] = ((whole >> 64) + 2**63) % 2**64 - 2**63
+    return out_low, out_high, fits

@@ -1,0 +1,94 @@
+"""min, max, min_where, max_where."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.kernels.sliding_min import sliding_min
+from sqlext_operators.window.codes import order_codes
+from sqlext_operators.window.columns import take, usable
+from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.functions.definition import CallSite
+
+
+class Extreme(Evaluator):
+    """The smallest or largest value, as a place in the buffer: any type with an order costs the same.
+
+    Of equal values (-0.0 and 0.0) it is the oldest. Of an unbounded window's folded rows one is kept.
+    """
+
+    def __init__(self, site: CallSite, *, largest: bool) -> None:
+        super().__init__(site)
+        self.largest = largest
+        self.folded: pa.Array | None = None
+
+    def load(self, rows: Rows) -> None:
+        mask = usable(rows.args, has_condition=self.site.function.has_condition)
+        usable_rows: BoolArray = np.ones(rows.count, np.bool_) if mask is None else mask
+        self._rows = rows
+        self._array = rows.args[0]
+        if self.folded is not None:
+            self._array = pa.concat_arrays([self._array, self.folded])
+            usable_rows = np.append(usable_rows, True)
+        codes = order_codes(self._array)
+        self._codes = ~codes if self.largest else codes
+        self._usable = usable_rows
+        self._chosen = self._codes[: rows.count], usable_rows[: rows.count]
+        if rows.candidates is not None:
+            self._chosen = self._codes[rows.candidates], usable_rows[rows.candidates]
+        self._queues = tuple((np.zeros(4, np.int64), np.empty(len(self._chosen[0]), np.int64)) for _ in range(2))
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        best = self._places(0, frames.lo, frames.hi, frames.fresh)
+        if frames.own is not None:
+            own = frames.own & self._usable[frames.row]
+            best = self._better(best, np.where(own, frames.row, -1))
+        if frames.lo2 is not None and frames.hi2 is not None:
+            best = self._better(best, self._places(1, frames.lo2, frames.hi2, frames.fresh))
+        if self.folded is not None:
+            carried = frames.carried()
+            folded = np.full(carried, self._rows.count, np.int64)
+            best[:carried] = self._better(folded, best[:carried])
+        return take(self._array, best)
+
+    def reset(self) -> None:
+        self.folded = None
+
+    def fold(self, start: int, end: int) -> None:
+        codes, is_usable = self._chosen
+        places = start + np.flatnonzero(is_usable[start:end])
+        best = np.full(1, -1, np.int64)
+        if len(places):
+            best[0] = self._rows.places(end)[places[np.argmin(codes[places])]]
+        if self.folded is not None:
+            best = self._better(np.full(1, self._rows.count, np.int64), best)
+        if best[0] >= 0:
+            self.folded = self._array.take(pa.array(best))
+
+    def _places(self, queue: int, lo: IntArray, hi: IntArray, fresh: npt.NDArray[np.bool_]) -> IntArray:
+        """Places in the buffer of the best candidates of slices; -1 for none."""
+        out = np.empty(len(lo), np.int64)
+        sliding_min(*self._chosen, lo, hi, fresh, *self._queues[queue], out)
+        if self._rows.candidates is None or not len(self._rows.candidates):
+            return out
+        return np.where(out < 0, -1, self._rows.candidates[out])
+
+    def _better(self, older: IntArray, newer: IntArray) -> IntArray:
+        """Of two places, the one with the smaller code; -1 is no place."""
+        if len(self._codes) == 0:
+            return older
+        wins = (newer >= 0) & ((older < 0) | (self._codes[newer] < self._codes[older]))
+        return np.where(wins, newer, older)
+
+
+def smallest(site: CallSite) -> Evaluator:
+    """The evaluator of min and min_where."""
+    return Extreme(site, largest=False)
+
+
+def largest(site: CallSite) -> Evaluator:
+    """The evaluator of max and max_where."""
+    return Extreme(site, largest=True)

@@ -1,0 +1,58 @@
+"""frame_rows: the rows of each frame as a list."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from sqlext_operators.window.columns import take
+from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.window.functions.definition import CallSite
+
+
+class FrameRows(Evaluator):
+    """list<struct<x1, ..., xn>> of the frame's rows, oldest to newest; an empty frame gives an empty list."""
+
+    needs_rows = True
+    materializes = True
+
+    def load(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        slices = [self._spread(frames.lo, frames.hi)]
+        if frames.own is not None:
+            slices.append((frames.own.astype(np.int64), frames.row[frames.own]))
+        if frames.lo2 is not None and frames.hi2 is not None:
+            slices.append(self._spread(frames.lo2, frames.hi2))
+        sizes = np.sum([size for size, _ in slices], axis=0)
+        offsets = np.zeros(len(frames) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        places = np.empty(offsets[-1], np.int64)
+        start = offsets[:-1].copy()
+        for size, rows in slices:
+            places[np.repeat(start, size) + _within(size)] = rows
+            start += size
+        struct = self.site.result_type.value_type
+        children = [take(array, places) for array in self._rows.args]
+        items = pa.StructArray.from_arrays(children, fields=list(struct))
+        return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), items, type=self.site.result_type)
+
+    def _spread(self, lo: IntArray, hi: IntArray) -> tuple[IntArray, IntArray]:
+        """(size of each slice, places in the buffer of all their rows)."""
+        size = hi - lo
+        places = np.repeat(lo, size) + _within(size)
+        return size, places if self._rows.candidates is None else self._rows.candidates[places]
+
+
+def _within(size: IntArray) -> IntArray:
+    """0, 1, ..., size[0] - 1, 0, 1, ..., size[1] - 1, ..."""
+    ends = np.cumsum(size)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) - np.repeat(ends - size, size)
+
+
+def frame_rows(site: CallSite) -> Evaluator:
+    """The evaluator of frame_rows."""
+    return FrameRows(site)

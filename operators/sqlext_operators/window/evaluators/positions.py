@@ -1,0 +1,162 @@
+"""first_value, last_value, lag and frame_at: functions whose result is the value of one row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from sqlext_operators.window.columns import take, valid_mask
+from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.functions.definition import CallSite
+
+
+class _OneRow(Evaluator):
+    """Results are places in the buffer, or of a kept row behind it; any type of value does."""
+
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
+        self.folded: pa.Array | None = None
+
+    def load(self, rows: Rows) -> None:
+        self._rows = rows
+        self._array = rows.args[0]
+        if self.folded is not None:
+            self._array = pa.concat_arrays([self._array, self.folded])
+        self._load_candidates()
+
+    def _load_candidates(self) -> None:
+        """Prepare the search for candidates."""
+
+    def reset(self) -> None:
+        self.folded = None
+
+    def _value_at(self, places: IntArray) -> pa.Array:
+        return take(self._array, places)
+
+    def _buffer_places(self, candidates: IntArray) -> IntArray:
+        """Places in the buffer of candidates; -1 stays."""
+        index = self._rows.candidates
+        if index is None or not len(index):
+            return candidates
+        return np.where(candidates < 0, -1, index[candidates])
+
+
+class EdgeValue(_OneRow):
+    """The value of the oldest or newest row of the frame, of those that have one if NULLs are ignored."""
+
+    def __init__(self, site: CallSite, *, oldest: bool) -> None:
+        super().__init__(site)
+        self.oldest = oldest
+        self.ignore_null = bool(site.constants[0])
+
+    def _load_candidates(self) -> None:
+        mask = valid_mask(self._rows.args[0]) if self.ignore_null else None
+        self._valid: BoolArray | None = mask
+        self._nearest: IntArray | None = None
+        if mask is not None:
+            chosen = mask if self._rows.candidates is None else mask[self._rows.candidates]
+            self._nearest = _next_true(chosen) if self.oldest else _last_true(chosen)
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        parts = [self._buffer_places(self._edge(frames.lo, frames.hi))]
+        if frames.own is not None:
+            own = frames.own if self._valid is None else frames.own & self._valid[frames.row]
+            parts.append(np.where(own, frames.row, -1))
+        if frames.lo2 is not None and frames.hi2 is not None:
+            parts.append(self._buffer_places(self._edge(frames.lo2, frames.hi2)))
+        if self.folded is not None:
+            folded = np.full(len(frames), -1, np.int64)
+            folded[: frames.carried()] = self._rows.count
+            parts.insert(0, folded)
+        places = parts.pop(0 if self.oldest else -1)
+        for part in parts if self.oldest else reversed(parts):
+            places = np.where(places < 0, part, places)
+        return self._value_at(places)
+
+    def fold(self, start: int, end: int) -> None:
+        edge = self._buffer_places(self._edge(np.array([start]), np.array([end])))
+        if edge[0] >= 0 and not (self.oldest and self.folded is not None):
+            self.folded = self._array.take(pa.array(edge))
+
+    def _edge(self, lo: IntArray, hi: IntArray) -> IntArray:
+        """The first or last candidate with a value in each slice, -1 for none."""
+        if self._nearest is None:
+            return np.where(lo < hi, lo if self.oldest else hi - 1, -1)
+        if self.oldest:
+            place = self._nearest[lo]
+            return np.where(place < hi, place, -1)
+        place = self._nearest[hi]
+        return np.where(place >= lo, place, -1)
+
+
+def _next_true(mask: BoolArray) -> IntArray:
+    """int64[n + 1], the first true place at or behind each place; n if there is none."""
+    place = np.append(np.where(mask, np.arange(len(mask)), len(mask)), len(mask))
+    return np.minimum.accumulate(place[::-1])[::-1]
+
+
+def _last_true(mask: BoolArray) -> IntArray:
+    """int64[n + 1], the last true place before each place; -1 if there is none."""
+    place = np.append(-1, np.where(mask, np.arange(len(mask)), -1))
+    return np.maximum.accumulate(place)
+
+
+class Lag(_OneRow):
+    """The value of the row n places before the current one in the sequence that the attributes leave."""
+
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
+        self.lookback = int(site.constants[0] or 0)
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        if self.lookback == 0:
+            return self._value_at(frames.row)
+        place = frames.before - self.lookback
+        return self._value_at(self._buffer_places(np.where(place >= frames.start, place, -1)))
+
+
+class FrameAt(_OneRow):
+    """The value of the n-th newest row of the frame."""
+
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
+        self.n = int(site.constants[0] or 0)
+        self.newest = self.n + 1
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        places: IntArray = np.full(len(frames), -1)
+        left: IntArray = np.full(len(frames), self.n)
+        if frames.lo2 is not None and frames.hi2 is not None:
+            places, left = self._from_slice(places, left, frames.lo2, frames.hi2)
+        if frames.own is not None:
+            places = np.where(frames.own & (left == 0), frames.row, places)
+            left = left - frames.own
+        places, _ = self._from_slice(places, left, frames.lo, frames.hi)
+        return self._value_at(places)
+
+    def _from_slice(self, places: IntArray, left: IntArray, lo: IntArray, hi: IntArray) -> tuple[IntArray, IntArray]:
+        """Take the row from a slice if it is there; else count the slice's rows off."""
+        inside = (left >= 0) & (left < hi - lo)
+        found = self._buffer_places(np.where(inside, hi - 1 - left, -1))
+        return np.where(inside, found, places), left - (hi - lo)
+
+
+def first_value(site: CallSite) -> Evaluator:
+    """The evaluator of first_value."""
+    return EdgeValue(site, oldest=True)
+
+
+def last_value(site: CallSite) -> Evaluator:
+    """The evaluator of last_value."""
+    return EdgeValue(site, oldest=False)
+
+
+def lag(site: CallSite) -> Evaluator:
+    """The evaluator of lag and at."""
+    return Lag(site)
+
+
+def frame_at(site: CallSite) -> Evaluator:
+    """The evaluator of frame_at."""
+    return FrameAt(site)

@@ -1,0 +1,140 @@
+"""sum and sum_where of integers, timestamps and floating-point numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.window.columns import fixed_width, to_array, usable
+from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.evaluators.decimals import DecimalSum
+from sqlext_operators.window.evaluators.floats import SlidingSums
+from sqlext_operators.window.evaluators.prefix import PrefixCounts, PrefixSums, split
+from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.functions.types import sql_name
+
+
+def masked(array: pa.Array, mask: npt.NDArray[np.bool_] | None, kind: Any) -> npt.NDArray[Any]:
+    """The values as `kind`, 0 where `mask` is false."""
+    values = fixed_width(array).astype(kind, copy=False)
+    return values if mask is None else np.where(mask, values, kind(0))
+
+
+class IntegerSum(Evaluator):
+    """Sums that wrap around at their type's width."""
+
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
+        self.counts = PrefixCounts()
+        self.sums = PrefixSums()
+
+    def load(self, rows: Rows) -> None:
+        mask = usable(rows.args, has_condition=self.site.function.has_condition)
+        self.counts.load(mask, rows.candidates)
+        self.sums.load(masked(rows.args[0], mask, np.int64), rows.candidates)
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        dtype = self.site.result_type
+        total = self.sums.totals(frames).astype(f"int{dtype.bit_width}", copy=False)
+        return to_array(total, self.counts.totals(frames) > 0, dtype)
+
+    def reset(self) -> None:
+        self.counts.carry = self.sums.carry = 0
+
+    def fold(self, start: int, end: int) -> None:
+        self.counts.fold(start, end)
+        self.sums.fold(start, end)
+
+
+class CheckedIntegerSum(Evaluator):
+    """Sums whose overflow is an error (ANSI): kept as two int64 sums, of the values' low and high 32 bits."""
+
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
+        self.counts = PrefixCounts()
+        self.low, self.high = PrefixSums(), PrefixSums()
+
+    def load(self, rows: Rows) -> None:
+        mask = usable(rows.args, has_condition=self.site.function.has_condition)
+        self.counts.load(mask, rows.candidates)
+        low, high = split(masked(rows.args[0], mask, np.int64))
+        self.low.load(low, rows.candidates)
+        self.high.load(high, rows.candidates)
+
+    def halves(self, frames: Frames) -> tuple[IntArray, IntArray]:
+        """(low, high) of the exact sums, 0 <= low < 2**32."""
+        low = self.low.totals(frames)
+        return low & 0xFFFFFFFF, self.high.totals(frames) + (low >> 32)
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        low, high = self.halves(frames)
+        dtype = self.site.result_type
+        total = (high << 32) | low
+        wraps = (high >> 31) != (high >> 63)
+        if dtype.bit_width < 64:
+            wraps |= total != total.astype(f"int{dtype.bit_width}")
+        if wraps.any():
+            raise OverflowError(overflow_message(self.site))
+        return to_array(total.astype(f"int{dtype.bit_width}", copy=False), self.counts.totals(frames) > 0, dtype)
+
+    def reset(self) -> None:
+        self.counts.carry = self.low.carry = self.high.carry = 0
+
+    def fold(self, start: int, end: int) -> None:
+        for part in (self.counts, self.low, self.high):
+            part.fold(start, end)
+
+
+class FloatSum(Evaluator):
+    """Sums of float and double, with the accuracy of `SlidingSums`; float is added up in double."""
+
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
+        self.counts = PrefixCounts()
+        self.sums = SlidingSums()
+
+    def load(self, rows: Rows) -> None:
+        mask = usable(rows.args, has_condition=self.site.function.has_condition)
+        self.counts.load(mask, rows.candidates)
+        self.sums.load(masked(rows.args[0], mask, np.float64), rows.candidates)
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        dtype = self.site.result_type
+        total = self.sums.totals(frames)
+        if dtype == pa.float32():
+            with np.errstate(over="ignore"):
+                total = total.astype(np.float32)
+        return to_array(total, self.counts.totals(frames) > 0, dtype)
+
+    def reset(self) -> None:
+        self.counts.carry = 0
+        self.sums.reset()
+
+    def fold(self, start: int, end: int) -> None:
+        self.counts.fold(start, end)
+        self.sums.fold(start, end)
+
+    def shift(self, count: int) -> None:
+        self.sums.shift(count, unbounded=self.site.unbounded)
+
+
+def overflow_message(site: CallSite) -> str:
+    """What to tell the user about a sum that does not fit."""
+    return (
+        f"{site.function.name}() overflowed {sql_name(site.result_type)}: cast its argument to a wider type, "
+        "or set spark.sql.ansi.enabled=false"
+    )
+
+
+def total(site: CallSite) -> Evaluator:
+    """The evaluator of sum and sum_where for the argument's type."""
+    dtype = site.types[0]
+    if pa.types.is_decimal(dtype):
+        return DecimalSum(site)
+    if pa.types.is_floating(dtype):
+        return FloatSum(site)
+    return CheckedIntegerSum(site) if site.ansi else IntegerSum(site)

@@ -1,0 +1,303 @@
+"""Which candidate rows are in each row's frame: at most two slices and the row itself (openmldb.md section 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sqlext_operators.kernels.bounds import first_beyond, group_starts
+from sqlext_operators.window.piece import NULL_ORDER
+from sqlext_operators.window.spec import Frame
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+#: Distances in units of the order column are cut here.
+_LIMIT = int(np.iinfo(np.int64).max)
+#: Distances in rows are cut here, so that adding them to a row number cannot overflow.
+_ROW_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The rows that may be in a window of one group of sources, in sequence order.
+
+    `index` int64[n] are their places in the buffer, None for all rows of the buffer in order; group, order
+    int64[n]. With INSTANCE_NOT_IN_WINDOW they are the union rows only, else FROM and union rows.
+    """
+
+    index: IntArray | None
+    group: IntArray
+    order: IntArray
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+
+@dataclass(frozen=True)
+class FromRows:
+    """The FROM rows whose frames are wanted: m rows in sequence order.
+
+    row int64[m] places in the buffer; group, order int64[m]; before int64[m] the number of candidates that stand
+    before each row; after int64[m] the place of the first candidate behind it (before + 1 if the row is itself
+    a candidate, else before).
+    """
+
+    row: IntArray
+    group: IntArray
+    order: IntArray
+    before: IntArray
+    after: IntArray
+
+
+@dataclass(frozen=True)
+class Frames:
+    """The frames of m FROM rows: candidates [lo, hi), then the row itself if `own`, then candidates [lo2, hi2).
+
+    row      int64[m], the row's place in the buffer
+    lo, hi   int64[m], lo <= hi; in one group hi never falls, and lo neither, except with MAXSIZE, EXCLUDE
+             CURRENT_TIME and a FOLLOWING end together
+    own      bool[m], None: the row is not in the frame, or it is one of the candidates in [lo, hi)
+    lo2, hi2 int64[m], never falling in a group, hi <= lo2 <= hi2; None: no second slice
+    start    int64[m], the group's first candidate
+    before   int64[m], the end of the candidates before the row that the attributes leave (lag counts from here)
+    fresh    bool[m], the row is the first of its group that is evaluated
+    """
+
+    row: IntArray
+    lo: IntArray
+    hi: IntArray
+    own: BoolArray | None
+    lo2: IntArray | None
+    hi2: IntArray | None
+    start: IntArray
+    before: IntArray
+    fresh: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def __getitem__(self, rows: slice) -> Frames:
+        return Frames(
+            self.row[rows],
+            self.lo[rows],
+            self.hi[rows],
+            None if self.own is None else self.own[rows],
+            None if self.lo2 is None else self.lo2[rows],
+            None if self.hi2 is None else self.hi2[rows],
+            self.start[rows],
+            self.before[rows],
+            self.fresh[rows],
+        )
+
+    def sizes(self) -> IntArray:
+        """int64[m], the number of rows in each frame."""
+        size = self.hi - self.lo
+        if self.own is not None:
+            size = size + self.own
+        if self.lo2 is not None and self.hi2 is not None:
+            size = size + (self.hi2 - self.lo2)
+        return size
+
+    def carried(self) -> int:
+        """How many of the first rows belong to the group that earlier calls have begun."""
+        return int(np.argmax(self.fresh)) if self.fresh.any() else len(self)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The frames of m rows, with what is known about the rows that are still to come.
+
+    keep      int64[m], candidates below it are in no frame of this row or a later one of its group; in a frame
+              that never loses rows (`is_unbounded`), they are in every one
+    complete  bool[m], no row that is still to come can be in the frame; None: all are complete
+    """
+
+    frames: Frames
+    keep: IntArray
+    complete: BoolArray | None
+
+
+def validate(frame: Frame) -> None:
+    """Raise ValueError for a frame that the planner must not let through."""
+    start, end = frame.start, frame.end
+    wrong = (
+        (frame.unit not in ("rows", "range"), "unknown unit"),
+        (start is None and frame.start_following, "it starts at UNBOUNDED FOLLOWING"),
+        (end is None and not frame.end_following, "it ends at UNBOUNDED PRECEDING"),
+        (end is not None and end > 0 and not frame.end_following, "it ends behind the row but is not FOLLOWING"),
+        (start is not None and end is not None and start > end, "it starts behind its end"),
+        (frame.maxsize is not None and frame.maxsize < 1, "MAXSIZE is below 1"),
+        (frame.maxsize is not None and frame.unit == "rows", "MAXSIZE with ROWS"),
+    )
+    for is_wrong, reason in wrong:
+        if is_wrong:
+            raise ValueError(f"bad window frame: {reason}: {frame}")
+
+
+def is_unbounded(frame: Frame) -> bool:
+    """Whether the frame never loses a row that is before the current one."""
+    return frame.start is None and frame.maxsize is None
+
+
+def compute_bounds(
+    frame: Frame, candidates: Candidates, rows: FromRows, fresh: BoolArray, open_end: tuple[int, int] | None
+) -> Bounds:
+    """The frames of `rows`, as far as `candidates` show them.
+
+    `open_end` is (group, order) of the last row seen if more rows may come; then rows of that group may be
+    incomplete.
+    """
+    place = _place(frame, candidates, rows)
+    slices = _slices_by_count(frame, place) if frame.unit == "rows" else _slices_by_order(frame, candidates, place)
+    complete = None
+    if frame.end_following and open_end is not None:
+        complete = (rows.group != open_end[0]) | _is_complete(frame, place, len(candidates), open_end[1])
+    if is_unbounded(frame):
+        keep = slices.hi
+    else:
+        keep = slices.lo2 if _is_ahead(frame) and slices.lo2 is not None else slices.lo
+    if frame.maxsize is not None:
+        if not _is_ahead(frame):
+            keep = np.maximum(keep, slices.hi - frame.maxsize)
+        slices = _newest(slices, frame.maxsize)
+    return Bounds(_assemble(frame, place, slices, fresh), keep, complete)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where each row stands: its group's candidates [start, end), those before past_end and from future_start on."""
+
+    rows: FromRows
+    start: IntArray
+    end: IntArray
+    past_end: IntArray
+    future_start: IntArray
+    null: BoolArray | None
+
+
+@dataclass(frozen=True)
+class _Slices:
+    """[lo, hi), then the row itself if own, then [lo2, hi2) if there is one."""
+
+    lo: IntArray
+    hi: IntArray
+    own: BoolArray | bool
+    lo2: IntArray | None = None
+    hi2: IntArray | None = None
+
+
+def _is_ahead(frame: Frame) -> bool:
+    return frame.start is not None and frame.start > 0
+
+
+def _is_history(frame: Frame) -> bool:
+    return frame.end is not None and frame.end < 0
+
+
+def _has_own(frame: Frame) -> bool:
+    return not (frame.exclude_current_row or _is_ahead(frame) or _is_history(frame))
+
+
+def _beyond(candidates: Candidates, rows: FromRows, distance: int) -> IntArray:
+    out = np.empty(len(rows.row), np.int64)
+    distance = max(-_LIMIT, min(_LIMIT, distance))
+    first_beyond(candidates.group, candidates.order, rows.group, rows.order, distance, out)
+    return out
+
+
+def _place(frame: Frame, candidates: Candidates, rows: FromRows) -> _Place:
+    start, end = np.empty_like(rows.row), np.empty_like(rows.row)
+    group_starts(candidates.group, rows.group, start, end)
+    is_null = rows.order == NULL_ORDER
+    null = is_null if is_null.any() else None
+    past_end, future_start = rows.before, rows.after
+    if frame.exclude_current_time:
+        past_end = _where(null, start, _beyond(candidates, rows, -1))
+        future_start = _beyond(candidates, rows, 0) if frame.end_following else future_start
+    return _Place(rows, start, end, past_end, future_start, null)
+
+
+def _where(mask: BoolArray | None, yes: IntArray, no: IntArray) -> IntArray:
+    return no if mask is None else np.where(mask, yes, no)
+
+
+def _slices_by_count(frame: Frame, place: _Place) -> _Slices:
+    """ROWS: places are counted in what EXCLUDE CURRENT_TIME and INSTANCE_NOT_IN_WINDOW leave."""
+    past_end, future_start = place.past_end, place.future_start
+    start = None if frame.start is None else max(-_ROW_LIMIT, min(_ROW_LIMIT, frame.start))
+    end = None if frame.end is None else max(-_ROW_LIMIT, min(_ROW_LIMIT, frame.end))
+    lo = place.start if start is None else np.maximum(place.start, past_end + min(start, 0))
+    if end is not None and end < 0:
+        return _Slices(lo, np.maximum(past_end + end + 1, lo), False)
+    if end == 0:
+        return _Slices(lo, past_end, _has_own(frame))
+    hi2 = place.end if end is None else np.minimum(future_start + end, place.end)
+    lo2 = future_start if start is None or start <= 0 else np.minimum(future_start + start - 1, hi2)
+    return _Slices(lo, past_end, _has_own(frame), lo2, hi2)
+
+
+def _slices_by_order(frame: Frame, candidates: Candidates, place: _Place) -> _Slices:
+    """ROWS_RANGE. The bounds of a NULL row are NULL: they reach the NULL rows on their side of it, no others."""
+    rows, past_end, future_start = place.rows, place.past_end, place.future_start
+    if frame.start is None:
+        lo = place.start
+    elif _is_ahead(frame):
+        lo = past_end
+    else:
+        lo = _where(place.null, place.start, _beyond(candidates, rows, frame.start - 1))
+    if _is_history(frame) and frame.end is not None:
+        return _Slices(lo, _where(place.null, past_end, _beyond(candidates, rows, frame.end)), False)
+    if not frame.end_following:
+        return _Slices(lo, past_end, _has_own(frame))
+    hi2 = place.end if frame.end is None else _beyond(candidates, rows, frame.end)
+    if frame.end is not None and place.null is not None:
+        hi2 = np.where(place.null, _beyond(candidates, rows, 0), hi2)
+    lo2 = future_start
+    if frame.start is not None and frame.start > 0:
+        lo2 = _where(place.null, future_start, _beyond(candidates, rows, frame.start - 1))
+    return _Slices(lo, past_end, _has_own(frame), lo2, hi2)
+
+
+def _is_complete(frame: Frame, place: _Place, n_candidates: int, last_order: int) -> BoolArray:
+    """For rows of the group that may go on: whether the rows seen show all of the frame."""
+    order = place.rows.order
+    if frame.end is None:
+        return np.zeros(len(order), np.bool_)
+    if frame.unit == "rows":
+        enough = place.future_start + min(frame.end, _ROW_LIMIT) <= n_candidates
+        return enough & (last_order > order) if frame.exclude_current_time else enough
+    # last_order - end saturates at NULL_ORDER, which no non-NULL order is below
+    edge = max(int(NULL_ORDER), last_order - frame.end)
+    enough = order < edge
+    if place.null is not None:
+        enough[place.null] = last_order > NULL_ORDER
+    return enough
+
+
+def _newest(slices: _Slices, maxsize: int) -> _Slices:
+    """The newest `maxsize` rows of the frame."""
+    left = np.full(len(slices.lo), maxsize, np.int64)
+    lo2 = slices.lo2
+    if lo2 is not None and slices.hi2 is not None:
+        lo2 = np.maximum(lo2, slices.hi2 - maxsize)
+        left -= slices.hi2 - lo2
+    own = slices.own & (left > 0)
+    return _Slices(np.maximum(slices.lo, slices.hi - (left - own)), slices.hi, own, lo2, slices.hi2)
+
+
+def _assemble(frame: Frame, place: _Place, slices: _Slices, fresh: BoolArray) -> Frames:
+    """Merge what is contiguous: the usual window is one slice with the row itself in it."""
+    rows = place.rows
+    lo, hi, own, lo2, hi2 = slices.lo, slices.hi, slices.own, slices.lo2, slices.hi2
+    if _is_ahead(frame) and lo2 is not None and hi2 is not None:
+        lo, hi, own, lo2, hi2 = lo2, hi2, False, None, None
+    elif not (frame.exclude_current_time or frame.instance_not_in_window) and _has_own(frame):
+        if lo2 is not None and hi2 is not None:
+            lo, hi, own, lo2, hi2 = np.where(own, lo, lo2), hi2, False, None, None
+        else:
+            hi, own = rows.after, False
+    flags = np.full(len(lo), own) if own is not False else None
+    return Frames(rows.row, lo, hi, flags, lo2, hi2, place.start, place.past_end, fresh)

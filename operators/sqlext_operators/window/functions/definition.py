@@ -1,0 +1,158 @@
+"""What a row of the table of window functions is."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+from sqlext_operators.window.functions.types import FunctionTypeError, sql_name
+from sqlext_operators.window.spec import Scalar
+
+if TYPE_CHECKING:
+    from sqlext_operators.window.evaluators.base import Evaluator
+
+TypeRule = Callable[[str, Sequence[pa.DataType]], pa.DataType]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a window function.
+
+    `kind` is "value" (any expression), "condition" (a boolean expression), or "integer" / "boolean" (a literal,
+    passed in `Call.constants`; not below `minimum`; `default` when it is left out). A `variadic` parameter,
+    always the last one, takes one or more arguments.
+    """
+
+    name: str
+    kind: Literal["value", "condition", "integer", "boolean"] = "value"
+    optional: bool = False
+    variadic: bool = False
+    minimum: int | None = None
+    default: Scalar = None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the argument is a literal rather than a column."""
+        return self.kind in ("integer", "boolean")
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """What an evaluator is made from: one call, with its types and the window's nature.
+
+    `types` are the types of `Call.args`, `constants` has one entry for each constant parameter (defaults filled
+    in), `unbounded` says that the frame never loses a row (UNBOUNDED PRECEDING without MAXSIZE).
+    """
+
+    function: WindowFunction
+    types: tuple[pa.DataType, ...]
+    constants: tuple[Scalar, ...]
+    result_type: pa.DataType
+    unbounded: bool
+    ansi: bool
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A reference to an evaluator factory, imported on first use: planning must not wait for numba (0.4 s)."""
+
+    module: str
+    factory: str
+
+    def create(self, site: CallSite) -> Evaluator:
+        """The evaluator of one call."""
+        module = importlib.import_module(f"sqlext_operators.window.evaluators.{self.module}")
+        evaluator: Evaluator = getattr(module, self.factory)(site)
+        return evaluator
+
+
+@dataclass(frozen=True)
+class WindowFunction:
+    """One window function: how it is called, its types, its meaning, how it is evaluated.
+
+    accepts_star  the first value may be ``*``: it is then left out of `Call.args`, and every row counts
+    positional    the function looks at the partition's sequence, not at the frame (lag, at)
+    internal      made by the analyzer, not callable from SQL
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    type_rule: TypeRule
+    evaluation: Evaluation
+    doc: str
+    aliases: tuple[str, ...] = ()
+    accepts_star: bool = False
+    positional: bool = False
+    internal: bool = False
+
+    @property
+    def column_parameters(self) -> tuple[Parameter, ...]:
+        """The parameters that are passed in `Call.args`."""
+        return tuple(parameter for parameter in self.parameters if not parameter.is_constant)
+
+    @property
+    def constant_parameters(self) -> tuple[Parameter, ...]:
+        """The parameters that are passed in `Call.constants`."""
+        return tuple(parameter for parameter in self.parameters if parameter.is_constant)
+
+    @property
+    def has_condition(self) -> bool:
+        """Whether rows are chosen by a boolean argument, the last of `Call.args`."""
+        return any(parameter.kind == "condition" for parameter in self.parameters)
+
+    def result_type(self, arg_types: Sequence[pa.DataType]) -> pa.DataType:
+        """The type of the result for arguments of these types (`Call.args`: no literals, nothing for ``*``).
+
+        Raises FunctionTypeError for a wrong number of arguments or a type that the function does not take.
+        """
+        columns = self.column_parameters
+        most = None if columns and columns[-1].variadic else len(columns)
+        least = len(columns) - (1 if self.accepts_star else 0)
+        if len(arg_types) < least or (most is not None and len(arg_types) > most):
+            raise FunctionTypeError(
+                f"{self.name}() does not take {len(arg_types)} arguments", f"write {self.signature}"
+            )
+        if not self.has_condition:
+            return self.type_rule(self.name, arg_types)
+        condition = arg_types[-1]
+        if not (pa.types.is_boolean(condition) or pa.types.is_null(condition)):
+            message = f"the condition of {self.name}() must be boolean, not {sql_name(condition)}"
+            raise FunctionTypeError(message, "write a comparison, for example x > 0", len(arg_types) - 1)
+        return self.type_rule(self.name, arg_types[:-1])
+
+    def complete_constants(self, constants: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """The constants with the defaults of those left out. Raises FunctionTypeError for a bad one."""
+        wanted = self.constant_parameters
+        if len(constants) > len(wanted):
+            raise FunctionTypeError(f"too many literal arguments for {self.name}()", f"write {self.signature}")
+        for parameter, value in zip(wanted, constants, strict=False):
+            self._check_constant(parameter, value)
+        missing = wanted[len(constants) :]
+        for parameter in missing:
+            if not parameter.optional:
+                raise FunctionTypeError(f"{self.name}() needs {parameter.name}", f"write {self.signature}")
+        return (*constants, *(parameter.default for parameter in missing))
+
+    def _check_constant(self, parameter: Parameter, value: Scalar) -> None:
+        kind = bool if parameter.kind == "boolean" else int
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            message = f"{parameter.name} of {self.name}() must be a literal {parameter.kind}, not {value!r}"
+            raise FunctionTypeError(message, f"write {self.signature}")
+        if parameter.minimum is not None and value < parameter.minimum:
+            message = f"{parameter.name} of {self.name}() must be at least {parameter.minimum}, not {value}"
+            raise FunctionTypeError(message, f"write {self.signature}")
+
+    @property
+    def signature(self) -> str:
+        """How the function is written: ``lag(x[, n])``."""
+        text = ""
+        for i, parameter in enumerate(self.parameters):
+            name = f"{parameter.name} or *" if i == 0 and self.accepts_star else parameter.name
+            name += ", ..." if parameter.variadic else ""
+            separator = ", " if i else ""
+            text += f"[{separator}{name}]" if parameter.optional else f"{separator}{name}"
+        return f"{self.name}({text})"

@@ -1,0 +1,128 @@
+"""Which argument types window functions take, and the types of their results (openmldb.md section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+MAX_PRECISION = 38
+
+_NAMES = {
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.bool_(): "boolean",
+    pa.date32(): "date",
+    pa.null(): "void",
+}
+
+
+class FunctionTypeError(Exception):
+    """A window function does not take an argument. `argument` is its index in `Call.args`, None for the whole call."""
+
+    def __init__(self, message: str, help: str, argument: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.help = help
+        self.argument = argument
+
+    def __reduce__(self) -> tuple[type[FunctionTypeError], tuple[str, str, int | None]]:
+        return FunctionTypeError, (self.message, self.help, self.argument)
+
+
+def sql_name(dtype: pa.DataType) -> str:
+    """The type's name in Spark SQL."""
+    if pa.types.is_decimal(dtype):
+        return f"decimal({dtype.precision},{dtype.scale})"
+    if pa.types.is_timestamp(dtype):
+        return "timestamp" if dtype.tz is not None else "timestamp_ntz"
+    for is_type, name in ((pa.types.is_struct, "struct"), (pa.types.is_map, "map"), (pa.types.is_list, "array")):
+        if is_type(dtype):
+            return name
+    return _NAMES.get(dtype, str(dtype))
+
+
+def is_number(dtype: pa.DataType) -> bool:
+    """Signed integers, float and double."""
+    return bool(pa.types.is_signed_integer(dtype) or dtype in (pa.float32(), pa.float64()))
+
+
+def is_text(dtype: pa.DataType) -> bool:
+    """Strings and binary, of either offset width."""
+    return dtype in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+
+
+def is_scalar(dtype: pa.DataType) -> bool:
+    """Types with an equality and an order: all but nested ones and void."""
+    return bool(
+        is_number(dtype)
+        or is_text(dtype)
+        or pa.types.is_boolean(dtype)
+        or pa.types.is_decimal128(dtype)
+        or dtype == pa.date32()
+        or pa.types.is_timestamp(dtype)
+        or pa.types.is_duration(dtype)
+        or pa.types.is_time64(dtype)
+    )
+
+
+def bigint(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """bigint for any argument."""
+    return pa.int64()
+
+
+def countable(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """bigint; the argument must have an equality."""
+    if not is_scalar(types[0]):
+        raise _refused(name, types[0], "count one of its fields, or cast it to a string")
+    return pa.int64()
+
+
+def first_argument(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """The type of the first argument, whatever it is."""
+    return types[0]
+
+
+def summed(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """The input's type for integers, float, double and timestamp; decimal(p,s) becomes decimal(min(38,p+10),s)."""
+    dtype = types[0]
+    if pa.types.is_decimal128(dtype):
+        return pa.decimal128(min(MAX_PRECISION, dtype.precision + 10), dtype.scale)
+    if is_number(dtype) or pa.types.is_timestamp(dtype):
+        return dtype
+    raise _refused(name, dtype, "it takes numbers and timestamps; cast the argument, for example to double")
+
+
+def averaged(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """double for integers, float and double; decimal(p,s) becomes decimal(min(38,p+4),min(38,s+4))."""
+    dtype = types[0]
+    if pa.types.is_decimal128(dtype):
+        precision, scale = min(MAX_PRECISION, dtype.precision + 4), min(MAX_PRECISION, dtype.scale + 4)
+        return pa.decimal128(precision, scale)
+    if is_number(dtype):
+        return pa.float64()
+    raise _refused(name, dtype, "it takes numbers; cast the argument, for example to double")
+
+
+def ordered(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """The input's type; it must have an order."""
+    if not is_scalar(types[0]):
+        raise _refused(name, types[0], "it has no order; use one of its fields, or cast it to a string")
+    return types[0]
+
+
+def rows(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """list<struct<x1, ..., xn>> of the arguments."""
+    return pa.list_(pa.struct([pa.field(f"x{i + 1}", dtype) for i, dtype in enumerate(types)]))
+
+
+def _refused(name: str, dtype: pa.DataType, help: str) -> FunctionTypeError:
+    return FunctionTypeError(f"{name}() does not take {sql_name(dtype)}", help, 0)
