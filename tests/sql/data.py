@@ -116,8 +116,11 @@ def to_arrow(rows: Sequence[Row], schema: pa.Schema = SCHEMA) -> pa.Table:
 
 
 def to_dataframe(spark: SparkSession, rows: Sequence[Row], schema: pa.Schema = SCHEMA) -> DataFrame:
-    """Rows as a DataFrame, input order kept over a few partitions."""
-    return spark.createDataFrame(to_arrow(rows, schema))
+    """Rows as a DataFrame of three partitions; (partition, position) is the input order."""
+    table = to_arrow(rows, schema)
+    third = -(-table.num_rows // 3)
+    parts = [spark.createDataFrame(table.slice(start, third)) for start in (0, third, 2 * third)]
+    return parts[0].unionAll(parts[1]).unionAll(parts[2])
 
 
 def from_result(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from .oracle import Row
@@ -32,7 +33,13 @@ def total(values: list[Any]) -> Any:
 
 
 def mean(values: list[Any]) -> Any:
-    return float(sum(some(values))) / len(some(values)) if some(values) else None
+    """A double; of decimals with scale 2 a decimal with scale 6, rounded half up."""
+    present = some(values)
+    if not present:
+        return None
+    if isinstance(present[0], Decimal):
+        return (sum(present) / len(present)).quantize(Decimal("1e-6"), ROUND_HALF_UP)
+    return float(sum(present)) / len(present)
 
 
 def least(values: list[Any]) -> Any:

@@ -13,7 +13,7 @@ from .oracle import Bound, WindowDef, evaluate
 
 #: ROWS frames over (ts, union before FROM, input order) are ordinary SQL; so are ROWS_RANGE frames with a self join.
 ROWS_SQL = """
-SELECT sum(v) OVER (PARTITION BY k ORDER BY ts NULLS FIRST, side, place ROWS BETWEEN {start} AND {end}) AS s, place, side
+SELECT sum(v) OVER (PARTITION BY k ORDER BY ts, side, place ROWS BETWEEN {start} AND {end}) AS s, place, side
 FROM (SELECT *, 1 AS side, row_number() OVER () AS place FROM base
       UNION ALL SELECT *, 0, row_number() OVER () FROM u)
 QUALIFY side = 1 ORDER BY place
