@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError
+from sqlext_planner.expressions import Column, Compare, conjuncts
 from sqlext_planner.logical import (
     Aggregate,
     Distinct,
@@ -77,17 +78,44 @@ def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     # Imported here: plans without the extension need none of the exchange's modules (planning time).
     from sqlext_planner.physical.window_union import WindowUnionExec
 
-    inputs = 1 + len(node.unions)
+    inputs = [_exchange_input(planner.later(child), planner.config) for child in (node.source, *node.unions)]
     calls = sum(len(window.calls) for window in node.windows)
     return WindowUnionExec(
         partition_by=node.partition_by,
         order_by=node.order_by,
         windows=node.windows,
-        source=planner.later(node.source),
-        unions=tuple(planner.later(union) for union in node.unions),
+        source=inputs[0],
+        unions=tuple(inputs[1:]),
         payload=node.payload,
-        why=f"{inputs} inputs, {len(node.windows)} windows and {calls} calls share one exchange and one sort",
+        union_spans=tuple(union.span for union in node.unions),
+        why=f"one exchange and one sort for {len(inputs)} inputs, {len(node.windows)} windows and {calls} calls",
     )
+
+
+def _exchange_input(child: PhysicalPlan, config: Config) -> PhysicalPlan:
+    """`child`, marked as ArrowScanExec where it only selects rows and columns of plain Parquet files."""
+    scan = _plain_scan(child)
+    if not config.arrow_scan or scan is None or scan.info is None or scan.info.format != "parquet":
+        return child
+    from sqlext_planner.physical.arrow_scan import ArrowScanExec
+
+    rows = "" if scan.info.rows is None else f" of {scan.info.rows} rows"
+    why = f"plain Parquet{rows}: the scatter task reads the files itself, unless their footers speak against it"
+    return ArrowScanExec(child, why=why)
+
+
+def _plain_scan(node: PhysicalPlan) -> ScanExec | None:
+    """The scan below filters by comparison, selected columns and aliases; None for any other plan."""
+    match node:
+        case ScanExec():
+            return node
+        case SubqueryAliasExec(child=child):
+            return _plain_scan(child)
+        case ProjectExec(items=items, child=child) if all(isinstance(item.expression, Column) for item in items):
+            return _plain_scan(child)
+        case FilterExec(condition, child) if all(isinstance(term, Compare) for term in conjuncts(condition)):
+            return _plain_scan(child)
+    return None
 
 
 def plain_spark(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
