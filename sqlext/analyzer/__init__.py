@@ -1,0 +1,34 @@
+"""From a parsed statement to a logical plan with every name resolved."""
+
+from __future__ import annotations
+
+from sqlext_planner.catalog import Catalog
+from sqlext_planner.errors import InternalError, SqlExtError
+from sqlext_planner.logical import LogicalPlan, Output
+
+from sqlext.analyzer.context import Analyzed, Context, Options
+from sqlext.parser import Statement
+
+__all__ = ["Options", "analyze"]
+
+
+def analyze(statement: Statement, catalog: Catalog, options: Options | None = None) -> LogicalPlan:
+    """The logical plan of a statement's query: an `Output` root over resolved nodes.
+
+    A statement without a window of ours that the analyzer cannot follow becomes one SparkRelation, where the catalog
+    knows its columns. Raises AnalysisError, UnsupportedError, with the place in the text.
+    """
+    from sqlext.analyzer import queries, relations
+
+    if statement.query is None or statement.query_span is None:
+        raise InternalError("a statement of Spark's own is not analysed")
+    context = Context(statement.text, catalog, options or Options(statement.compat))
+    try:
+        query = queries.analyze_query(context, statement.query, {})
+    except SqlExtError as error:
+        columns = None if statement.uses_extension else catalog.query_columns(context.slice(statement.query_span))
+        if columns is None:
+            raise error.with_sql(statement.sql) from None
+        plan, _ = relations.spark_relation(context, context.slice(statement.query_span), columns, "spark_query")
+        query = Analyzed(plan, tuple(name for name, _ in columns))
+    return Output(query.names, query.plan)

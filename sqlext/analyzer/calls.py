@@ -1,0 +1,142 @@
+"""Calls of the table's window functions: arguments, literals, types."""
+
+from __future__ import annotations
+
+from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
+from sqlext_planner.expressions import Column
+from sqlext_planner.logical import WindowCall
+from sqlext_planner.types import from_arrow, to_arrow
+from sqlext_planner.window_functions import FUNCTIONS, FunctionTypeError, WindowFunction, lookup
+from sqlglot import exp
+
+from sqlext.analyzer.context import Context
+from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.scope import suggest
+from sqlext.dialect import span_of
+from sqlext.spark_functions import WINDOW_FUNCTIONS
+
+Scalar = int | float | str | bool | None
+
+_INSTEAD = {
+    "lead": "use lag over a window that looks ahead, or first_value over ROWS BETWEEN 1 FOLLOWING AND 1 FOLLOWING",
+    "row_number": "use count(*) over ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+}
+
+
+def window_call(builder: ExpressionBuilder, node: exp.Anonymous, column: Column, *, whole: bool) -> WindowCall:
+    """One call. `whole` says that it is a select item by itself, where lag counts rows of the partition; inside a
+    larger expression it counts rows of the frame (openmldb.md section 5).
+
+    Raises AnalysisError for a wrong number, kind or type of arguments.
+    """
+    function = lookup(node.name)
+    if function is None:
+        raise AnalysisError(f"'{node.name}' is no window function", span=span_of(node))
+    arguments = list(node.expressions)
+    _refuse_modifiers(node, arguments)
+    star = bool(arguments) and isinstance(arguments[0], exp.Star)
+    if star and not function.accepts_star:
+        raise AnalysisError(f"{function.name}(*) is not a call", span=span_of(node), help=f"write {function.signature}")
+    args, constants, types = [], [], []
+    values = _paired(function, node, arguments)
+    for parameter, argument in values:
+        if parameter.is_constant:
+            constants.append(_constant(builder.context, function, parameter.name, argument))
+        elif not isinstance(argument, exp.Star):
+            args.append(builder.build(argument))
+            types.append(builder.dtype(argument))
+    complete = _complete(function, constants, node)
+    dtype = _result_type(function, types, [a for p, a in values if not p.is_constant], node, star=star)
+    name = "frame_at" if function.positional and not whole else function.name
+    return WindowCall(name, tuple(args), complete, column, dtype, span=span_of(node))
+
+
+def unknown_function(node: exp.Expr) -> SqlExtError:
+    """The error for an OVER of ours after something that is not in the table."""
+    name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__.lower()
+    span = span_of(node)
+    if isinstance(node, exp.Filter):
+        return UnsupportedError(
+            "FILTER does not go with a window of ours", span=span, help="use count_where, sum_where, avg_where, ..."
+        )
+    if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
+        return UnsupportedError(
+            "IGNORE NULLS does not go with a window of ours", span=span, help="write last_value(x, true)"
+        )
+    public = [function.name for function in FUNCTIONS.values() if not function.internal]
+    if name.lower() in _INSTEAD:
+        return AnalysisError(f"{name}() is not available over a window of ours", span=span, help=_INSTEAD[name.lower()])
+    nearest = suggest(name, public)
+    if nearest and name.lower() not in WINDOW_FUNCTIONS:
+        return AnalysisError(f"window function '{name}' not found", span=span, help=f"did you mean '{nearest}'?")
+    listing = f"available: {', '.join(dict.fromkeys(public))}"
+    return AnalysisError(f"{name}() is not available over a window of ours", span=span, help=listing)
+
+
+def _refuse_modifiers(node: exp.Anonymous, arguments: list[exp.Expr]) -> None:
+    for argument in arguments:
+        if isinstance(argument, exp.Distinct):
+            raise UnsupportedError(
+                "DISTINCT does not go with a window of ours", span=span_of(argument), help="use distinct_count(x)"
+            )
+        if isinstance(argument, (exp.Order, exp.IgnoreNulls, exp.RespectNulls, exp.Limit, exp.HavingMax, exp.Kwarg)):
+            raise UnsupportedError(f"{node.name}() takes plain arguments over a window of ours", span=span_of(argument))
+
+
+def _paired(function: WindowFunction, node: exp.Anonymous, arguments: list[exp.Expr]):  # type: ignore[no-untyped-def]
+    """Parameters with their arguments, in order."""
+    parameters = list(function.parameters)
+    least = sum(not parameter.optional for parameter in parameters)
+    variadic = bool(parameters) and parameters[-1].variadic
+    if len(arguments) < least or (len(arguments) > len(parameters) and not variadic):
+        raise AnalysisError(
+            f"{function.name}() does not take {len(arguments)} argument{'' if len(arguments) == 1 else 's'}",
+            span=span_of(node),
+            help=f"write {function.signature}",
+        )
+    return list(zip(parameters, arguments, strict=False))
+
+
+def _constant(context: Context, function: WindowFunction, name: str, node: exp.Expr) -> Scalar:
+    """A literal argument. Raises AnalysisError for anything else."""
+    match node:
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Literal() if not node.is_string and node.name.isdigit():
+            return int(node.name)
+        case exp.Neg(this=exp.Literal() as inner) if not inner.is_string and inner.name.isdigit():
+            return -int(inner.name)
+        case exp.Cast(this=exp.Literal() as inner) if not inner.is_string and inner.name.isdigit():
+            return int(inner.name)
+        case exp.Paren():
+            return _constant(context, function, name, node.this)
+    raise AnalysisError(
+        f"{name} of {function.name}() must be a literal, not {context.slice(span_of(node))!r}",
+        span=span_of(node),
+        help=f"write {function.signature}",
+    )
+
+
+def _complete(function: WindowFunction, constants: list[Scalar], node: exp.Anonymous) -> tuple[Scalar, ...]:
+    try:
+        return tuple(function.complete_constants(constants))
+    except FunctionTypeError as error:
+        raise AnalysisError(error.message, span=span_of(node), help=error.help) from None
+
+
+def _result_type(
+    function: WindowFunction, types: list[str | None], arguments: list[exp.Expr], node: exp.Anonymous, *, star: bool
+) -> str | None:
+    """The call's type if every argument's is known. Raises AnalysisError for a type that the function refuses."""
+    known = [item for item in types if item is not None]
+    if len(known) != len(types):
+        return None
+    try:
+        return from_arrow(function.result_type([to_arrow(item) for item in known]))
+    except FunctionTypeError as error:
+        plain = [item for item in arguments if not (star and isinstance(item, exp.Star))]
+        index = getattr(error, "argument", None)
+        place = plain[index] if index is not None and index < len(plain) else node
+        raise AnalysisError(error.message, span=span_of(place), help=error.help) from None
+    except UnsupportedError:
+        return None

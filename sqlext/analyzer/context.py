@@ -1,0 +1,102 @@
+"""What an analysis carries along: the text, the catalog, unique names, the CTEs in reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlext_planner.catalog import Catalog
+from sqlext_planner.errors import Span, UnsupportedError
+from sqlext_planner.expressions import Column
+from sqlext_planner.logical import LogicalPlan
+from sqlglot import exp
+
+
+@dataclass(frozen=True)
+class Options:
+    """`compat` "openmldb" makes every window OpenMLDB's, with its refusals and its dialect traits."""
+
+    compat: str | None = None
+
+
+@dataclass(frozen=True)
+class Analyzed:
+    """A query's plan and the names that its result columns show; they may repeat, the plan's columns do not."""
+
+    plan: LogicalPlan
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cte:
+    """A common table expression in reach. `text` is its query as written, with `names` for ``c(x, y)``.
+
+    `env` is what its own body could see. `extended` says that it holds a window of ours, which no Spark text can.
+    """
+
+    name: str
+    query: Analyzed
+    text: str
+    tree: exp.Expr
+    env: Mapping[str, Cte]
+    extended: bool
+
+
+Env = Mapping[str, Cte]
+
+
+@dataclass
+class Names:
+    """Relation names, each given once: a second `orders` becomes `orders_2`."""
+
+    taken: set[str] = field(default_factory=set)
+
+    def unique(self, wanted: str) -> str:
+        """`wanted`, or the first free of wanted_2, wanted_3, ..."""
+        name, count = wanted, 1
+        while name.lower() in self.taken:
+            count += 1
+            name = f"{wanted}_{count}"
+        self.taken.add(name.lower())
+        return name
+
+
+@dataclass(frozen=True)
+class Context:
+    """One analysis. `text` is the statement with comments blanked."""
+
+    text: str
+    catalog: Catalog
+    options: Options
+    names: Names = field(default_factory=Names)
+
+    @property
+    def openmldb(self) -> bool:
+        return self.options.compat == "openmldb"
+
+    def slice(self, span: Span) -> str:
+        """The user's own text at `span`."""
+        return self.text[span.start : span.end]
+
+    def sandbox(self) -> Context:
+        """A context for looking ahead: names used there stay free here."""
+        return Context(self.text, self.catalog, self.options, Names(set(self.names.taken)))
+
+
+class LeftToSparkError(UnsupportedError):
+    """A construct that the analyzer has no node for. The block around it becomes text for Spark if it can."""
+
+
+class ComputedNames:
+    """Names of computed columns, unique in one block."""
+
+    def __init__(self) -> None:
+        self._taken = Names()
+
+    def column(self, wanted: str) -> Column:
+        """A new column called `wanted`, or the first free of wanted_2, ..."""
+        return Column("", self._taken.unique(wanted))
+
+    def reserve(self, name: str) -> None:
+        """Keep a name from being given out."""
+        self._taken.taken.add(name.lower())

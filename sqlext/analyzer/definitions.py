@@ -1,0 +1,132 @@
+"""Which window definition each OVER means, and whether it is ours or Spark's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.window_functions import lookup
+from sqlglot import exp
+
+from sqlext.analyzer.context import Context
+from sqlext.analyzer.items import own_nodes
+from sqlext.analyzer.scope import suggest
+from sqlext.dialect import span_of
+from sqlext.parser import EXTENSION_FUNCTIONS, is_extension_window
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One window definition: `key` tells it from others, `name` is the user's, or the place among anonymous ones."""
+
+    key: str
+    name: str
+    node: exp.Window
+    is_ours: bool
+
+
+class Definitions:
+    """The window definitions of one SELECT block and the calls over them."""
+
+    def __init__(self, context: Context, select: exp.Select, calls: list[exp.Window]) -> None:
+        self._context = context
+        self._named = self._collect_named(select)
+        self._anonymous: dict[str, int] = {}
+        by_key: dict[str, Definition] = {}
+        self._by_call: dict[int, Definition] = {}
+        keyed = [(call, *self._locate(call)) for call in calls]
+        ours = {key for call, key, _, node in keyed if self._is_ours(call, node)}
+        for call, key, name, node in keyed:
+            definition = by_key.setdefault(key, Definition(key, name, node, key in ours))
+            self._by_call[id(call)] = definition
+        if context.openmldb:
+            for name, node in self._named.items():
+                self.follow(node, name)
+
+    def of(self, call: exp.Window) -> Definition:
+        """The definition that a call's OVER means."""
+        return self._by_call[id(call)]
+
+    def is_ours(self, call: exp.Window) -> bool:
+        """Whether a call's window is one of ours."""
+        return self.of(call).is_ours
+
+    def follow(self, node: exp.Window, name: str) -> exp.Window:
+        """The definition behind ``WINDOW w2 AS (w1)``."""
+        seen = {name.lower()}
+        while node.args.get("alias") is not None:
+            base = node.args["alias"]
+            if any(node.args.get(key) for key in ("partition_by", "order", "spec", "union")):
+                raise AnalysisError(
+                    f"a window cannot add to '{base.name}'", span=span_of(node), help="write out the whole definition"
+                )
+            if self._context.openmldb:
+                raise AnalysisError(
+                    f"window '{name}' has no frame: AS {base.name} does not copy one",
+                    span=span_of(node),
+                    help=f"use OVER {base.name}, or write out the definition",
+                )
+            if base.name.lower() in seen:
+                raise AnalysisError(f"window '{name}' is defined by itself", span=span_of(base))
+            seen.add(base.name.lower())
+            node = self._get(base)
+        return node
+
+    def _collect_named(self, select: exp.Select) -> dict[str, exp.Window]:
+        named: dict[str, exp.Window] = {}
+        for node in select.args.get("windows") or []:
+            name = node.this.name
+            if name.lower() in named:
+                raise AnalysisError(
+                    f"window '{name}' is defined twice", span=span_of(node.this), help="give one of them another name"
+                )
+            named[name.lower()] = node
+        return named
+
+    def _get(self, name: exp.Expr) -> exp.Window:
+        found = self._named.get(name.name.lower())
+        if found is not None:
+            return found
+        names = [node.this.name for node in self._named.values()]
+        nearest = suggest(name.name, names)
+        if nearest:
+            hint = f"did you mean '{nearest}'?"
+        else:
+            hint = f"windows here: {', '.join(names)}" if names else f"add WINDOW {name.name} AS (...) at the end"
+        raise AnalysisError(f"window '{name.name}' not found", span=span_of(name), help=hint)
+
+    def _locate(self, call: exp.Window) -> tuple[str, str, exp.Window]:
+        """Key, name and definition of what a call's OVER means."""
+        base = call.args.get("alias")
+        if base is None:
+            span = definition_span(call)
+            text = " ".join(self._context.slice(span).split()).lower()
+            number = self._anonymous.setdefault(text, len(self._anonymous) + 1)
+            return f"({text})", f"window {number}", call
+        if any(call.args.get(key) for key in ("partition_by", "order", "spec", "union")):
+            raise AnalysisError(
+                f"OVER ({base.name} ...) cannot add to window '{base.name}'",
+                span=definition_span(call),
+                help=f"write OVER {base.name}, or write out the whole definition",
+            )
+        node = self.follow(self._get(base), base.name)
+        return node.this.name.lower(), node.this.name, node
+
+    def _is_ours(self, call: exp.Window, definition: exp.Window) -> bool:
+        if self._context.openmldb or is_extension_window(definition):
+            return True
+        called = {node.name.lower() for node in own_nodes(call.this) if isinstance(node, exp.Anonymous)}
+        return bool(called & EXTENSION_FUNCTIONS)
+
+
+def definition_span(call: exp.Window) -> Span:
+    """Where a call's OVER part begins and ends."""
+    return Span(span_of(call.this).end, span_of(call).end)
+
+
+def table_call(node: exp.Expr) -> bool:
+    """Whether the node calls a function of the table of window functions."""
+    if not isinstance(node, exp.Anonymous):
+        return False
+    function = lookup(node.name)
+    return function is not None and not function.internal

@@ -1,0 +1,244 @@
+"""Scalar expressions: the user's own text with resolved columns in place of names.
+
+Only conjunctions, comparisons, columns and literals become classes of their own; everything else is a SparkExpr whose
+parts are slices of the statement. Nothing is ever generated back from the syntax tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlext_planner.errors import Span
+from sqlext_planner.expressions import Compare, Expression, Literal, SparkExpr, conjunction
+from sqlglot import exp
+
+from sqlext.analyzer import compat as openmldb
+from sqlext.analyzer.context import Context, Env
+from sqlext.analyzer.scope import Scope, Visible
+from sqlext.analyzer.types import infer, literal_type
+from sqlext.dialect import span_of
+from sqlext.spark_functions import DATE_UNITS, NONDETERMINISTIC, UNIT_FUNCTIONS
+
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NullSafeEQ: "<=>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Text to put in place of a slice of the statement."""
+
+    span: Span
+    parts: tuple[str | Expression, ...]
+
+
+@dataclass
+class Draft:
+    """What is known of an opaque expression while its tree is walked."""
+
+    edits: list[Edit] = field(default_factory=list)
+    deterministic: bool = True
+    has_window: bool = False
+    has_subquery: bool = False
+
+
+Replace = Callable[[exp.Expr], Expression | None]
+SubqueryEdits = Callable[[exp.Query, "ExpressionBuilder"], list[Edit]]
+
+
+@dataclass(frozen=True)
+class ExpressionBuilder:
+    """Builds expressions over `scope`.
+
+    `replace` may give an expression for a whole subtree (a window call's column, a grouping key). `aliases` are the
+    select items that later items may name (lateral column aliases).
+    """
+
+    context: Context
+    scope: Scope
+    env: Env
+    subquery_edits: SubqueryEdits
+    replace: Replace = lambda node: None
+    aliases: Mapping[str, Expression] = field(default_factory=dict)
+    outer: tuple[Scope, ...] = ()
+
+    def build(self, node: exp.Expr) -> Expression:
+        """The expression for `node`. Raises AnalysisError for a name that means nothing."""
+        replaced = self.replace(node)
+        if replaced is not None:
+            return replaced
+        span = span_of(node)
+        match node:
+            case exp.Paren() if _is_structural(node.this):
+                return self.build(node.this)
+            case exp.And():
+                return conjunction([self.build(term) for term in _conjuncts(node)]) or self._opaque(node, span)
+            case exp.EQ() | exp.NullSafeEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+                return Compare(_COMPARISONS[type(node)], self.build(node.left), self.build(node.right), span=span)
+            case exp.Column() if not isinstance(node.this, exp.Star):
+                expression, rest = self.resolve(node)
+                return expression if not rest else self._opaque(node, span)
+            case exp.Literal() | exp.Null() | exp.Boolean():
+                text = openmldb.literal(self.context, node)
+                dtype = literal_type(node, decimals_are_double=self.context.openmldb)
+                return Literal(text, dtype=dtype, span=span)
+        return self._opaque(node, span)
+
+    def resolve(self, node: exp.Column) -> tuple[Expression, int]:
+        """What a column reference means, and how many trailing parts of it are struct fields."""
+        parts = tuple(part.name for part in node.parts)
+        span = span_of(node)
+        match = self.scope.find(parts, span)
+        if match is not None:
+            return match.visible.column, len(parts) - match.parts
+        alias = self.aliases.get(parts[0].lower())
+        if alias is not None:
+            return alias, len(parts) - 1
+        raise self.scope.unknown(parts, span)
+
+    def dtype(self, node: exp.Expr) -> str | None:
+        """The type of `node`, where certain."""
+        return infer(
+            node, self._column_type, lambda item: self.context.slice(span_of(item)), compat=self.context.openmldb
+        )
+
+    def opaque(self, node: exp.Expr, span: Span | None = None, more: Sequence[Edit] = ()) -> SparkExpr:
+        """The text at `span` (all of `node`) as an opaque expression; `more` edits come from the caller."""
+        draft = Draft(list(more))
+        self.collect(node, draft)
+        return self.assemble(span or span_of(node), draft, self.dtype(node))
+
+    def assemble(self, span: Span, draft: Draft, dtype: str | None = None) -> SparkExpr:
+        """The statement's text at `span` with the draft's edits made."""
+        return SparkExpr(
+            apply_edits(self.context, span, draft.edits),
+            deterministic=draft.deterministic,
+            has_window=draft.has_window,
+            has_subquery=draft.has_subquery,
+            dtype=dtype,
+            span=span,
+        )
+
+    def _opaque(self, node: exp.Expr, span: Span) -> Expression:
+        """As `opaque`; an enclosing node's `replace` was asked already."""
+        draft = Draft()
+        self._collect_inner(node, draft)
+        return self.assemble(span, draft, self.dtype(node))
+
+    def _column_type(self, node: exp.Column) -> str | None:
+        if isinstance(node.this, exp.Star):
+            return None
+        parts = tuple(part.name for part in node.parts)
+        match = self.scope.find(parts)
+        return match.visible.dtype if match is not None and match.parts == len(parts) else None
+
+    def collect(self, node: exp.Expr, draft: Draft) -> None:
+        """Note in `draft` what has to change in the text of `node`."""
+        replaced = self.replace(node)
+        if replaced is not None:
+            draft.edits.append(Edit(span_of(node), (replaced,)))
+            return
+        self._collect_inner(node, draft)
+
+    def _collect_inner(self, node: exp.Expr, draft: Draft) -> None:
+        if isinstance(node, exp.Query):
+            draft.has_subquery = True
+            draft.edits.extend(self.subquery_edits(node, self))
+            return
+        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            self._collect_column(node, draft)
+            return
+        if isinstance(node, (exp.Star, exp.Column)):
+            self._collect_star(node, draft)
+            return
+        if isinstance(node, exp.Window):
+            draft.has_window = True
+        draft.edits.extend(openmldb.edits(self.context, node, self.dtype))
+        skip_first = False
+        if isinstance(node, exp.Anonymous):
+            name = node.name.lower()
+            draft.deterministic = draft.deterministic and name not in NONDETERMINISTIC
+            skip_first = name in UNIT_FUNCTIONS and _is_unit(node.expressions[:1])
+        for child in node.iter_expressions():
+            if not (skip_first and child is node.expressions[0]):
+                self.collect(child, draft)
+
+    def _collect_column(self, node: exp.Column, draft: Draft) -> None:
+        expression, rest = self.resolve(node)
+        parts = node.parts
+        last = span_of(parts[len(parts) - rest - 1])
+        draft.edits.append(Edit(Span(span_of(node).start, last.end), (expression,)))
+        if isinstance(expression, SparkExpr):  # a lateral alias, taken in whole
+            draft.deterministic = draft.deterministic and expression.deterministic
+            draft.has_subquery = draft.has_subquery or expression.has_subquery
+
+    def _collect_star(self, node: exp.Expr, draft: Draft) -> None:
+        call = node.parent
+        name = call.name.lower() if isinstance(call, exp.Anonymous) else ""
+        if isinstance(node, exp.Star) and name == "count":
+            return
+        qualifier = tuple(part.name for part in node.parts[:-1]) if isinstance(node, exp.Column) else ()
+        columns = self.scope.star(qualifier)
+        if not columns:
+            raise self.scope.unknown((*qualifier, "*"), span_of(node))
+        draft.edits.append(Edit(span_of(node), _listed(columns, named=name == "struct")))
+
+
+def apply_edits(context: Context, span: Span, edits: Sequence[Edit]) -> tuple[str | Expression, ...]:
+    """The statement's text at `span` in parts, edits made; neighbouring texts are joined."""
+    parts: list[str | Expression] = []
+
+    def add(part: str | Expression) -> None:
+        if isinstance(part, str) and parts and isinstance(parts[-1], str):
+            parts[-1] += part
+        elif part != "":
+            parts.append(part)
+
+    at = span.start
+    for edit in sorted(edits, key=lambda item: (item.span.start, item.span.end)):
+        if edit.span.start < at or edit.span.end > span.end:
+            continue  # a copy that sqlglot made of a node, or a part of what was replaced already
+        add(context.text[at : edit.span.start])
+        for part in edit.parts:
+            add(part)
+        at = edit.span.end
+    add(context.text[at : span.end])
+    return tuple(parts)
+
+
+def _listed(columns: Sequence[Visible], *, named: bool) -> tuple[str | Expression, ...]:
+    parts: list[str | Expression] = []
+    for item in columns:
+        parts += [", "] if parts else []
+        parts.append(item.column)
+        if named:
+            parts.append(" AS `" + item.name.replace("`", "``") + "`")
+    return tuple(parts)
+
+
+def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    """The terms of a conjunction in the order of the text; long chains are walked without recursion."""
+    terms: list[exp.Expr] = []
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        inner = top.this if isinstance(top, exp.Paren) and isinstance(top.this, exp.And) else top
+        if isinstance(inner, exp.And):
+            stack += [inner.right, inner.left]
+        else:
+            terms.append(top)
+    return terms
+
+
+def _is_structural(node: exp.Expr) -> bool:
+    return isinstance(node, (exp.And, exp.Column, exp.Paren, *_COMPARISONS))
+
+
+def _is_unit(arguments: Sequence[exp.Expr]) -> bool:
+    return bool(arguments) and isinstance(arguments[0], exp.Column) and arguments[0].sql().lower() in DATE_UNITS

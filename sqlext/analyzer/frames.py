@@ -1,0 +1,225 @@
+"""A window definition's frame, keys and order: OpenMLDB's rules of what may be written (openmldb.md section 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.expressions import Column, Expression
+from sqlext_planner.window_frame import CURRENT_ROW, MILLISECONDS, Bound, WindowFrame
+from sqlglot import exp
+
+from sqlext.analyzer.context import Context
+from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.dialect import Duration, span_of
+
+_EXAMPLE = "write for example ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"
+_ORDER_TYPES = ("tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz")
+_INTERVAL_MS = {
+    "MILLISECOND": 1,
+    "SECOND": 1_000,
+    "MINUTE": 60_000,
+    "HOUR": 3_600_000,
+    "DAY": 86_400_000,
+    "WEEK": 604_800_000,
+}
+_LARGEST = 2**53
+
+
+def partition_keys(context: Context, window: exp.Window, builder: ExpressionBuilder) -> tuple[Expression, ...]:
+    """PARTITION BY: required. Raises AnalysisError."""
+    nodes = window.args.get("partition_by") or []
+    if not nodes:
+        raise AnalysisError(
+            "the window has no PARTITION BY", span=span_of(window), help="add PARTITION BY and the key column(s)"
+        )
+    keys = []
+    for node in nodes:
+        dtype = builder.dtype(node)
+        if dtype is not None and (dtype.startswith("map") or (context.openmldb and dtype in ("float", "double"))):
+            raise AnalysisError(
+                f"a window cannot be partitioned by a column of type {dtype}",
+                span=span_of(node),
+                help="use a key of an integer, string, date, timestamp, decimal or boolean type",
+            )
+        keys.append(builder.build(node))
+    return tuple(keys)
+
+
+def order_key(window: exp.Window, builder: ExpressionBuilder) -> tuple[Column | None, str | None]:
+    """ORDER BY: at most one plain column, ascending, of an integer or timestamp type; and that type if known."""
+    order = window.args.get("order")
+    if order is None:
+        return None, None
+    if len(order.expressions) > 1:
+        extra = order.expressions[1]
+        raise AnalysisError(
+            "a window of ours is ordered by one column", span=span_of(extra), help="remove the other columns"
+        )
+    item = order.expressions[0]
+    if item.args.get("desc"):
+        raise AnalysisError(
+            "DESC in a window is not supported: windows look back in time",
+            span=span_of(item),
+            help="order ascending; use FOLLOWING bounds to look ahead",
+        )
+    if not item.args.get("nulls_first"):
+        raise AnalysisError("NULL order keys sort first in a window", span=span_of(item), help="remove NULLS LAST")
+    column = builder.build(item.this)
+    if not isinstance(column, Column):
+        raise AnalysisError(
+            "a window is ordered by a plain column, not by an expression",
+            span=span_of(item.this),
+            help="compute it in a subquery of FROM, and order by its name",
+        )
+    dtype = builder.dtype(item.this)
+    if dtype is not None and dtype not in _ORDER_TYPES:
+        raise AnalysisError(
+            f"a window cannot be ordered by a column of type {dtype}",
+            span=span_of(item.this),
+            help="order by a smallint, int, bigint or timestamp column; cast it in a subquery of FROM",
+        )
+    return column, dtype
+
+
+def window_frame(context: Context, window: exp.Window, order_dtype: str | None) -> WindowFrame:
+    """The frame of a definition of ours. Raises AnalysisError."""
+    spec = window.args.get("spec")
+    if spec is None or not spec.args.get("kind"):
+        raise AnalysisError("the window has no frame", span=span_of(window), help=_EXAMPLE)
+    kind = str(spec.args["kind"]).upper()
+    places: dict[str, tuple[int, int]] = spec.meta["places"]
+    if kind in ("RANGE", "GROUPS"):
+        raise AnalysisError(
+            f"{kind} frames are Spark's own and cannot be combined with what this window asks for",
+            span=span_of(spec),
+            help="write ROWS_RANGE (by time or by order value) or ROWS (by position)",
+        )
+    if spec.args.get("end") is None:
+        raise AnalysisError(
+            "the frame has one bound only", span=span_of(spec), help="write BETWEEN ... AND CURRENT ROW"
+        )
+    if spec.args.get("exclude"):
+        raise AnalysisError(
+            f"EXCLUDE {spec.args['exclude'].name} is Spark's own and not available here",
+            span=span_of(spec),
+            help="write EXCLUDE CURRENT_ROW or EXCLUDE CURRENT_TIME",
+        )
+    start, end = (_bound(context, spec, side, kind) for side in ("start", "end"))
+    _check_order(spec, start, end, order_dtype)
+    frame = WindowFrame(
+        "rows" if kind == "ROWS" else "range",
+        start,
+        end,
+        maxsize=_maxsize(spec, kind),
+        exclude_current_row=bool(spec.args.get("exclude_current_row")),
+        exclude_current_time=bool(spec.args.get("exclude_current_time")),
+        instance_not_in_window=bool(spec.args.get("instance_not_in_window")),
+    )
+    if window.args.get("order") is None:
+        _check_unordered(frame, spec, places)
+    return frame
+
+
+def _check_unordered(frame: WindowFrame, spec: exp.Expr, places: dict[str, tuple[int, int]]) -> None:
+    if frame.exclude_current_time:
+        raise AnalysisError(
+            "EXCLUDE CURRENT_TIME needs an ORDER BY", span=Span(*places["exclude_current_time"]), help="add ORDER BY"
+        )
+    if frame.unit == "range" and (frame.start.amount is not None or frame.end != CURRENT_ROW):
+        raise AnalysisError(
+            "a ROWS_RANGE window without ORDER BY can only be BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+            span=span_of(spec),
+            help="add ORDER BY",
+        )
+
+
+def _bound(context: Context, spec: exp.Expr, side: str, kind: str) -> Bound:
+    span = Span(*spec.meta["places"][side])
+    value = spec.args[side]
+    if value == "CURRENT ROW":
+        return CURRENT_ROW
+    direction = str(spec.args[f"{side}_side"]).lower()
+    if value == "UNBOUNDED":
+        wrong = "following" if side == "start" else "preceding"
+        if direction == wrong:
+            raise AnalysisError(f"a frame cannot {side} at UNBOUNDED {wrong.upper()}", span=span, help=_EXAMPLE)
+        return Bound(direction, None)  # type: ignore[arg-type]
+    amount, unit = _amount(context, value, span)
+    if unit and kind == "ROWS":
+        raise AnalysisError(
+            "a ROWS frame counts rows, so its bounds have no time unit",
+            span=span,
+            help="write ROWS_RANGE for a time range, or a number of rows",
+        )
+    if amount > _LARGEST:
+        raise AnalysisError("the bound is too large", span=span, help="write UNBOUNDED PRECEDING")
+    is_open = bool(spec.args.get(f"{side}_open"))
+    if amount == 0 and not is_open:
+        return CURRENT_ROW
+    return Bound(direction, amount, unit, is_open)  # type: ignore[arg-type]
+
+
+def _amount(context: Context, value: exp.Expr, span: Span) -> tuple[int, str]:
+    """The number and unit of a bound's literal."""
+    if isinstance(value, Duration):
+        return int(value.name), str(value.args["unit"].name)
+    if isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit():
+        return int(value.name), ""
+    if isinstance(value, exp.Interval):
+        milliseconds = _interval_ms(value)
+        if milliseconds is not None:
+            return _in_units(milliseconds)
+    if isinstance(value, exp.Neg):
+        raise AnalysisError(
+            "a frame bound cannot be negative", span=span, help="use PRECEDING or FOLLOWING to choose the side"
+        )
+    raise AnalysisError(
+        f"a frame bound must be a literal, not {context.slice(span_of(value))!r}",
+        span=span,
+        help="write a number, a number with a unit (10s; units: ms s m h d), or INTERVAL '10' SECOND",
+    )
+
+
+def _interval_ms(value: exp.Interval) -> int | None:
+    unit = value.args.get("unit")
+    name = unit.name.upper().removesuffix("S") if isinstance(unit, exp.Var) else ""
+    text = value.this.name if isinstance(value.this, exp.Literal) else ""
+    return int(text) * _INTERVAL_MS[name] if name in _INTERVAL_MS and text.isdigit() else None
+
+
+def _in_units(milliseconds: int) -> tuple[int, str]:
+    """The same time in the largest unit that divides it."""
+    for unit, size in sorted(MILLISECONDS.items(), key=lambda item: -item[1]):
+        if milliseconds % size == 0 and milliseconds:
+            return milliseconds // size, unit
+    return milliseconds, "ms"
+
+
+def _check_order(spec: exp.Expr, start: Bound, end: Bound, order_dtype: str | None) -> None:
+    """The lower bound must not lie above the upper one, OPEN included."""
+    ticks = 1_000 if order_dtype is not None and order_dtype.startswith("timestamp") else 1
+    low, high = start.offset(ticks_per_ms=ticks, is_start=True), end.offset(ticks_per_ms=ticks, is_start=False)
+    if low is not None and high is not None and low > high:
+        raise AnalysisError(
+            f"the frame is empty: its lower bound {start} lies above its upper bound {end}",
+            span=_between(spec, "start", "end"),
+            help="write the older bound first",
+        )
+
+
+def _between(spec: exp.Expr, *sides: str) -> Span:
+    places: Sequence[tuple[int, int]] = [spec.meta["places"][side] for side in sides]
+    return Span(places[0][0], places[-1][1])
+
+
+def _maxsize(spec: exp.Expr, kind: str) -> int | None:
+    value = spec.args.get("maxsize")
+    if value is None:
+        return None
+    span = Span(*spec.meta["places"]["maxsize"])
+    if kind == "ROWS":
+        raise AnalysisError("MAXSIZE does not go with ROWS", span=span, help="remove it: ROWS counts rows already")
+    if not (isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit() and int(value.name) > 0):
+        raise AnalysisError("MAXSIZE must be a positive integer literal", span=span, help="write MAXSIZE 1 or more")
+    return int(value.name)

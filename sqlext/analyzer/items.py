@@ -1,0 +1,131 @@
+"""The items of a SELECT list: stars expanded, names as the user will see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlext_planner.errors import AnalysisError, Span
+from sqlglot import exp
+
+from sqlext.analyzer.context import Context, LeftToSparkError
+from sqlext.analyzer.scope import Scope, Visible
+from sqlext.dialect import span_of
+from sqlext.spark_functions import AGGREGATES
+
+
+@dataclass(frozen=True)
+class Item:
+    """One result column. `node` is its expression, None for a column that a star stands for."""
+
+    name: str
+    node: exp.Expr | None
+    visible: Visible | None
+    span: Span
+    aliased: bool = False
+
+
+def select_items(context: Context, select: exp.Select, scope: Scope) -> list[Item]:
+    """The SELECT list. Raises AnalysisError for a star that stands for nothing."""
+    items: list[Item] = []
+    for node in select.expressions:
+        span = span_of(node)
+        if isinstance(node, exp.Aliases):
+            raise LeftToSparkError("several aliases of one expression are left to Spark", span=span)
+        if isinstance(node, exp.Alias):
+            items.append(Item(node.alias, node.this, None, span, aliased=True))
+        elif isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+            items.extend(Item(column.name, None, column, span) for column in _expand(node, scope))
+        else:
+            items.append(Item(_default_name(context, node), node, None, span))
+    return items
+
+
+def _expand(node: exp.Expr, scope: Scope) -> list[Visible]:
+    star = node if isinstance(node, exp.Star) else node.this
+    qualifier = tuple(part.name for part in node.parts[:-1]) if isinstance(node, exp.Column) else ()
+    span = span_of(node)
+    if star.args.get("replace") or star.args.get("rename"):
+        raise LeftToSparkError("* REPLACE and * RENAME are left to Spark", span=span)
+    columns = scope.star(qualifier)
+    if not columns and qualifier and scope.find(qualifier) is not None:
+        raise LeftToSparkError(f"the fields of struct '{'.'.join(qualifier)}' are left to Spark", span=span)
+    if not columns:
+        raise scope.unknown((*qualifier, "*"), span)
+    dropped = {_except_name(item).lower(): item for item in star.args.get("except_") or []}
+    for name, item in dropped.items():
+        if all(column.name.lower() != name for column in columns):
+            raise AnalysisError(f"column '{name}' of EXCEPT not found", span=span_of(item))
+    return [column for column in columns if column.name.lower() not in dropped]
+
+
+def _except_name(node: exp.Expr) -> str:
+    return node.name
+
+
+def _default_name(context: Context, node: exp.Expr) -> str:
+    """The name of an unnamed item: the column's own, else the text of the expression."""
+    inner = node
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    if isinstance(inner, (exp.Column, exp.Dot)):
+        return str(inner.name)
+    if isinstance(inner, exp.Anonymous) and any(isinstance(item, exp.Star) for item in inner.expressions):
+        return f"{inner.name.lower()}(1)"
+    return " ".join(context.slice(span_of(node)).split())
+
+
+def own_nodes(node: exp.Expr, *, windows: bool = True) -> Iterator[exp.Expr]:
+    """Nodes of an expression, parents first, without those inside subqueries (nor, on request, inside OVER calls)."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        yield top
+        if isinstance(top, exp.Window) and not windows:
+            continue
+        stack.extend(reversed([child for child in top.iter_expressions() if not isinstance(child, exp.Query)]))
+
+
+def roots(select: exp.Select, items: Sequence[Item]) -> list[tuple[exp.Expr, str | None]]:
+    """The expressions of a block that may hold windows and aggregates: items with their aliases, keys of ORDER BY."""
+    found = [(item.node, item.name if item.aliased else None) for item in items if item.node is not None]
+    order = select.args.get("order")
+    return found + [(key.this, None) for key in (order.expressions if order is not None else [])]
+
+
+def outer_calls(node: exp.Expr) -> Iterator[exp.Window]:
+    """OVER calls of an expression, outermost ones only."""
+    for inner in own_nodes(node, windows=False):
+        if isinstance(inner, exp.Window):
+            yield inner
+
+
+def is_aggregate_call(node: exp.Expr) -> bool:
+    """Whether the node is a call of one of Spark's aggregates (with OVER around it or not)."""
+    if isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
+        return is_aggregate_call(node.this)
+    return isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES
+
+
+def aggregate_calls(node: exp.Expr, is_ours: Callable[[exp.Window], bool] = lambda call: False) -> Iterator[exp.Expr]:
+    """Outermost aggregate calls of an expression that belong to GROUP BY, also those in the arguments of OVER calls.
+
+    Whatever stands inside a call over a window of ours belongs to that window.
+    """
+    stack = [(node, False)]
+    while stack:
+        top, called_over = stack.pop()
+        if isinstance(top, exp.Window) and is_ours(top):
+            continue
+        if is_aggregate_call(top) and not called_over:
+            yield top
+            continue
+        for child in reversed(list(top.iter_expressions())):
+            if not isinstance(child, exp.Query):
+                over = (isinstance(top, exp.Window) and child is top.this) or (called_over and _is_wrapper(top))
+                stack.append((child, over))
+
+
+def _is_wrapper(node: exp.Expr) -> bool:
+    """FILTER (...), WITHIN GROUP (...) and IGNORE NULLS around a call."""
+    return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls))

@@ -1,0 +1,144 @@
+"""Aggregates in the arguments of aggregates: ``sum(c1 - count(c1)) OVER w``.
+
+The inner aggregate has one value for each FROM row, that of the row's own window; the outer one then evaluates its
+argument, with that value, on every row of the window. Three plain steps say so:
+
+1. a WindowUnion computes the inner calls and `frame_rows`, the list of the window's rows, oldest first;
+2. a Project numbers the rows and explodes each list to one row an element, plus one row behind the last element;
+3. a WindowUnion over the exploded rows (PARTITION BY number ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND
+   CURRENT ROW EXCLUDE CURRENT_ROW) evaluates the outer calls; the row behind the last element sees exactly the
+   window, and a Filter keeps it alone.
+
+Deeper nesting repeats steps 2 and 3. The plan stays one line of nodes: the number needs to be unique in one run only.
+The cost is that of the window's length for each row, as the function has no incremental form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.expressions import Column, Compare, Expression, NamedExpr, SparkExpr
+from sqlext_planner.logical import Filter, LogicalPlan, Project, WindowCall, WindowGroup, WindowUnion
+from sqlext_planner.window_frame import CURRENT_ROW, Bound, WindowFrame
+from sqlext_planner.window_functions import lookup
+from sqlglot import exp
+
+from sqlext.analyzer import calls, queries, union
+from sqlext.analyzer.definitions import table_call
+from sqlext.dialect import span_of
+
+if TYPE_CHECKING:
+    from sqlext.analyzer.union import Call, WindowPlan
+
+_EXPLODED = WindowFrame("rows", Bound("preceding", None), CURRENT_ROW, exclude_current_row=True)
+
+
+def has_inner_calls(node: exp.Anonymous) -> bool:
+    """Whether a call's arguments call a function of the table."""
+    return next(_inner_calls(node), None) is not None
+
+
+def _inner_calls(node: exp.Anonymous) -> Iterator[exp.Anonymous]:
+    """The outermost calls in a call's arguments."""
+    stack = list(reversed(list(node.iter_expressions())))
+    while stack:
+        top = stack.pop()
+        if isinstance(top, exp.Anonymous) and table_call(top):
+            yield top
+        elif not isinstance(top, exp.Query):
+            stack.extend(reversed(list(top.iter_expressions())))
+
+
+def _level(node: exp.Anonymous) -> int:
+    return 1 + max((_level(inner) for inner in _inner_calls(node)), default=-1)
+
+
+def plan_nested(
+    wanted: WindowPlan, flat: Sequence[WindowCall], deep: Sequence[Call], source: LogicalPlan
+) -> LogicalPlan:
+    """`source` with the columns of `flat` and `deep`. Raises UnsupportedError for a nested lag as outer function."""
+    for node, _, whole in deep:
+        function = lookup(node.name)
+        if function is not None and function.positional and whole:
+            raise UnsupportedError(
+                f"{node.name}() with an aggregate inside is not supported", span=span_of(node), help="use last_value"
+            )
+    levels = _by_level(wanted, deep)
+    columns = {id(node): column for group in levels for node, column, _ in group}
+    builder = queries.expression_builder(wanted.context, wanted.scope, wanted.env, lambda node: columns.get(id(node)))
+    made = [[calls.window_call(builder, node, column, whole=False) for node, column, _ in group] for group in levels]
+    needed = sorted(
+        {c for group in made[1:] for call in group for c in call.references if c in set(source.output_columns)}, key=str
+    )
+    rows, number = wanted.names.column("frame_rows"), wanted.names.column("row_number")
+    collect = WindowCall("frame_rows", tuple(needed) or (_one(),), (), rows)
+    plan: LogicalPlan = union.window_union(wanted, [*flat, *made[0], collect], source)
+    plan = Project(
+        (*_same(plan), NamedExpr(SparkExpr(("monotonically_increasing_id()",), deterministic=False), number)), plan
+    )
+    for group in made[1:]:
+        plan = _evaluate(wanted, plan, group, tuple(needed), rows, number)
+    keep = (*source.output_columns, *(call.column for call in flat), *(column for _, column, _ in deep))
+    return Project(tuple(NamedExpr(column, column) for column in keep), plan)
+
+
+def _by_level(wanted: WindowPlan, deep: Sequence[Call]) -> list[list[Call]]:
+    """All calls, the inner ones too, by how deep they are nested; inner calls get columns of their own."""
+    levels: list[list[Call]] = [[] for _ in range(1 + max(_level(node) for node, _, _ in deep))]
+
+    def add(call: Call) -> None:
+        levels[_level(call[0])].append(call)
+        for inner in _inner_calls(call[0]):
+            add((inner, wanted.names.column(inner.name.lower()), False))
+
+    for call in deep:
+        add(call)
+    return levels
+
+
+def _evaluate(
+    wanted: WindowPlan,
+    plan: LogicalPlan,
+    group: Sequence[WindowCall],
+    needed: tuple[Column, ...],
+    rows: Column,
+    number: Column,
+) -> LogicalPlan:
+    """Steps 2 and 3 for the calls of one level."""
+    before = plan.output_columns
+    place = wanted.names.column("row_place")
+    size = SparkExpr(("size(", rows, ")"), dtype="int")
+    explode = SparkExpr(("explode(sequence(0, ", size, "))"), deterministic=False, dtype="int")
+    plan = Project((*_same(plan), NamedExpr(explode, place)), plan)
+    elements = {column: wanted.names.column(f"row_{column.name}") for column in needed}
+    fields = tuple(
+        NamedExpr(SparkExpr(("get(", rows, ", ", place, f").x{i}")), element)
+        for i, element in enumerate(elements.values(), 1)
+    )
+    plan = Project((*_same(plan), *fields), plan)
+    outer = tuple(
+        WindowCall(
+            call.function,
+            tuple(arg.substitute(elements) for arg in call.args),
+            call.constants,
+            call.column,
+            call.dtype,
+            span=call.span,
+        )
+        for call in group
+    )
+    window = WindowGroup(wanted.definition.name, _EXPLODED, (), outer)
+    plan = WindowUnion((number,), place, (window,), plan, ())
+    plan = Filter(Compare("=", place, size), plan)
+    return Project(tuple(NamedExpr(c, c) for c in (*before, *(call.column for call in group))), plan)
+
+
+def _same(plan: LogicalPlan) -> tuple[NamedExpr, ...]:
+    return tuple(NamedExpr(column, column) for column in plan.output_columns)
+
+
+def _one() -> Expression:
+    """Something to collect where the outer arguments read no column: the rows still have to be counted."""
+    return SparkExpr(("1",), dtype="int")

@@ -1,0 +1,192 @@
+"""Queries: WITH, set operations, and which part of a query is left to Spark as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlext_planner.errors import AnalysisError, UnsupportedError
+from sqlext_planner.expressions import Column
+from sqlext_planner.logical import Limit, LogicalPlan, SetOperation, Sort, SortKey
+from sqlext_planner.logical.relational import SetKind
+from sqlglot import exp
+
+from sqlext.analyzer import relations, select, subqueries
+from sqlext.analyzer.context import Analyzed, Context, Cte, Env, LeftToSparkError
+from sqlext.analyzer.expressions import ExpressionBuilder, Replace
+from sqlext.analyzer.scope import Scope, Visible
+from sqlext.dialect import span_of
+from sqlext.parser import uses_extension
+
+_KINDS: dict[type[exp.Expr], SetKind] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
+_SORT_ONLY = ("cluster", "distribute", "sort")
+
+
+def analyze_query(context: Context, node: exp.Expr, env: Env) -> Analyzed:
+    """The plan of a query. A block that the analyzer has no nodes for becomes a SparkRelation if it can.
+
+    Raises AnalysisError, UnsupportedError.
+    """
+    try:
+        return _analyze(context, node, env)
+    except LeftToSparkError as cause:
+        return _spark_block(context, node, env, cause)
+
+
+def expression_builder(
+    context: Context, scope: Scope, env: Env, replace: Replace | None = None, **more: object
+) -> ExpressionBuilder:
+    """A builder of scalar expressions that knows how to treat subqueries."""
+    builder = ExpressionBuilder(context, scope, env, subqueries.subquery_edits, **more)  # type: ignore[arg-type]
+    if replace is None:
+        return builder
+    return ExpressionBuilder(context, scope, env, subqueries.subquery_edits, replace, **more)  # type: ignore[arg-type]
+
+
+def _analyze(context: Context, node: exp.Expr, env: Env) -> Analyzed:
+    env = with_ctes(context, node, env)
+    match node:
+        case exp.Select():
+            return select.analyze_select(context, node, env)
+        case exp.SetOperation():
+            return _set_operation(context, node, env)
+        case exp.Subquery() if isinstance(node.this, exp.Query):
+            return order_and_limit(context, node, analyze_query(context, node.this, env), env)
+    raise LeftToSparkError(f"{type(node).__name__.upper()} is left to Spark", span=span_of(node))
+
+
+def with_ctes(context: Context, node: exp.Expr, env: Env) -> Env:
+    """The CTEs in reach inside `node`: each is analysed once, and its plan is shared by all that name it."""
+    with_ = node.args.get("with_")
+    if with_ is None:
+        return env
+    if with_.args.get("recursive"):
+        raise LeftToSparkError("WITH RECURSIVE is left to Spark", span=span_of(with_))
+    reach = dict(env)
+    for cte in with_.expressions:
+        name = cte.alias
+        query = analyze_query(context, cte.this, reach)
+        columns = [column.name for column in cte.args["alias"].args.get("columns") or []]
+        if columns and len(columns) != len(query.names):
+            message = f"'{name}' lists {len(columns)} names for {len(query.names)} columns"
+            raise AnalysisError(message, span=span_of(cte.args["alias"]))
+        shown = Analyzed(query.plan, tuple(columns) or query.names)
+        heading = context.slice(span_of(cte.args["alias"]))
+        text = f"{heading} AS ({context.slice(span_of(cte.this))})"
+        extended = uses_extension(cte.this, context.options.compat)
+        reach[name.lower()] = Cte(name, shown, text, cte.this, dict(reach), extended)
+    return reach
+
+
+def _set_operation(context: Context, node: exp.SetOperation, env: Env) -> Analyzed:
+    if node.args.get("by_name") or node.args.get("side") or node.args.get("kind"):
+        raise LeftToSparkError("UNION BY NAME is left to Spark", span=span_of(node))
+    left = analyze_query(context, node.this, env)
+    right = analyze_query(context, node.expression, env)
+    if len(left.names) != len(right.names):
+        kind = _KINDS[type(node)].upper()
+        raise AnalysisError(
+            f"the sides of {kind} have {len(left.names)} and {len(right.names)} columns",
+            span=span_of(node.expression),
+            help="select the same number of columns on both sides",
+        )
+    columns = tuple(Column("", name) for name in relations.unique_names(left.names))
+    plan = SetOperation(
+        _KINDS[type(node)], not node.args.get("distinct"), columns, left.plan, right.plan, span=span_of(node)
+    )
+    return order_and_limit(context, node, Analyzed(plan, left.names), env)
+
+
+def order_and_limit(context: Context, node: exp.Expr, query: Analyzed, env: Env) -> Analyzed:
+    """ORDER BY and LIMIT over a finished query: keys are its columns, by name or position."""
+    refuse_sorts(node)
+    plan = query.plan
+    order = node.args.get("order")
+    if order is not None:
+        scope = Scope(
+            tuple(
+                Visible((), name, item.column, item.dtype) for name, item in zip(query.names, plan.output, strict=True)
+            )
+        )
+        builder = expression_builder(context, scope, env)
+        keys: list[SortKey] = []
+        for item in ordered_items(order, plan.output_columns):
+            if isinstance(item, Column):
+                keys.append(SortKey(item, False, True))
+                continue
+            position = ordinal(item.this, len(query.names), "ORDER BY")
+            key = plan.output_columns[position] if position is not None else builder.build(item.this)
+            keys.append(sort_key(item, key))
+        plan = Sort(tuple(keys), plan)
+    return Analyzed(limited(node, plan), query.names)
+
+
+def ordered_items(order: exp.Order, columns: Sequence[Column]) -> list[exp.Ordered | Column]:
+    """The items of ORDER BY; ORDER BY ALL is every column."""
+    items = order.expressions
+    if len(items) == 1 and isinstance(items[0].this, exp.Var) and items[0].this.name == "ALL":
+        return list(columns)
+    return list(items)
+
+
+def refuse_sorts(node: exp.Expr) -> None:
+    """SORT BY, DISTRIBUTE BY and CLUSTER BY are about partitions of Spark's: left to it."""
+    for key in _SORT_ONLY:
+        if node.args.get(key):
+            raise LeftToSparkError(f"{key.upper()} BY is left to Spark", span=span_of(node.args[key]))
+
+
+def sort_key(item: exp.Ordered, key: object) -> SortKey:
+    """A key of ORDER BY with Spark's default for NULLs: first when ascending, last when descending."""
+    return SortKey(key, bool(item.args.get("desc")), bool(item.args.get("nulls_first")), span=span_of(item))  # type: ignore[arg-type]
+
+
+def ordinal(node: exp.Expr, width: int, clause: str) -> int | None:
+    """The zero-based column that an integer in ORDER BY or GROUP BY stands for; None for anything else."""
+    if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
+        return None
+    position = int(node.name)
+    if not 1 <= position <= width:
+        raise AnalysisError(
+            f"{clause} {position} is out of range", span=span_of(node), help=f"the result has columns 1 to {width}"
+        )
+    return position - 1
+
+
+def limited(node: exp.Expr, plan: LogicalPlan) -> LogicalPlan:
+    """LIMIT and OFFSET of a query, if it has them."""
+    limit, offset = node.args.get("limit"), node.args.get("offset")
+    if limit is None and offset is None:
+        return plan
+    count = None
+    if limit is not None:
+        value = limit.expression if isinstance(limit, exp.Limit) else None
+        if not (isinstance(value, (exp.Var, exp.Column)) and value.name.upper() == "ALL"):
+            count = _literal_count(limit, value)
+    skipped = _literal_count(offset, offset.expression) if offset is not None else 0
+    return Limit(count, skipped, plan)
+
+
+def _literal_count(clause: exp.Expr, value: exp.Expr | None) -> int:
+    if isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit():
+        return int(value.name)
+    raise LeftToSparkError("a LIMIT or OFFSET that is no integer literal is left to Spark", span=span_of(clause))
+
+
+def _spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkError) -> Analyzed:
+    """The whole block as text, with the CTEs that it needs in front."""
+    if uses_extension(node, context.options.compat):
+        raise UnsupportedError(
+            f"{cause.message}, so it cannot stand in one block with a window of ours",
+            span=cause.span,
+            help="put that part into a subquery in FROM, without the window",
+        ) from None
+    text = subqueries.with_prefix(context, node, env)
+    columns = context.catalog.query_columns(text)
+    if columns is None:
+        raise UnsupportedError(
+            f"{cause.message}, and without a running Spark its columns are not known",
+            span=cause.span,
+            help=cause.help or "run the statement in a Session",
+        ) from None
+    plan, _ = relations.spark_relation(context, text, columns, "spark_query")
+    return Analyzed(plan, tuple(name for name, _ in columns))

@@ -1,0 +1,184 @@
+"""FROM: tables, derived tables, CTE references, VALUES, joins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlext_planner.errors import AnalysisError, UnsupportedError
+from sqlext_planner.expressions import Column
+from sqlext_planner.logical import Field, LogicalPlan, Scan, SparkRelation, SubqueryAlias, Values
+from sqlglot import exp
+
+from sqlext.analyzer import joins, queries
+from sqlext.analyzer.context import Context, Env, LeftToSparkError
+from sqlext.analyzer.scope import Scope, Visible, suggest
+from sqlext.dialect import span_of
+
+Relation = tuple[LogicalPlan, Scope]
+
+_SPARK_ONLY = ("sample", "version", "when", "pivots", "partition", "rows_from", "changes", "only", "ordinality")
+
+
+def from_clause(context: Context, select: exp.Select, env: Env) -> Relation:
+    """The plan of FROM and what its columns are called. A SELECT without FROM has one empty row."""
+    from_ = select.args.get("from_")
+    if from_ is None:
+        return Values(((),), ()), Scope()
+    plan, scope = relation(context, from_.this, env)
+    return joins.join_all(context, (plan, scope), select.args.get("joins") or [], env)
+
+
+def relation(context: Context, node: exp.Expr, env: Env) -> Relation:
+    """One item of FROM, with the joins that hang on it."""
+    match node:
+        case exp.Table():
+            found = _table(context, node, env)
+        case exp.Subquery() if isinstance(node.this, exp.Query):
+            found = _derived(context, node, env)
+        case exp.Subquery() | exp.Paren():
+            found = relation(context, node.this, env)
+            if node.alias:
+                found = _renamed(context, found, node.alias, _alias_columns(node))
+        case exp.Values():
+            found = _values(context, node)
+        case _:
+            raise LeftToSparkError(f"{type(node).__name__.upper()} in FROM is left to Spark", span=span_of(node))
+    return joins.join_all(context, found, node.args.get("joins") or [], env)
+
+
+def _table(context: Context, node: exp.Table, env: Env) -> Relation:
+    if any(node.args.get(key) for key in _SPARK_ONLY) or not isinstance(node.this, exp.Identifier):
+        return _spark_table(context, node)
+    parts = tuple(part.name for part in node.parts)
+    alias = node.alias
+    columns = _alias_columns(node)
+    if len(parts) == 1 and parts[0].lower() in env:
+        query = env[parts[0].lower()].query
+        return aliased(context, query.plan, query.names, alias or parts[0], columns)
+    info = context.catalog.table(".".join(parts))
+    if info is None:
+        raise _unknown_table(context, node, parts, env)
+    name = context.names.unique(alias or parts[-1])
+    fields = tuple(Field(Column(name, column), dtype) for column, dtype in info.columns)
+    qualifier = (alias,) if alias else parts
+    scope = Scope(tuple(Visible(qualifier, f.column.name, f.column, f.dtype) for f in fields))
+    plan = Scan(".".join(parts), name, fields, span=span_of(node))
+    return _renamed(context, (plan, scope), alias, columns) if columns else (plan, scope)
+
+
+def _unknown_table(context: Context, node: exp.Table, parts: Sequence[str], env: Env) -> AnalysisError:
+    name = ".".join(parts)
+    known = [*env, *context.catalog.tables()]
+    nearest = suggest(name, known)
+    if nearest:
+        hint = f"did you mean '{nearest}'?"
+    else:
+        hint = (
+            f"tables here: {', '.join(known[:12])}" if known else "no table is known: register one, or give --data DIR"
+        )
+    start, end = span_of(node.parts[0]), span_of(node.parts[-1])
+    return AnalysisError(f"table '{name}' not found", span=start | end, help=hint)
+
+
+def _spark_table(context: Context, node: exp.Table) -> Relation:
+    """Table functions, TABLESAMPLE, PIVOT, time travel: text for Spark."""
+    span = span_of(node)
+    text = f"SELECT * FROM {context.slice(span)}"
+    columns = context.catalog.query_columns(text)
+    if columns is None:
+        raise LeftToSparkError(
+            f"only a running Spark knows the columns of {context.slice(span)!r}",
+            span=span,
+            help="run the statement in a Session, or use a plain table",
+        )
+    return spark_relation(context, text, columns, node.alias or "spark_relation")
+
+
+def spark_relation(context: Context, text: str, columns: Sequence[tuple[str, str]], alias: str) -> Relation:
+    """A query left to Spark as text."""
+    name = context.names.unique(alias)
+    visible = unique_names([column for column, _ in columns])
+    fields = tuple(Field(Column(name, new), dtype) for new, (_, dtype) in zip(visible, columns, strict=True))
+    scope = Scope(tuple(Visible((alias,), old, f.column, f.dtype) for (old, _), f in zip(columns, fields, strict=True)))
+    return SparkRelation(text, name, fields), scope
+
+
+def _derived(context: Context, node: exp.Subquery, env: Env) -> Relation:
+    if node.args.get("pivots") or node.args.get("sample"):
+        raise LeftToSparkError("PIVOT and TABLESAMPLE are left to Spark", span=span_of(node))
+    query = queries.analyze_query(context, node.this, env)
+    return aliased(context, query.plan, query.names, node.alias, _alias_columns(node))
+
+
+def aliased(
+    context: Context, plan: LogicalPlan, names: Sequence[str], alias: str, columns: Sequence[str] = ()
+) -> Relation:
+    """A query's result under an alias, '' for none; `columns` are the new names in ``AS d(x, y)``."""
+    if columns and len(columns) != len(names):
+        raise AnalysisError(f"the alias of '{alias}' lists {len(columns)} names for {len(names)} columns")
+    shown = list(columns or names)
+    relation_name = context.names.unique(alias or "subquery")
+    inner = unique_names(shown)
+    node = SubqueryAlias(relation_name, tuple(inner), plan)
+    qualifier = (alias,) if alias else ()
+    scope = Scope(
+        tuple(Visible(qualifier, name, item.column, item.dtype) for name, item in zip(shown, node.output, strict=True))
+    )
+    return node, scope
+
+
+def _renamed(context: Context, found: Relation, alias: str, columns: Sequence[str]) -> Relation:
+    plan, scope = found
+    star = scope.star()
+    if len(star) != len(plan.output):
+        raise UnsupportedError(f"a join with USING cannot take the alias '{alias}'", help="select its columns first")
+    return aliased(context, plan, [item.name for item in star], alias, columns)
+
+
+def _values(context: Context, node: exp.Values) -> Relation:
+    """``VALUES (1, 'a'), (2, 'b') AS t(x, y)``: literal rows, without any column in reach."""
+    builder = queries.expression_builder(context, Scope(), {})
+    rows = tuple(
+        tuple(builder.build(cell) for cell in (row.expressions if isinstance(row, exp.Tuple) else [row]))
+        for row in node.expressions
+    )
+    width = len(rows[0])
+    for row, item in zip(rows, node.expressions, strict=True):
+        if len(row) != width:
+            raise AnalysisError(f"a row of VALUES has {len(row)} values, the first has {width}", span=span_of(item))
+    names = _alias_columns(node) or [f"col{i}" for i in range(1, width + 1)]
+    if len(names) != width:
+        raise AnalysisError(f"VALUES has {width} columns, its alias names {len(names)}", span=span_of(node))
+    alias = node.alias
+    relation_name = context.names.unique(alias or "values")
+    fields = tuple(
+        Field(Column(relation_name, name), _cell_type(rows, i)) for i, name in enumerate(unique_names(names))
+    )
+    scope = Scope(
+        tuple(Visible((alias,) if alias else (), n, f.column, f.dtype) for n, f in zip(names, fields, strict=True))
+    )
+    return Values(rows, fields, span=span_of(node)), scope
+
+
+def _cell_type(rows: Sequence[Sequence[object]], column: int) -> str | None:
+    types = {getattr(row[column], "dtype", None) for row in rows} - {"void"}
+    return types.pop() if len(types) == 1 else None
+
+
+def _alias_columns(node: exp.Expr) -> list[str]:
+    alias = node.args.get("alias")
+    return [column.name for column in alias.args.get("columns") or []] if isinstance(alias, exp.TableAlias) else []
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """The names, made different by _2, _3, ... where they repeat (ignoring case)."""
+    taken: set[str] = set()
+    result = []
+    for name in names:
+        new, count = name, 1
+        while new.lower() in taken:
+            count += 1
+            new = f"{name}_{count}"
+        taken.add(new.lower())
+        result.append(new)
+    return result

@@ -1,0 +1,121 @@
+"""Which columns a part of a statement can see, and what a name in it means."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.expressions import Column
+
+
+@dataclass(frozen=True)
+class Visible:
+    """A column as the statement sees it.
+
+    `qualifier` is what may stand before the name, outermost first: ("sales", "orders"), ("o",) or ().
+    `qualified_only` columns are reached as ``o.k`` and ``o.*`` alone (the sides of USING (k)).
+    """
+
+    qualifier: tuple[str, ...]
+    name: str
+    column: Column
+    dtype: str | None = None
+    qualified_only: bool = False
+
+    def answers(self, qualifier: tuple[str, ...]) -> bool:
+        """Whether `qualifier`, lower case, names this column's table, fully or by its last parts."""
+        mine = tuple(part.lower() for part in self.qualifier)
+        return bool(qualifier) and mine[-len(qualifier) :] == qualifier
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a dotted name means: a column and how many of the name's parts say so; the rest are struct fields."""
+
+    visible: Visible
+    parts: int
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The columns in reach, in the order of ``*``."""
+
+    columns: tuple[Visible, ...] = ()
+
+    def __add__(self, other: Scope) -> Scope:
+        return Scope(self.columns + other.columns)
+
+    def star(self, qualifier: tuple[str, ...] = ()) -> tuple[Visible, ...]:
+        """What ``*`` or ``qualifier.*`` stands for."""
+        if not qualifier:
+            return tuple(item for item in self.columns if not item.qualified_only)
+        wanted = tuple(part.lower() for part in qualifier)
+        return tuple(item for item in self.columns if item.answers(wanted))
+
+    def has_table(self, qualifier: tuple[str, ...]) -> bool:
+        """Whether `qualifier` names a table in reach."""
+        return bool(self.star(qualifier)) if qualifier else False
+
+    def find(self, parts: tuple[str, ...], span: Span | None = None) -> Match | None:
+        """What the dotted name `parts` means, as Spark resolves it; None if nothing.
+
+        Longer qualifiers win: in ``a.b.c`` a table `a.b` before a table `a` before a column `a`.
+        Raises AnalysisError for an ambiguous name.
+        """
+        lowered = tuple(part.lower() for part in parts)
+        for size in range(min(len(parts) - 1, 3), -1, -1):
+            qualifier, name = lowered[:size], lowered[size]
+            found = [
+                item
+                for item in self.columns
+                if item.name.lower() == name and (item.answers(qualifier) if size else not item.qualified_only)
+            ]
+            distinct = {item.column for item in found}
+            if len(distinct) > 1:
+                tables = ", ".join(sorted({".".join((*item.qualifier, item.name)) for item in found}))
+                raise AnalysisError(
+                    f"column '{'.'.join(parts)}' is ambiguous",
+                    span=span,
+                    help=f"write one of {tables}",
+                )
+            if found:
+                return Match(found[0], size + 1)
+        return None
+
+    def unknown(self, parts: tuple[str, ...], span: Span | None) -> AnalysisError:
+        """The error for a name that `find` does not find."""
+        name = ".".join(parts)
+        if len(parts) > 1:
+            tables = {".".join(item.qualifier): None for item in self.columns if item.qualifier}
+            own = self.star(parts[:-1])
+            if own:
+                table = ".".join(parts[:-1])
+                nearest = suggest(parts[-1], (item.name for item in own))
+                hint = f"did you mean '{table}.{nearest}'?" if nearest else _listing(item.name for item in own)
+                return AnalysisError(f"column '{parts[-1]}' not found in '{table}'", span=span, help=hint)
+            if tables:
+                nearest = suggest(".".join(parts[:-1]), (table.split(".")[-1] for table in tables))
+                hint = f"did you mean '{nearest}.{parts[-1]}'?" if nearest else f"tables here: {', '.join(tables)}"
+                return AnalysisError(f"table '{'.'.join(parts[:-1])}' not found in FROM", span=span, help=hint)
+        nearest = suggest(parts[-1], (item.name for item in self.columns))
+        hint = f"did you mean '{nearest}'?" if nearest else _listing(item.name for item in self.star())
+        return AnalysisError(f"column '{name}' not found", span=span, help=hint)
+
+    def with_qualifier(self, qualifier: tuple[str, ...]) -> Scope:
+        """The same columns under another table name."""
+        return Scope(tuple(replace(item, qualifier=qualifier) for item in self.columns))
+
+
+def suggest(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate nearest to a misspelt name, if one is near."""
+    known = {candidate.lower(): candidate for candidate in candidates}
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+    return known[near[0]] if near else None
+
+
+def _listing(names: Iterable[str]) -> str:
+    listed = list(dict.fromkeys(names))
+    shown = ", ".join(listed[:12]) + (", ..." if len(listed) > 12 else "")
+    return f"columns here: {shown}" if listed else "there is no FROM to take columns from"

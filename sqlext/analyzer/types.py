@@ -1,0 +1,180 @@
+"""Types where the analyzer can be certain of them; None everywhere else. Spark has the last word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+
+from sqlglot import exp
+
+_SIMPLE = {
+    exp.DType.BOOLEAN: "boolean",
+    exp.DType.TINYINT: "tinyint",
+    exp.DType.SMALLINT: "smallint",
+    exp.DType.INT: "int",
+    exp.DType.BIGINT: "bigint",
+    exp.DType.FLOAT: "float",
+    exp.DType.DOUBLE: "double",
+    exp.DType.TEXT: "string",
+    exp.DType.VARCHAR: "string",
+    exp.DType.CHAR: "string",
+    exp.DType.DATE: "date",
+    exp.DType.TIMESTAMP: "timestamp",
+    exp.DType.TIMESTAMPTZ: "timestamp",
+    exp.DType.TIMESTAMPLTZ: "timestamp",
+    exp.DType.TIMESTAMPNTZ: "timestamp_ntz",
+    exp.DType.BINARY: "binary",
+    exp.DType.VARBINARY: "binary",
+}
+#: Functions that are casts, and the others whose result type does not depend on their arguments.
+CASTS = {
+    "boolean": "boolean",
+    "tinyint": "tinyint",
+    "smallint": "smallint",
+    "int": "int",
+    "bigint": "bigint",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "date": "date",
+    "timestamp": "timestamp",
+}
+_FIXED = {
+    **CASTS,
+    "count": "bigint",
+    "row_number": "int",
+    "rank": "int",
+    "dense_rank": "int",
+    "ntile": "int",
+    "isnull": "boolean",
+    "isnotnull": "boolean",
+    "length": "int",
+    "char_length": "int",
+    "lower": "string",
+    "upper": "string",
+    "trim": "string",
+    "concat_ws": "string",
+    "to_date": "date",
+    "timestamp_millis": "timestamp",
+    "timestamp_micros": "timestamp",
+    "timestamp_seconds": "timestamp",
+    "current_date": "date",
+    "current_timestamp": "timestamp",
+    "now": "timestamp",
+    "year": "int",
+    "month": "int",
+    "day": "int",
+    "hour": "int",
+    "minute": "int",
+    "unix_millis": "bigint",
+    "unix_micros": "bigint",
+    "unix_seconds": "bigint",
+    "monotonically_increasing_id": "bigint",
+}
+_FIRST_ARGUMENT = {"min", "max", "first", "last", "first_value", "last_value", "any_value", "identity"}
+_NUMERIC_ORDER = ("tinyint", "smallint", "int", "bigint", "float", "double")
+
+
+def type_name(node: exp.DataType, text: str) -> str:
+    """Spark's simple string for a type written in SQL; `text` is what the user wrote."""
+    simple = _SIMPLE.get(node.this)
+    if simple is not None and not (node.expressions and simple != "string"):
+        return simple
+    if node.this == exp.DType.DECIMAL:
+        sizes = [item.name for item in node.expressions]
+        return f"decimal({sizes[0] if sizes else 10},{sizes[1] if len(sizes) > 1 else 0})"
+    return re.sub(r"\s*([<>(),:])\s*", r"\1", " ".join(text.lower().split()))
+
+
+def literal_type(node: exp.Expr, *, decimals_are_double: bool = False) -> str | None:
+    """The type of a literal without a suffix."""
+    if isinstance(node, exp.Null):
+        return "void"
+    if isinstance(node, exp.Boolean):
+        return "boolean"
+    if not isinstance(node, exp.Literal):
+        return None
+    if node.is_string:
+        return "string"
+    text = node.name
+    if "e" in text.lower():
+        return "double"
+    if "." in text:
+        if decimals_are_double:
+            return "double"
+        value = Decimal(text).as_tuple()
+        scale = -int(value.exponent)
+        return f"decimal({max(len(value.digits), scale)},{scale})"
+    number = int(text)
+    return "int" if number < 2**31 else "bigint" if number < 2**63 else None
+
+
+def infer(
+    node: exp.Expr, column: Callable[[exp.Column], str | None], text: Callable[[exp.Expr], str], *, compat: bool
+) -> str | None:
+    """The type of an expression, where certain. `column` types the columns, `text` gives a node's own text."""
+
+    def of(child: exp.Expr | None) -> str | None:
+        return infer(child, column, text, compat=compat) if child is not None else None
+
+    match node:
+        case exp.Column():
+            return column(node)
+        case exp.Paren():
+            return of(node.this)
+        case exp.Neg():
+            inner = of(node.this)
+            return inner if inner in _NUMERIC_ORDER else None
+        case exp.Cast():
+            return type_name(node.to, text(node.to))
+        case exp.Literal() | exp.Null() | exp.Boolean():
+            return literal_type(node, decimals_are_double=compat)
+        case exp.Predicate() | exp.Connector() | exp.Not() | exp.Exists():
+            return "boolean"
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod():
+            return _wider(of(node.left), of(node.right))
+        case exp.Div():
+            sides = {of(node.left), of(node.right)}
+            return "double" if sides <= set(_NUMERIC_ORDER) else None
+        case exp.Case():
+            branches = [*(item.args["true"] for item in node.args["ifs"]), node.args.get("default")]
+            return _common([of(item) for item in branches if item is not None])
+        case exp.If():
+            return _common([of(item) for item in (node.args.get("true"), node.args.get("false")) if item is not None])
+        case exp.Substring() | exp.Trim():
+            return "string"
+        case exp.Anonymous():
+            return _function_type(node, of)
+    return None
+
+
+def _function_type(node: exp.Anonymous, of: Callable[[exp.Expr | None], str | None]) -> str | None:
+    name = node.name.lower()
+    if name in _FIXED:
+        return _FIXED[name]
+    arguments = [item for item in node.expressions if not isinstance(item, (exp.Star, exp.Distinct))]
+    if name in _FIRST_ARGUMENT and arguments:
+        return of(arguments[0])
+    if name in ("coalesce", "nvl", "ifnull"):
+        return _common([of(item) for item in arguments])
+    if name in ("sum", "avg") and arguments:
+        inner = of(arguments[0])
+        if inner in ("float", "double") or (name == "avg" and inner in _NUMERIC_ORDER):
+            return "double"
+        return "bigint" if inner in _NUMERIC_ORDER else None
+    return None
+
+
+def _wider(left: str | None, right: str | None) -> str | None:
+    """Spark's type of arithmetic on two plain numbers."""
+    if left not in _NUMERIC_ORDER or right not in _NUMERIC_ORDER:
+        return None
+    if {left, right} == {"bigint", "float"} or {left, right} == {"int", "float"}:
+        return None  # depends on the ANSI mode
+    return max(left, right, key=_NUMERIC_ORDER.index)
+
+
+def _common(types: list[str | None]) -> str | None:
+    known = {item for item in types if item != "void"}
+    return known.pop() if len(known) == 1 else None

@@ -1,0 +1,83 @@
+"""One window definition of ours as WindowUnion nodes: its sources, its frame, its calls level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlext_planner.errors import AnalysisError
+from sqlext_planner.expressions import Column
+from sqlext_planner.logical import LogicalPlan, WindowCall, WindowGroup, WindowUnion
+from sqlglot import exp
+
+from sqlext.analyzer import calls, frames, nested, queries, relations
+from sqlext.analyzer.context import ComputedNames, Context, Env
+from sqlext.analyzer.definitions import Definition
+from sqlext.analyzer.scope import Scope
+from sqlext.dialect import span_of
+
+Call = tuple[exp.Anonymous, Column, bool]
+
+
+@dataclass(frozen=True)
+class WindowPlan:
+    """What is needed to plan one definition."""
+
+    context: Context
+    env: Env
+    scope: Scope
+    names: ComputedNames
+    definition: Definition
+
+
+def plan_window_union(wanted: WindowPlan, found: Sequence[Call], source: LogicalPlan) -> LogicalPlan:
+    """`source` with one more column for each call. Calls with aggregates in their arguments come last (nested.py)."""
+    flat = [call for call in found if not nested.has_inner_calls(call[0])]
+    deep = [call for call in found if nested.has_inner_calls(call[0])]
+    builder = queries.expression_builder(wanted.context, wanted.scope, wanted.env)
+    made = [calls.window_call(builder, node, column, whole=whole) for node, column, whole in flat]
+    if not deep:
+        return window_union(wanted, made, source)
+    return nested.plan_nested(wanted, made, deep, source)
+
+
+def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: LogicalPlan) -> WindowUnion:
+    """The node for plain calls. Raises AnalysisError for a definition that may not be."""
+    context, node = wanted.context, wanted.definition.node
+    builder = queries.expression_builder(context, wanted.scope, wanted.env)
+    keys = frames.partition_keys(context, node, builder)
+    order, order_dtype = frames.order_key(node, builder)
+    frame = frames.window_frame(context, node, order_dtype)
+    unions = tuple(_source(wanted, item) for item in node.args.get("union") or [])
+    group = WindowGroup(wanted.definition.name, frame, tuple(range(len(unions))), tuple(made), span=span_of(node))
+    return WindowUnion(keys, order, (group,), source, unions, span=span_of(node))
+
+
+def _source(wanted: WindowPlan, node: exp.Expr) -> LogicalPlan:
+    """A UNION source, with the same columns as FROM (openmldb.md section 2)."""
+    plan, scope = relations.relation(wanted.context, node, wanted.env)
+    ours = wanted.scope.star()
+    theirs = scope.star()
+    shown = wanted.context.slice(span_of(node))
+    label = f"'{shown}'" if len(shown) <= 40 else "this source"
+    if len(ours) != len(theirs):
+        raise AnalysisError(
+            f"UNION source {label} has {len(theirs)} columns, FROM has {len(ours)}",
+            span=span_of(node),
+            help="select the same columns in the same order: UNION (SELECT ... FROM ...)",
+            notes=(f"FROM has the columns {', '.join(item.name for item in ours)}",),
+        )
+    for position, (mine, other) in enumerate(zip(ours, theirs, strict=True), 1):
+        if mine.name.lower() != other.name.lower():
+            raise AnalysisError(
+                f"column {position} of UNION source {label} is called '{other.name}', in FROM '{mine.name}'",
+                span=span_of(node),
+                help=f"rename it in a subquery: UNION (SELECT ..., {other.name} AS {mine.name}, ... FROM ...)",
+            )
+        if mine.dtype is not None and other.dtype is not None and mine.dtype != other.dtype:
+            raise AnalysisError(
+                f"column '{mine.name}' of UNION source {label} has type {other.dtype}, in FROM {mine.dtype}",
+                span=span_of(node),
+                help=f"cast it in a subquery: CAST({other.name} AS {mine.dtype}) AS {mine.name}",
+            )
+    return plan

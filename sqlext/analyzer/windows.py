@@ -1,0 +1,177 @@
+"""The windows of one SELECT block: ours become WindowUnion nodes, Spark's become items of a Window node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sqlext_planner.errors import AnalysisError
+from sqlext_planner.expressions import Column, Expression, NamedExpr
+from sqlext_planner.logical import LogicalPlan, Window
+from sqlglot import exp
+
+from sqlext.analyzer import calls, queries
+from sqlext.analyzer.context import ComputedNames, Context, Env
+from sqlext.analyzer.definitions import Definition, Definitions, definition_span, table_call
+from sqlext.analyzer.expressions import Draft, Edit, ExpressionBuilder
+from sqlext.analyzer.items import outer_calls
+from sqlext.analyzer.scope import Scope
+from sqlext.analyzer.union import WindowPlan, plan_window_union
+from sqlext.dialect import span_of
+
+
+@dataclass
+class _Pending:
+    """The calls over one definition of ours, in order; each with its level of nesting and its column."""
+
+    definition: Definition
+    calls: dict[str, tuple[exp.Anonymous, Column, bool]] = field(default_factory=dict)
+
+
+class BlockWindows:
+    """Finds every OVER of a block and computes it; `replace` then gives the column that stands for it."""
+
+    def __init__(
+        self, context: Context, env: Env, scope: Scope, names: ComputedNames, definitions: Definitions
+    ) -> None:
+        self._context = context
+        self._definitions = definitions
+        self._env = env
+        self._scope = scope
+        self._names = names
+        self._columns: dict[int, Column] = {}
+        self._expressions: dict[int, exp.Expr] = {}
+        self._texts: dict[int, Expression] = {}
+
+    def replace(self, node: exp.Expr) -> Expression | None:
+        """The computed column (or text over computed columns) of an OVER call or of a call inside one."""
+        return self._texts.get(id(node)) or self._columns.get(id(node))
+
+    def plan(self, roots: Sequence[tuple[exp.Expr, str | None]], child: LogicalPlan) -> LogicalPlan:
+        """`child` with the windows that the expressions use; a root comes with its alias, if it has one."""
+        definitions = self._definitions
+        found = [(call, root, name) for root, name in roots for call in outer_calls(root)]
+        self._refuse_two_windows(roots)
+        ours: dict[str, _Pending] = {}
+        native: list[tuple[exp.Window, str | None, Definition]] = []
+        for call, root, name in found:
+            definition = definitions.of(call)
+            if not definition.is_ours:
+                native.append((call, name if _is_whole(root, call) else None, definition))
+                continue
+            pending = ours.setdefault(definition.key, _Pending(definition))
+            self._register(pending, call, _is_whole(root, call), name)
+        child = self._plan_ours(list(ours.values()), child)
+        return self._plan_native(native, child)
+
+    def _refuse_two_windows(self, roots: Sequence[tuple[exp.Expr, str | None]]) -> None:
+        definitions = self._definitions
+        for root, _ in roots:
+            used: dict[str, exp.Window] = {}
+            for call in outer_calls(root):
+                if definitions.of(call).is_ours:
+                    used.setdefault(definitions.of(call).key, call)
+            if len(used) > 1:
+                first, second = list(used.values())[:2]
+                raise AnalysisError(
+                    "one expression may use one window",
+                    span=span_of(second),
+                    help="give each aggregate a select item of its own, and combine them in an outer query",
+                    notes=(f"the first window of the expression is that of {self._text(first)}",),
+                )
+
+    def _text(self, node: exp.Expr) -> str:
+        return self._context.slice(span_of(node))
+
+    def _register(self, pending: _Pending, call: exp.Window, whole: bool, name: str | None) -> None:
+        """Give a column to a call, or to each aggregate inside an expression that OVER stands after."""
+        inner = call.this
+        if table_call(inner):
+            self._columns[id(call)] = self._column(pending, inner, whole, name)
+            return
+        parts = list(_outer_table_calls(inner))
+        if not parts:
+            raise calls.unknown_function(inner)
+        for part in parts:
+            self._columns[id(part)] = self._column(pending, part, False, None)
+        self._expressions[id(call)] = inner
+
+    def _column(self, pending: _Pending, node: exp.Anonymous, whole: bool, name: str | None) -> Column:
+        """The column of one call; the same call twice is computed once."""
+        text = " ".join(self._text(node).split())
+        key = f"{text} {whole}"
+        if key not in pending.calls:
+            column = self._names.column(name if whole and name else node.name.lower())
+            pending.calls[key] = (node, column, whole)
+        return pending.calls[key][1]
+
+    def _plan_ours(self, pending: list[_Pending], child: LogicalPlan) -> LogicalPlan:
+        for group in pending:
+            wanted = WindowPlan(self._context, self._env, self._scope, self._names, group.definition)
+            child = plan_window_union(wanted, list(group.calls.values()), child)
+        for key, inner in self._expressions.items():
+            builder = self._builder()
+            self._texts[key] = builder.opaque(inner)
+        return child
+
+    def _builder(self) -> ExpressionBuilder:
+        return queries.expression_builder(self._context, self._scope, self._env, self.replace)
+
+    def _plan_native(
+        self, native: Sequence[tuple[exp.Window, str | None, Definition]], child: LogicalPlan
+    ) -> LogicalPlan:
+        items = []
+        for call, name, definition in native:
+            column = self._names.column(name or "window")
+            builder = self._builder()
+            items.append(NamedExpr(native_window(builder, call, definition), column, span=span_of(call)))
+            self._columns[id(call)] = column
+        return Window(tuple(items), child) if items else child
+
+
+def native_window(builder: ExpressionBuilder, call: exp.Window, definition: Definition) -> Expression:
+    """A call over a window of Spark's as text, with a named window written out."""
+    draft = Draft(has_window=True)
+    builder.collect(call.this, draft)
+    base = call.args.get("alias")
+    if base is None:
+        for key in ("partition_by", "order"):
+            found = call.args.get(key)
+            for node in found if isinstance(found, list) else [found] if found is not None else []:
+                builder.collect(node, draft)
+    else:
+        draft.edits.append(Edit(definition_span(call), (" OVER ", *_written_out(builder, definition.node))))
+    return builder.assemble(span_of(call), draft)
+
+
+def _written_out(builder: ExpressionBuilder, node: exp.Window) -> tuple[str | Expression, ...]:
+    """The parenthesised specification of a named window."""
+    from sqlext_planner.errors import Span
+
+    from sqlext.analyzer.expressions import apply_edits
+
+    draft = Draft()
+    for child in node.iter_expressions():
+        if child is not node.this and child.arg_key in ("partition_by", "order"):
+            builder.collect(child, draft)
+    text, whole = builder.context.text, span_of(node)
+    start = text.index("(", span_of(node.this).end)
+    return apply_edits(builder.context, Span(start, whole.end), draft.edits)
+
+
+def _outer_table_calls(node: exp.Expr) -> Iterator[exp.Anonymous]:
+    """Calls of the table's functions below a node, outermost ones only."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, exp.Anonymous) and table_call(top):
+            yield top
+        else:
+            stack.extend(reversed([child for child in top.iter_expressions() if not isinstance(child, exp.Query)]))
+
+
+def _is_whole(root: exp.Expr, call: exp.Window) -> bool:
+    """Whether a call is the whole select item, parentheses apart."""
+    while isinstance(root, exp.Paren):
+        root = root.this
+    return root is call

@@ -1,0 +1,5 @@
+"""Where table schemas come from."""
+
+from sqlext.catalog.dictionary import DictCatalog
+
+__all__ = ["DictCatalog"]

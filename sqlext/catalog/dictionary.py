@@ -1,0 +1,44 @@
+"""A catalog of schemas given by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlext_planner.catalog import TableInfo
+from sqlext_planner.errors import ConfigurationError, SqlExtError
+from sqlext_planner.types import normalize
+
+
+class DictCatalog:
+    """Tables as ``{"orders": {"id": "int", "ts": "timestamp"}}``, for planning without data.
+
+    Names are found ignoring case, also by their last part. Raises ConfigurationError for text that is no Spark type.
+    """
+
+    def __init__(self, tables: Mapping[str, Mapping[str, str]]) -> None:
+        self._tables: dict[str, TableInfo] = {}
+        for name, columns in tables.items():
+            fields = tuple((column, _type(name, column, dtype)) for column, dtype in columns.items())
+            self._tables[name.lower()] = TableInfo(name, fields)
+
+    def table(self, name: str) -> TableInfo | None:
+        """The table called `name`, or by its last part."""
+        lowered = name.lower()
+        return self._tables.get(lowered) or self._tables.get(lowered.rpartition(".")[2])
+
+    def tables(self) -> tuple[str, ...]:
+        """All names."""
+        return tuple(info.name for info in self._tables.values())
+
+    def query_columns(self, sql: str) -> tuple[tuple[str, str], ...] | None:
+        """None: there is no Spark to ask."""
+        return None
+
+
+def _type(table: str, column: str, dtype: str) -> str:
+    try:
+        return normalize(dtype)
+    except SqlExtError as error:
+        raise ConfigurationError(
+            f"column '{column}' of table '{table}' has no Spark type: {error.message}", help=error.help
+        ) from None

@@ -1,0 +1,191 @@
+"""From a statement's text to its syntax tree; also what kind of statement it is and whether it needs us at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+from sqlext_planner.errors import ParseError, Span
+from sqlext_planner.window_functions import FUNCTIONS
+from sqlglot import exp
+from sqlglot.errors import ParseError as SqlglotParseError
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token, TokenType
+
+from sqlext.dialect import FrameSpec, SqlExt, SqlExtParser, UnionWindow, span_of
+from sqlext.spark_functions import WINDOW_FUNCTIONS
+
+Kind = Literal["query", "wrapped", "spark"]
+
+#: Aggregates that Spark does not have: a window that one of them is called over is ours.
+EXTENSION_FUNCTIONS = frozenset(
+    name
+    for function in FUNCTIONS.values()
+    for name in (function.name, *function.aliases)
+    if not function.internal and name not in WINDOW_FUNCTIONS
+)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement. `text` is `sql` with comments blanked out, so that offsets agree and slices may be joined.
+
+    kind       "query", "wrapped" (CREATE ... AS, INSERT, CACHE around a query) or "spark" (nothing for us in it)
+    ast        the whole statement; None for text that only Spark can parse
+    query      the query itself, the one inside for a wrapped statement
+    query_span its place
+    """
+
+    sql: str
+    kind: Kind
+    text: str = field(repr=False, default="")
+    ast: exp.Expr | None = field(repr=False, default=None)
+    query: exp.Query | None = field(repr=False, default=None)
+    query_span: Span | None = None
+    uses_extension: bool = False
+    compat: str | None = None
+
+
+class _VerbatimParser(SqlExtParser):
+    """Keeps every function call as the user wrote it: same name, same arguments.
+
+    sqlglot's function builders drop, reorder and wrap arguments; analysis must see each of them.
+    """
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: SqlExtParser.FUNCTION_PARSERS[name]
+        for name in ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "SUBSTR", "TRIM")
+    }
+
+    def _parse_types(self, check_func: bool = False, *args: Any, **kwargs: Any) -> Any:
+        if check_func and self._next.token_type == TokenType.L_PAREN:
+            return None  # array(a, b)[0] and int(x) are function calls, not types
+        return super()._parse_types(check_func, *args, **kwargs)
+
+
+class _OpenMldbParser(_VerbatimParser):
+    """The same with OpenMLDB's leniencies."""
+
+    TRAILING_COMMA = True
+
+
+def parse(text: str, *, compat: str | None = None) -> Statement:
+    """Parse one statement.
+
+    With ``compat="openmldb"`` every window is OpenMLDB's. Text that we cannot parse is a statement of kind "spark"
+    unless it holds extension syntax. Raises ParseError.
+    """
+    try:
+        tokens = SqlExt().tokenize(text)
+    except SqlglotError:
+        return Statement(text, "spark", text)
+    blanked = _blank_comments(text, tokens)
+    parser = (_OpenMldbParser if compat == "openmldb" else _VerbatimParser)(dialect=SqlExt())
+    try:
+        trees = [
+            tree for tree in parser.parse(tokens, text) if tree is not None and not isinstance(tree, exp.Semicolon)
+        ]
+    except (SqlglotParseError, RecursionError) as error:
+        if _mentions_extension(tokens, compat):
+            raise _parse_error(error, text) from None
+        return Statement(text, "spark", blanked)
+    if len(trees) != 1:
+        if _mentions_extension(tokens, compat):
+            raise ParseError(f"the text holds {len(trees)} statements", help="run them one by one", sql=text)
+        return Statement(text, "spark", blanked)
+    return _statement(text, blanked, trees[0], compat)
+
+
+def _statement(sql: str, text: str, tree: exp.Expr, compat: str | None) -> Statement:
+    query: Any = tree
+    if isinstance(tree, (exp.Create, exp.Insert, exp.Cache)):
+        query = tree.expression
+    if not isinstance(query, exp.Query):
+        return Statement(sql, "spark", text, tree, compat=compat)
+    return Statement(
+        sql,
+        "query" if query is tree else "wrapped",
+        text,
+        tree,
+        query,
+        span_of(query),
+        uses_extension=uses_extension(query, compat),
+        compat=compat,
+    )
+
+
+def uses_extension(tree: exp.Expr, compat: str | None = None) -> bool:
+    """Whether any window below `tree` is ours."""
+    return next(extension_windows(tree, compat), None) is not None
+
+
+def extension_windows(tree: exp.Expr, compat: str | None = None) -> Iterator[exp.Window]:
+    """Window definitions and calls below `tree` that Spark could not run, or (OpenMLDB mode) all of them."""
+    for window in tree.find_all(exp.Window):
+        if compat == "openmldb" or is_extension_window(window):
+            yield window
+
+
+def is_extension_window(window: exp.Window) -> bool:
+    """Whether the definition or call itself says something that Spark has no words for."""
+    if isinstance(window, UnionWindow) or isinstance(window.args.get("spec"), FrameSpec):
+        return True
+    return window.arg_key != "windows" and any(
+        call.name.lower() in EXTENSION_FUNCTIONS for call in window.this.find_all(exp.Anonymous)
+    )
+
+
+def _blank_comments(text: str, tokens: list[Token]) -> str:
+    """The text with everything between tokens turned into blanks, except the blanks that are there."""
+    parts: list[str] = []
+    at = 0
+    for token in tokens:
+        if token.start > at:
+            gap = text[at : token.start]
+            parts.append(gap if not gap or gap.isspace() else " " * len(gap))
+        if token.end + 1 > at:
+            parts.append(text[max(at, token.start) : token.end + 1])
+            at = token.end + 1
+    parts.append(" " * (len(text) - at))
+    return "".join(parts)
+
+
+def _mentions_extension(tokens: list[Token], compat: str | None) -> bool:
+    """Whether a text that does not parse was meant for us, judged by its words."""
+    words = [token.text.upper() if token.token_type != TokenType.STRING else "" for token in tokens] + ["", ""]
+    for at, (word, after) in enumerate(pairwise(words)):
+        if word == "INSTANCE_NOT_IN_WINDOW" or (compat == "openmldb" and word in ("OVER", "WINDOW")):
+            return True
+        if (word == "ROWS_RANGE" and (after.isdigit() or after in ("BETWEEN", "UNBOUNDED", "CURRENT"))) or (
+            word == "MAXSIZE" and (after.isdigit() or after == "-")
+        ):
+            return True
+        pair = (word, after)
+        if pair in (("(", "UNION"), ("EXCLUDE", "CURRENT_ROW"), ("EXCLUDE", "CURRENT_TIME"), ("OPEN", "PRECEDING")):
+            return True
+        if word.lower() in EXTENSION_FUNCTIONS and after == "(" and "OVER" in words[at:]:
+            return True
+    return False
+
+
+def _parse_error(error: Exception, sql: str) -> ParseError:
+    if not isinstance(error, SqlglotParseError):
+        return ParseError("the statement is nested too deeply", help="split it with WITH", sql=sql)
+    description = str(error.errors[0].get("description") or "the text is not SQL") if error.errors else str(error)
+    span: Span | None = getattr(error, "span", None)
+    near = (
+        "the end of the text" if getattr(error, "at_end", False) or span is None else repr(sql[span.start : span.end])
+    )
+    if description.startswith("Invalid expression"):
+        message = f"unexpected {near}"
+    elif match := re.match(r"Expecting (\S+)$", description):
+        message = f"expected '{match[1]}', found {near}"
+    elif description.startswith("Required keyword"):
+        message = f"the expression before {near} is not complete"
+    else:
+        message = description
+    return ParseError(message, span=span, help=getattr(error, "help", None), sql=sql)
