@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
+from sqlext_planner.errors import SqlExtError
 
 if TYPE_CHECKING:
     from sqlext_planner.logical import LogicalPlan
@@ -49,10 +50,13 @@ class StagedPlan:
         return None if self.trace is None else self.trace.final
 
 
-def stage(sql: str, catalog: Catalog, config: Config, compat: str | None = None) -> StagedPlan:
+def stage(
+    sql: str, catalog: Catalog, config: Config, compat: str | None = None, *, lenient: bool = False
+) -> StagedPlan:
     """Plan one statement as far as planning goes; starts no JVM unless the catalog does.
 
-    Raises SqlExtError, with the text and mostly a span, for a mistake of the user.
+    Raises SqlExtError, with the text and mostly a span, for a mistake of the user. With `lenient`, a statement
+    without extension syntax that cannot be analyzed passes through: Spark may know better, or tells its own error.
     """
     from sqlext_planner.optimizer import Optimizer
     from sqlext_planner.strategies import contains_extension, plan_physical
@@ -66,7 +70,12 @@ def stage(sql: str, catalog: Catalog, config: Config, compat: str | None = None)
     mode = (explain["mode"] or "simple").lower() if explain else None
     if statement.kind == "spark":
         return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
-    analyzed = analyze(statement, catalog)
+    try:
+        analyzed = analyze(statement, catalog)
+    except SqlExtError:
+        if not lenient or statement.uses_extension or config.always_lower:
+            raise
+        return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
     trace = Optimizer().optimize(analyzed)
     physical = plan_physical(trace.final, config, catalog)
     extensions = tuple(contains_extension(physical))

@@ -81,7 +81,7 @@ class Session:
 
         with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views) as text:
             config = self._effective_config()
-            plan = self._stage(text.sql, config)
+            plan = self._stage(text.sql, config, lenient=True)
             if not plan.passthrough:
                 if text.unbound:
                     raise text.unbound[0]
@@ -91,7 +91,7 @@ class Session:
     def plan(self, sqlQuery: str) -> StagedPlan:  # noqa: N803 - as `sql`
         """The statement at every stage of planning; nothing is run."""
         with errors_show(sqlQuery):
-            return self._stage(sqlQuery, self._effective_config())
+            return self._stage(sqlQuery, self._effective_config(), lenient=False)
 
     def register(self, name: str, path: str | Path) -> None:
         """Make a Parquet or CSV file, or a folder of such files, the temporary view `name`.
@@ -114,11 +114,11 @@ class Session:
                 raise ConfigurationError(f"setting '{key}' cannot change while Spark runs", help=help)
         self._spark = spark
 
-    def _stage(self, sql: str, config: Config) -> StagedPlan:
+    def _stage(self, sql: str, config: Config, *, lenient: bool) -> StagedPlan:
         from sqlext.catalog import SparkCatalog
         from sqlext.pipeline import stage
 
-        return stage(sql, SparkCatalog(self.spark, self._files), config, self.compat)
+        return stage(sql, SparkCatalog(self.spark, self._files), config, self.compat, lenient=lenient)
 
     def _effective_config(self) -> Config:
         """The settings given to this Session, over those set in the Spark session."""

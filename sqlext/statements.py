@@ -75,13 +75,13 @@ def _create_view(create: exp.Create, plan: StagedPlan, spark: SparkSession, conf
     if exp.TemporaryProperty not in kinds:
         raise UnsupportedError(
             "a permanent view is stored as text, and Spark cannot parse this query again",
-            span=plan.statement.query_span,
+            span=_span(plan),
             help="create a TEMPORARY view, or a table with CREATE TABLE ... AS",
         )
     if kinds - {exp.TemporaryProperty, exp.GlobalProperty}:
         raise UnsupportedError(
             "a temporary view over this query takes no COMMENT and no TBLPROPERTIES",
-            span=Span(0, plan.statement.query_span.start),
+            span=Span(0, _span(plan).start),
             help="leave them out",
         )
     target, names = create.this, None
@@ -92,7 +92,7 @@ def _create_view(create: exp.Create, plan: StagedPlan, spark: SparkSession, conf
         if len(names) != len(frame.columns):
             raise UnsupportedError(
                 f"the view lists {len(names)} columns for a query of {len(frame.columns)}",
-                span=Span(0, plan.statement.query_span.start),
+                span=Span(0, _span(plan).start),
             )
         frame = frame.toDF(*names)
     replace, is_global = bool(create.args.get("replace")), exp.GlobalProperty in kinds
@@ -111,13 +111,20 @@ def _create_view(create: exp.Create, plan: StagedPlan, spark: SparkSession, conf
 def _cache(cache: exp.Cache, plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
     """CACHE [LAZY] TABLE name [OPTIONS ...] AS query: a temporary view of that name, then Spark's own CACHE TABLE."""
     _lower(plan, spark, config).createTempView(cache.this.name)
-    head = plan.statement.sql[: plan.statement.query_span.start]
+    head = plan.statement.sql[: _span(plan).start]
     return spark.sql(re.sub(r"\bAS\s*\(?\s*$", "", head, flags=re.IGNORECASE))
 
 
 def _replace_query(plan: StagedPlan, query: str) -> str:
-    span = plan.statement.query_span
+    span = _span(plan)
     return plan.statement.sql[: span.start] + query + plan.statement.sql[span.end :]
+
+
+def _span(plan: StagedPlan) -> Span:
+    """The place of the query inside the statement."""
+    if plan.statement.query_span is None:
+        raise InternalError("a statement without a query was to be run")
+    return plan.statement.query_span
 
 
 def _no_rows(spark: SparkSession) -> DataFrame:

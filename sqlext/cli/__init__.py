@@ -31,7 +31,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     from sqlext.cli.failures import report
 
     try:
-        result = app(args=None if arguments is None else list(arguments), prog_name="sqlext", standalone_mode=False)
+        words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+        result = app(args=words, prog_name="sqlext", standalone_mode=False)
     except SqlExtError as error:
         return report(error)
     except (BrokenPipeError, SystemExit):

@@ -13,7 +13,6 @@ from sqlext import __version__
 app = typer.Typer(
     name="sqlext",
     add_completion=False,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="""SQL for time on Spark: windows over the union of tables, on an ordinary Spark.

@@ -6,7 +6,7 @@ import re
 import sys
 import traceback
 
-import click
+import typer
 from sqlext_planner.errors import ConfigurationError, SqlExtError
 
 USER_ERROR = 2
@@ -20,15 +20,16 @@ def report(error: BaseException) -> int:
     match error:
         case SqlExtError():
             return _say(str(error), USER_ERROR)
-        case click.ClickException():
-            error.show()
-            return error.exit_code
-        case click.exceptions.Exit():
-            return error.exit_code
-        case click.Abort() | KeyboardInterrupt():
+        case typer.TyperException():
+            return _say(
+                f"{error.format_message()}\nhelp: `sqlext --help` and `sqlext COMMAND --help` tell more", USER_ERROR
+            )
+        case typer.Abort() | KeyboardInterrupt():
             return _say("stopped", FAILURE)
+        case FileNotFoundError() | NotADirectoryError() | IsADirectoryError() | PermissionError() | FileExistsError():
+            return _say(f"{error.filename}: {error.strerror}", USER_ERROR)
         case OSError():
-            return _say(f"{error.strerror or type(error).__name__}: {error.filename or error}", FAILURE)
+            return _say(str(error), FAILURE)
     spark = _spark_failure(error)
     if spark is not None:
         return _say(*spark)

@@ -38,6 +38,8 @@ def run_plan(
     settings, spark = read_settings(conf)
     if spark:
         raise typer.BadParameter(f"--conf {next(iter(spark))}: `plan` starts no Spark; give sqlext.* settings only")
+    if format in ("mermaid", "dot") and wanted == "all":
+        raise typer.BadParameter(f"--format {format} draws one stage: give --stage physical, or leave --stage out")
     stages = DEFAULT_STAGES if wanted is None else STAGES if wanted == "all" else (str(wanted),)
     try:
         plan = stage(text, _catalog(data, schema), Config.from_mapping(settings), compat)

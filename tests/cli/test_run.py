@@ -1,0 +1,100 @@
+"""`sqlext run` and `sqlext demo`: results in every format, from a Spark that the command starts itself."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import WINDOW, Sqlext
+
+pytestmark = pytest.mark.spark
+EXPECTED = {1: 11, 2: 13, 3: 3}
+
+
+def test_table_of_a_script_on_stdin(sqlext: Sqlext, data: Path) -> None:
+    script = f"-- made first; used below\nCREATE TEMP VIEW made AS {WINDOW};\n"
+    script += "SELECT id, s, NULL AS n FROM made ORDER BY id;\n"
+    done = sqlext("run", "--data", data, "-", stdin=script)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    lines = [line.split() for line in done.stdout.splitlines() if line.strip()]
+    assert lines[0] == ["id", "s", "n"]
+    assert lines[2:] == [["1", "11", "NULL"], ["2", "13", "NULL"], ["3", "3", "NULL"], ["3", "rows"]]
+
+
+def test_csv_to_stdout(sqlext: Sqlext, data: Path) -> None:
+    done = sqlext("run", "--data", data, "-e", WINDOW, "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert {int(row["id"]): int(row["s"]) for row in rows} == EXPECTED
+
+
+def test_json_to_a_file(sqlext: Sqlext, data: Path, tmp_path: Path) -> None:
+    sql = WINDOW.replace("AS s", "AS s, double('nan') AS x, timestamp '2024-01-02 03:04:05' AS t, array(1, 2) AS l")
+    out = tmp_path / "out.json"
+    done = sqlext(
+        "run", "--data", data, "-e", sql, "--format", "json", "-o", out, "--conf", "spark.sql.session.timeZone=UTC"
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    rows = {row["id"]: row for row in json.loads(out.read_text())}
+    assert {key: row["s"] for key, row in rows.items()} == EXPECTED
+    assert (rows[1]["x"], rows[1]["l"]) == ("NaN", [1, 2])
+    assert rows[1]["t"].startswith("2024-01-02T03:04:05")
+
+
+def test_parquet_to_a_file(sqlext: Sqlext, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    file = tmp_path / "query.sql"
+    file.write_text(WINDOW)
+    done = sqlext("run", "--data", data, file, "--format", "parquet", "-o", out)
+    assert done.returncode == 0, done.stderr
+    table = pq.read_table(out).to_pydict()
+    assert dict(zip(table["id"], table["s"], strict=True)) == EXPECTED
+
+
+def test_settings_reach_spark_and_the_planner(sqlext: Sqlext, data: Path) -> None:
+    sql = "SELECT current_timezone() AS zone FROM a LIMIT 1"
+    conf = ("--conf", "spark.sql.session.timeZone=Asia/Tokyo", "--conf", "sqlext.planner.alwaysLower=true")
+    done = sqlext("run", "--data", data, "-e", sql, "--format", "csv", *conf)
+    assert (done.returncode, done.stdout) == (0, "zone\nAsia/Tokyo\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        (
+            "SELECT 1;\nSELECT nothing OVER w FROM a WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS 1 PRECEDING)",
+            "query:2:",
+        ),
+        ("SELECT nothing FROM a", "nothing"),
+        ("SELEC 1", "SELEC"),
+        ("SELECT raise_error('stop here')", "stop here"),
+    ],
+    ids=["ours", "analysis", "syntax", "run time"],
+)
+def test_a_mistake_in_the_sql_has_no_traceback(sqlext: Sqlext, data: Path, sql: str, words: str) -> None:
+    done = sqlext("run", "--data", data, "-e", sql)
+    assert done.stdout == ""
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "\tat " not in done.stderr
+    assert done.returncode == (1 if "raise_error" in sql else 2)
+
+
+def test_demo_shows_sql_plan_rows_and_time(sqlext: Sqlext, tmp_path: Path) -> None:
+    done = sqlext("demo", "--rows", "3000", "--data", tmp_path)
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "ROWS_RANGE BETWEEN 1h PRECEDING",
+        "== optimized ==",
+        "WindowUnionExec",
+        "first 10 rows",
+        "2,000 rows",
+    ):
+        assert words in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"views.parquet", "orders.parquet"}
