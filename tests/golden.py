@@ -39,7 +39,7 @@ from sqlext_planner.strategies import plan_physical
 
 SEPARATOR, RULER = "====", "----"
 STAGES = ("analyzed", "optimized", "physical")
-_DIRECTIVE = re.compile(r"(table|expect|expect-not|rules|stage|compat)\b\s*(.*)|error$")
+_DIRECTIVE = re.compile(r"(table|expect-not|expect|rules|stage|compat)\b\s*(.*)|error$")
 
 
 @dataclass
@@ -176,7 +176,9 @@ class GoldenCase(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: str | None = None) -> str:
         if isinstance(excinfo.value, GoldenMismatchError):
             return str(excinfo.value)
-        return str(super().repr_failure(excinfo))
+        entries = [entry for entry in excinfo.traceback if "site-packages" not in str(entry.path)]
+        places = [f"  {entry.path}:{entry.lineno + 1} in {entry.name}" for entry in entries[-5:]]
+        return "\n".join([self.case.sql, *places, f"{excinfo.typename}: {excinfo.value}"])
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, self.case.line - 1, self.name

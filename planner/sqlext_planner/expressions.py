@@ -115,7 +115,8 @@ class And(Expression):
         return "(" + " AND ".join(term.sql() for term in self.terms) + ")"
 
     def __str__(self) -> str:
-        return " AND ".join(str(term) for term in self.terms)
+        texts = map(str, self.terms)
+        return " AND ".join(f"({text})" if " or " in text.lower() else text for text in texts)
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,8 @@ class SparkExpr(Expression):
 def _operand(expression: Expression) -> str:
     """An expression inside another's text, in parentheses where it could be misread."""
     text = str(expression)
-    return f"({text})" if " " in text and not isinstance(expression, (Column, Literal)) else text
+    plain = isinstance(expression, (Column, Literal)) or not (" " in text or text.startswith("-"))
+    return text if plain else f"({text})"
 
 
 @dataclass(frozen=True)

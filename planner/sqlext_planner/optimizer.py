@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlext_planner.executor import Batch, FixedPoint, Once, PlanTrace, RuleExecutor, Step
+from sqlext_planner.rules.merge_alias_into_project import merge_alias_into_project
 from sqlext_planner.rules.merge_filters import merge_filters
 from sqlext_planner.rules.merge_projects import merge_projects
 from sqlext_planner.rules.merge_window_unions import merge_window_unions
@@ -21,7 +22,11 @@ __all__ = ["BATCHES", "Batch", "FixedPoint", "Once", "Optimizer", "PlanTrace", "
 BATCHES = (
     # First: adjacent nodes of one kind are one node, so that the patterns of later rules match whatever the
     # nesting of the text was.
-    Batch("Normalize", FixedPoint(10), (merge_filters, merge_projects, remove_no_op_project)),
+    Batch(
+        "Normalize",
+        FixedPoint(30),
+        (merge_alias_into_project, merge_filters, merge_projects, remove_no_op_project),
+    ),
     # Before windows merge: a filter between two window unions has to get out of the way, and a filter that
     # reaches the sources makes the exchange smaller. 30 rounds: one for each level of nested subqueries.
     Batch(
@@ -39,7 +44,11 @@ BATCHES = (
     # Before pruning, which would make the union sources of adjacent nodes differ.
     Batch("WindowUnion merge", FixedPoint(10), (merge_window_unions,)),
     # Last: pruning sees what the final nodes read; the projections it adds may melt into their neighbours.
-    Batch("Cleanup", FixedPoint(10), (prune_columns, merge_projects, remove_no_op_project)),
+    Batch(
+        "Cleanup",
+        FixedPoint(10),
+        (prune_columns, merge_alias_into_project, merge_projects, remove_no_op_project),
+    ),
 )
 
 

@@ -1,0 +1,94 @@
+"""Lowering through our own nodes gives plain Spark's rows, names and types, for every query of ``lowering.sql``."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlext_planner.config import Config
+from sqlext_planner.executor import RuleExecutor
+from sqlext_planner.optimizer import Optimizer
+from sqlext_planner.physical.base import ExecutionContext, execute_cached
+from sqlext_planner.strategies import contains_extension, plan_physical
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from sqlext_planner.catalog import Catalog
+
+TABLES = {
+    "t": "SELECT * FROM VALUES (1, 10, 'x', 1.5D), (1, 10, 'x', 1.5D), (2, 20, 'y', NULL), (3, NULL, 'xy', 3D), "
+    "(NULL, 30, NULL, 0D), (4, 5, 'x', -1D), (5, 40, NULL, double('NaN')) AS t(a, b, c, d)",
+    "u": "SELECT * FROM VALUES (1, 100, 'x'), (2, 200, 'y'), (2, 201, 'y'), (7, 300, 'z'), "
+    "(NULL, 400, NULL) AS u(x, y, z)",
+    "e": "SELECT id, boss, name, CAST(pay AS DECIMAL(10, 2)) AS pay, DATE(hired) AS hired FROM VALUES "
+    "(1, NULL, 'ann', 1000, '2015-01-31'), (2, 1, 'bob', 500.5, '2019-06-01'), (3, 1, 'cid', 700, '2020-02-29'), "
+    "(4, 2, 'dee', 510, '2019-06-01'), (5, 2, 'eve', 5, '2021-12-31') AS e(id, boss, name, pay, hired)",
+}
+
+
+@dataclass(frozen=True)
+class Query:
+    name: str
+    sql: str
+    ordered: bool
+
+
+def queries() -> list[Query]:
+    text = (Path(__file__).parent / "lowering.sql").read_text(encoding="utf-8")
+    found = []
+    for block in text.split("-- name: ")[1:]:
+        name, _, sql = block.partition("\n")
+        found.append(Query(name.removesuffix(", ordered"), sql.strip(), name.endswith(", ordered")))
+    return found
+
+
+QUERIES = queries()
+
+
+@pytest.fixture(scope="module")
+def catalog(spark: SparkSession) -> Catalog:
+    from sqlext.catalog import SparkCatalog
+
+    for name, sql in TABLES.items():
+        spark.sql(sql).createOrReplaceTempView(name)
+    return SparkCatalog(spark)
+
+
+def lower(sql: str, spark: SparkSession, catalog: Catalog, optimizer: RuleExecutor) -> DataFrame:
+    from sqlext.analyzer import analyze
+    from sqlext.parser import parse
+
+    statement = parse(sql)
+    assert statement.kind == "query", "our parser leaves this text to Spark"
+    physical = plan_physical(optimizer.optimize(analyze(statement, catalog)).final, Config(), catalog)
+    assert contains_extension(physical) == []
+    return execute_cached(physical, ExecutionContext(spark))
+
+
+def rows(frame: DataFrame) -> list[str]:
+    return [repr(tuple(row)) for row in frame.collect()]
+
+
+def types(frame: DataFrame) -> list[str]:
+    return [field.dataType.simpleString() for field in frame.schema]
+
+
+def test_there_are_many_queries_with_names_of_their_own() -> None:
+    assert len(QUERIES) >= 60
+    assert len({query.name for query in QUERIES}) == len(QUERIES)
+
+
+@pytest.mark.parametrize("rules", [Optimizer(), RuleExecutor(())], ids=["optimized", "as analyzed"])
+@pytest.mark.parametrize("query", QUERIES, ids=[re.sub(r"\W+", "-", query.name) for query in QUERIES])
+def test_lowered_rows_are_sparks(query: Query, rules: Any, spark: SparkSession, catalog: Catalog) -> None:
+    expected, actual = spark.sql(query.sql), lower(query.sql, spark, catalog, rules)
+    assert actual.columns == expected.columns
+    assert types(actual) == types(expected)
+    if query.ordered:
+        assert rows(actual) == rows(expected)
+    else:
+        assert Counter(rows(actual)) == Counter(rows(expected))
