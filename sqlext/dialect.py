@@ -20,7 +20,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 if not (sqlglot.parser.__file__ or "").endswith(".py"):
     raise ConfigurationError(
@@ -38,13 +38,13 @@ _ATTRIBUTES = {
 }
 
 
-class Duration(exp.Expression):  # type: ignore[misc]
+class Duration(exp.Expression):
     """A frame bound such as ``10s``: `this` is the digits, `unit` one of ms s m h d."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "unit": True}
 
 
-class FrameSpec(exp.WindowSpec):  # type: ignore[misc]
+class FrameSpec(exp.WindowSpec):
     """A frame that says something Spark's frames cannot: ROWS_RANGE, OPEN, MAXSIZE, EXCLUDE CURRENT_ROW, ..."""
 
     arg_types: ClassVar[dict[str, bool]] = {
@@ -58,10 +58,22 @@ class FrameSpec(exp.WindowSpec):  # type: ignore[misc]
     }
 
 
-class UnionWindow(exp.Window):  # type: ignore[misc]
+class UnionWindow(exp.Window):
     """A window definition with UNION sources; `union` lists tables and aliased subqueries."""
 
     arg_types: ClassVar[dict[str, bool]] = {**exp.Window.arg_types, "union": True}
+
+
+class PlacedParseError(SqlglotParseError):
+    """sqlglot's error with `span`, the offending token, `help`, and whether the text ended too early."""
+
+    def __init__(
+        self, message: str, errors: list[dict[str, Any]], span: Span, help: str | None, *, at_end: bool
+    ) -> None:
+        super().__init__(message, errors)
+        self.span = span
+        self.help = help
+        self.at_end = at_end
 
 
 def span_of(node: exp.Expr) -> Span:
@@ -100,7 +112,7 @@ def _located(method: Callable[..., Any], *, operand: bool = False) -> Any:
     return parse
 
 
-class SqlExtParser(SparkParser):  # type: ignore[misc]
+class SqlExtParser(SparkParser):
     """Spark's parser, with window definitions of its own and a place in the text for every node."""
 
     #: Spark refuses a comma before FROM; OpenMLDB takes it.
@@ -111,15 +123,14 @@ class SqlExtParser(SparkParser):  # type: ignore[misc]
         self._frames: list[dict[str, Any]] = []
 
     def raise_error(self, message: str, token: Any = None, *, help: str | None = None) -> None:
-        """As sqlglot's; the error carries `span` and `help`."""
+        """As sqlglot's, with the error's place and help. Raises PlacedParseError."""
         at = token or self._curr or self._prev or None
         try:
             super().raise_error(message, at) if at else super().raise_error(message)
         except SqlglotParseError as error:
-            error.span = Span(at.start, at.end + 1) if at else Span(len(self.sql), len(self.sql))
-            error.at_end = not token and not self._curr
-            error.help = help
-            raise
+            span = Span(at.start, at.end + 1) if at else Span(len(self.sql), len(self.sql))
+            at_end = not token and not self._curr
+            raise PlacedParseError(str(error), error.errors, span, help, at_end=at_end) from None
 
     def _mark(self, node: Any, index: int, left: Any = None) -> Any:
         if not isinstance(node, exp.Expr) or node is left or self._index <= max(index, 0):
@@ -238,7 +249,7 @@ class SqlExtParser(SparkParser):  # type: ignore[misc]
     def _warn_unsupported(self) -> None:
         """Statements that sqlglot keeps as a Command go to Spark as they are: nothing to warn of."""
 
-    def _parse_frame(self) -> exp.WindowSpec:
+    def _parse_frame(self) -> Any:
         first = self._index
         kind = self._curr.text.upper()
         self._advance()
@@ -372,7 +383,7 @@ def _union_window_sql(generator: SparkGenerator, window: UnionWindow) -> str:
     return f"{generator.sql(window, 'this')} {keyword} ({' '.join(word for word in words if word)})"
 
 
-class SqlExtGenerator(SparkGenerator):  # type: ignore[misc]
+class SqlExtGenerator(SparkGenerator):
     """Writes the extended windows back as text."""
 
     SUPPORTS_WINDOW_EXCLUDE = True
@@ -385,7 +396,7 @@ class SqlExtGenerator(SparkGenerator):  # type: ignore[misc]
     }
 
 
-class SqlExt(Spark):  # type: ignore[misc]
+class SqlExt(Spark):
     """Spark's dialect plus OpenMLDB's window definitions."""
 
     Parser = SqlExtParser

@@ -13,7 +13,7 @@ from sqlext_planner.window_functions import FUNCTIONS
 from sqlglot import exp
 from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlext.dialect import FrameSpec, SqlExt, SqlExtParser, UnionWindow, span_of
 from sqlext.spark_functions import WINDOW_FUNCTIONS
@@ -176,10 +176,10 @@ def _parse_error(error: Exception, sql: str) -> ParseError:
     if not isinstance(error, SqlglotParseError):
         return ParseError("the statement is nested too deeply", help="split it with WITH", sql=sql)
     description = str(error.errors[0].get("description") or "the text is not SQL") if error.errors else str(error)
-    span: Span | None = getattr(error, "span", None)
-    near = (
-        "the end of the text" if getattr(error, "at_end", False) or span is None else repr(sql[span.start : span.end])
-    )
+    placed = error if isinstance(error, PlacedParseError) else None
+    span = placed.span if placed is not None else None
+    at_end = placed is None or placed.at_end
+    near = "the end of the text" if at_end or span is None else repr(sql[span.start : span.end])
     if description.startswith("Invalid expression"):
         message = f"unexpected {near}"
     elif match := re.match(r"Expecting (\S+)$", description):
@@ -188,4 +188,4 @@ def _parse_error(error: Exception, sql: str) -> ParseError:
         message = f"the expression before {near} is not complete"
     else:
         message = description
-    return ParseError(message, span=span, help=getattr(error, "help", None), sql=sql)
+    return ParseError(message, span=span, help=placed.help if placed is not None else None, sql=sql)

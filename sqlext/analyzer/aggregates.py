@@ -1,10 +1,190 @@
-"""GROUP BY blocks."""
+"""Blocks with GROUP BY, HAVING or aggregates.
+
+The select list goes into the Aggregate as it is written. What stands above the Aggregate (HAVING, ORDER BY, Spark's
+windows over aggregates) is rewritten over its output: each grouping key and each aggregate call in it becomes a column,
+added to the Aggregate if the select list has no such item.
+"""
 
 from __future__ import annotations
 
-from sqlext.analyzer.context import LeftToSparkError
+from sqlext_planner.errors import AnalysisError
+from sqlext_planner.expressions import Column, Expression, NamedExpr
+from sqlext_planner.logical import Aggregate, Filter, LogicalPlan, Window
+from sqlglot import exp
+
+from sqlext.analyzer import queries, select
+from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
+from sqlext.analyzer.definitions import Definitions
+from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.grouping import Grouping, grouping
+from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, outer_calls, roots
+from sqlext.analyzer.scope import Scope
+from sqlext.analyzer.windows import native_window
 from sqlext.dialect import span_of
 
 
-def analyze_aggregate(context, node, env, plan, scope, items, definitions):  # type: ignore
-    raise LeftToSparkError("GROUP BY is left to Spark", span=span_of(node))
+def analyze_aggregate(
+    context: Context,
+    node: exp.Select,
+    env: Env,
+    plan: LogicalPlan,
+    scope: Scope,
+    items: list[Item],
+    definitions: Definitions,
+) -> Analyzed:
+    """The plan of a block with GROUP BY or aggregates. Raises AnalysisError, UnsupportedError."""
+    for root, _ in roots(node, items):
+        for call in outer_calls(root):
+            if definitions.is_ours(call):
+                raise AnalysisError(
+                    "a window of ours does not go with GROUP BY, HAVING or aggregates in one SELECT",
+                    span=span_of(call),
+                    help="aggregate in a subquery of FROM, or in an outer query",
+                )
+    return _AggregateBlock(context, node, env, scope, items, definitions).analyze(plan)
+
+
+class _AggregateBlock:
+    def __init__(
+        self, context: Context, node: exp.Select, env: Env, scope: Scope, items: list[Item], definitions: Definitions
+    ) -> None:
+        self.context = context
+        self.node = node
+        self.env = env
+        self.items = items
+        self.definitions = definitions
+        self.names = ComputedNames()
+        self.aliases: dict[str, Expression] = {}
+        self.builder = queries.expression_builder(context, scope, env, aliases=self.aliases)
+        self.outputs: list[NamedExpr] = []
+        self.windows: dict[int, Column] = {}
+        self.keys: Grouping = Grouping((), None)
+
+    def analyze(self, plan: LogicalPlan) -> Analyzed:
+        """Aggregate, then HAVING, Spark's windows, the select list, ORDER BY and LIMIT."""
+        self.keys = grouping(self.node.args.get("group"), self.items, self.builder)
+        inside = [None if item.node is not None and self._waits(item.node) else self._add(item) for item in self.items]
+        above = queries.expression_builder(self.context, Scope(), self.env, self._replace)
+        having = self.node.args.get("having")
+        condition = above.build(having.this) if having is not None else None
+        windows = self._native_windows(above)
+        chosen: list[NamedExpr] = []
+        for item, column in zip(self.items, inside, strict=True):
+            expression = column if column is not None else above.build(_node(item))
+            name = column if column is not None else self._window_column(item, expression)
+            chosen.append(NamedExpr(expression, name, span=item.span))
+        names = tuple(item.name for item in self.items)
+        order = select.ordering(self.node, chosen, names, above, self.names)
+        top: LogicalPlan = Aggregate(self.keys.keys, self.keys.sets, tuple(self.outputs), plan, span=span_of(self.node))
+        if condition is not None:
+            top = Filter(condition, top, span=condition.span)
+        if windows:
+            top = Window(tuple(windows), top)
+        return select.arrange(self.node, top, chosen, order, names)
+
+    def _waits(self, node: exp.Expr) -> bool:
+        """Whether an item can only be computed above the Aggregate: it holds a window."""
+        return next(outer_calls(node), None) is not None
+
+    def _add(self, item: Item) -> Column:
+        """A select item in the Aggregate, and its column."""
+        expression = item.visible.column if item.visible is not None else self.builder.build(_node(item))
+        plain = isinstance(expression, Column) and expression.name == item.name
+        taken = {output.column for output in self.outputs}
+        column = expression if plain and isinstance(expression, Column) and expression not in taken else None
+        column = column or self.names.column(item.name)
+        self.outputs.append(NamedExpr(expression, column, span=item.span))
+        if item.aliased:
+            self.aliases.setdefault(item.name.lower(), expression)
+        return column
+
+    def _window_column(self, item: Item, expression: Expression) -> Column:
+        if isinstance(expression, Column) and expression.name == item.name:
+            return expression
+        return self.names.column(item.name)
+
+    def column_of(self, expression: Expression, wanted: str) -> Column:
+        """The Aggregate's column for a key or an aggregate call; added if there is none yet."""
+        for output in self.outputs:
+            if same(output.expression, expression):
+                return output.column
+        taken = {output.column for output in self.outputs}
+        own = expression if isinstance(expression, Column) and expression not in taken else None
+        column = own if own is not None else self.names.column(wanted)
+        self.outputs.append(NamedExpr(expression, column, span=expression.span))
+        return column
+
+    def _replace(self, node: exp.Expr) -> Expression | None:
+        """The column for a window, a grouping key or an aggregate call; None for anything built of them."""
+        if id(node) in self.windows:
+            return self.windows[id(node)]
+        if is_aggregate_call(node):
+            return self.column_of(self.builder.build(node), "aggregate")
+        if isinstance(node, (exp.Literal, exp.Null, exp.Boolean, exp.Query)):
+            return None
+        if isinstance(node, exp.Column):
+            return self._key_column(node)
+        if not self.keys.keys or next(aggregate_calls(node), None) is not None or next(outer_calls(node), None):
+            return None
+        try:
+            expression = self.builder.build(node)
+        except (AnalysisError, ValueError):
+            return None
+        return self._key(expression)
+
+    def _key(self, expression: Expression) -> Column | None:
+        for key in self.keys.keys:
+            if same(key, expression):
+                return self.column_of(key, "key")
+        return None
+
+    def _key_column(self, node: exp.Column) -> Column | None:
+        """A column above the Aggregate is a grouping key, or an alias of the select list."""
+        if isinstance(node.this, exp.Star):
+            return None
+        parts = tuple(part.name for part in node.parts)
+        known = self.builder.scope.find(parts, span_of(node))
+        if known is not None:
+            expression, rest = self.builder.resolve(node)
+            if not rest and (found := self._key(expression)) is not None:
+                return found
+            if rest and (found := self._key(self.builder.build(node))) is not None:
+                return found
+        alias = self.aliases.get(parts[0].lower()) if len(parts) == 1 else None
+        if alias is not None:
+            return self.column_of(alias, parts[0])
+        if known is None:
+            raise self.builder.scope.unknown(parts, span_of(node))
+        raise AnalysisError(
+            f"column '{'.'.join(parts)}' is neither grouped nor inside an aggregate",
+            span=span_of(node),
+            help="add it to GROUP BY, or use first(...)",
+        )
+
+    def _native_windows(self, above: ExpressionBuilder) -> list[NamedExpr]:
+        """Spark's windows over the Aggregate's output."""
+        found = []
+        for root, name in roots(self.node, self.items):
+            for call in outer_calls(root):
+                if next(call.find_all(exp.Query), None) is not None:
+                    raise LeftToSparkError("a subquery in a window is left to Spark", span=span_of(call))
+                expression = native_window(above, call, self.definitions.of(call))
+                whole = root is call and name is not None
+                column = self.names.column(str(name) if whole else "window")
+                self.windows[id(call)] = column
+                found.append(NamedExpr(expression, column, span=span_of(call)))
+        return found
+
+
+def same(left: Expression, right: Expression) -> bool:
+    """Whether two expressions read alike; keywords and function names may differ in case."""
+    if left == right:
+        return True
+    a, b = str(left), str(right)
+    return a == b or (a.lower() == b.lower() and "'" not in a and '"' not in a)
+
+
+def _node(item: Item) -> exp.Expr:
+    if item.node is None:
+        raise AnalysisError("a star cannot stand here", span=item.span, help="name the columns")
+    return item.node

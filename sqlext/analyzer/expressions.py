@@ -128,7 +128,7 @@ class ExpressionBuilder:
     def _opaque(self, node: exp.Expr, span: Span) -> Expression:
         """As `opaque`; an enclosing node's `replace` was asked already."""
         draft = Draft()
-        self._collect_inner(node, draft)
+        self.collect_inner(node, draft)
         return self.assemble(span, draft, self.dtype(node))
 
     def _column_type(self, node: exp.Column) -> str | None:
@@ -144,9 +144,10 @@ class ExpressionBuilder:
         if replaced is not None:
             draft.edits.append(Edit(span_of(node), (replaced,)))
             return
-        self._collect_inner(node, draft)
+        self.collect_inner(node, draft)
 
-    def _collect_inner(self, node: exp.Expr, draft: Draft) -> None:
+    def collect_inner(self, node: exp.Expr, draft: Draft) -> None:
+        """As `collect`, for a node that is not to be replaced as a whole."""
         if isinstance(node, exp.Query):
             draft.has_subquery = True
             draft.edits.extend(self.subquery_edits(node, self))

@@ -13,6 +13,9 @@ from sqlext.analyzer.scope import Scope, Visible
 from sqlext.dialect import span_of
 from sqlext.spark_functions import AGGREGATES
 
+#: What may stand around a call: FILTER (...), WITHIN GROUP (...), IGNORE NULLS.
+WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+
 
 @dataclass(frozen=True)
 class Item:
@@ -102,7 +105,7 @@ def outer_calls(node: exp.Expr) -> Iterator[exp.Window]:
 
 def is_aggregate_call(node: exp.Expr) -> bool:
     """Whether the node is a call of one of Spark's aggregates (with OVER around it or not)."""
-    if isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)):
+    if isinstance(node, WRAPPERS):
         return is_aggregate_call(node.this)
     return isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES
 
@@ -122,10 +125,7 @@ def aggregate_calls(node: exp.Expr, is_ours: Callable[[exp.Window], bool] = lamb
             continue
         for child in reversed(list(top.iter_expressions())):
             if not isinstance(child, exp.Query):
-                over = (isinstance(top, exp.Window) and child is top.this) or (called_over and _is_wrapper(top))
+                over = (isinstance(top, exp.Window) and child is top.this) or (
+                    called_over and isinstance(top, WRAPPERS)
+                )
                 stack.append((child, over))
-
-
-def _is_wrapper(node: exp.Expr) -> bool:
-    """FILTER (...), WITHIN GROUP (...) and IGNORE NULLS around a call."""
-    return isinstance(node, (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls))

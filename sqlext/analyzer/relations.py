@@ -55,15 +55,23 @@ def _table(context: Context, node: exp.Table, env: Env) -> Relation:
     if len(parts) == 1 and parts[0].lower() in env:
         query = env[parts[0].lower()].query
         return aliased(context, query.plan, query.names, alias or parts[0], columns)
-    info = context.catalog.table(".".join(parts))
+    full_name = _dotted(parts)
+    info = context.catalog.table(full_name)
     if info is None:
         raise _unknown_table(context, node, parts, env)
     name = context.names.unique(alias or parts[-1])
     fields = tuple(Field(Column(name, column), dtype) for column, dtype in info.columns)
     qualifier = (alias,) if alias else parts
     scope = Scope(tuple(Visible(qualifier, f.column.name, f.column, f.dtype) for f in fields))
-    plan = Scan(".".join(parts), name, fields, span=span_of(node))
+    plan = Scan(full_name, name, fields, span=span_of(node))
     return _renamed(context, (plan, scope), alias, columns) if columns else (plan, scope)
+
+
+def _dotted(parts: Sequence[str]) -> str:
+    """A table's name as the catalog takes it: in backticks only where a part holds a dot or a backtick."""
+    if any("." in part or "`" in part for part in parts):
+        return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+    return ".".join(parts)
 
 
 def _unknown_table(context: Context, node: exp.Table, parts: Sequence[str], env: Env) -> AnalysisError:

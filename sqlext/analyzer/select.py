@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions import Column, Expression, NamedExpr, SparkExpr
-from sqlext_planner.logical import Distinct, Filter, LogicalPlan, Project, Sort, SortKey
+from sqlext_planner.logical import Aggregate, Distinct, Filter, LogicalPlan, Project, Sort, SortKey
 from sqlglot import exp
 
 from sqlext.analyzer import aggregates, queries, relations
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definitions
+from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, aggregate_calls, outer_calls, own_nodes, roots, select_items
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import BlockWindows
@@ -92,9 +95,9 @@ class _Block:
 
     def analyze(self, plan: LogicalPlan) -> Analyzed:
         """Windows below, the select list above them, then DISTINCT, ORDER BY and LIMIT."""
-        for item in plan.output_columns:
-            if not item.relation:
-                self.names.reserve(item.name)
+        for column in plan.output_columns:
+            if not column.relation:
+                self.names.reserve(column.name)
         windows = BlockWindows(self.context, self.env, self.scope, self.names, self.definitions)
         plan = windows.plan(roots(self.node, self.items), plan)
         builder = queries.expression_builder(self.context, self.scope, self.env, windows.replace, aliases=self.aliases)
@@ -108,7 +111,8 @@ class _Block:
             if item.aliased:
                 self.aliases.setdefault(item.name.lower(), _inlined(expression, item))
         names = tuple(item.name for item in self.items)
-        return finish(self.context, self.node, self.env, plan, self.scope, windows.replace, outputs, names, self.names)
+        order = ordering(self.node, outputs, names, builder, self.names)
+        return arrange(self.node, plan, outputs, order, names)
 
     def _column(self, item: Item, expression: Expression, taken: set[Column]) -> Column:
         """What the item is called in the plan: a plain column keeps its name, as does a window call's column."""
@@ -119,81 +123,93 @@ class _Block:
         return self.names.column(item.name)
 
 
-def finish(
-    context: Context,
-    node: exp.Select,
-    env: Env,
-    plan: LogicalPlan,
-    scope: Scope,
-    replace_node: object,
-    outputs: list[NamedExpr],
-    names: tuple[str, ...],
-    computed: ComputedNames,
-) -> Analyzed:
-    """The select list as a Project, DISTINCT, ORDER BY and LIMIT.
+@dataclass(frozen=True)
+class Ordering:
+    """The keys of ORDER BY, and the columns that they need and the result lacks."""
 
-    A key of ORDER BY is a result column by position or name, else an expression over the block's own columns; what
-    it needs and the result lacks is carried along and dropped at the end.
+    keys: tuple[SortKey, ...]
+    hidden: tuple[NamedExpr, ...]
+
+
+def ordering(
+    node: exp.Select,
+    outputs: Sequence[NamedExpr],
+    names: Sequence[str],
+    builder: ExpressionBuilder,
+    computed: ComputedNames,
+) -> Ordering:
+    """ORDER BY: a key is a result column by position or name, else an expression in which the result's names come
+    before those of FROM. Raises AnalysisError.
     """
-    result = tuple(item.column for item in outputs)
     order = node.args.get("order")
+    if order is None:
+        return Ordering((), ())
+    shown: dict[str, NamedExpr] = {}
+    for name, output in zip(names, outputs, strict=True):
+        shown.setdefault(name.lower(), output)
+
+    def by_name(inner: exp.Expr) -> NamedExpr | None:
+        return shown.get(inner.name.lower()) if isinstance(inner, exp.Column) and len(inner.parts) == 1 else None
+
+    def with_names(inner: exp.Expr) -> Expression | None:
+        named = by_name(inner)
+        return named.expression if named is not None else builder.replace(inner)
+
+    named_builder = dataclasses.replace(builder, replace=with_names)
     hidden: list[NamedExpr] = []
     keys: list[SortKey] = []
-    if order is not None:
-        shown = {item.lower(): column for item, column in reversed(list(zip(names, result, strict=True)))}
-        aliases: dict[str, Expression] = {}
-        builder = queries.expression_builder(context, scope, env, replace_node, aliases=aliases)  # type: ignore[arg-type]
-        for name, output in zip(names, outputs, strict=True):
-            aliases.setdefault(name.lower(), output.expression)
-        for item in queries.ordered_items(order, result):
-            if isinstance(item, Column):
-                keys.append(SortKey(item, False, True))
-                continue
-            position = queries.ordinal(item.this, len(result), "ORDER BY")
-            if position is not None:
-                keys.append(queries.sort_key(item, result[position]))
-                continue
-            keys.append(queries.sort_key(item, _order_key(item.this, builder, shown, outputs, hidden, computed)))
-    distinct = bool(node.args.get("distinct"))
-    if distinct and hidden:
+    for item in queries.ordered_items(order, tuple(output.column for output in outputs)):
+        if isinstance(item, Column):
+            keys.append(SortKey(item, False, True))
+            continue
+        position = queries.ordinal(item.this, len(outputs), "ORDER BY")
+        named = outputs[position] if position is not None else by_name(item.this)
+        column = (
+            named.column if named is not None else _carried(named_builder.build(item.this), outputs, hidden, computed)
+        )
+        keys.append(queries.sort_key(item, column))
+    if hidden and node.args.get("distinct"):
         raise AnalysisError(
             "ORDER BY of a SELECT DISTINCT may only use columns of the result",
-            span=span_of(order) if order is not None else None,
+            span=span_of(order),
             help="add the expression to the select list",
         )
-    top: LogicalPlan = Project((*outputs, *hidden), plan, span=span_of(node))
-    top = Distinct(top) if distinct else top
-    if keys:
-        top = Sort(tuple(keys), top)
-    if hidden:
-        top = Project(tuple(NamedExpr(column, column) for column in result), top)
-    return Analyzed(queries.limited(node, top), names)
+    return Ordering(tuple(keys), tuple(hidden))
 
 
-def _order_key(
-    node: exp.Expr,
-    builder: object,
-    shown: dict[str, Column],
-    outputs: list[NamedExpr],
-    hidden: list[NamedExpr],
-    computed: ComputedNames,
+def _carried(
+    expression: Expression, outputs: Sequence[NamedExpr], hidden: list[NamedExpr], computed: ComputedNames
 ) -> Column:
-    """The column to sort by: one of the result, or a hidden one."""
-    if isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in shown:
-        return shown[node.name.lower()]
-    expression: Expression = builder.build(node)  # type: ignore[attr-defined]
+    """The column of a sort expression: one of the result, or one carried along."""
     for item in (*outputs, *hidden):
         if item.expression == expression:
             return item.column
-    column = (
-        computed.column("sort_key") if not isinstance(expression, Column) else _carried(expression, outputs, computed)
-    )
+    free = isinstance(expression, Column) and all(item.column != expression for item in (*outputs, *hidden))
+    column = expression if free and isinstance(expression, Column) else computed.column("sort_key")
     hidden.append(NamedExpr(expression, column))
     return column
 
 
-def _carried(expression: Column, outputs: list[NamedExpr], computed: ComputedNames) -> Column:
-    return expression if all(item.column != expression for item in outputs) else computed.column(expression.name)
+def arrange(
+    node: exp.Select, plan: LogicalPlan, outputs: Sequence[NamedExpr], order: Ordering, names: tuple[str, ...]
+) -> Analyzed:
+    """The select list over `plan`, then DISTINCT, ORDER BY and LIMIT; what was carried along is dropped."""
+    items = (*outputs, *order.hidden)
+    if not (isinstance(plan, Aggregate) and plan.items == _identity(items, plan)):
+        plan = Project(items, plan, span=span_of(node))
+    if node.args.get("distinct"):
+        plan = Distinct(plan)
+    if order.keys:
+        plan = Sort(order.keys, plan)
+    if order.hidden:
+        plan = Project(tuple(NamedExpr(item.column, item.column) for item in outputs), plan)
+    return Analyzed(queries.limited(node, plan), names)
+
+
+def _identity(items: Sequence[NamedExpr], plan: Aggregate) -> tuple[NamedExpr, ...] | None:
+    """The Aggregate's own items if the select list is just them, in order."""
+    same = [item.expression for item in items] == [item.column for item in items] == list(plan.output_columns)
+    return plan.items if same else None
 
 
 def _required(item: Item) -> exp.Expr:

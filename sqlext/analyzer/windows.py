@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from sqlext_planner.errors import AnalysisError
+from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions import Column, Expression, NamedExpr
 from sqlext_planner.logical import LogicalPlan, Window
 from sqlglot import exp
@@ -13,8 +13,8 @@ from sqlglot import exp
 from sqlext.analyzer import calls, queries
 from sqlext.analyzer.context import ComputedNames, Context, Env
 from sqlext.analyzer.definitions import Definition, Definitions, definition_span, table_call
-from sqlext.analyzer.expressions import Draft, Edit, ExpressionBuilder
-from sqlext.analyzer.items import outer_calls
+from sqlext.analyzer.expressions import Draft, Edit, ExpressionBuilder, apply_edits
+from sqlext.analyzer.items import WRAPPERS, outer_calls
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.union import WindowPlan, plan_window_union
 from sqlext.dialect import span_of
@@ -132,7 +132,7 @@ class BlockWindows:
 def native_window(builder: ExpressionBuilder, call: exp.Window, definition: Definition) -> Expression:
     """A call over a window of Spark's as text, with a named window written out."""
     draft = Draft(has_window=True)
-    builder.collect(call.this, draft)
+    _collect_called(builder, call.this, draft)
     base = call.args.get("alias")
     if base is None:
         for key in ("partition_by", "order"):
@@ -144,12 +144,20 @@ def native_window(builder: ExpressionBuilder, call: exp.Window, definition: Defi
     return builder.assemble(span_of(call), draft)
 
 
+def _collect_called(builder: ExpressionBuilder, node: exp.Expr, draft: Draft) -> None:
+    """The function that OVER stands after: its arguments may be replaced, it may not."""
+    if not isinstance(node, WRAPPERS):
+        builder.collect_inner(node, draft)
+        return
+    for child in node.iter_expressions():
+        if child is node.this:
+            _collect_called(builder, child, draft)
+        else:
+            builder.collect(child, draft)
+
+
 def _written_out(builder: ExpressionBuilder, node: exp.Window) -> tuple[str | Expression, ...]:
     """The parenthesised specification of a named window."""
-    from sqlext_planner.errors import Span
-
-    from sqlext.analyzer.expressions import apply_edits
-
     draft = Draft()
     for child in node.iter_expressions():
         if child is not node.this and child.arg_key in ("partition_by", "order"):

@@ -1,5 +1,7 @@
-"""Where table schemas come from."""
+"""Where table schemas come from: text, files, or a running Spark."""
 
 from sqlext.catalog.dictionary import DictCatalog
+from sqlext.catalog.files import FileCatalog, data_files, table_info
+from sqlext.catalog.spark import SparkCatalog, read_files
 
-__all__ = ["DictCatalog"]
+__all__ = ["DictCatalog", "FileCatalog", "SparkCatalog", "data_files", "read_files", "table_info"]

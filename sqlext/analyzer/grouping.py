@@ -1,0 +1,123 @@
+"""GROUP BY: keys by expression, name or position; GROUPING SETS, ROLLUP and CUBE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from sqlext_planner.errors import AnalysisError
+from sqlext_planner.expressions import Expression
+from sqlglot import exp
+
+from sqlext.analyzer import queries
+from sqlext.analyzer.context import LeftToSparkError
+from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.items import Item, aggregate_calls
+from sqlext.dialect import span_of
+
+#: Grouping sets while they are put together: tuples of key nodes.
+_Sets = list[tuple[exp.Expr, ...]]
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The keys, each once, and for each grouping set which of them it holds; None for a plain GROUP BY."""
+
+    keys: tuple[Expression, ...]
+    sets: tuple[tuple[int, ...], ...] | None
+
+
+def grouping(group: exp.Group | None, items: Sequence[Item], builder: ExpressionBuilder) -> Grouping:
+    """What GROUP BY says. Raises AnalysisError for a position out of range or a key that is an aggregate."""
+    if group is None:
+        return Grouping((), None)
+    if group.args.get("totals"):
+        raise LeftToSparkError("WITH TOTALS is left to Spark", span=span_of(group))
+    keys = _Keys(items, builder)
+    if group.args.get("all"):
+        for item in items:
+            if item.visible is not None or (item.node is not None and next(aggregate_calls(item.node), None) is None):
+                keys.add_item(item)
+        return Grouping(tuple(keys.found), None)
+    suffixes = [node for key in ("rollup", "cube", "grouping_sets") for node in group.args.get(key) or []]
+    elements = list(group.expressions)
+    if suffixes and not suffixes[0].expressions:  # GROUP BY a, b WITH ROLLUP
+        elements = [type(suffixes[0])(expressions=elements)]
+    elif suffixes:  # GROUP BY a, b GROUPING SETS (...)
+        for node in elements:
+            keys.add(node)
+        elements = suffixes
+    if not any(isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets)) for node in elements):
+        for node in elements:
+            keys.add(node)
+        return Grouping(tuple(keys.found), None)
+    crossed = product(*(_sets(node) for node in elements))
+    sets = [tuple(dict.fromkeys(keys.add(node) for part in choice for node in part)) for choice in crossed]
+    return Grouping(tuple(keys.found), tuple(sets))
+
+
+def _sets(node: exp.Expr) -> _Sets:
+    """The grouping sets that one element of GROUP BY stands for."""
+    match node:
+        case exp.Rollup():
+            parts = [_columns(item) for item in node.expressions]
+            return [sum(parts[:size], ()) for size in range(len(parts), -1, -1)]
+        case exp.Cube():
+            parts = [_columns(item) for item in node.expressions]
+            sizes = range(len(parts), -1, -1)
+            return [sum(choice, ()) for size in sizes for choice in combinations(parts, size)]
+        case exp.GroupingSets():
+            return [one for item in node.expressions for one in _sets(item)]
+    return [_columns(node)]
+
+
+def _columns(node: exp.Expr) -> tuple[exp.Expr, ...]:
+    """``(a, b)``, ``(a)``, ``()`` or ``a`` as key nodes."""
+    if isinstance(node, exp.Tuple):
+        return tuple(node.expressions)
+    if isinstance(node, exp.Paren):
+        return (node.this,)
+    return (node,)
+
+
+class _Keys:
+    """The distinct keys in order of first use."""
+
+    def __init__(self, items: Sequence[Item], builder: ExpressionBuilder) -> None:
+        self._items = items
+        self._builder = builder
+        self.found: list[Expression] = []
+
+    def add(self, node: exp.Expr) -> int:
+        """The index of a key, which may be a position or an alias of the select list."""
+        position = queries.ordinal(node, len(self._items), "GROUP BY")
+        if position is not None:
+            return self.add_item(self._items[position])
+        call = next(aggregate_calls(node), None)
+        if call is not None:
+            raise AnalysisError("GROUP BY cannot hold an aggregate", span=span_of(call), help="use HAVING")
+        return self._index(self._builder.build(self._aliased(node)))
+
+    def add_item(self, item: Item) -> int:
+        """The index of a select item as a key."""
+        if item.visible is not None:
+            return self._index(item.visible.column)
+        assert item.node is not None
+        call = next(aggregate_calls(item.node), None)
+        if call is not None:
+            raise AnalysisError("GROUP BY cannot hold an aggregate", span=span_of(call), help="group by a column")
+        return self._index(self._builder.build(item.node))
+
+    def _aliased(self, node: exp.Expr) -> exp.Expr:
+        """The select item that a bare name means, unless a column of FROM has that name."""
+        if isinstance(node, exp.Column) and len(node.parts) == 1 and self._builder.scope.find((node.name,)) is None:
+            for item in self._items:
+                if item.aliased and item.name.lower() == node.name.lower() and item.node is not None:
+                    return item.node
+        return node
+
+    def _index(self, key: Expression) -> int:
+        if key not in self.found:
+            self.found.append(key)
+        return self.found.index(key)

@@ -1,0 +1,120 @@
+"""Tables that are Parquet or CSV files, described without Spark: from footers and from the CSV text itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlext_planner.catalog import TableInfo
+from sqlext_planner.errors import ConfigurationError
+
+from sqlext.catalog.csv import csv_columns
+from sqlext.catalog.parquet import parquet_columns
+
+SUFFIXES = (".parquet", ".csv")
+_LAYOUT = "tables are NAME.parquet, NAME.csv, or folders NAME/ of such files"
+
+
+class FileCatalog:
+    """The tables of a folder: every NAME.parquet, NAME.csv and folder NAME/ of such files is table NAME.
+
+    A file is read when its table is first asked for. Raises ConfigurationError for a folder that is not there, for
+    two tables of one name, and for a file that cannot be read.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self._files = data_files(folder)
+        self._by_name = {name.lower(): name for name in self._files}
+        self._known: dict[str, TableInfo] = {}
+
+    def table(self, name: str) -> TableInfo | None:
+        """The table called `name`, or by its last part."""
+        found = self._by_name.get(name.lower()) or self._by_name.get(name.lower().rpartition(".")[2])
+        if found is None:
+            return None
+        if found not in self._known:
+            self._known[found] = table_info(found, self._files[found])
+        return self._known[found]
+
+    def tables(self) -> tuple[str, ...]:
+        """All names, sorted."""
+        return tuple(sorted(self._files))
+
+    def query_columns(self, sql: str) -> tuple[tuple[str, str], ...] | None:
+        """None: there is no Spark to ask."""
+        return None
+
+
+def data_files(folder: Path | str) -> dict[str, Path]:
+    """The tables of a folder by name. Raises ConfigurationError."""
+    root = Path(folder)
+    if not root.is_dir():
+        raise ConfigurationError(f"folder '{root}' does not exist", help=f"give a folder of data files: {_LAYOUT}")
+    found: dict[str, Path] = {}
+    for path in sorted(root.iterdir()):
+        if path.name.startswith((".", "_")):
+            continue
+        is_table = path.suffix.lower() in SUFFIXES or (path.is_dir() and next(_parts(path), None) is not None)
+        if not is_table:
+            continue
+        name = path.stem if path.suffix.lower() in SUFFIXES else path.name
+        other = next((known for known in found if known.lower() == name.lower()), None)
+        if other is not None:
+            raise ConfigurationError(
+                f"'{found[other].name}' and '{path.name}' are both table '{name}'", help="rename one of them"
+            )
+        found[name] = path
+    if not found:
+        raise ConfigurationError(f"folder '{root}' holds no data files", help=_LAYOUT)
+    return found
+
+
+def table_info(name: str, path: Path | str) -> TableInfo:
+    """What is known of the files at `path`: columns as Spark reads them, rows, uncompressed bytes.
+
+    Raises ConfigurationError, saying which file and why.
+    """
+    files, kind, is_partitioned = table_files(Path(path))
+    try:
+        columns, rows, size = (parquet_columns if kind == "parquet" else csv_columns)(files)
+    except ConfigurationError:
+        raise
+    except (OSError, ValueError) as error:  # pyarrow's errors are of both kinds
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConfigurationError(
+            f"table '{name}' cannot be read from '{path}': {reason}", help=f"give a readable {kind} file"
+        ) from error
+    if is_partitioned:
+        raise ConfigurationError(
+            f"'{path}' is split into folders like '{files[0].parent.name}', which is not supported",
+            help="register it in your own Spark session: spark.read.parquet(...).createOrReplaceTempView(...)",
+        )
+    return TableInfo(name, columns, kind, tuple(str(file) for file in files), rows, size)
+
+
+def table_files(path: Path) -> tuple[list[Path], str, bool]:
+    """The files of a table, their format, and whether they stand in ``key=value`` folders.
+
+    Raises ConfigurationError.
+    """
+    if not path.exists():
+        raise ConfigurationError(f"'{path}' does not exist", help="give a Parquet or CSV file, or a folder of them")
+    files = sorted(_parts(path)) if path.is_dir() else [path]
+    kinds = {file.suffix.lower() for file in files}
+    if not files or not kinds <= set(SUFFIXES):
+        raise ConfigurationError(f"'{path}' holds no Parquet or CSV file", help=_LAYOUT)
+    if len(kinds) > 1:
+        raise ConfigurationError(f"'{path}' holds both Parquet and CSV files", help="keep one kind in a folder")
+    return (
+        files,
+        kinds.pop()[1:],
+        any("=" in file.parent.name and file.parent != path for file in files if path.is_dir()),
+    )
+
+
+def _parts(folder: Path) -> Iterator[Path]:
+    """Data files below a folder, without those that Spark hides."""
+    for path in folder.rglob("*"):
+        hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        if path.suffix.lower() in SUFFIXES and path.is_file() and not hidden:
+            yield path

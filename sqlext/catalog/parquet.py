@@ -1,0 +1,94 @@
+"""Schemas from Parquet footers, in the types that Spark gives the columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from sqlext_planner.errors import ConfigurationError, UnsupportedError
+from sqlext_planner.types import from_arrow, normalize
+
+#: Spark writes its own schema here, and believes it before anything else.
+_SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+
+Columns = tuple[tuple[str, str], ...]
+
+
+def parquet_columns(files: Sequence[Path]) -> tuple[Columns, int, int]:
+    """Columns of the first file; rows and uncompressed bytes of all. Raises ConfigurationError, ArrowException."""
+    import pyarrow.parquet as pq
+
+    footers = [pq.read_metadata(file) for file in files]
+    rows = sum(footer.num_rows for footer in footers)
+    size = sum(footer.row_group(i).total_byte_size for footer in footers for i in range(footer.num_row_groups))
+    return _columns(footers[0], files[0]), rows, size
+
+
+def _columns(footer: Any, file: Path) -> Columns:
+    stored = (footer.metadata or {}).get(_SPARK_SCHEMA)
+    if stored is not None:
+        return tuple((field["name"], _from_json(field["type"])) for field in json.loads(stored)["fields"])
+    leaves = _top_level_leaves(footer)
+    columns = []
+    for field in footer.schema.to_arrow_schema():
+        leaf = leaves.get(field.name)
+        try:
+            dtype = from_arrow(field.type) if leaf is None else _leaf_type(leaf) or from_arrow(field.type)
+        except UnsupportedError:
+            dtype = None
+        if dtype is None:
+            raise ConfigurationError(
+                f"column '{field.name}' of '{file}' has type {field.type}, which Spark cannot read",
+                help="write the file with another type, for example timestamps in microseconds",
+            )
+        columns.append((field.name, dtype))
+    return tuple(columns)
+
+
+def _top_level_leaves(footer: Any) -> dict[str, Any]:
+    """Primitive columns that are not part of a list, map or struct, by name."""
+    schema = footer.schema
+    leaves = [schema.column(i) for i in range(footer.num_columns)]
+    nested = {field.name for field in schema.to_arrow_schema() if pa.types.is_nested(field.type)}
+    return {leaf.name: leaf for leaf in leaves if leaf.path == leaf.name and leaf.name not in nested}
+
+
+def _leaf_type(leaf: Any) -> str | None:
+    """Spark's type by the file's own annotations, where Arrow's stored schema would mislead; None to ask Arrow.
+
+    Raises UnsupportedError for a type that Spark refuses.
+    """
+    logical = json.loads(leaf.logical_type.to_json())
+    kind = logical.get("Type")
+    if kind == "Timestamp":
+        if logical["timeUnit"] == "nanoseconds":
+            raise UnsupportedError("nanoseconds")
+        return "timestamp" if logical["isAdjustedToUTC"] else "timestamp_ntz"
+    if leaf.physical_type == "INT96":
+        return "timestamp"
+    if kind == "None":  # an Arrow duration is an INT64 to Spark, an Arrow date64 an INT64 or a DATE
+        plain = {"BOOLEAN": "boolean", "INT32": "int", "INT64": "bigint", "FLOAT": "float", "DOUBLE": "double"}
+        return plain.get(leaf.physical_type, "binary")
+    if kind in ("String", "Enum", "JSON"):
+        return "string"
+    if kind in ("Interval", "Float16"):
+        raise UnsupportedError(str(kind))
+    return None
+
+
+def _from_json(dtype: Any) -> str:
+    """A type in the JSON that Spark stores, as a simple string."""
+    if isinstance(dtype, str):
+        return normalize(dtype)
+    match dtype["type"]:
+        case "struct":
+            return "struct<" + ",".join(f"{f['name']}:{_from_json(f['type'])}" for f in dtype["fields"]) + ">"
+        case "array":
+            return f"array<{_from_json(dtype['elementType'])}>"
+        case "map":
+            return f"map<{_from_json(dtype['keyType'])},{_from_json(dtype['valueType'])}>"
+        case _:  # a user-defined type is stored with the SQL type below it
+            return _from_json(dtype["sqlType"])

@@ -1,0 +1,91 @@
+"""Tables and views of a running Spark session, and files as Spark reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlext_planner.catalog import TableInfo
+from sqlext_planner.errors import ConfigurationError, SqlExtError
+from sqlext_planner.types import normalize
+
+from sqlext.catalog.csv import CSV_OPTIONS
+from sqlext.catalog.files import table_files, table_info
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class SparkCatalog:
+    """What a Spark session knows; `files` says which views are plain files, for their size and their paths."""
+
+    def __init__(self, spark: SparkSession, files: Mapping[str, Path | str] | None = None) -> None:
+        self._spark = spark
+        self._files = {name.lower(): Path(path) for name, path in (files or {}).items()}
+        self._known: dict[str, TableInfo | None] = {}
+
+    def table(self, name: str) -> TableInfo | None:
+        """The table or view called `name`, as Spark finds it."""
+        key = name.lower()
+        if key not in self._known:
+            self._known[key] = self._find(name)
+        return self._known[key]
+
+    def tables(self) -> tuple[str, ...]:
+        """Views and tables of the current database."""
+        return tuple(table.name for table in self._spark.catalog.listTables())
+
+    def query_columns(self, sql: str) -> tuple[tuple[str, str], ...] | None:
+        """Columns of a query, by Spark's own analysis; None for text that Spark refuses."""
+        from pyspark.errors import PySparkException
+
+        try:
+            return columns_of(self._spark.sql(sql).schema)
+        except PySparkException:
+            return None
+
+    def _find(self, name: str) -> TableInfo | None:
+        from pyspark.errors import PySparkException
+
+        try:
+            quoted = name if "`" in name else ".".join(f"`{part}`" for part in name.split("."))
+            columns = columns_of(self._spark.table(quoted).schema)
+        except PySparkException:
+            return None
+        found = TableInfo(name, columns)
+        path = self._files.get(name.lower())
+        if path is None:
+            return found
+        try:
+            files = table_info(name, path)
+        except ConfigurationError:  # the view stands for data that has gone or changed: Spark will tell
+            return found
+        same = [column.lower() for column, _ in files.columns] == [column.lower() for column, _ in columns]
+        return replace(files, columns=columns) if same else found
+
+
+def columns_of(schema: StructType) -> tuple[tuple[str, str], ...]:
+    """Names and simple type strings of a Spark schema."""
+    return tuple((field.name, _type(field.dataType.simpleString())) for field in schema.fields)
+
+
+def read_files(spark: SparkSession, path: Path | str) -> DataFrame:
+    """A Parquet or CSV file, or a folder of such files, as a DataFrame. Raises ConfigurationError."""
+    files, kind, _ = table_files(Path(path))
+    if kind == "parquet":
+        table_info(str(path), path)  # an unreadable file is told in one sentence
+        return spark.read.parquet(str(path))
+    columns = table_info(str(path), path).columns
+    ddl = ", ".join(f"`{name.replace('`', '``')}` {dtype}" for name, dtype in columns)
+    return spark.read.schema(ddl).options(**CSV_OPTIONS).csv([str(file) for file in files])
+
+
+def _type(text: str) -> str:
+    """Spark's simple string in its canonical form; as it is where it is no plain SQL type (a user-defined one)."""
+    try:
+        return normalize(text)
+    except SqlExtError:
+        return text
