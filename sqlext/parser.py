@@ -15,7 +15,7 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sqlext.dialect import FrameSpec, SqlExt, SqlExtParser, UnionWindow, span_of
+from sqlext.dialect import FrameSpec, PlacedParseError, SqlExt, SqlExtParser, UnionWindow, span_of
 from sqlext.spark_functions import WINDOW_FUNCTIONS
 
 Kind = Literal["query", "wrapped", "spark"]
@@ -160,9 +160,9 @@ def _mentions_extension(tokens: list[Token], compat: str | None) -> bool:
     for at, (word, after) in enumerate(pairwise(words)):
         if word == "INSTANCE_NOT_IN_WINDOW" or (compat == "openmldb" and word in ("OVER", "WINDOW")):
             return True
-        if (word == "ROWS_RANGE" and (after.isdigit() or after in ("BETWEEN", "UNBOUNDED", "CURRENT"))) or (
-            word == "MAXSIZE" and (after.isdigit() or after == "-")
-        ):
+        if word == "ROWS_RANGE" and {"PRECEDING", "FOLLOWING"} & set(words[at:]):
+            return True
+        if word == "MAXSIZE" and (after.isdigit() or after == "-"):
             return True
         pair = (word, after)
         if pair in (("(", "UNION"), ("EXCLUDE", "CURRENT_ROW"), ("EXCLUDE", "CURRENT_TIME"), ("OPEN", "PRECEDING")):
