@@ -115,8 +115,8 @@ CASES = {
         [100, 100, 200, 200],
     ),
     "lag in an expression counts places of the frame": (
-        "lag(v, 0) OVER (P ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) + 0",
-        [None, 1, 2, 4],
+        "lag(v, 0) OVER (UNION first P ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING) + 0",
+        [100, 1, 200, 4],
     ),
     "first_value is the oldest row": (
         "first_value(v) OVER (UNION first P ROWS_RANGE BETWEEN 5 PRECEDING AND CURRENT ROW)",
