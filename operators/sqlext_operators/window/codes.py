@@ -45,9 +45,13 @@ def dense_codes(array: pa.Array) -> tuple[IntArray, int]:
 
 def _float_codes(values: npt.NDArray[np.float64]) -> IntArray:
     """The bits of a double, as integers in the same order (negative numbers have their lower bits flipped)."""
-    plain = np.where(np.isnan(values), np.nan, values + 0.0)
+    plain = values + 0.0
+    is_nan = np.isnan(plain)
+    if is_nan.any():
+        plain[is_nan] = np.nan
     bits = plain.view(np.int64)
-    return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
+    bits ^= (bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF)
+    return bits
 
 
 def _ranks(array: pa.Array) -> IntArray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -62,17 +64,16 @@ def zero_filled(array: pa.Array) -> pa.Array:
     dtype = array.type
     if array.null_count == 0 or pa.types.is_date(dtype):
         return array
-    if pa.types.is_temporal(dtype):
-        zero = pa.scalar(0, pa.int64()).cast(dtype)
-    elif pa.types.is_boolean(dtype):
-        zero = pa.scalar(False)
+    zero: object = 0
+    if pa.types.is_boolean(dtype):
+        zero = False
+    elif pa.types.is_decimal(dtype):
+        zero = Decimal(0)
     elif pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype):
-        zero = pa.scalar(b"", dtype)
+        zero = b""
     elif pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
-        zero = pa.scalar("", dtype)
-    else:
-        zero = pa.scalar(0, pa.int64()).cast(dtype)
-    return pc.fill_null(array, zero)
+        zero = ""
+    return pc.fill_null(array, pa.scalar(zero, dtype))
 
 
 def distinct_count(site: CallSite) -> Evaluator:

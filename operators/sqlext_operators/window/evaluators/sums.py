@@ -51,7 +51,10 @@ class IntegerSum(Evaluator):
 
 
 class CheckedIntegerSum(Evaluator):
-    """Sums whose overflow is an error (ANSI): kept as two int64 sums, of the values' low and high 32 bits."""
+    """Sums whose overflow is an error (ANSI): kept as two int64 sums, of the values' low and high 32 bits.
+
+    Where all values at hand fit 32 bits, which is usual, the first sum holds them whole.
+    """
 
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
@@ -61,14 +64,22 @@ class CheckedIntegerSum(Evaluator):
     def load(self, rows: Rows) -> None:
         mask = usable(rows.args, has_condition=self.site.function.has_condition)
         self.counts.load(mask, rows.candidates)
-        low, high = split(masked(rows.args[0], mask, np.int64))
-        self.low.load(low, rows.candidates)
-        self.high.load(high, rows.candidates)
+        values = masked(rows.args[0], mask, np.int64)
+        self._is_short = rows.args[0].type.bit_width < 64 or _fits_32_bits(values)
+        if not self._is_short:
+            values, high = split(values)
+            self.high.load(high, rows.candidates)
+        self.low.load(values, rows.candidates)
 
     def halves(self, frames: Frames) -> tuple[IntArray, IntArray]:
         """(low, high) of the exact sums, 0 <= low < 2**32."""
         low = self.low.totals(frames)
-        return low & 0xFFFFFFFF, self.high.totals(frames) + (low >> 32)
+        high = low >> 32
+        if not self._is_short:
+            high += self.high.totals(frames)
+        elif self.high.carry:
+            high[: frames.carried()] += self.high.carry
+        return low & 0xFFFFFFFF, high
 
     def evaluate(self, frames: Frames) -> pa.Array:
         low, high = self.halves(frames)
@@ -85,8 +96,10 @@ class CheckedIntegerSum(Evaluator):
         self.counts.carry = self.low.carry = self.high.carry = 0
 
     def fold(self, start: int, end: int) -> None:
-        for part in (self.counts, self.low, self.high):
-            part.fold(start, end)
+        self.counts.fold(start, end)
+        self.low.fold(start, end)
+        if not self._is_short:
+            self.high.fold(start, end)
 
 
 class FloatSum(Evaluator):
@@ -120,6 +133,10 @@ class FloatSum(Evaluator):
 
     def shift(self, count: int) -> None:
         self.sums.shift(count, unbounded=self.site.unbounded)
+
+
+def _fits_32_bits(values: IntArray) -> bool:
+    return len(values) == 0 or (int(values.min()) >= -(2**31) and int(values.max()) < 2**31)
 
 
 def overflow_message(site: CallSite) -> str:
