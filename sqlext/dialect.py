@@ -4,13 +4,12 @@
 (UNION in a window, ROWS_RANGE, OPEN, MAXSIZE, ...) is a keyword: each is recognised only where the grammar of a
 window allows it, so columns may go on being called `maxsize` or `open`.
 
-Every node remembers where its text stands: `span_of(node)` gives a half-open range of character offsets.
+Every node remembers where its text stands (`sqlext.spans.span_of`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import sqlglot.parser
@@ -18,9 +17,11 @@ from sqlext_planner.errors import ConfigurationError, Span
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError as SqlglotParseError
-from sqlglot.generators.spark import SparkGenerator
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
+
+from sqlext.spans import PlacedParseError, located, mark
+from sqlext.window_nodes import ATTRIBUTES, Duration, FrameSpec, SqlExtGenerator, UnionWindow
 
 if not (sqlglot.parser.__file__ or "").endswith(".py"):
     raise ConfigurationError(
@@ -31,85 +32,6 @@ if not (sqlglot.parser.__file__ or "").endswith(".py"):
 _DURATION = re.compile(r"(\d+)(ms|s|m|h|d)", re.IGNORECASE)
 _SUFFIX_TYPES = {TokenType.SMALLINT: "s", TokenType.DOUBLE: "d"}  # Spark reads 10s as a SMALLINT, 3d as a DOUBLE
 _FRAME_WORDS = {"ROWS", "RANGE", "ROWS_RANGE", "GROUPS"}
-_ATTRIBUTES = {
-    ("EXCLUDE", "CURRENT_ROW"): "exclude_current_row",
-    ("EXCLUDE", "CURRENT_TIME"): "exclude_current_time",
-    ("INSTANCE_NOT_IN_WINDOW",): "instance_not_in_window",
-}
-
-
-class Duration(exp.Expression):
-    """A frame bound such as ``10s``: `this` is the digits, `unit` one of ms s m h d."""
-
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "unit": True}
-
-
-class FrameSpec(exp.WindowSpec):
-    """A frame that says something Spark's frames cannot: ROWS_RANGE, OPEN, MAXSIZE, EXCLUDE CURRENT_ROW, ..."""
-
-    arg_types: ClassVar[dict[str, bool]] = {
-        **exp.WindowSpec.arg_types,
-        "start_open": False,
-        "end_open": False,
-        "maxsize": False,
-        "exclude_current_row": False,
-        "exclude_current_time": False,
-        "instance_not_in_window": False,
-    }
-
-
-class UnionWindow(exp.Window):
-    """A window definition with UNION sources; `union` lists tables and aliased subqueries."""
-
-    arg_types: ClassVar[dict[str, bool]] = {**exp.Window.arg_types, "union": True}
-
-
-class PlacedParseError(SqlglotParseError):
-    """sqlglot's error with `span`, the offending token, `help`, and whether the text ended too early."""
-
-    def __init__(
-        self, message: str, errors: list[dict[str, Any]], span: Span, help: str | None, *, at_end: bool
-    ) -> None:
-        super().__init__(message, errors)
-        self.span = span
-        self.help = help
-        self.at_end = at_end
-
-
-def span_of(node: exp.Expr) -> Span:
-    """Where the text of `node` stands; the span of its children for a node that the parser only derived.
-
-    Raises ValueError for a node that was not parsed from text.
-    """
-    meta = node._meta or {}
-    if "span" in meta:
-        return Span(*meta["span"])
-    if "start" in meta and "end" in meta:
-        return Span(meta["start"], meta["end"] + 1)
-    found: Span | None = None
-    for child in node.iter_expressions():
-        try:
-            found = span_of(child) | found
-        except ValueError:
-            continue
-    if found is None:
-        raise ValueError(f"{type(node).__name__} has no place in the text")
-    return found
-
-
-def _located(method: Callable[..., Any], *, operand: bool = False) -> Any:
-    """The parser method, with the range of consumed tokens noted on the node that it returns.
-
-    With `operand` the first argument is an already parsed left operand, whose text belongs to the node.
-    """
-
-    def parse(self: SqlExtParser, *args: Any, **kwargs: Any) -> Any:
-        index = self._index
-        node = method(self, *args, **kwargs)
-        left = (args[0] if args else kwargs.get("this")) if operand else None
-        return self._mark(node, index, left)
-
-    return parse
 
 
 class SqlExtParser(SparkParser):
@@ -132,59 +54,41 @@ class SqlExtParser(SparkParser):
             at_end = not token and not self._curr
             raise PlacedParseError(str(error), error.errors, span, help, at_end=at_end) from None
 
-    def _mark(self, node: Any, index: int, left: Any = None) -> Any:
-        if not isinstance(node, exp.Expr) or node is left or self._index <= max(index, 0):
-            return node
-        start = self._tokens[max(index, 0)].start
-        if isinstance(left, exp.Expr):
-            try:
-                start = span_of(left).start
-            except ValueError:
-                return node
-        meta = node.meta
-        end = self._prev.end + 1
-        if "span" not in meta:
-            meta["span"] = (start, end)
-        elif isinstance(node, exp.Query):  # WITH before it, ORDER BY after it
-            known = meta["span"]
-            meta["span"] = (min(start, known[0]), max(end, known[1]))
-        return node
-
-    _parse_assignment = _located(SparkParser._parse_assignment)
-    _parse_atom = _located(SparkParser._parse_atom)
-    _parse_bitwise = _located(SparkParser._parse_bitwise)
-    _parse_bracket = _located(SparkParser._parse_bracket, operand=True)
-    _parse_column = _located(SparkParser._parse_column)
-    _parse_column_ops = _located(SparkParser._parse_column_ops, operand=True)
-    _parse_cte = _located(SparkParser._parse_cte)
-    _parse_disjunction = _located(SparkParser._parse_disjunction)
-    _parse_expression = _located(SparkParser._parse_expression)
-    _parse_field = _located(SparkParser._parse_field)
-    _parse_function_call = _located(SparkParser._parse_function_call)
-    _parse_group = _located(SparkParser._parse_group)
-    _parse_grouping_set = _located(SparkParser._parse_grouping_set)
-    _parse_cube_or_rollup = _located(SparkParser._parse_cube_or_rollup)
-    _parse_having = _located(SparkParser._parse_having)
-    _parse_interval = _located(SparkParser._parse_interval)
-    _parse_join = _located(SparkParser._parse_join)
-    _parse_lambda = _located(SparkParser._parse_lambda)
-    _parse_lateral = _located(SparkParser._parse_lateral)
-    _parse_limit = _located(SparkParser._parse_limit, operand=True)
-    _parse_order = _located(SparkParser._parse_order, operand=True)
-    _parse_ordered = _located(SparkParser._parse_ordered)
-    _parse_primary = _located(SparkParser._parse_primary)
-    _parse_qualify = _located(SparkParser._parse_qualify)
-    _parse_range = _located(SparkParser._parse_range, operand=True)
-    _parse_select_query = _located(SparkParser._parse_select_query)
-    _parse_set_operations = _located(SparkParser._parse_set_operations, operand=True)
-    _parse_table = _located(SparkParser._parse_table)
-    _parse_table_alias = _located(SparkParser._parse_table_alias)
-    _parse_type = _located(SparkParser._parse_type)
-    _parse_types = _located(SparkParser._parse_types)
-    _parse_unary = _located(SparkParser._parse_unary)
-    _parse_value = _located(SparkParser._parse_value)
-    _parse_where = _located(SparkParser._parse_where)
-    _parse_with = _located(SparkParser._parse_with)
+    _parse_assignment = located(SparkParser._parse_assignment)
+    _parse_atom = located(SparkParser._parse_atom)
+    _parse_bitwise = located(SparkParser._parse_bitwise)
+    _parse_bracket = located(SparkParser._parse_bracket, operand=True)
+    _parse_column = located(SparkParser._parse_column)
+    _parse_column_ops = located(SparkParser._parse_column_ops, operand=True)
+    _parse_cte = located(SparkParser._parse_cte)
+    _parse_disjunction = located(SparkParser._parse_disjunction)
+    _parse_expression = located(SparkParser._parse_expression)
+    _parse_field = located(SparkParser._parse_field)
+    _parse_function_call = located(SparkParser._parse_function_call)
+    _parse_group = located(SparkParser._parse_group)
+    _parse_grouping_set = located(SparkParser._parse_grouping_set)
+    _parse_cube_or_rollup = located(SparkParser._parse_cube_or_rollup)
+    _parse_having = located(SparkParser._parse_having)
+    _parse_interval = located(SparkParser._parse_interval)
+    _parse_join = located(SparkParser._parse_join)
+    _parse_lambda = located(SparkParser._parse_lambda)
+    _parse_lateral = located(SparkParser._parse_lateral)
+    _parse_limit = located(SparkParser._parse_limit, operand=True)
+    _parse_order = located(SparkParser._parse_order, operand=True)
+    _parse_ordered = located(SparkParser._parse_ordered)
+    _parse_primary = located(SparkParser._parse_primary)
+    _parse_qualify = located(SparkParser._parse_qualify)
+    _parse_range = located(SparkParser._parse_range, operand=True)
+    _parse_select_query = located(SparkParser._parse_select_query)
+    _parse_set_operations = located(SparkParser._parse_set_operations, operand=True)
+    _parse_table = located(SparkParser._parse_table)
+    _parse_table_alias = located(SparkParser._parse_table_alias)
+    _parse_type = located(SparkParser._parse_type)
+    _parse_types = located(SparkParser._parse_types)
+    _parse_unary = located(SparkParser._parse_unary)
+    _parse_value = located(SparkParser._parse_value)
+    _parse_where = located(SparkParser._parse_where)
+    _parse_with = located(SparkParser._parse_with)
 
     def _parse_projections(self) -> Any:
         items = super()._parse_projections()
@@ -196,7 +100,7 @@ class SqlExtParser(SparkParser):
         if tokens is self.WINDOW_ALIAS_TOKENS and self._curr.text.upper() == "ROWS_RANGE":
             return None  # (ROWS_RANGE BETWEEN ...) has a frame, not a base window
         index = self._index
-        return self._mark(super()._parse_id_var(any_token, tokens), index)
+        return mark(self, super()._parse_id_var(any_token, tokens), index)
 
     def _parse_window(self, this: Any, alias: bool = False) -> Any:
         index = self._index
@@ -212,12 +116,16 @@ class SqlExtParser(SparkParser):
                 node.set("spec", extras["spec"])
             if extras.get("union"):
                 node = UnionWindow(**node.args, union=extras["union"])
-            node.meta["parens"] = self._prev.token_type == TokenType.R_PAREN
-        return self._mark(node, index, this)
+            if not alias and node.args.get("alias") is None and self._prev.token_type == TokenType.OVER:
+                self.raise_error(
+                    "OVER stands before a window's name or a definition in parentheses",
+                    help="write OVER w, or OVER (PARTITION BY ...)",
+                )
+        return mark(self, node, index, this)
 
     def _parse_named_window(self) -> Any:
         index = self._index
-        return self._mark(self._parse_window(self._parse_id_var(), alias=True), index)
+        return mark(self, self._parse_window(self._parse_id_var(), alias=True), index)
 
     def _parse_partition_and_order(self) -> Any:
         """The inside of a window's parentheses after its optional base name, up to the closing one."""
@@ -237,14 +145,14 @@ class SqlExtParser(SparkParser):
         """``[db.]table`` or ``(query) [[AS] alias]``."""
         index = self._index
         if not self._match(TokenType.L_PAREN, advance=False):
-            return self._mark(self._parse_table_parts(), index)
+            return mark(self, self._parse_table_parts(), index)
         source = self._parse_select(table=True, parse_subquery_alias=False)
         named = self._match(TokenType.ALIAS)
         if source is not None and (named or self._curr.text.upper() not in _FRAME_WORDS):
             name = self._parse_id_var(any_token=bool(named), tokens=self.TABLE_ALIAS_TOKENS)
             if name is not None:
                 source.set("alias", exp.TableAlias(this=name))
-        return self._mark(source, index)
+        return mark(self, source, index)
 
     def _warn_unsupported(self) -> None:
         """Statements that sqlglot keeps as a Command go to Spark as they are: nothing to warn of."""
@@ -330,7 +238,7 @@ class SqlExtParser(SparkParser):
 
     def _match_attribute(self, places: dict[str, tuple[int, int]]) -> str | None:
         first = self._curr
-        for words, name in _ATTRIBUTES.items():
+        for words, name in ATTRIBUTES.items():
             if self._match_text_seq(*words):
                 places[name] = (first.start, self._prev.end + 1)
                 return name
@@ -348,52 +256,6 @@ class SqlExtParser(SparkParser):
             f"unexpected {self._curr.text!r} in a window definition" if self._curr else "the window is not closed",
             help=hints.get(word),
         )
-
-
-def _frame_sql(generator: SparkGenerator, spec: FrameSpec) -> str:
-    def bound(side: str) -> str:
-        words = [
-            generator.sql(spec, side),
-            "OPEN" if spec.args.get(f"{side}_open") else "",
-            spec.args.get(f"{side}_side"),
-        ]
-        return " ".join(str(word) for word in words if word)
-
-    words = []
-    if spec.args.get("kind"):
-        end = f" AND {bound('end')}" if spec.args.get("end") else ""
-        words.append(f"{spec.args['kind']} {'BETWEEN ' if end else ''}{bound('start')}{end}")
-    if spec.args.get("maxsize") is not None:
-        words.append(f"MAXSIZE {generator.sql(spec, 'maxsize')}")
-    words += [" ".join(phrase) for phrase, name in _ATTRIBUTES.items() if spec.args.get(name)]
-    if spec.args.get("exclude"):
-        words.append(f"EXCLUDE {generator.sql(spec, 'exclude')}")
-    return " ".join(words)
-
-
-def _union_window_sql(generator: SparkGenerator, window: UnionWindow) -> str:
-    base = ("alias",) if window.args.get("alias") else ()
-    words = [generator.sql(window, key) for key in base]
-    words.append("UNION " + generator.expressions(window, key="union", flat=True))
-    words.append(generator.partition_by_sql(window))
-    if window.args.get("order"):
-        words.append(generator.order_sql(window.args["order"], flat=True))
-    words.append(generator.sql(window, "spec"))
-    keyword = "AS" if window.arg_key == "windows" else "OVER"
-    return f"{generator.sql(window, 'this')} {keyword} ({' '.join(word for word in words if word)})"
-
-
-class SqlExtGenerator(SparkGenerator):
-    """Writes the extended windows back as text."""
-
-    SUPPORTS_WINDOW_EXCLUDE = True
-
-    TRANSFORMS: ClassVar[dict[Any, Any]] = {
-        **SparkGenerator.TRANSFORMS,
-        Duration: lambda self, e: f"{e.name}{e.args['unit'].name}",
-        FrameSpec: _frame_sql,
-        UnionWindow: _union_window_sql,
-    }
 
 
 class SqlExt(Spark):

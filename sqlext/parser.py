@@ -15,8 +15,10 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sqlext.dialect import FrameSpec, PlacedParseError, SqlExt, SqlExtParser, UnionWindow, span_of
+from sqlext.dialect import SqlExt, SqlExtParser
+from sqlext.spans import PlacedParseError, span_of
 from sqlext.spark_functions import WINDOW_FUNCTIONS
+from sqlext.window_nodes import FrameSpec, UnionWindow
 
 Kind = Literal["query", "wrapped", "spark"]
 
@@ -37,6 +39,7 @@ class Statement:
     ast        the whole statement; None for text that only Spark can parse
     query      the query itself, the one inside for a wrapped statement
     query_span its place
+    uses_extension  the text is not Spark's, or does not mean the same there: it must never be passed through
     """
 
     sql: str
@@ -113,7 +116,7 @@ def _statement(sql: str, text: str, tree: exp.Expr, compat: str | None) -> State
         tree,
         query,
         span_of(query),
-        uses_extension=uses_extension(query, compat),
+        uses_extension=compat is not None or uses_extension(query),
         compat=compat,
     )
 

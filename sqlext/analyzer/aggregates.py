@@ -20,7 +20,7 @@ from sqlext.analyzer.grouping import Grouping, grouping
 from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, outer_calls, roots
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import native_window
-from sqlext.dialect import span_of
+from sqlext.spans import span_of
 
 
 def analyze_aggregate(

@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.scope import suggest
-from sqlext.dialect import span_of
+from sqlext.spans import span_of
 from sqlext.spark_functions import WINDOW_FUNCTIONS
 
 Scalar = int | float | str | bool | None

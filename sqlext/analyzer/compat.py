@@ -12,7 +12,7 @@ from sqlext_planner.errors import Span
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context
-from sqlext.dialect import span_of
+from sqlext.spans import span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.expressions import Edit

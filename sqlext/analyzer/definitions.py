@@ -11,8 +11,8 @@ from sqlglot import exp
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.items import own_nodes
 from sqlext.analyzer.scope import suggest
-from sqlext.dialect import span_of
 from sqlext.parser import EXTENSION_FUNCTIONS, is_extension_window
+from sqlext.spans import span_of
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,13 @@ class Definitions:
         for call, key, name, node in keyed:
             definition = by_key.setdefault(key, Definition(key, name, node, key in ours))
             self._by_call[id(call)] = definition
-        if context.openmldb:
-            for name, node in self._named.items():
+        for name, node in self._named.items():
+            if context.openmldb:
                 self.follow(node, name)
+            elif name not in by_key and is_extension_window(node):
+                raise AnalysisError(
+                    f"window '{node.this.name}' is not used", span=span_of(node), help=f"remove it, or use OVER {name}"
+                )
 
     def of(self, call: exp.Window) -> Definition:
         """The definition that a call's OVER means."""

@@ -17,7 +17,7 @@ from sqlext.analyzer import compat as openmldb
 from sqlext.analyzer.context import Context, Env
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.analyzer.types import infer, literal_type
-from sqlext.dialect import span_of
+from sqlext.spans import span_of
 from sqlext.spark_functions import DATE_UNITS, NONDETERMINISTIC, UNIT_FUNCTIONS
 
 _COMPARISONS: dict[type[exp.Expr], str] = {

@@ -11,7 +11,8 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.dialect import Duration, span_of
+from sqlext.spans import span_of
+from sqlext.window_nodes import Duration
 
 _EXAMPLE = "write for example ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"
 _ORDER_TYPES = ("tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz")

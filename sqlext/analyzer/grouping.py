@@ -14,7 +14,7 @@ from sqlext.analyzer import queries
 from sqlext.analyzer.context import LeftToSparkError
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, aggregate_calls
-from sqlext.dialect import span_of
+from sqlext.spans import span_of
 
 #: Grouping sets while they are put together: tuples of key nodes.
 _Sets = list[tuple[exp.Expr, ...]]

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Context, LeftToSparkError
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.dialect import span_of
+from sqlext.spans import span_of
 from sqlext.spark_functions import AGGREGATES
 
 #: What may stand around a call: FILTER (...), WITHIN GROUP (...), IGNORE NULLS.
@@ -75,6 +75,12 @@ def _default_name(context: Context, node: exp.Expr) -> str:
         return str(inner.name)
     if isinstance(inner, exp.Anonymous) and any(isinstance(item, exp.Star) for item in inner.expressions):
         return f"{inner.name.lower()}(1)"
+    if context.openmldb and isinstance(inner, exp.Window) and inner.args.get("alias") is not None:
+        return f"{_text(context, inner.this)}over {inner.args['alias'].name}"
+    return _text(context, node)
+
+
+def _text(context: Context, node: exp.Expr) -> str:
     return " ".join(context.slice(span_of(node)).split())
 
 

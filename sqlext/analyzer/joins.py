@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlext.analyzer import queries, relations
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.dialect import span_of
+from sqlext.spans import span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.relations import Relation

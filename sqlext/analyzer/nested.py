@@ -27,7 +27,7 @@ from sqlglot import exp
 
 from sqlext.analyzer import calls, queries, union
 from sqlext.analyzer.definitions import table_call
-from sqlext.dialect import span_of
+from sqlext.spans import span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.union import Call, WindowPlan

@@ -14,8 +14,8 @@ from sqlext.analyzer import relations, select, subqueries
 from sqlext.analyzer.context import Analyzed, Context, Cte, Env, LeftToSparkError
 from sqlext.analyzer.expressions import ExpressionBuilder, Replace
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.dialect import span_of
 from sqlext.parser import uses_extension
+from sqlext.spans import span_of
 
 _KINDS: dict[type[exp.Expr], SetKind] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
 _SORT_ONLY = ("cluster", "distribute", "sort")

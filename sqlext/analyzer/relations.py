@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlext.analyzer import joins, queries
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.scope import Scope, Visible, suggest
-from sqlext.dialect import span_of
+from sqlext.spans import span_of
 
 Relation = tuple[LogicalPlan, Scope]
 
@@ -115,7 +115,18 @@ def _derived(context: Context, node: exp.Subquery, env: Env) -> Relation:
     if node.args.get("pivots") or node.args.get("sample"):
         raise LeftToSparkError("PIVOT and TABLESAMPLE are left to Spark", span=span_of(node))
     query = queries.analyze_query(context, node.this, env)
-    return aliased(context, query.plan, query.names, node.alias, _alias_columns(node))
+    plan, scope = aliased(context, query.plan, query.names, node.alias, _alias_columns(node))
+    if context.openmldb and not node.alias:
+        scope = scope.with_qualifier(_single_table(node.this))
+    return plan, scope
+
+
+def _single_table(query: exp.Expr) -> tuple[str, ...]:
+    """The one table that a query reads: OpenMLDB lets its name stand for an unnamed subquery."""
+    from_ = query.args.get("from_")
+    if from_ is None or query.args.get("joins") or not isinstance(from_.this, exp.Table):
+        return ()
+    return (from_.this.alias,) if from_.this.alias else tuple(part.name for part in from_.this.parts)
 
 
 def aliased(

@@ -18,7 +18,7 @@ from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, aggregate_calls, outer_calls, own_nodes, roots, select_items
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import BlockWindows
-from sqlext.dialect import span_of
+from sqlext.spans import span_of
 
 _SPARK_ONLY = {
     "laterals": "LATERAL VIEW",

@@ -15,8 +15,8 @@ from sqlglot import exp
 from sqlext.analyzer import queries, relations
 from sqlext.analyzer.context import Context, Env
 from sqlext.analyzer.scope import Scope
-from sqlext.dialect import span_of
 from sqlext.parser import extension_windows
+from sqlext.spans import span_of
 from sqlext.spark_functions import DATE_UNITS
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from sqlext.analyzer import calls, frames, nested, queries, relations
 from sqlext.analyzer.context import ComputedNames, Context, Env
 from sqlext.analyzer.definitions import Definition
 from sqlext.analyzer.scope import Scope
-from sqlext.dialect import span_of
+from sqlext.spans import span_of
 
 Call = tuple[exp.Anonymous, Column, bool]
 

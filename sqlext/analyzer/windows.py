@@ -17,7 +17,7 @@ from sqlext.analyzer.expressions import Draft, Edit, ExpressionBuilder, apply_ed
 from sqlext.analyzer.items import WRAPPERS, outer_calls
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.union import WindowPlan, plan_window_union
-from sqlext.dialect import span_of
+from sqlext.spans import span_of
 
 
 @dataclass

@@ -1,0 +1,82 @@
+"""Where in a statement's text a node of its syntax tree stands, and parse errors that know their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlext_planner.errors import Span
+from sqlglot import exp
+from sqlglot.errors import ParseError as SqlglotParseError
+
+
+class PlacedParseError(SqlglotParseError):
+    """sqlglot's error with `span`, the offending token, `help`, and whether the text ended too early."""
+
+    def __init__(
+        self, message: str, errors: list[dict[str, Any]], span: Span, help: str | None, *, at_end: bool
+    ) -> None:
+        super().__init__(message, errors)
+        self.span = span
+        self.help = help
+        self.at_end = at_end
+
+
+def span_of(node: exp.Expr) -> Span:
+    """Where the text of `node` stands; the span of its children for a node that the parser only derived.
+
+    Raises ValueError for a node that was not parsed from text.
+    """
+    meta = node._meta or {}
+    if "span" in meta:
+        return Span(*meta["span"])
+    if "start" in meta and "end" in meta:
+        return Span(meta["start"], meta["end"] + 1)
+    found: Span | None = None
+    for child in node.iter_expressions():
+        try:
+            found = span_of(child) | found
+        except ValueError:
+            continue
+    if found is None:
+        raise ValueError(f"{type(node).__name__} has no place in the text")
+    return found
+
+
+def mark(parser: Any, node: Any, index: int, left: Any = None) -> Any:
+    """Note on `node` the range of tokens that the parser consumed since `index`; gives the node back.
+
+    `left` is an operand that was parsed before and belongs to the node. A node that has a place keeps it, but a
+    query grows with the clauses that follow it.
+    """
+    if not isinstance(node, exp.Expr) or node is left or parser._index <= max(index, 0):
+        return node
+    start = parser._tokens[max(index, 0)].start
+    if isinstance(left, exp.Expr):
+        try:
+            start = span_of(left).start
+        except ValueError:
+            return node
+    meta = node.meta
+    end = parser._prev.end + 1
+    if "span" not in meta:
+        meta["span"] = (start, end)
+    elif isinstance(node, exp.Query):
+        known = meta["span"]
+        meta["span"] = (min(start, known[0]), max(end, known[1]))
+    return node
+
+
+def located(method: Callable[..., Any], *, operand: bool = False) -> Any:
+    """A parser method that marks the node it returns.
+
+    With `operand` its first argument is an already parsed left operand, whose text belongs to the node.
+    """
+
+    def parse(self: Any, *args: Any, **kwargs: Any) -> Any:
+        index = self._index
+        node = method(self, *args, **kwargs)
+        left = (args[0] if args else kwargs.get("this")) if operand else None
+        return mark(self, node, index, left)
+
+    return parse
