@@ -182,8 +182,8 @@ SELECT c, sum(b) AS s FROM t GROUP BY c HAVING sum(b) > (SELECT min(y) / 10 FROM
 SELECT a, CASE WHEN a IN (SELECT x FROM u) THEN 'yes' ELSE 'no' END AS found FROM t
 -- name: values
 SELECT * FROM VALUES (1, 'a'), (2, NULL), (NULL, 'c') AS v(n, s) WHERE n IS NOT NULL
--- name: values as a query
-VALUES (1, 'a'), (2, 'b')
+-- name: values in a common table expression
+WITH v(n, s) AS (VALUES (1, 'a'), (2, 'b')) SELECT n + 1 AS m, s FROM v
 -- name: values joined
 SELECT t.a, v.s FROM t JOIN (VALUES (1, 'one'), (3, 'three')) AS v(n, s) ON t.a = v.n
 -- name: rank and row_number
@@ -191,7 +191,7 @@ SELECT id, rank() OVER (PARTITION BY boss ORDER BY pay DESC) AS r, row_number() 
 -- name: running sum and lag
 SELECT id, sum(pay) OVER (PARTITION BY boss ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s, lag(id, 1, -1) OVER (ORDER BY id) AS l FROM e
 -- name: named window
-SELECT id, count(*) OVER w AS n, max(pay) OVER w - pay AS gap FROM e WINDOW w AS (PARTITION BY boss)
+SELECT id, count(*) OVER w AS n, (max(pay) OVER w) - pay AS gap FROM e WINDOW w AS (PARTITION BY boss)
 -- name: range window
 SELECT a, b, count(*) OVER (ORDER BY b RANGE BETWEEN 10 PRECEDING AND CURRENT ROW) AS n FROM t
 -- name: window over an aggregate
