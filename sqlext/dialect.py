@@ -20,7 +20,7 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sqlext.spans import PlacedParseError, located, mark
+from sqlext.spans import PlacedParseError, located, mark, mark_until
 from sqlext.window_nodes import ATTRIBUTES, Duration, FrameSpec, SqlExtGenerator, UnionWindow
 
 if not (sqlglot.parser.__file__ or "").endswith(".py"):
@@ -112,6 +112,8 @@ class SqlExtParser(SparkParser):
         finally:
             extras = self._frames.pop()
         if isinstance(node, exp.Window) and node is not this:
+            if not alias and node.this is not this:  # FILTER (...) or IGNORE NULLS came between
+                mark_until(self, node.this, index, this, TokenType.OVER)
             if extras.get("spec") is not None:
                 node.set("spec", extras["spec"])
             if extras.get("union"):

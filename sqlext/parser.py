@@ -163,7 +163,7 @@ def _mentions_extension(tokens: list[Token], compat: str | None) -> bool:
     for at, (word, after) in enumerate(pairwise(words)):
         if word == "INSTANCE_NOT_IN_WINDOW" or (compat == "openmldb" and word in ("OVER", "WINDOW")):
             return True
-        if word == "ROWS_RANGE" and {"PRECEDING", "FOLLOWING"} & set(words[at:]):
+        if word == "ROWS_RANGE" and (after == "BETWEEN" or {"PRECEDING", "FOLLOWING"} & set(words[at:])):
             return True
         if word == "MAXSIZE" and (after.isdigit() or after == "-"):
             return True

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from sqlext_planner.errors import Span
 from sqlglot import exp
 from sqlglot.errors import ParseError as SqlglotParseError
+from sqlglot.tokenizer_core import TokenType
 
 
 class PlacedParseError(SqlglotParseError):
@@ -65,6 +67,16 @@ def mark(parser: Any, node: Any, index: int, left: Any = None) -> Any:
         known = meta["span"]
         meta["span"] = (min(start, known[0]), max(end, known[1]))
     return node
+
+
+def mark_until(parser: Any, node: exp.Expr, index: int, left: exp.Expr, stop: TokenType) -> None:
+    """Note on `node` the range from `left` to before the first `stop` token, outside parentheses, after `index`."""
+    depth = 0
+    for previous, token in pairwise(parser._tokens[index - 1 :]):
+        if token.token_type == stop and depth == 0:
+            node.meta.setdefault("span", (span_of(left).start, previous.end + 1))
+            return
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
 
 
 def located(method: Callable[..., Any], *, operand: bool = False) -> Any:

@@ -103,14 +103,14 @@ class Definitions:
         """Key, name and definition of what a call's OVER means."""
         base = call.args.get("alias")
         if base is None:
-            span = definition_span(call)
+            span = definition_span(self._context, call)
             text = " ".join(self._context.slice(span).split()).lower()
             number = self._anonymous.setdefault(text, len(self._anonymous) + 1)
             return f"({text})", f"window {number}", call
         if any(call.args.get(key) for key in ("partition_by", "order", "spec", "union")):
             raise AnalysisError(
                 f"OVER ({base.name} ...) cannot add to window '{base.name}'",
-                span=definition_span(call),
+                span=definition_span(self._context, call),
                 help=f"write OVER {base.name}, or write out the whole definition",
             )
         node = self.follow(self._get(base), base.name)
@@ -123,9 +123,10 @@ class Definitions:
         return bool(called & EXTENSION_FUNCTIONS)
 
 
-def definition_span(call: exp.Window) -> Span:
+def definition_span(context: Context, call: exp.Window) -> Span:
     """Where a call's OVER part begins and ends."""
-    return Span(span_of(call.this).end, span_of(call).end)
+    start, end = span_of(call.this).end, span_of(call).end
+    return Span(start + len(context.text[start:end]) - len(context.text[start:end].lstrip()), end)
 
 
 def table_call(node: exp.Expr) -> bool:

@@ -140,7 +140,9 @@ def native_window(builder: ExpressionBuilder, call: exp.Window, definition: Defi
             for node in found if isinstance(found, list) else [found] if found is not None else []:
                 builder.collect(node, draft)
     else:
-        draft.edits.append(Edit(definition_span(call), (" OVER ", *_written_out(builder, definition.node))))
+        draft.edits.append(
+            Edit(definition_span(builder.context, call), ("OVER ", *_written_out(builder, definition.node)))
+        )
     return builder.assemble(span_of(call), draft)
 
 
@@ -174,6 +176,8 @@ def _outer_table_calls(node: exp.Expr) -> Iterator[exp.Anonymous]:
         top = stack.pop()
         if isinstance(top, exp.Anonymous) and table_call(top):
             yield top
+        elif isinstance(top, WRAPPERS):
+            raise calls.unknown_function(top)
         else:
             stack.extend(reversed([child for child in top.iter_expressions() if not isinstance(child, exp.Query)]))
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlext_planner.errors import ConfigurationError
 
 #: How Spark reads the files: a quote in a quoted value is doubled, and a value of another type is an error.
@@ -36,6 +35,8 @@ def csv_columns(files: Sequence[Path]) -> tuple[tuple[tuple[str, str], ...], int
     """
     header = _header(files[0])
     possible = [[name for name, _ in _PATTERNS] for _ in header]
+    import pyarrow.compute as pc  # 60 ms that planning without CSV files need not wait for
+
     filled = [False] * len(header)
     rows = 0
     for file in files:
@@ -87,6 +88,8 @@ def _batches(file: Path, header: Sequence[str]) -> pa.RecordBatchReader:
 
 
 def _fits(kind: str, values: pa.Array) -> bool:
+    import pyarrow.compute as pc
+
     if len(values) == 0:
         return True
     if not pc.all(pc.match_substring_regex(values, dict(_PATTERNS)[kind])).as_py():
