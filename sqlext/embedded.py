@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
+import logging
 import os
 import re
 import shutil
@@ -41,6 +42,9 @@ appender.console.name = stderr
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n
+# The class whose level Spark compares with the root's, to announce "Setting default log level".
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 # The exception reaches Python; its Java copy on stderr would only hide the message.
 logger.executor.name = org.apache.spark.executor
 logger.executor.level = off
@@ -118,13 +122,23 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
         builder = builder.config(key, value)
     with _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable):
         try:
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
         except PySparkRuntimeError as error:
             raise ConfigurationError(
                 f"Spark did not start: {error}",
                 help="the lines above say why; the settings can be given as Session(config=...) or --conf",
                 notes=(f"Java {java.version} from {java.origin}: {java.executable}",),
             ) from error
+    _quiet()
+    return session
+
+
+def _quiet() -> None:
+    """PySpark logs every error that it raises as a line of JSON with the Java stack; raising it is enough."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _candidates(env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
@@ -167,7 +181,6 @@ def _defaults(home: Path, master: str | None) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={(home / 'log4j2.properties').as_uri()}",
-        "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(max(4, 2 * cores)),

@@ -11,8 +11,8 @@ from sqlext_planner.plan_format import dot, html_page, mermaid, tree_json, tree_
 from sqlext_planner.tree import TreeNode
 from sqlglot import exp
 
-from sqlext.dialect import span_of
 from sqlext.pipeline import STAGES, StagedPlan
+from sqlext.spans import span_of
 
 if TYPE_CHECKING:
     from sqlext.parser import Statement

@@ -86,7 +86,7 @@ def test_arguments_of_plain_statements_reach_spark_too(spark: SparkSession) -> N
     named, listed = {"low": 2}, [2]
     assert rows(session.sql("SELECT id FROM a WHERE v >= :low", named)) == [(2,), (3,)]
     assert rows(session.sql("SELECT id FROM a WHERE v >= ?", args=listed)) == [(2,), (3,)]
-    frame = spark.table("a")
+    frame = spark.createDataFrame([(1, 1), (2, 2), (3, 3)], "id int, v int")
     assert rows(session.sql("SELECT id FROM {t} WHERE {t.v} >= {low}", t=frame, low=2)) == [(2,), (3,)]
     assert spy.calls[0][1] is named
     assert spy.calls[1][1] is listed

@@ -1,0 +1,169 @@
+"""Every example of the README and the docs is run as it stands.
+
+`sql` blocks run in order on the demo's tables (statements parted by semicolons), `python` blocks in order in one
+namespace that has `spark`, `console` blocks as commands whose output must match what the page shows (`...` stands
+for anything). A comment `<!-- fails: AnalysisError -->` before a block names the errors that it may raise.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+from sqlext_planner import errors
+
+from sqlext import Session
+from sqlext.cli.demo_data import write_tables
+from sqlext.cli.source import split_statements
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+#: Languages of blocks that are not run: grammars, drawings, fragments of our own code.
+SHOWN_ONLY = {"text", "toml"}
+
+_BLOCK = re.compile(r"(?:<!-- fails: ([\w, ]+) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Example(NamedTuple):
+    page: Path
+    line: int
+    language: str
+    text: str
+    fails: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.page.name}:{self.line}"
+
+
+def examples() -> Iterator[Example]:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for match in _BLOCK.finditer(text):
+            line = text.count("\n", 0, match.start(2)) + 1
+            fails = tuple(name.strip() for name in (match[1] or "").split(",") if name.strip())
+            yield Example(page, line, match[2], match[3], fails)
+
+
+EXAMPLES = list(examples())
+
+
+def of(*languages: str) -> Any:
+    chosen = [example for example in EXAMPLES if example.language in languages]
+    return pytest.mark.parametrize("example", chosen, ids=str)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A working folder with the demo's tables in `shop/`."""
+    path = tmp_path_factory.mktemp("docs")
+    write_tables(path / "shop", 3000, seed=1)
+    return path
+
+
+@pytest.fixture(scope="module")
+def shop(spark: SparkSession, folder: Path) -> Iterator[Session]:
+    """A Session with the demo's tables."""
+    session = Session(spark)
+    for name in ("views", "orders"):
+        session.register(name, folder / "shop" / f"{name}.parquet")
+    before = {table.name for table in spark.catalog.listTables()}
+    yield session
+    for name in {table.name for table in spark.catalog.listTables()} - before | {"views", "orders"}:
+        spark.catalog.dropTempView(name)
+
+
+@pytest.fixture(scope="module")
+def namespaces(spark: SparkSession) -> dict[Path, dict[str, Any]]:
+    """What the python blocks of each page share."""
+    return {page: {"spark": spark} for page in PAGES}
+
+
+def test_every_block_names_its_language() -> None:
+    known = {"sql", "python", "console"} | SHOWN_ONLY
+    assert [str(example) for example in EXAMPLES if example.language not in known] == []
+
+
+@pytest.mark.spark
+@of("sql")
+def test_sql(example: Example, shop: Session) -> None:
+    statements = [example.text[place.start : place.end] for place in split_statements(example.text)]
+    if example.fails:
+        allowed = tuple(getattr(errors, name) for name in example.fails)
+        with pytest.raises(allowed) as caught:
+            shop.sql(statements[-1])
+        assert caught.value.span is not None
+        return
+    for statement in statements:
+        shop.sql(statement).collect()
+
+
+@pytest.mark.spark
+@of("python")
+def test_python(example: Example, namespaces: dict[Path, dict[str, Any]]) -> None:
+    code = compile("\n" * example.line + example.text, str(example.page), "exec")
+    exec(code, namespaces[example.page])
+
+
+@pytest.mark.spark
+@of("console")
+def test_console(example: Example, folder: Path) -> None:
+    for command, shown in commands(example.text):
+        words = shlex.split(command)
+        if words[0] == "make":
+            subprocess.run(["make", "--dry-run", *words[1:]], cwd=ROOT, check=True, capture_output=True, timeout=60)
+            continue
+        assert words[0] == "sqlext", f"the docs may show `make` and `sqlext`, not `{words[0]}`"
+        path = ":".join(map(str, (ROOT, ROOT / "planner", ROOT / "operators")))
+        done = subprocess.run(
+            [sys.executable, "-m", "sqlext", *words[1:]],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        output = (done.stdout + done.stderr).rstrip()
+        pattern = re.escape(shown.rstrip()).replace(r"\.\.\.", ".*")
+        assert re.fullmatch(pattern, output, re.DOTALL), f"{command}\nprinted\n{output}\nthe page shows\n{shown}"
+
+
+def commands(text: str) -> Iterator[tuple[str, str]]:
+    """Each `$ ` line with the output shown below it."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        yield command, shown
+
+
+def test_tables_of_the_reference_are_those_of_the_code() -> None:
+    tables = load(ROOT / "docs" / "tables.py")
+    page = (ROOT / "docs" / "windows.md").read_text(encoding="utf-8")
+    assert page == tables.with_tables(page), "run `python docs/tables.py`"
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    missing = []
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            if not (page.parent / target).exists():
+                missing.append(f"{page.name}: {target}")
+    assert missing == []
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
