@@ -42,6 +42,11 @@ class WindowUnionProcessor:
         self._buffer: Buffer | None = None
         self._group: int | None = None
 
+    @property
+    def retained_rows(self) -> int:
+        """How many rows are kept from earlier pieces."""
+        return 0 if self._buffer is None else len(self._buffer)
+
     def process(self, piece: Piece, last: bool) -> Iterator[pa.RecordBatch]:
         """Output the FROM rows whose frames are complete with this piece; after the `last` one none is left.
 
