@@ -44,7 +44,8 @@ def test_round_trip_of_several_windows() -> None:
 @pytest.mark.parametrize("unit", ["ms", "s", "m", "h", "d", "MS", "S", "M", "H", "D"])
 @pytest.mark.parametrize("amount", [0, 7, 100])
 def test_durations_in_any_case(unit: str, amount: int) -> None:
-    text = f"SELECT SUM(v) OVER (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN {amount}{unit} PRECEDING AND CURRENT ROW) FROM t"
+    frame = f"ROWS_RANGE BETWEEN {amount}{unit} PRECEDING AND CURRENT ROW"
+    text = f"SELECT SUM(v) OVER (PARTITION BY k ORDER BY ts {frame}) FROM t"
     bound = sqlglot.parse_one(text, read=SqlExt).find(Duration)
     assert bound is not None
     assert (bound.name, bound.args["unit"].name) == (str(amount), unit.lower())
@@ -126,7 +127,8 @@ def test_compiled_sqlglot_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(sqlglot.parser, "__file__", "/x/sqlglot/parser.cpython-311.so")
     spec = importlib.util.find_spec("sqlext.dialect")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     with pytest.raises(ConfigurationError, match="compiled form") as caught:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
     assert "pip" in (caught.value.help or "")
