@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sqlext_planner.catalog import Catalog
-from sqlext_planner.errors import InternalError, SqlExtError
+from sqlext_planner.errors import InternalError, SqlExtError, UnsupportedError
 from sqlext_planner.logical import LogicalPlan, Output
+from sqlglot import exp
 
 from sqlext.analyzer.context import Analyzed, Context, Options
 from sqlext.parser import Statement
@@ -18,13 +19,13 @@ def analyze(statement: Statement, catalog: Catalog, options: Options | None = No
     A statement without a window of ours that the analyzer cannot follow becomes one SparkRelation, where the catalog
     knows its columns. Raises AnalysisError, UnsupportedError, with the place in the text.
     """
-    from sqlext.analyzer import queries, relations
+    from sqlext.analyzer import relations
 
     if statement.query is None or statement.query_span is None:
         raise InternalError("a statement of Spark's own is not analysed")
     context = Context(statement.text, catalog, options or Options(statement.compat))
     try:
-        query = queries.analyze_query(context, statement.query, {})
+        query = _analyze(context, statement.query)
     except SqlExtError as error:
         columns = None if statement.uses_extension else catalog.query_columns(context.slice(statement.query_span))
         if columns is None:
@@ -32,3 +33,12 @@ def analyze(statement: Statement, catalog: Catalog, options: Options | None = No
         plan, _ = relations.spark_relation(context, context.slice(statement.query_span), columns, "spark_query")
         query = Analyzed(plan, tuple(name for name, _ in columns))
     return Output(query.names, query.plan)
+
+
+def _analyze(context: Context, query: exp.Query) -> Analyzed:
+    from sqlext.analyzer import queries
+
+    try:
+        return queries.analyze_query(context, query, {})
+    except RecursionError:
+        raise UnsupportedError("the statement is nested too deeply", help="split it with WITH") from None

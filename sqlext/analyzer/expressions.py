@@ -139,36 +139,43 @@ class ExpressionBuilder:
         return match.visible.dtype if match is not None and match.parts == len(parts) else None
 
     def collect(self, node: exp.Expr, draft: Draft) -> None:
-        """Note in `draft` what has to change in the text of `node`."""
-        replaced = self.replace(node)
-        if replaced is not None:
-            draft.edits.append(Edit(span_of(node), (replaced,)))
-            return
-        self.collect_inner(node, draft)
+        """Note in `draft` what has to change in the text of `node`. Long chains of OR are walked without recursion."""
+        stack = [node]
+        while stack:
+            top = stack.pop()
+            replaced = self.replace(top)
+            if replaced is not None:
+                draft.edits.append(Edit(span_of(top), (replaced,)))
+            else:
+                stack.extend(self._visit(top, draft))
 
     def collect_inner(self, node: exp.Expr, draft: Draft) -> None:
         """As `collect`, for a node that is not to be replaced as a whole."""
+        for child in self._visit(node, draft):
+            self.collect(child, draft)
+
+    def _visit(self, node: exp.Expr, draft: Draft) -> Sequence[exp.Expr]:
+        """Note what has to change at `node` itself; gives the children that are still to be seen."""
         if isinstance(node, exp.Query):
             draft.has_subquery = True
             draft.edits.extend(self.subquery_edits(node, self))
-            return
+            return ()
         if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
             self._collect_column(node, draft)
-            return
+            return ()
         if isinstance(node, (exp.Star, exp.Column)):
             self._collect_star(node, draft)
-            return
+            return ()
         if isinstance(node, exp.Window):
             draft.has_window = True
         draft.edits.extend(openmldb.edits(self.context, node, self.dtype))
-        skip_first = False
+        children = list(node.iter_expressions())
         if isinstance(node, exp.Anonymous):
             name = node.name.lower()
             draft.deterministic = draft.deterministic and name not in NONDETERMINISTIC
-            skip_first = name in UNIT_FUNCTIONS and _is_unit(node.expressions[:1])
-        for child in node.iter_expressions():
-            if not (skip_first and child is node.expressions[0]):
-                self.collect(child, draft)
+            if name in UNIT_FUNCTIONS and _is_unit(node.expressions[:1]):
+                children.remove(node.expressions[0])
+        return children
 
     def _collect_column(self, node: exp.Column, draft: Draft) -> None:
         expression, rest = self.resolve(node)

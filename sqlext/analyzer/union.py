@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlext_planner.errors import AnalysisError
-from sqlext_planner.expressions import Column
-from sqlext_planner.logical import LogicalPlan, WindowCall, WindowGroup, WindowUnion
+from sqlext_planner.expressions import Column, NamedExpr
+from sqlext_planner.logical import LogicalPlan, Project, WindowCall, WindowGroup, WindowUnion
 from sqlglot import exp
 
 from sqlext.analyzer import calls, frames, nested, queries, relations
@@ -49,8 +49,19 @@ def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: Logical
     order, order_dtype = frames.order_key(node, builder)
     frame = frames.window_frame(context, node, order_dtype)
     unions = tuple(_source(wanted, item) for item in node.args.get("union") or [])
+    if unions:
+        source = _in_star_order(wanted.scope, source)
     group = WindowGroup(wanted.definition.name, frame, tuple(range(len(unions))), tuple(made), span=span_of(node))
     return WindowUnion(keys, order, (group,), source, unions, span=span_of(node))
+
+
+def _in_star_order(scope: Scope, source: LogicalPlan) -> LogicalPlan:
+    """The source with the columns of ``*`` first, to which union rows correspond by position (USING reorders them)."""
+    first = tuple(item.column for item in scope.star())
+    if source.output_columns[: len(first)] == first:
+        return source
+    rest = tuple(column for column in source.output_columns if column not in set(first))
+    return Project(tuple(NamedExpr(column, column) for column in (*first, *rest)), source)
 
 
 def _source(wanted: WindowPlan, node: exp.Expr) -> LogicalPlan:

@@ -204,10 +204,11 @@ def test_names_of_the_result_are_the_users() -> None:
 
 
 def test_types_are_known_where_certain() -> None:
-    result = plan(
-        "SELECT v, v + 1 AS a, v / 2 AS b, CAST(d AS decimal(10, 2)) AS c, 'x' AS e, 1.50 AS f, v > 1 AS g,"
-        " upper(t.k) AS h, x || 'y' AS i, NULL AS j, 3000000000 AS l, CASE WHEN v > 1 THEN v ELSE 2 END AS m, st.a AS n FROM t, s"
-    )
+    items = [
+        "v, v + 1 AS a, v / 2 AS b, CAST(d AS decimal(10, 2)) AS c, 'x' AS e, 1.50 AS f, v > 1 AS g",
+        "upper(t.k) AS h, x || 'y' AS i, NULL AS j, 3000000000 AS l, CASE WHEN v > 1 THEN v ELSE 2 END AS m, st.a AS n",
+    ]
+    result = plan(f"SELECT {', '.join(items)} FROM t, s")
     types = [field.dtype for field in result.output]
     wanted = [
         "int",
@@ -314,3 +315,30 @@ def test_without_spark_what_is_not_known_is_an_error(sql: str) -> None:
 
 def _calls(sql: str) -> list[WindowCall]:
     return [call for node in plan(sql).collect(WindowUnion) for group in node.windows for call in group.calls]
+
+
+def test_union_rows_match_the_order_of_star() -> None:
+    sql = (
+        "SELECT count(*) OVER w FROM t JOIN s USING (k) WINDOW w AS (UNION (SELECT t.k, id, v, d, ts, x, st FROM t, s)"
+    )
+    sql += f" PARTITION BY k ORDER BY ts {FRAME})"
+    union = plan(sql).collect(WindowUnion)[0]
+    assert [column.name for column in union.source.output_columns] == ["k", "id", "v", "d", "ts", "x", "st", "k"]
+
+
+def test_interval_literals_are_bounds_too() -> None:
+    frame = "ROWS_RANGE BETWEEN INTERVAL '1' HOUR OPEN PRECEDING AND INTERVAL 90 SECONDS PRECEDING"
+    text = tree(f"SELECT sum(v) OVER w FROM t WINDOW w AS (PARTITION BY k ORDER BY ts {frame})")
+    assert "(ROWS_RANGE BETWEEN 1h OPEN PRECEDING AND 90s PRECEDING)" in text
+
+
+def test_long_chains_are_no_problem() -> None:
+    condition = " OR ".join(f"v = {i}" for i in range(3000))
+    plan(f"SELECT v FROM t WHERE {condition} AND {condition.replace(' OR ', ' AND ')}")
+
+
+def test_very_deep_statements_are_refused_not_crashed() -> None:
+    nested = "v" + " + 1 = (v" * 400 + ")" * 400
+    assert parse(f"SELECT {nested} FROM t").kind == "spark"
+    with pytest.raises(SqlExtError, match="nested too deeply"):
+        plan(f"SELECT {nested}, distinct_count(v) OVER (PARTITION BY k) FROM t")
