@@ -87,6 +87,12 @@ def parse(text: str, *, compat: str | None = None) -> Statement:
     except SqlglotError:
         return Statement(text, "spark", text)
     blanked = _blank_comments(text, tokens)
+    pipe = next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None)
+    if pipe is not None:  # sqlglot rewrites such a text beyond recognition
+        if _mentions_extension(tokens, compat):
+            span = Span(pipe.start, pipe.end + 1)
+            raise ParseError("|> does not go with a window of ours", span=span, help="write SELECT ... FROM", sql=text)
+        return Statement(text, "spark", blanked)
     parser = (_OpenMldbParser if compat == "openmldb" else _VerbatimParser)(dialect=SqlExt())
     try:
         trees = [

@@ -12,6 +12,10 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.tokenizer_core import TokenType
 
 
+class NoPlaceError(ValueError):
+    """A node that no text stands for: sqlglot made it up."""
+
+
 class PlacedParseError(SqlglotParseError):
     """sqlglot's error with `span`, the offending token, `help`, and whether the text ended too early."""
 
@@ -27,7 +31,7 @@ class PlacedParseError(SqlglotParseError):
 def span_of(node: exp.Expr) -> Span:
     """Where the text of `node` stands; the span of its children for a node that the parser only derived.
 
-    Raises ValueError for a node that was not parsed from text.
+    Raises NoPlaceError for a node that was not parsed from text.
     """
     meta = node._meta or {}
     if "span" in meta:
@@ -38,10 +42,10 @@ def span_of(node: exp.Expr) -> Span:
     for child in node.iter_expressions():
         try:
             found = span_of(child) | found
-        except ValueError:
+        except NoPlaceError:
             continue
     if found is None:
-        raise ValueError(f"{type(node).__name__} has no place in the text")
+        raise NoPlaceError(f"{type(node).__name__} has no place in the text")
     return found
 
 
@@ -57,7 +61,7 @@ def mark(parser: Any, node: Any, index: int, left: Any = None) -> Any:
     if isinstance(left, exp.Expr):
         try:
             start = span_of(left).start
-        except ValueError:
+        except NoPlaceError:
             return node
     meta = node.meta
     end = parser._prev.end + 1

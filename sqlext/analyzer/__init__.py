@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Analyzed, Context, Options
 from sqlext.parser import Statement
+from sqlext.spans import NoPlaceError
 
 __all__ = ["Options", "analyze"]
 
@@ -42,3 +43,5 @@ def _analyze(context: Context, query: exp.Query) -> Analyzed:
         return queries.analyze_query(context, query, {})
     except RecursionError:
         raise UnsupportedError("the statement is nested too deeply", help="split it with WITH") from None
+    except NoPlaceError as error:
+        raise UnsupportedError(f"the statement is written in a way that is left to Spark ({error})") from None

@@ -20,7 +20,7 @@ from sqlext.analyzer.grouping import Grouping, grouping
 from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, outer_calls, roots
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import native_window
-from sqlext.spans import span_of
+from sqlext.spans import NoPlaceError, span_of
 
 
 def analyze_aggregate(
@@ -128,7 +128,7 @@ class _AggregateBlock:
             return None
         try:
             expression = self.builder.build(node)
-        except (AnalysisError, ValueError):
+        except (AnalysisError, NoPlaceError):
             return None
         return self._key(expression)
 

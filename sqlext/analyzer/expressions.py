@@ -14,7 +14,7 @@ from sqlext_planner.expressions import Compare, Expression, Literal, SparkExpr, 
 from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
-from sqlext.analyzer.context import Context, Env
+from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.analyzer.types import infer, literal_type
 from sqlext.spans import span_of
@@ -99,7 +99,7 @@ class ExpressionBuilder:
             return match.visible.column, len(parts) - match.parts
         alias = self.aliases.get(parts[0].lower())
         if alias is not None:
-            return alias, len(parts) - 1
+            return inlined(alias, node), len(parts) - 1
         raise self.scope.unknown(parts, span)
 
     def dtype(self, node: exp.Expr) -> str | None:
@@ -183,7 +183,6 @@ class ExpressionBuilder:
         last = span_of(parts[len(parts) - rest - 1])
         draft.edits.append(Edit(Span(span_of(node).start, last.end), (expression,)))
         if isinstance(expression, SparkExpr):  # a lateral alias, taken in whole
-            draft.deterministic = draft.deterministic and expression.deterministic
             draft.has_subquery = draft.has_subquery or expression.has_subquery
 
     def _collect_star(self, node: exp.Expr, draft: Draft) -> None:
@@ -196,6 +195,16 @@ class ExpressionBuilder:
         if not columns:
             raise self.scope.unknown((*qualifier, "*"), span_of(node))
         draft.edits.append(Edit(span_of(node), _listed(columns, named=name == "struct")))
+
+
+def inlined(expression: Expression, node: exp.Expr) -> Expression:
+    """What an alias of the select list stands for where `node` names it.
+
+    Raises LeftToSparkError for an expression that is not the same twice: Spark computes it once.
+    """
+    if isinstance(expression, SparkExpr) and not expression.deterministic:
+        raise LeftToSparkError("naming a non-deterministic item is left to Spark", span=span_of(node))
+    return expression
 
 
 def apply_edits(context: Context, span: Span, edits: Sequence[Edit]) -> tuple[str | Expression, ...]:

@@ -32,22 +32,21 @@ def select_items(context: Context, select: exp.Select, scope: Scope) -> list[Ite
     """The SELECT list. Raises AnalysisError for a star that stands for nothing."""
     items: list[Item] = []
     for node in select.expressions:
-        span = span_of(node)
+        span = span_of(select) if isinstance(node, exp.Star) and not node.meta else span_of(node)
         if isinstance(node, exp.Aliases):
             raise LeftToSparkError("several aliases of one expression are left to Spark", span=span)
         if isinstance(node, exp.Alias):
             items.append(Item(node.alias, node.this, None, span, aliased=True))
         elif isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-            items.extend(Item(column.name, None, column, span) for column in _expand(node, scope))
+            items.extend(Item(column.name, None, column, span) for column in _expand(node, scope, span))
         else:
             items.append(Item(_default_name(context, node), node, None, span))
     return items
 
 
-def _expand(node: exp.Expr, scope: Scope) -> list[Visible]:
+def _expand(node: exp.Expr, scope: Scope, span: Span) -> list[Visible]:
     star = node if isinstance(node, exp.Star) else node.this
     qualifier = tuple(part.name for part in node.parts[:-1]) if isinstance(node, exp.Column) else ()
-    span = span_of(node)
     if star.args.get("replace") or star.args.get("rename"):
         raise LeftToSparkError("* REPLACE and * RENAME are left to Spark", span=span)
     columns = scope.star(qualifier)

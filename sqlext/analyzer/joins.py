@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlext.analyzer import queries, relations
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.spans import span_of
+from sqlext.spans import NoPlaceError, span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.relations import Relation
@@ -62,7 +62,7 @@ def _condition(context: Context, node: exp.Join, scope: Scope, env: Env) -> Expr
         return None
     try:
         span_of(condition)
-    except ValueError:  # sqlglot writes ON TRUE where there is no ON
+    except NoPlaceError:  # sqlglot writes ON TRUE where there is no ON
         return None
     return queries.expression_builder(context, scope, env).build(condition)
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
-from sqlext_planner.expressions import Column, Expression, NamedExpr, SparkExpr
+from sqlext_planner.expressions import Column, Expression, NamedExpr
 from sqlext_planner.logical import Aggregate, Distinct, Filter, LogicalPlan, Project, Sort, SortKey
 from sqlglot import exp
 
 from sqlext.analyzer import aggregates, queries, relations
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definitions
-from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.expressions import ExpressionBuilder, inlined
 from sqlext.analyzer.items import Item, aggregate_calls, outer_calls, own_nodes, roots, select_items
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import BlockWindows
-from sqlext.spans import span_of
+from sqlext.spans import NoPlaceError, span_of
 
 _SPARK_ONLY = {
     "laterals": "LATERAL VIEW",
@@ -55,7 +55,7 @@ def analyze_select(context: Context, node: exp.Select, env: Env) -> Analyzed:
 def _place(node: object, block: exp.Select) -> Span:
     try:
         return span_of(node) if isinstance(node, exp.Expr) else span_of(block)
-    except ValueError:
+    except NoPlaceError:
         return span_of(block)
 
 
@@ -109,7 +109,7 @@ class _Block:
             taken.add(column)
             outputs.append(NamedExpr(expression, column, span=item.span))
             if item.aliased:
-                self.aliases.setdefault(item.name.lower(), _inlined(expression, item))
+                self.aliases.setdefault(item.name.lower(), expression)
         names = tuple(item.name for item in self.items)
         order = ordering(self.node, outputs, names, builder, self.names)
         return arrange(self.node, plan, outputs, order, names)
@@ -153,7 +153,7 @@ def ordering(
 
     def with_names(inner: exp.Expr) -> Expression | None:
         named = by_name(inner)
-        return named.expression if named is not None else builder.replace(inner)
+        return inlined(named.expression, inner) if named is not None else builder.replace(inner)
 
     named_builder = dataclasses.replace(builder, replace=with_names)
     hidden: list[NamedExpr] = []
@@ -216,10 +216,3 @@ def _required(item: Item) -> exp.Expr:
     if item.node is None:
         raise UnsupportedError("a star has no expression", span=item.span)
     return item.node
-
-
-def _inlined(expression: Expression, item: Item) -> Expression:
-    """What a later item gets for this item's alias; a text that is not the same twice cannot be repeated."""
-    if isinstance(expression, SparkExpr) and not expression.deterministic:
-        return replace(expression, span=item.span)
-    return expression

@@ -148,6 +148,9 @@ def test_plan(sql: str, expected: str) -> None:
 
 
 RESOLVES = [
+    "WITH c AS (VALUES (1, 'a')) SELECT col1 + 1, col2 FROM c",
+    "SELECT k FROM t UNION ALL VALUES ('x')",
+    "FROM t SELECT k, v WHERE v > 1",
     "SELECT T.K, SALES.O.V FROM t, sales.o",
     "SELECT o.v, sales.o.k FROM sales.o",
     "SELECT `k`, t.`v` FROM t",
