@@ -95,7 +95,7 @@ def arrow_type(kind: DataType) -> pa.DataType | None:
 
     try:
         return to_arrow_type(kind, timezone="UTC")
-    except PySparkException:
+    except (PySparkException, ValueError):  # ValueError: array(), an array of void that holds no NULL
         return None
 
 
@@ -130,8 +130,8 @@ class ScannedFilter:
 
 @dataclass(frozen=True)
 class PlainScan:
-    """A frame that is nothing but Parquet files: local paths in Spark's listing order, the frame's columns by the
-    names they have in the files, and comparisons that all hold."""
+    """A frame that is nothing but Parquet files: local paths by name, the frame's columns by the names
+    they have in the files, and comparisons that all hold."""
 
     paths: tuple[str, ...]
     columns: tuple[str, ...]
@@ -207,7 +207,7 @@ def _relation_scan(plan: Any) -> PlainScan | None:
         return None
     if relation.partitionSchema().size() > 0:
         return None
-    paths = [_local_path(uri) for uri in location.inputFiles()]
+    paths = [_local_path(uri) for uri in sorted(location.inputFiles())]  # the listing has no order of its own
     known = set(relation.dataSchema().fieldNames())
     columns = tuple(str(attribute.name()) for attribute in _items(plan.output()))
     if not paths or None in paths or not set(columns) <= known:

@@ -68,10 +68,10 @@ def scatter_parquet(
     """
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            yield from scatter_from(spec, number << POSITION_BITS, _read(scan, scan.tasks[number]))
+            yield from scatter_from(spec, number << POSITION_BITS, read_task(scan, scan.tasks[number]))
 
 
-def _read(scan: ParquetScan, task: ParquetTask) -> Iterator[pa.RecordBatch]:
+def read_task(scan: ParquetScan, task: ParquetTask) -> Iterator[pa.RecordBatch]:
     """The task's rows, batch by batch: a row group of any size stays bounded in memory."""
     needed = list(dict.fromkeys((*scan.columns, *(item.column for item in scan.filters))))
     with pq.ParquetFile(task.path, pre_buffer=False) as file:

@@ -148,7 +148,8 @@ class _LoadedRun:
         if self.spine is not None and self.spine.num_rows:
             return
         try:
-            self.spine, self.payload = (reader.read_next_batch() for reader in self._readers)
+            self.spine = self._readers[0].read_next_batch()
+            self.payload = self._readers[1].read_next_batch()
         except StopIteration:
             self.done = True
             self.close()
@@ -194,8 +195,10 @@ def _gather_spine(spines: list[pa.RecordBatch], name: str) -> npt.NDArray[Any]:
 def _concatenate_payload(runs: list[_LoadedRun], schema: pa.Schema) -> pa.RecordBatch:
     """Loaded FROM rows of all runs; a run without any FROM row has a payload without columns."""
     batches = [run.payload for run in runs if run.payload is not None and run.payload.num_rows]
-    if not schema.names or not batches:
-        count = sum(batch.num_rows for batch in batches)
-        return schema.empty_table().to_batches()[0] if schema.names else rows_without_columns(count)
-    columns = [concatenate([batch.column(i) for batch in batches], field.type) for i, field in enumerate(schema)]
+    if not schema.names:
+        return rows_without_columns(sum(batch.num_rows for batch in batches))
+    columns = [
+        concatenate([pa.array([], field.type), *(batch.column(i) for batch in batches)], field.type)
+        for i, field in enumerate(schema)
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)

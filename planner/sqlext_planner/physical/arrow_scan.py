@@ -128,7 +128,9 @@ def _comparable(stored: pa.DataType, value: int | str | None) -> bool:
 
     if value is None:
         return True
-    return bool(pa.types.is_string(stored) if isinstance(value, str) else pa.types.is_signed_integer(stored))
+    if isinstance(value, str):
+        return bool(pa.types.is_string(stored) or pa.types.is_large_string(stored))
+    return bool(pa.types.is_signed_integer(stored))
 
 
 def _group_bytes(footer: pq.FileMetaData, columns: tuple[str, ...], kinds: list[pa.DataType]) -> list[int]:

@@ -77,7 +77,9 @@ def _scattered(shipment: Shipment, scan: ArrowScan | None, partitions: int, cont
         block_bytes=context.config.block_bytes,
     )
     if scan is None:
-        return shipment.frame.mapInArrow(worker_function(partial(scatter, spec)), WIRE)
+        # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
+        frame = shipment.frame.toDF(*(f"c{place}" for place in range(len(spec.columns))))
+        return frame.mapInArrow(worker_function(partial(scatter, spec)), WIRE)
     count = len(scan.scan.tasks)
     tasks = context.spark.range(0, count, 1, max(1, count))
     return tasks.mapInArrow(worker_function(partial(scatter_parquet, spec, scan.scan)), WIRE)
