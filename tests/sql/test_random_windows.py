@@ -32,16 +32,26 @@ def random_bound(rng: random.Random, unit: str, order: str, *, is_start: bool) -
     return Bound(rng.randint(1, 6), following, rng.random() < 0.25, rng.choice(units))
 
 
-def random_window(rng: random.Random, *, null_order: bool, following: bool) -> WindowDef:
+PARTITIONINGS = (("k",), ("k2",), ("k", "k2"), ("y",), ("dt",))
+
+
+def random_window(
+    rng: random.Random,
+    *,
+    null_order: bool,
+    following: bool,
+    partition_by: tuple[str, ...] | None = None,
+    order_by: str | None = None,
+) -> WindowDef:
     """A legal window; one that plain Spark would read differently always says that it is ours."""
     while True:
         unit = rng.choice(["ROWS", "ROWS_RANGE"])
-        order = rng.choice(list(ORDER_TICKS))
+        order = order_by or rng.choice(list(ORDER_TICKS))
         window = WindowDef(
             unit=unit,  # type: ignore[arg-type]
             start=random_bound(rng, unit, order, is_start=True),
             end=random_bound(rng, unit, order, is_start=False),
-            partition_by=rng.choice([("k",), ("k2",), ("k", "k2"), ("y",), ("dt",)]),
+            partition_by=partition_by or rng.choice(PARTITIONINGS),
             order_by=order,
             unions=UNION_NAMES[: rng.choice([0, 1, 1, 2, 3])],
             maxsize=rng.randint(1, 5) if unit == "ROWS_RANGE" and rng.random() < 0.4 else None,
@@ -97,11 +107,32 @@ def random_tables(rng: random.Random, spark: SparkSession, *, null_order: bool) 
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_windows(spark: SparkSession, session: Session, seed: int) -> None:
+def test_windows_of_one_partitioning(spark: SparkSession, session: Session, seed: int) -> None:
+    """They share one exchange and one sort; frames, attributes and union sources differ."""
+    rng = random.Random(seed)
+    null_order = seed % 3 == 1
+    tables = random_tables(rng, spark, null_order=null_order)
+    keys, order = rng.choice(PARTITIONINGS), rng.choice(list(ORDER_TICKS))
+    windows = [
+        random_window(rng, null_order=null_order, following=seed % 2 == 0, partition_by=keys, order_by=order)
+        for _ in range(5)
+    ]
+    check_random_calls(session, rng, tables, windows)
+
+
+@pytest.mark.parametrize("seed", range(100, 112))
+def test_windows_of_several_partitionings(spark: SparkSession, session: Session, seed: int) -> None:
+    """Input order breaks ties in each of them, also in those that are computed after another one."""
     rng = random.Random(seed)
     null_order = seed % 3 == 1
     tables = random_tables(rng, spark, null_order=null_order)
     windows = [random_window(rng, null_order=null_order, following=seed % 2 == 0) for _ in range(4)]
+    check_random_calls(session, rng, tables, windows)
+
+
+def check_random_calls(
+    session: Session, rng: random.Random, tables: dict[str, list[Row]], windows: Sequence[WindowDef]
+) -> None:
     chosen = [(rng.choice(AGGREGATES), place) for place in range(len(windows)) for _ in range(8)]
     check(session, tables, windows, [(a, place, f"{a.sql} OVER w{place}") for a, place in chosen])
 
