@@ -186,8 +186,8 @@ def _scan_of(plan: Any) -> PlainScan | None:
     below = _scan_of(plan.child())
     if below is None:
         return None
-    attributes = [attribute.exprId().id() for attribute in _items(plan.child().output())]
-    names = dict(zip(attributes, below.columns, strict=True))
+    attributes = [int(attribute.exprId().id()) for attribute in _items(plan.child().output())]
+    names: dict[int | None, str] = dict(zip(attributes, below.columns, strict=True))
     if kind == "Filter":
         filters = _filters_of(plan.condition(), names)
         return None if filters is None else PlainScan(below.paths, below.columns, below.filters + filters)
@@ -238,21 +238,21 @@ _COMPARISONS = {
 _COMPARED_TYPES = ("tinyint", "smallint", "int", "bigint", "string")
 
 
-def _filters_of(condition: Any, names: dict[int, str]) -> tuple[ScannedFilter, ...] | None:
+def _filters_of(condition: Any, names: dict[int | None, str]) -> tuple[ScannedFilter, ...] | None:
     """The condition as comparisons of columns with integer or (binary-ordered) string literals; None if it is more."""
     kind = _class_name(condition)
     if kind == "And":
         left, right = _filters_of(condition.left(), names), _filters_of(condition.right(), names)
         return None if left is None or right is None else left + right
     if kind == "IsNotNull":
-        column = names.get(_source_attribute(condition.child()) or -1)
+        column = names.get(_source_attribute(condition.child()))
         return None if column is None else (ScannedFilter(column, "is not null"),)
     if kind not in _COMPARISONS:
         return None
     sides = (condition.left(), condition.right())
     literal_first = _class_name(sides[0]) == "Literal"
     attribute, literal = reversed(sides) if literal_first else sides
-    column = names.get(_source_attribute(attribute) or -1)
+    column = names.get(_source_attribute(attribute))
     if column is None or _class_name(literal) != "Literal" or literal.dataType().sql().lower() not in _COMPARED_TYPES:
         return None
     value = literal.value()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlext_planner.config import Config
-from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
+from sqlext_planner.errors import AnalysisError, ConfigurationError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions import Column, Expression, Literal, NamedExpr, SparkExpr
 from sqlext_planner.logical import Field, WindowCall, WindowGroup
 from sqlext_planner.physical.base import ExecutionContext, PhysicalPlan, execute_cached
@@ -138,7 +138,8 @@ def test_payload_may_leave_columns_out_and_be_empty(spark: Spark) -> None:
 
 
 PAYLOAD = """
-    cast(1.5 as decimal(10, 2)) dec, map('a', 1, 'b', null) m, array(1, null) arr, cast(array() as array<int>) empty_array,
+    cast(1.5 as decimal(10, 2)) dec, map('a', 1, 'b', null) m, array(1, null) arr,
+    cast(array() as array<int>) empty_array,
     named_struct('x', 1, 'y', array(named_struct('z', 'q'))) deep, X'00ff' bin, interval '1 02:03:04' day to second iv,
     parse_json('{"a": [1, null]}') var, timestamp_ntz'2020-01-01 00:00:00.000001' ntz,
     timestamp'1500-01-01 00:00:00' old, date'0001-01-01' day, cast('ab' as char(4)) ch, cast('ab' as varchar(4)) vch,
@@ -261,3 +262,26 @@ def test_columns_that_cannot_travel_are_named(spark: Spark) -> None:
     assert "span" in error.message
     node = union_of(source, [], [call("count")], payload=(Column("a", "k"),))
     assert rows(spark, node) == [(1, 1)]
+
+
+def test_a_worker_without_the_package_is_one_clear_error(spark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.errors import PythonException
+    from sqlext_planner import spark as boundary
+
+    class Missing:
+        """Unpickles like an entry point of a package that the worker lacks."""
+
+        def __reduce__(self) -> tuple[Any, tuple[str]]:
+            return __import__, ("sqlext_operators_of_another_version",)
+
+    entry: Any = Missing()
+    with pytest.raises(PythonException, match="SQLEXT_WORKER_PACKAGE"):
+        spark.range(1).mapInArrow(boundary.worker_function(entry), "x int").collect()
+    monkeypatch.setattr("sqlext_operators.exchange.scatter.probe", entry)
+    monkeypatch.setattr(boundary, "_CHECKED", set())
+    with pytest.raises(ConfigurationError) as caught:
+        boundary.check_workers(spark)
+    assert "No module named 'sqlext_operators_of_another_version'" in caught.value.message
+    assert "Traceback" not in str(caught.value)
+    assert caught.value.help is not None
+    assert "addPyFile" in caught.value.help

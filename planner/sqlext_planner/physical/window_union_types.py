@@ -12,6 +12,7 @@ from sqlext_operators.window.spec import Call
 from sqlext_planner.errors import AnalysisError, InternalError, Span, UnsupportedError
 from sqlext_planner.expressions import Column, Expression, Literal
 from sqlext_planner.logical import WindowCall
+from sqlext_planner.physical.arrow_scan import ArrowScanExec
 from sqlext_planner.physical.base import PhysicalPlan, quoted
 from sqlext_planner.physical.relational import FilterExec, LimitExec, ProjectExec, SortExec, SubqueryAliasExec
 from sqlext_planner.spark import arrow_type
@@ -143,7 +144,7 @@ def _literal(plan: PhysicalPlan, column: Column) -> str | None:
                 return _literal(plan.child, expression)
             text = expression.sql().strip("() ")
             return text if isinstance(expression, Literal) or not expression.references else None
-        case FilterExec() | SortExec() | LimitExec():
+        case FilterExec() | SortExec() | LimitExec() | ArrowScanExec():
             return _literal(plan.child, column)
     return None
 
