@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 from sqlext_operators.window import reference
 from sqlext_operators.window.functions import FUNCTIONS
 from sqlext_operators.window.processor import WindowUnionProcessor
-from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
+from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 
-from tests.operators.window_data import ALL_CALLS, TYPES, Line, cut, frames, lines, windows
+from tests.operators.window_data import ALL_CALLS, INT64_MAX, INT64_MIN, TYPES, Line, cut, frames, lines, windows
 
 SETTINGS = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
 
@@ -103,7 +104,49 @@ def test_frames(data: st.DataObject) -> None:
     sources = tuple(sorted(data.draw(st.sets(st.integers(1, 3)))))
     calls = (Call("frame_rows", ("i64",), "rows"), Call("count", (), "count"), Call("lag", ("i64",), "lag", (2,)))
     rows = data.draw(lines(["i64"]))
+    check((Window(frame, sources, calls[1:2]),), rows, [*range(14)])
     check((Window(frame, sources, calls),), rows, data.draw(st.lists(st.integers(0, 14), max_size=4)))
+
+
+#: (order, source) of a group with ties of every kind: NULLs, FROM rows, union rows, rows at INT64's ends.
+TIES: list[tuple[int | None, int]] = [
+    *[(None, 2), (None, 0), (None, 0), (INT64_MIN + 1, 0), (0, 1), (0, 0), (0, 0), (1, 0)],
+    *[(2, 2), (2, 1), (2, 0), (2, 0), (2, 0), (4, 0), (INT64_MAX, 0)],
+]
+
+
+def every_frame() -> list[Frame]:
+    """Every combination of attributes, with a few bounds of every kind."""
+    found = []
+    bounds = [
+        (None, -2),
+        (None, 0),
+        (None, None),
+        (-2, -1),
+        (-2, 0),
+        (-1, 2),
+        (0, 0),
+        (0, None),
+        (1, 2),
+        (-9, INT64_MAX),
+    ]
+    for unit, (start, end), maxsize in product(("rows", "range"), bounds, (None, 1, 3)):
+        for flags in product((False, True), repeat=3):
+            for following in (False, True) if end == 0 else (end is None or end > 0,):
+                if maxsize is None or unit == "range":
+                    ahead = start is not None and start > 0
+                    found.append(Frame(unit, start, end, ahead, following, maxsize, *flags))
+    return found
+
+
+@pytest.mark.parametrize("places", [[], [*range(len(TIES))]], ids=["whole", "row by row"])
+def test_every_frame(places: list[int]) -> None:
+    """Membership in every kind of frame on one sequence, all rows at once and one row a piece."""
+    rows = [Line(0, order, source, {"i64": i}) for i, (order, source) in enumerate(TIES)]
+    rows += [Line(1, order, source, {"i64": i}) for i, (order, source) in enumerate(TIES[5:8])]
+    call = Call("frame_rows", ("i64",), "rows")
+    for frame in every_frame():
+        check((Window(frame, (1, 2), (call,)),), rows, places)
 
 
 @SETTINGS
