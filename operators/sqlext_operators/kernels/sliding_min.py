@@ -10,9 +10,6 @@ from sqlext_operators.kernels.jit import jit
 Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-#: Places in the `cursor` array.
-LOW, END, HEAD, TAIL = 0, 1, 2, 3
-
 
 @jit
 def sliding_min(

@@ -11,8 +11,8 @@ FloatArray = npt.NDArray[np.float64]
 Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-#: Places in the `cursor` array of `sliding_sums`.
-LOW, MIDDLE, END = 0, 1, 2
+#: Where the `cursor` array of `sliding_sums` holds its end.
+END = 2
 #: The end of a cursor that no slice has been seen for.
 UNSET = np.iinfo(np.int64).min
 
