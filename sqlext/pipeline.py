@@ -79,5 +79,7 @@ def stage(
     trace = Optimizer().optimize(analyzed)
     physical = plan_physical(trace.final, config, catalog)
     extensions = tuple(contains_extension(physical))
-    passthrough = not extensions and not (config.always_lower and statement.kind == "query" and mode is None)
+    # A rule may have pruned the window away, and compat's words mean something else to Spark: neither passes.
+    lowered = statement.uses_extension or (config.always_lower and statement.kind == "query" and mode is None)
+    passthrough = not extensions and not lowered
     return StagedPlan(sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
