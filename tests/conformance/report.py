@@ -10,8 +10,11 @@ from .suite import REQUIRED_RATE, Suite, score
 
 HEAD = """# Conformance with OpenMLDB's own cases
 
-Written by `python -m tests.conformance --report docs/conformance.md`; the same cases run in `make test`
-(`tests/conformance/`, required: {rate:.0%} of the cases, and every refusal with its place in the text).
+Written by `python -m tests.conformance FILE... --report docs/conformance.md` (FILE: `window_cases.json`,
+`aggregate_cases.json` of OpenMLDB's cases, kept beside the project). `make test` runs the cases of the first file
+(`tests/conformance/`; required: {rate:.0%} of the cases, and every refusal with its place in the text); others through
+`SQLEXT_CASES=FILE:FILE`.
+
 Each statement runs as `Session(spark, compat="openmldb").sql(text)` with `spark.sql.ansi.enabled=false` and the
 session time zone Asia/Shanghai. Rows are compared as multisets, floats to 1e-5, types with the declared ones.
 """
