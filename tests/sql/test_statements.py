@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
+from sqlext_planner.errors import UnsupportedError
 
 from sqlext import Session
 
@@ -100,15 +101,26 @@ def test_window_query_joined_filtered_and_grouped(session: Session) -> None:
     assert [tuple(row) for row in session.sql(sql).collect()] == [("bob", 1, 13.0), ("ann", 2, 63.0)]
 
 
-def test_exists_and_in_over_a_window_query(session: Session) -> None:
-    query = f"SELECT user_id FROM ({DESIGN_QUERY}) WHERE spent_1h > 20"
-    assert rows(session, f"SELECT name FROM users WHERE user_id IN ({query})") == [("ann",)]
-    assert rows(
-        session, f"SELECT name FROM users u WHERE NOT EXISTS (SELECT 1 FROM ({query}) q WHERE q.user_id = u.user_id)"
-    ) == [
-        ("bob",),
-        ("dan",),
-    ]
+def test_semi_join_and_subqueries_beside_a_window_query(session: Session) -> None:
+    query = f"SELECT user_id, spent_1h FROM ({DESIGN_QUERY}) WHERE spent_1h > 20"
+    semi = f"SELECT name FROM users u LEFT SEMI JOIN ({query}) q ON q.user_id = u.user_id"
+    assert rows(session, semi) == [("ann",)]
+    anti = f"SELECT name FROM users u LEFT ANTI JOIN ({query}) q ON q.user_id = u.user_id"
+    assert rows(session, anti) == [("bob",), ("dan",)]
+    plain = f"SELECT DISTINCT user_id FROM ({DESIGN_QUERY}) WHERE user_id IN (SELECT user_id FROM users)"
+    assert rows(session, plain) == [(1,), (2,)]
+    scalar = f"SELECT spent_1h FROM ({DESIGN_QUERY}) WHERE spent_1h > 4 * (SELECT max(amount) / 8 FROM orders)"
+    assert rows(session, scalar) == [(33.0,), (63.0,)]
+
+
+@pytest.mark.parametrize("condition", ["user_id IN (SELECT user_id FROM q)", "EXISTS (SELECT 1 FROM q)"])
+def test_a_window_query_in_an_expression_is_refused_with_its_place(session: Session, condition: str) -> None:
+    for text in (f"WITH q AS ({DESIGN_QUERY}) SELECT name FROM users WHERE {condition}",):
+        with pytest.raises(UnsupportedError) as refusal:
+            session.sql(text)
+        assert refusal.value.span is not None
+        assert text[refusal.value.span.start :].startswith("q)")
+        assert "join it in FROM" in str(refusal.value)
 
 
 def test_cte_used_twice(session: Session) -> None:
