@@ -1,4 +1,12 @@
-"""The Arrow-block exchange as Spark operations: scatter every input, shuffle the blocks by partition id."""
+"""The Arrow-block exchange as Spark operations: scatter every input, shuffle the blocks by partition id.
+
+Measured, window union of 5M + 5M rows (k, ts, v), 100 keys, sum over 1,000 units, 2 cores shared with other work, warm:
+3.5-3.8 s from Parquet to an aggregate of the 5M result rows (2.7-3.3 s when the machine was quieter), 5.1-5.2 s for
+10M + 10M. CPU seconds in Python for all 10M rows: Parquet 0.27, hash, split and IPC 0.81, decode, sort and gather 0.37,
+kernel and output 0.26. With Spark's own Parquet scan 4.5-7.1 s; `arrow.maxRecordsPerBatch` at 10,000
+or 131,072 made no difference beyond the noise there (scatter joins batches before it cuts them, wire batches are
+bounded by maxBytesPerBatch, 64 MB), so the user's settings are left alone.
+"""
 
 from __future__ import annotations
 
