@@ -51,6 +51,7 @@ class Engines:
                     help="pip install 'sql-for-time-on-spark[bench]', or leave it out with --contestants",
                 ) from error
             self._duck = duckdb.connect(config={"threads": self.cores})
+            self._duck.execute("SET enable_progress_bar = false")  # it would stand in the middle of ours
         return self._duck
 
     def close(self) -> None:

@@ -29,6 +29,8 @@ _TINY_BYTES = 4 << 20
 #: From this on there are at least `_TASKS_PER_CORE` partitions a core, for parallelism and against uneven keys.
 _BIG_BYTES = 32 << 20
 _TASKS_PER_CORE = 4
+#: More tasks than this cost more than they save, whatever `targetPartitionBytes` says; bigger partitions spill.
+_MAX_PARTITIONS = 10_000
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def partition_count(shipments: list[Shipment], scans: list[ArrowScan | None], co
 
 def partitions_for(size: int, core_count: int, config: Config) -> int:
     """How many partitions data of `size` bytes gets."""
-    wanted = -(-size // config.target_partition_bytes)
+    wanted = min(-(-size // config.target_partition_bytes), _MAX_PARTITIONS)
     if size >= _BIG_BYTES:
         return max(wanted, _TASKS_PER_CORE * core_count)
     return max(wanted, 1 if size < _TINY_BYTES else core_count)
