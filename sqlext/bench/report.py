@@ -14,18 +14,21 @@ from sqlext_planner.errors import ConfigurationError
 from sqlext.bench.results import CaseResult, Measurement, Report
 
 GIB = 1 << 30
-HEADER = ("case", "contestant", "seconds", "ratio to ours", "Python GiB", "largest process", "JVM GiB", "runs", "rows")
+HEADER = ("case", "contestant", "seconds", "ratio to ours", "Python GiB", "largest process", "JVM GiB", "rows")
+
+#: How many of the columns a terminal shows: what fits 80 characters.
+SHOWN = 6
 
 
 def print_report(report: Report, console: Console) -> None:
     """The table, then the checks."""
     table = Table(title=report.title, caption=_caption(report), padding=(0, 0))
-    for number, name in enumerate(HEADER):
-        table.add_column(name, justify="left" if number < 2 else "right", overflow="fold")
+    for number, name in enumerate(HEADER[:SHOWN]):
+        table.add_column(name, justify="left" if number < 2 else "right", no_wrap=number < 2)
     for result in report.cases:
         last = len(result.measurements) - 1
         for number, row in enumerate(_rows(report, result)):
-            cells = ["" if number else row[0], *row[1:]]
+            cells = ["" if number else row[0], *row[1:SHOWN]]
             table.add_row(
                 *map(escape, cells), style="bold" if row[1] == report.ours else None, end_section=number == last
             )
@@ -75,6 +78,7 @@ def _rows(report: Report, result: CaseResult) -> list[tuple[str, ...]]:
 def _row(report: Report, result: CaseResult, item: Measurement) -> tuple[str, ...]:
     ratio = report.ratio(result, item.contestant)
     seconds = f"{item.seconds:.2f}" if item.seconds is not None else item.status
+    seconds += "*" if item.status == "capped" else ""
     return (
         result.case.name,
         item.contestant,
@@ -83,7 +87,6 @@ def _row(report: Report, result: CaseResult, item: Measurement) -> tuple[str, ..
         f"{item.peak('peak_python') / GIB:.2f}",
         f"{item.peak('peak_process') / GIB:.2f}",
         f"{item.peak('peak_jvm') / GIB:.2f}",
-        "1 (capped)" if item.status == "capped" else str(len(item.runs)),
         f"{item.rows:,}" if item.rows is not None else "-",
     )
 
@@ -93,7 +96,8 @@ def _caption(report: Report) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     return (
         f"{report.started}; {report.machine['processor']}, {report.machine['cores']} cores, {memory:.0f} GiB; "
-        f"Python {report.machine['python']}; {packages}. Medians of the runs after a warm-up; "
+        f"Python {report.machine['python']}; {packages}. Medians of {report.parameters['repeat']} runs after a warm-up "
+        '("1 run": the warm-up itself, as it took too long); '
         "a ratio above 1 means that ours is faster; memory is the highest seen, summed over all Python processes, "
         "of the largest one, and of the JVM."
     )
