@@ -97,7 +97,7 @@ def _caption(report: Report) -> str:
     return (
         f"{report.started}; {report.machine['processor']}, {report.machine['cores']} cores, {memory:.0f} GiB; "
         f"Python {report.machine['python']}; {packages}. Medians of {report.parameters['repeat']} runs after a warm-up "
-        '("1 run": the warm-up itself, as it took too long); '
+        "(*: the warm-up alone, as it took too long); "
         "a ratio above 1 means that ours is faster; memory is the highest seen, summed over all Python processes, "
         "of the largest one, and of the JVM."
     )
