@@ -13,6 +13,7 @@ from sqlext_planner.logical import (
     Aggregate,
     Distinct,
     Filter,
+    Hint,
     Join,
     Limit,
     LogicalPlan,
@@ -28,6 +29,7 @@ from sqlext_planner.logical import (
     WindowUnion,
 )
 from sqlext_planner.physical.base import PhysicalPlan
+from sqlext_planner.physical.hint import HintExec
 from sqlext_planner.physical.relational import (
     DistinctExec,
     FilterExec,
@@ -150,6 +152,8 @@ def _plain_spark_unary(node: LogicalPlan, planner: Planner) -> PhysicalPlan | No
             return SortExec(keys, planner.later(child))
         case Limit(count, offset, child):
             return LimitExec(count, offset, planner.later(child))
+        case Hint(name, parameters, child):
+            return HintExec(name, parameters, planner.later(child))
         case Distinct(child):
             return DistinctExec(planner.later(child))
         case SubqueryAlias(relation, _, child):

@@ -11,7 +11,7 @@ from sqlext_planner.expressions import Column, Expression, NamedExpr
 from sqlext_planner.logical import Aggregate, Distinct, Filter, LogicalPlan, Project, Sort, SortKey
 from sqlglot import exp
 
-from sqlext.analyzer import aggregates, queries, relations
+from sqlext.analyzer import aggregates, hints, queries, relations
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definitions
 from sqlext.analyzer.expressions import ExpressionBuilder, inlined
@@ -41,6 +41,11 @@ def analyze_select(context: Context, node: exp.Select, env: Env) -> Analyzed:
             raise LeftToSparkError(f"{name} is left to Spark", span=_place(place, node))
     queries.refuse_sorts(node)
     plan, scope = relations.from_clause(context, node, env)
+    return hints.on_result(node, _block(context, node, env, hints.on_relations(node, plan, scope), scope))
+
+
+def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scope: Scope) -> Analyzed:
+    """The block above FROM."""
     where = node.args.get("where")
     if where is not None:
         _refuse_in_where(where)

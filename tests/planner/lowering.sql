@@ -226,3 +226,7 @@ SELECT T.A, t.B FROM T WHERE C = 'x'
 SELECT a + 1 AS x1, x1 * 2 AS x2 FROM t
 -- name: qualify by subquery and join on the window's result
 SELECT w.id, p.name FROM (SELECT id, row_number() OVER (ORDER BY pay DESC, id) AS rn FROM e) w JOIN e p ON w.id = p.id WHERE w.rn <= 2
+-- name: hints on a join and on the result
+SELECT /*+ BROADCAST(y), REPARTITION(2, a) */ x.a, y.b FROM t AS x JOIN t AS y ON x.a = y.a
+-- name: coalesce hint over an aggregate
+SELECT /*+ COALESCE(1) */ a, count(*) AS n FROM t GROUP BY a

@@ -1,6 +1,7 @@
 """Logical plans: what a statement computes, with every name resolved."""
 
 from sqlext_planner.logical.base import Field, LogicalPlan
+from sqlext_planner.logical.hint import Hint
 from sqlext_planner.logical.relational import (
     Aggregate,
     Distinct,
@@ -25,6 +26,7 @@ __all__ = [
     "Distinct",
     "Field",
     "Filter",
+    "Hint",
     "Join",
     "Limit",
     "LogicalPlan",
