@@ -46,6 +46,8 @@ def window_call(builder: ExpressionBuilder, node: exp.Anonymous, column: Column,
             args.append(builder.build(argument))
             types.append(builder.dtype(argument))
     complete = _complete(function, constants, node)
+    if builder.context.openmldb and types and types[0] is not None:
+        _refuse_beyond_openmldb(function, types[0], node)
     dtype = _result_type(function, types, [a for p, a in values if not p.is_constant], node, star=star)
     name = "frame_at" if function.positional and not whole else function.name
     return WindowCall(name, tuple(args), complete, column, dtype, span=span_of(node))
@@ -122,6 +124,19 @@ def _complete(function: WindowFunction, constants: list[Scalar], node: exp.Anony
         return tuple(function.complete_constants(constants))
     except FunctionTypeError as error:
         raise AnalysisError(error.message, span=span_of(node), help=error.help) from None
+
+
+def _refuse_beyond_openmldb(function: WindowFunction, dtype: str, node: exp.Anonymous) -> None:
+    try:
+        refused = to_arrow(dtype) in function.openmldb_refuses
+    except UnsupportedError:  # a type that Arrow has not; OpenMLDB has none of those
+        return
+    if refused:
+        raise AnalysisError(
+            f"{function.name}() does not take {dtype} in OpenMLDB",
+            span=span_of(node.expressions[0]),
+            help="cast the argument, for example to int, or read the statement without compat='openmldb'",
+        )
 
 
 def _result_type(

@@ -46,6 +46,9 @@ def edits(context: Context, node: exp.Expr, dtype: Callable[[exp.Expr], str | No
         return []
     if name in _RENAMED:
         return [Edit(place, (_RENAMED[name],))]
+    if name == "inc" and len(node.expressions) == 1:
+        end = span_of(node).end
+        return [Edit(place, ("(1 + ",)), Edit(Span(end - 1, end), ("))",))]
     if name == "timestamp" and len(node.expressions) == 1 and dtype(node.expressions[0]) in _INTEGERS:
         return [Edit(place, ("timestamp_millis",))]
     return []

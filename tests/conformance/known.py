@@ -10,11 +10,4 @@ KNOWN: dict[str, str] = {
         "adds an integer to a timestamp, which OpenMLDB counts in milliseconds and Spark SQL refuses: "
         "scalar expressions are Spark's; write `ts + INTERVAL 5 MILLISECONDS`."
     ),
-    "cases/query/udaf_query.yaml#4": "uses the scalar function inc(x), which Spark has not; write `x + 1`.",
-    "cases/integration_test/long_window/test_udaf.yaml#7_0": (
-        "min over booleans is refused there; here it is allowed, false is below true, as in Spark."
-    ),
-    "cases/integration_test/long_window/test_udaf.yaml#7_1": (
-        "max over booleans is refused there; here it is allowed, false is below true, as in Spark."
-    ),
 }

@@ -288,13 +288,14 @@ def test_nested_aggregates_come_level_by_level(depth: int) -> None:
 
 def test_openmldb_traits() -> None:
     text = tree(
-        "SELECT id, k, identity(case when !isnull(lag(v, 1)) then sum(d * 0.5) else null end) OVER w AS x, 0.5 AS h,"
+        "SELECT id, k, inc(v) * 2 AS i, identity(case when !isnull(lag(v, 1)) then sum(d * 0.5) else null end) OVER w AS x, 0.5 AS h,"
         ' timestamp(1590738990000) AS z, bool(v) AS y, k == "a" AS q, FROM t WINDOW w AS'
         " (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 3 PRECEDING AND 0s PRECEDING);",
         "openmldb",
     )
     assert "sum(t.d * 0.5D) AS sum" in text
     assert "frame_at(t.v, 1)" in text
+    assert "(1 + (t.v)) * 2 AS i" in text
     assert 'timestamp_millis(1590738990000) AS z, boolean(t.v) AS y, t.k = "a" AS q' in text
     assert "(case when !isnull(lag) then sum else null end) AS x, 0.5D AS h" in text
 

@@ -77,6 +77,7 @@ class WindowFunction:
     accepts_star  the first value may be ``*``: it is then left out of `Call.args`, and every row counts
     positional    the function looks at the partition's sequence, not at the frame (lag, at)
     internal      made by the analyzer, not callable from SQL
+    openmldb_refuses  first-argument types that OpenMLDB refuses though they make sense (compat="openmldb" refuses them)
     """
 
     name: str
@@ -88,6 +89,7 @@ class WindowFunction:
     accepts_star: bool = False
     positional: bool = False
     internal: bool = False
+    openmldb_refuses: frozenset[pa.DataType] = frozenset()
 
     @property
     def column_parameters(self) -> tuple[Parameter, ...]:

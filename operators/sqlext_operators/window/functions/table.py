@@ -39,10 +39,20 @@ _ROWS = (
     WindowFunction("sum", (_VALUE,), types.summed, Evaluation("sums", "total"), f"Sum of the values. {_SUM_DOC}"),
     WindowFunction("avg", (_VALUE,), types.averaged, Evaluation("averages", "average"), f"Mean value: {_AVG_DOC}"),
     WindowFunction(
-        "min", (_VALUE,), types.ordered, Evaluation("extremes", "smallest"), f"Smallest value. {_EXTREME_DOC}"
+        "min",
+        (_VALUE,),
+        types.ordered,
+        Evaluation("extremes", "smallest"),
+        f"Smallest value. {_EXTREME_DOC}",
+        openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
     ),
     WindowFunction(
-        "max", (_VALUE,), types.ordered, Evaluation("extremes", "largest"), f"Largest value. {_EXTREME_DOC}"
+        "max",
+        (_VALUE,),
+        types.ordered,
+        Evaluation("extremes", "largest"),
+        f"Largest value. {_EXTREME_DOC}",
+        openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
     ),
     WindowFunction(
         "distinct_count",
@@ -110,6 +120,7 @@ _ROWS = (
         types.ordered,
         Evaluation("extremes", "smallest"),
         f"Smallest value where the condition is true (NULL is false). {_EXTREME_DOC}",
+        openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
     ),
     WindowFunction(
         "max_where",
@@ -117,6 +128,7 @@ _ROWS = (
         types.ordered,
         Evaluation("extremes", "largest"),
         f"Largest value where the condition is true (NULL is false). {_EXTREME_DOC}",
+        openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
     ),
     WindowFunction(
         "frame_at",

@@ -74,6 +74,10 @@ def is_scalar(dtype: pa.DataType) -> bool:
     )
 
 
+#: Types that are ordered here, as in Spark, but not in OpenMLDB.
+UNORDERED_IN_OPENMLDB = frozenset({pa.bool_()})
+
+
 def bigint(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """bigint for any argument."""
     return pa.int64()
