@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
-from sqlext_planner.errors import ParseError, Span
+from sqlext_planner.errors import ParseError, Span, UnsupportedError
 from sqlext_planner.window_functions import FUNCTIONS
 from sqlglot import exp
 from sqlglot.errors import ParseError as SqlglotParseError
@@ -80,7 +80,7 @@ def parse(text: str, *, compat: str | None = None) -> Statement:
     """Parse one statement.
 
     With ``compat="openmldb"`` every window is OpenMLDB's. Text that we cannot parse is a statement of kind "spark"
-    unless it holds extension syntax. Raises ParseError.
+    unless it holds extension syntax. Raises ParseError; UnsupportedError for a window of ours in MERGE and the like.
     """
     try:
         tokens = SqlExt().tokenize(text)
@@ -113,7 +113,8 @@ def _statement(sql: str, text: str, tree: exp.Expr, compat: str | None) -> State
     query: Any = tree
     if isinstance(tree, (exp.Create, exp.Insert, exp.Cache)):
         query = tree.expression
-    if not isinstance(query, exp.Query):
+    if not isinstance(query, exp.Query) or (query is not tree and tree.args.get("with_")):
+        _refuse_extension(sql, tree, compat)
         return Statement(sql, "spark", text, tree, compat=compat)
     return Statement(
         sql,
@@ -125,6 +126,19 @@ def _statement(sql: str, text: str, tree: exp.Expr, compat: str | None) -> State
         uses_extension=compat is not None or uses_extension(query),
         compat=compat,
     )
+
+
+def _refuse_extension(sql: str, tree: exp.Expr, compat: str | None) -> None:
+    """Raises UnsupportedError for a window of ours in a statement that Spark has to run as a whole."""
+    window = next(extension_windows(tree, compat), None)
+    if window is not None:
+        raise UnsupportedError(
+            f"a window of ours cannot stand in this part of {type(tree).__name__.upper()}",
+            span=span_of(window),
+            help="CREATE TEMPORARY VIEW v AS the query with the window, then name v here"
+            + ("; WITH may also stand after INSERT INTO" if tree.args.get("with_") else ""),
+            sql=sql,
+        )
 
 
 def uses_extension(tree: exp.Expr, compat: str | None = None) -> bool:
