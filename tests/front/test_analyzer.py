@@ -288,7 +288,8 @@ def test_nested_aggregates_come_level_by_level(depth: int) -> None:
 
 def test_openmldb_traits() -> None:
     text = tree(
-        "SELECT id, k, inc(v) * 2 AS i, identity(case when !isnull(lag(v, 1)) then sum(d * 0.5) else null end) OVER w AS x, 0.5 AS h,"
+        "SELECT id, k, inc(v) * 2 AS i,"
+        " identity(case when !isnull(lag(v, 1)) then sum(d * 0.5) else null end) OVER w AS x, 0.5 AS h,"
         ' timestamp(1590738990000) AS z, bool(v) AS y, k == "a" AS q, FROM t WINDOW w AS'
         " (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 3 PRECEDING AND 0s PRECEDING);",
         "openmldb",
