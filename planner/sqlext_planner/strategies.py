@@ -89,6 +89,7 @@ def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         source=inputs[0],
         unions=tuple(inputs[1:]),
         payload=node.payload,
+        tie_order=node.tie_order,
         union_spans=tuple(union.span for union in node.unions),
         why=f"one exchange and one sort for {len(inputs)} inputs, {len(node.windows)} windows and {calls} calls",
     )

@@ -28,6 +28,7 @@ class WindowPlan:
     scope: Scope
     names: ComputedNames
     definition: Definition
+    tie_order: Column | None = None
 
 
 def plan_window_union(wanted: WindowPlan, found: Sequence[Call], source: LogicalPlan) -> LogicalPlan:
@@ -52,7 +53,7 @@ def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: Logical
     if unions:
         source = _in_star_order(wanted.scope, source)
     group = WindowGroup(wanted.definition.name, frame, tuple(range(len(unions))), tuple(made), span=span_of(node))
-    return WindowUnion(keys, order, (group,), source, unions, span=span_of(node))
+    return WindowUnion(keys, order, (group,), source, unions, tie_order=wanted.tie_order, span=span_of(node))
 
 
 def _in_star_order(scope: Scope, source: LogicalPlan) -> LogicalPlan:

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.expressions import Column, Expression, NamedExpr
-from sqlext_planner.logical import LogicalPlan, Window
+from sqlext_planner.expressions import Column, Expression, NamedExpr, SparkExpr
+from sqlext_planner.logical import LogicalPlan, Project, Window
 from sqlglot import exp
 
-from sqlext.analyzer import calls, queries
+from sqlext.analyzer import calls, frames, queries
 from sqlext.analyzer.context import ComputedNames, Context, Env
 from sqlext.analyzer.definitions import Definition, Definitions, definition_span, table_call
 from sqlext.analyzer.expressions import Draft, Edit, ExpressionBuilder, apply_edits
 from sqlext.analyzer.items import WRAPPERS, outer_calls
+from sqlext.analyzer.nested import has_inner_calls
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.union import WindowPlan, plan_window_union
 from sqlext.spans import span_of
@@ -106,13 +107,29 @@ class BlockWindows:
         return pending.calls[key][1]
 
     def _plan_ours(self, pending: list[_Pending], child: LogicalPlan) -> LogicalPlan:
-        for group in pending:
-            wanted = WindowPlan(self._context, self._env, self._scope, self._names, group.definition)
+        position: Column | None = None
+        if len(pending) > 1:
+            child, position = _with_input_position(child, self._names)
+        for number, group in enumerate(self._neighbours(pending)):
+            # The first window reads its rows in input order; each further one gets them as an exchange left them.
+            ties = position if number else None
+            wanted = WindowPlan(self._context, self._env, self._scope, self._names, group.definition, ties)
             child = plan_window_union(wanted, list(group.calls.values()), child)
         for key, inner in self._expressions.items():
             builder = self._builder()
             self._texts[key] = builder.opaque(inner)
         return child
+
+    def _neighbours(self, pending: list[_Pending]) -> list[_Pending]:
+        """The definitions with those of one partitioning and order side by side, where they merge into one exchange;
+        among these the ones with nested calls, which end in other nodes, come last."""
+        builder = queries.expression_builder(self._context, self._scope, self._env)
+        alike: dict[tuple[frozenset[Expression], Expression | None], list[_Pending]] = {}
+        for group in pending:
+            node = group.definition.node
+            keys = frames.partition_keys(self._context, node, builder)
+            alike.setdefault((frozenset(keys), frames.order_key(node, builder)[0]), []).append(group)
+        return [group for same in alike.values() for group in sorted(same, key=_is_nested)]
 
     def _builder(self) -> ExpressionBuilder:
         return queries.expression_builder(self._context, self._scope, self._env, self.replace)
@@ -127,6 +144,18 @@ class BlockWindows:
             items.append(NamedExpr(native_window(builder, call, definition), column, span=span_of(call)))
             self._columns[id(call)] = column
         return Window(tuple(items), child) if items else child
+
+
+def _is_nested(group: _Pending) -> bool:
+    return any(has_inner_calls(node) for node, _, _ in group.calls.values())
+
+
+def _with_input_position(child: LogicalPlan, names: ComputedNames) -> tuple[LogicalPlan, Column]:
+    """`child` with its rows' place in the input, (partition index, position in the partition), as a last column."""
+    column = names.column("input_position")
+    number = SparkExpr(("monotonically_increasing_id()",), deterministic=False, dtype="bigint")
+    items = tuple(NamedExpr(known, known) for known in child.output_columns)
+    return Project((*items, NamedExpr(number, column)), child), column
 
 
 def native_window(builder: ExpressionBuilder, call: exp.Window, definition: Definition) -> Expression:

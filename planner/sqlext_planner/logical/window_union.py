@@ -62,7 +62,9 @@ class WindowUnion(LogicalPlan):
     AND CURRENT ROW)`` is ``WindowUnion(source=a, unions=(b,), ...)``. Outputs the source's columns, then one
     column a call. Each union's output matches the source's by position (name and type, openmldb.md section 2).
     `payload` lists the source columns that pass through to the output; None is all of them (set by column
-    pruning: a column that only a call reads is shipped, but not returned).
+    pruning: a column that only a call reads is shipped, but not returned). `tie_order` is the column that orders
+    FROM rows of equal keys; without it that is the order in which the source gives its rows, which is the input
+    order (partition index, position in the partition) only below the first exchange.
     """
 
     is_extension = True
@@ -73,6 +75,7 @@ class WindowUnion(LogicalPlan):
     source: LogicalPlan
     unions: tuple[LogicalPlan, ...]
     payload: tuple[Column, ...] | None = None
+    tie_order: Column | None = None
 
     def __post_init__(self) -> None:
         width = len(self.source.output)
@@ -106,9 +109,12 @@ class WindowUnion(LogicalPlan):
         for window in self.windows:
             yield from window.calls
         yield from self.payload or ()
+        if self.tie_order is not None:
+            yield self.tie_order
 
     def label(self) -> str:
         order = f" ORDER BY {self.order_by}" if self.order_by is not None else ""
+        order += f" TIES BY {self.tie_order}" if self.tie_order is not None else ""
         unions = f" UNION {len(self.unions)} sources" if self.unions else ""
         payload = "" if self.payload is None else f" PAYLOAD [{comma(self.payload)}]"
         return f"WindowUnion:{unions} PARTITION BY {comma(self.partition_by)}{order} [{comma(self.windows)}]{payload}"

@@ -31,6 +31,7 @@ class WindowUnionExec(PhysicalPlan):
     source: PhysicalPlan
     unions: tuple[PhysicalPlan, ...]
     payload: tuple[Column, ...] | None = None
+    tie_order: Column | None = None
     union_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
 
     is_extension = True
@@ -65,6 +66,7 @@ class WindowUnionExec(PhysicalPlan):
 
     def label(self) -> str:
         order = f" ORDER BY {self.order_by}" if self.order_by is not None else ""
+        order += f" TIES BY {self.tie_order}" if self.tie_order is not None else ""
         unions = f" UNION {len(self.unions)} sources" if self.unions else ""
         payload = "" if self.payload is None else f" PAYLOAD [{comma(self.payload)}]"
         return (

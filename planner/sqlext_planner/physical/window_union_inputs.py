@@ -63,6 +63,7 @@ class WindowInputs:
     frames: tuple[DataFrame, ...]
     keys: tuple[str, ...]
     spec: WindowUnionSpec
+    tie_order: str | None
     result_schema: StructType
 
     @classmethod
@@ -88,7 +89,9 @@ class WindowInputs:
             union_columns(node.source, source, plan, frame, number, names, _span(node.union_spans, number))
             for number, (plan, frame) in enumerate(zip(node.unions, frames[1:], strict=True))
         ]
-        shipped = (wire.select(source, payload), *(wire.select(union) for union in unions))
+        tie = node.tie_order
+        kept = payload if tie is None else (*payload, tie)
+        shipped = (wire.select(source, kept), *(wire.select(union) for union in unions))
         types = {item.name: item.dataType for item in shipped[0].schema}
         kinds = {item.name: shippable(item) for item in shipped[0].schema}
         for expression, name in zip(node.partition_by, keys, strict=True):
@@ -104,7 +107,13 @@ class WindowInputs:
             for group in node.windows
         )
         spec = WindowUnionSpec(keys, order, tuple(column.spark_name for column in payload), windows)
-        return cls(shipped, keys, spec, _result_schema(shipped[0].schema, payload, calls, kinds))
+        return cls(
+            shipped,
+            keys,
+            spec,
+            tie.spark_name if tie is not None else None,
+            _result_schema(shipped[0].schema, payload, calls, kinds),
+        )
 
     def gather_entry(self, config: Config, *, ansi: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
         """The gathering half, for `worker_function`."""
@@ -119,6 +128,7 @@ class WindowInputs:
             order=self.spec.order,
             args=tuple(args),
             payload=self.spec.payload,
+            tie_order=self.tie_order,
             memory_bytes=_MEMORY_PER_TARGET * config.target_partition_bytes,
             piece_rows=config.max_piece_rows,
         )

@@ -28,7 +28,8 @@ def merge_window_unions(node: LogicalPlan) -> LogicalPlan | None:
     call's column, and no union source of the outer node is wider than the inner source. Every group keeps its
     own sources, in its own order of age: the merged list is the shortest one that holds both lists as subsequences,
     with equal queries shared. ``w1 AS (UNION b, c ...), w2 AS (UNION c, b ...)`` becomes b, c, b: one exchange that
-    reads b twice still beats two that read a, b and c twice.
+    reads b twice still beats two that read a, b and c twice. The inner node's tie order holds for both: the analyzer
+    gives all windows of a block the same one, and none to the first, whose source is in that order.
 
     Not legal for ``w1 AS (... ORDER BY ts), w2 AS (... ORDER BY ts2)``: there is no common sequence.
     """

@@ -172,6 +172,7 @@ def _source_columns(node: WindowUnion, windows: Sequence[WindowGroup], needed: s
     read = _reads(node.partition_by) | {column for w in windows for call in w.calls for column in call.references}
     read |= node.order_by.references if node.order_by is not None else frozenset()
     read |= {field.column for field in node.payload_fields if field.column in needed}
+    read |= {node.tie_order} if node.tie_order is not None else set()
     columns = node.source.output_columns
     return tuple(column for column in columns if column in read) or columns[:1]
 
