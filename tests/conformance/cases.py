@@ -53,17 +53,6 @@ class ConformanceCase:
         return text
 
 
-_FREE_LIMIT = re.compile(r"\blimit\s+\d+\s*;?\s*$", re.IGNORECASE)
-_ORDERED_LIMIT = re.compile(r"\border\s+by\s+[\w.`,\s]+\slimit\s+\d+\s*;?\s*$", re.IGNORECASE)
-
-
-def without_free_limit(sql: str) -> str | None:
-    """The statement without its final LIMIT if no ORDER BY says which rows that keeps; else None."""
-    if _ORDERED_LIMIT.search(sql) is not None or _FREE_LIMIT.search(sql) is None:
-        return None
-    return _FREE_LIMIT.sub("", sql)
-
-
 def load(path: Path) -> list[ConformanceCase]:
     """All cases of a file. Raises OSError or ValueError where it cannot be read."""
     return [_case(entry) for entry in json.loads(path.read_text(encoding="utf-8"))]

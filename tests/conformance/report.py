@@ -17,8 +17,8 @@ Written by `python -m tests.conformance FILE... --report docs/conformance.md` (F
 
 Each statement runs as `Session(spark, compat="openmldb").sql(text)` with `spark.sql.ansi.enabled=false` and the
 session time zone Asia/Shanghai. Rows are compared as multisets, floats to 1e-5, types with the declared ones.
-Where a LIMIT has no ORDER BY, OpenMLDB's choice of rows follows its storage: any rows of the whole answer are right, if
-they are as many, and OpenMLDB's are among the whole answer too.
+A LIMIT without ORDER BY is no exception: in one partition (small data) groups come in descending order of their keys,
+as OpenMLDB's batch engine returns them.
 """
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .cases import ConformanceCase, TableData, without_free_limit
+from .cases import ConformanceCase, TableData
 from .compare import difference, same_value
 
 
@@ -64,13 +64,3 @@ def test_placeholders_and_databases() -> None:
         long_window=False,
     )
     assert case.statement(["a", "b", "t"]) == "SELECT a.id FROM a LAST JOIN b ON a.id = t.id JOIN `t` ON true"
-
-
-def test_a_limit_without_order_by_may_keep_any_rows() -> None:
-    assert without_free_limit("SELECT a FROM t LIMIT 2 ;\n") == "SELECT a FROM t "
-    window = (
-        "SELECT sum(a) OVER w FROM t WINDOW w AS (PARTITION BY b ORDER BY c ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)"
-    )
-    assert without_free_limit(f"{window} limit 10") == f"{window} "
-    assert without_free_limit("SELECT a FROM t ORDER BY a, t.b LIMIT 2") is None
-    assert without_free_limit("SELECT a FROM (SELECT a FROM t LIMIT 3)") is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -163,6 +164,45 @@ def test_without_order_rows_keep_input_order_and_unions_come_first() -> None:
     assert [row[2] for row in found] == [2, 2, 2, 1, 1, 1, 0, 0, 0]
     assert [row[4] for row in found[6:]] == ["0/0/0", "0/0/1", "0/0/2"]
     assert {row[1] for row in found} == {0}
+
+
+def group_keys(tables: list[list[Row]], spec: SequenceSpec) -> list[list[tuple[int | None, str | None]]]:
+    """The keys of the groups as they come out, for each partition with FROM rows."""
+    by_id = {row.id: row for row in tables[0]}
+    found = []
+    for wires in shipped(tables, block_bytes=50, batch_rows=4).values():
+        rows = rows_of(gather(spec, wires))
+        groups = dict.fromkeys((row[0], by_id[row[4]].k, by_id[row[4]].name) for row in rows if row[4] is not None)
+        assert len({group for group, _, _ in groups}) == len(groups), "a group of two keys"
+        found.append([(k, name) for _, k, name in groups])
+    return [keys for keys in found if keys]
+
+
+def tables_of_mixed_keys() -> list[list[Row]]:
+    keys = itertools.product([2, None, -1, 10, 7], ["b", None, "", "a"])
+    rows = [Row(0, (0, i), k, name, 0, None) for i, (k, name) in enumerate(keys)]
+    return [rows * 2, [replace(row, source=1) for row in rows[::-1]]]
+
+
+def test_groups_in_memory_are_in_descending_order_of_the_keys_with_null_last() -> None:
+    def place(key: tuple[int | None, str | None]) -> tuple[Any, ...]:
+        k, name = key
+        return k is None, -(k or 0), name is None, [-ord(letter) for letter in name or ""] + [0]
+
+    partitions = group_keys(tables_of_mixed_keys(), SEQUENCE)
+    assert sum(len(keys) for keys in partitions) == 20
+    for keys in partitions:
+        assert keys == sorted(keys, key=place)
+
+
+def test_other_groups_are_in_the_order_of_first_appearance(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = tables_of_mixed_keys()
+    spilled = group_keys(tables, replace(SEQUENCE, memory_bytes=1))
+    monkeypatch.setattr("sqlext_operators.exchange.sequence.MOST_RANKED_GROUPS", 2)
+    many = group_keys(tables, SEQUENCE)
+    assert [sorted(map(str, keys)) for keys in spilled] == [sorted(map(str, keys)) for keys in many]
+    union_order = [(row.k, row.name) for row in tables[1]]
+    assert all(keys == sorted(keys, key=union_order.index) for keys in many)
 
 
 def test_a_payload_without_columns_keeps_its_rows() -> None:

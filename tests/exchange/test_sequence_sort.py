@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlext_operators.kernels.sequence_sort import fill_groups, group_rows, merge_loaded, sort_groups
+from sqlext_operators.kernels.sequence_sort import fill_groups, first_rows, group_rows, merge_loaded, sort_groups
 from sqlext_operators.window.piece import NULL_ORDER
 
 
-def sequence(group: list[int], order: list[int]) -> tuple[list[int], list[int], list[int]]:
-    """(rows, order, group) as the kernels sort them."""
-    count = max(group, default=-1) + 2  # one group more than there is: an empty one
+def sequence(group: list[int], order: list[int], ranking: list[int]) -> tuple[list[int], list[int], list[int]]:
+    """(rows, order, rank of the group) as the kernels sort them."""
+    count = len(ranking)
     starts = np.empty(count + 1, np.int64)
     rows, keys = np.empty(len(group), np.int32), np.empty(len(group), np.int64)
-    group_rows(np.array(group, np.int64), np.array(order, np.int64), starts, rows, keys)
+    group_rows(np.array(group, np.int64), np.array(order, np.int64), np.array(ranking, np.int64), starts, rows, keys)
     sort_groups(starts, keys, rows)
     groups = np.empty(len(group), np.int64)
     fill_groups(starts, groups)
@@ -23,11 +23,13 @@ def sequence(group: list[int], order: list[int]) -> tuple[list[int], list[int], 
 
 
 def check(group: list[int], order: list[int]) -> None:
-    rows, keys, groups = sequence(group, order)
-    expected = sorted(range(len(group)), key=lambda i: (group[i], order[i]))
-    assert rows == expected
-    assert keys == [order[i] for i in expected]
-    assert groups == [group[i] for i in expected]
+    count = max(group, default=-1) + 2  # one group more than there is: an empty one
+    for ranking in (list(range(count)), list(range(count))[::-1], np.random.default_rng(1).permutation(count).tolist()):
+        rows, keys, groups = sequence(group, order, ranking)
+        expected = sorted(range(len(group)), key=lambda i: (ranking.index(group[i]), order[i]))
+        assert rows == expected
+        assert keys == [order[i] for i in expected]
+        assert groups == [ranking.index(group[i]) for i in expected]
 
 
 @settings(deadline=None)  # the first example compiles kernels
@@ -50,6 +52,15 @@ def test_sorted_runs_are_merged(runs: int) -> None:
     random = np.random.default_rng(runs)
     order = np.concatenate([np.sort(random.integers(0, 3_000, 2_000)) for _ in range(runs)])
     check(random.integers(0, 2, len(order)).tolist(), order.tolist())
+
+
+@settings(deadline=None)  # the first example compiles kernels
+@given(st.lists(st.integers(0, 6)))
+def test_first_rows(keys: list[int]) -> None:
+    distinct = list(dict.fromkeys(keys))
+    rows = np.empty(len(distinct), np.int64)
+    first_rows(np.array([distinct.index(key) for key in keys], np.int64), rows)
+    assert rows.tolist() == [keys.index(key) for key in distinct]
 
 
 Row = tuple[int, int, int, int]

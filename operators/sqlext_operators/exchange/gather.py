@@ -37,7 +37,7 @@ def gather(spec: SequenceSpec, wires: Iterable[pa.RecordBatch]) -> Iterator[tupl
             held = []
             yield from with_last(runs.merged())
         elif held:
-            run = SortedRun(spec, codes, held)
+            run = SortedRun(spec, codes, held, ranked=True)
             held = []  # the run has copies of all columns: the blocks' memory goes before the operator starts
             if run.payload is not None:
                 yield from with_last(run.pieces(spec.piece_rows))

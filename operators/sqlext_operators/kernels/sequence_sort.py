@@ -21,17 +21,34 @@ _RADIX_BITS = 11
 
 
 @jit
-def group_rows(group: Int64s, order: Int64s, starts: Int64s, rows: Int32s, sorted_order: Int64s) -> None:
+def first_rows(group: Int64s, rows: Int64s) -> None:
+    """rows[g] = the first row of group g, for codes that are dense and in order of first appearance."""
+    found = 0
+    for i in range(len(group)):
+        if found == len(rows):
+            break
+        if group[i] == found:
+            rows[found] = i
+            found += 1
+
+
+@jit
+def group_rows(
+    group: Int64s, order: Int64s, ranking: Int64s, starts: Int64s, rows: Int32s, sorted_order: Int64s
+) -> None:
     """Counting sort by dense group code: rows and their order values, group after group.
 
-    starts has one entry more than there are groups; group g takes places starts[g]:starts[g + 1].
+    `ranking` is a permutation of the codes: group ranking[r] takes places starts[r]:starts[r + 1]; starts has
+    one entry more than there are groups.
     """
-    starts[:] = 0
+    place = np.zeros(len(ranking), np.int64)
     for i in range(len(group)):
-        starts[group[i] + 1] += 1
-    for g in range(len(starts) - 1):
-        starts[g + 1] += starts[g]
-    place = starts[:-1].copy()
+        place[group[i]] += 1
+    starts[0] = 0
+    for r in range(len(ranking)):
+        count = place[ranking[r]]
+        place[ranking[r]] = starts[r]
+        starts[r + 1] = starts[r] + count
     for i in range(len(group)):
         g = group[i]
         at = place[g]
