@@ -1,4 +1,4 @@
-"""FROM rows that are equal in all else come in the order of their tie column, in any order of arrival and any budget."""
+"""FROM rows that are equal in all else come in the order of their tie column, however they arrive, in any budget."""
 
 from __future__ import annotations
 
