@@ -39,12 +39,26 @@ class Definitions:
         for call, key, name, node in keyed:
             definition = by_key.setdefault(key, Definition(key, name, node, key in ours))
             self._by_call[id(call)] = definition
+            self._refuse_inner_window(call, definition)
         for name, node in self._named.items():
             if context.openmldb:
                 self.follow(node, name)
             elif name not in by_key and is_extension_window(node):
                 raise AnalysisError(
                     f"window '{node.this.name}' is not used", span=span_of(node), help=f"remove it, or use OVER {name}"
+                )
+
+    def _refuse_inner_window(self, call: exp.Window, definition: Definition) -> None:
+        """No OVER inside a call or a definition of ours, and none of ours inside Spark's."""
+        for inner in (node for root in (call, definition.node) for node in own_nodes(root)):
+            if not isinstance(inner, exp.Window) or inner is call or inner is definition.node:
+                continue
+            if definition.is_ours or self._is_ours(inner, self._locate(inner)[2]):
+                raise AnalysisError(
+                    "a window call inside another window call",
+                    span=span_of(inner),
+                    help="compute it in a subquery of FROM, and use its column; over a window of ours an aggregate "
+                    "in an argument belongs to the window and takes no OVER of its own: sum(x - count(x)) OVER w",
                 )
 
     def of(self, call: exp.Window) -> Definition:

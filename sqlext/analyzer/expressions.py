@@ -7,10 +7,10 @@ parts are slices of the statement. Nothing is ever generated back from the synta
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlext_planner.errors import Span
-from sqlext_planner.expressions import Compare, Expression, Literal, SparkExpr, conjunction
+from sqlext_planner.expressions import Column, Compare, Expression, Literal, SparkExpr, conjunction
 from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
@@ -83,7 +83,9 @@ class ExpressionBuilder:
                 return Compare(_COMPARISONS[type(node)], self.build(node.left), self.build(node.right), span=span)
             case exp.Column() if not isinstance(node.this, exp.Star):
                 expression, rest = self.resolve(node)
-                return expression if not rest else self._opaque(node, span)
+                if rest:
+                    return self._opaque(node, span)
+                return replace(expression, span=span) if isinstance(expression, Column) else expression
             case exp.Literal() | exp.Null() | exp.Boolean():
                 text = openmldb.literal(self.context, node)
                 dtype = literal_type(node, decimals_are_double=self.context.openmldb)

@@ -37,7 +37,7 @@ def partition_keys(context: Context, window: exp.Window, builder: ExpressionBuil
     keys = []
     for node in nodes:
         dtype = builder.dtype(node)
-        if dtype is not None and (dtype.startswith("map") or (context.openmldb and dtype in ("float", "double"))):
+        if dtype is not None and (dtype.startswith("map") or dtype in ("float", "double")):
             raise AnalysisError(
                 f"a window cannot be partitioned by a column of type {dtype}",
                 span=span_of(node),

@@ -71,11 +71,15 @@ def test_settings_reach_spark_and_the_planner(sqlext: Sqlext, data: Path) -> Non
             "SELECT 1;\nSELECT nothing OVER w FROM a WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS 1 PRECEDING)",
             "query:2:",
         ),
+        (
+            WINDOW.replace("id,", "id, nosuch(ts),"),
+            "query:1:12\n1 | SELECT id, nosuch(ts), sum(v) OVER w AS s\n               ^^^^^^^^^^",
+        ),
         ("SELECT nothing FROM a", "nothing"),
         ("SELEC 1", "SELEC"),
         ("SELECT raise_error('stop here')", "stop here"),
     ],
-    ids=["ours", "analysis", "syntax", "run time"],
+    ids=["ours", "a function inside ours", "analysis", "syntax", "run time"],
 )
 def test_a_mistake_in_the_sql_has_no_traceback(sqlext: Sqlext, data: Path, sql: str, words: str) -> None:
     done = sqlext("run", "--data", data, "-e", sql)

@@ -82,13 +82,21 @@ def quoted(name: str) -> str:
 def execute_cached(node: PhysicalPlan, context: ExecutionContext) -> DataFrame:
     """The node's DataFrame, built once for each node object in a context.
 
-    Raises InternalError if the node's columns are not those that it declares.
+    Raises AnalysisError, at the place in the text, for an expression that Spark refuses, InternalError if the
+    node's columns are not those that it declares.
     """
+    from pyspark.errors import AnalysisException
+
     known = context.cache.get(id(node))
     if known is not None:
         return known[1]
-    frame = node.execute(context)
-    expected, given = node.frame_columns, tuple(frame.columns)
+    try:
+        frame = node.execute(context)
+        expected, given = node.frame_columns, tuple(frame.columns)
+    except AnalysisException as error:
+        from sqlext_planner.physical.spark_errors import located
+
+        raise located(node, context, error) from error
     if given != expected:
         raise InternalError(f"{type(node).__name__} declares columns {expected} and gives {given}")
     context.cache[id(node)] = (node, frame)

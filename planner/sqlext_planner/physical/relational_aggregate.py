@@ -33,7 +33,7 @@ class AggregateExec(PhysicalPlan):
     def execute(self, context: ExecutionContext) -> DataFrame:
         from pyspark.sql.functions import col
 
-        frame = self._grouped(execute_cached(self.child, context)).agg(*map(spark_item, self.items))
+        frame = self.grouped(execute_cached(self.child, context)).agg(*map(spark_item, self.items))
         # Spark puts the keys before the items, unless spark.sql.retainGroupColumns is false; a key may
         # have the name of an item, so the columns are told apart by position.
         extra = len(frame.columns) - len(self.items)
@@ -42,7 +42,8 @@ class AggregateExec(PhysicalPlan):
         names = [f"grouping key {i}" for i in range(extra)]
         return frame.toDF(*names, *self.frame_columns).select(*(col(quoted(n)) for n in self.frame_columns))
 
-    def _grouped(self, frame: DataFrame) -> GroupedData:
+    def grouped(self, frame: DataFrame) -> GroupedData:
+        """The child's rows in their groups."""
         keys = [spark_column(key) for key in self.keys]
         if self.grouping_sets is None or not keys:
             return frame.groupBy(*keys)
