@@ -7,7 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.errors import AnalysisError, UnsupportedError
 
 from sqlext import Session
 
@@ -55,18 +55,64 @@ MORE_TYPES = {
 
 #: Spark itself has no Arrow type for these; the refusal says so.
 REFUSED = {
-    "year-month interval": "INTERVAL '1-2' YEAR TO MONTH * CAST(id AS INT)",
+    "year-month interval in an array": "array(INTERVAL '1-2' YEAR TO MONTH)",
+    "year-month interval in a struct": "named_struct('m', INTERVAL '3' MONTH)",
+    "year-month interval in a map": "map(id, INTERVAL '3' YEAR)",
     "void inside": "array()",
 }
+WINDOW_OF_FIVE = "(PARTITION BY k ORDER BY id ROWS_RANGE BETWEEN 5 PRECEDING AND CURRENT ROW)"
 
 
 @pytest.mark.parametrize("value", REFUSED.values(), ids=REFUSED.keys())
 def test_types_that_spark_cannot_hand_to_python_are_refused(spark: SparkSession, session: Session, value: str) -> None:
     spark.sql(f"SELECT id, id % 3 AS k, {value} AS x FROM range(20)").createOrReplaceTempView("refused_types")
-    window = "(PARTITION BY k ORDER BY id ROWS_RANGE BETWEEN 5 PRECEDING AND CURRENT ROW)"
-    with pytest.raises(UnsupportedError, match="which Spark cannot pass through Python"):
-        session.sql(f"SELECT *, count(id) OVER {window} AS n FROM refused_types")
-    assert session.sql(f"SELECT id, count(id) OVER {window} AS n FROM refused_types").count() == 20
+    for item, place in (("*, count(id)", "count(id)"), ("first_value(x)", "x")):
+        sql = f"SELECT {item} OVER {WINDOW_OF_FIVE} AS n FROM refused_types"
+        with pytest.raises(UnsupportedError, match="which Spark cannot pass through Python") as caught:
+            session.sql(sql)
+        assert caught.value.span is not None
+        assert sql[caught.value.span.start :].startswith(place)
+    assert session.sql(f"SELECT id, count(id) OVER {WINDOW_OF_FIVE} AS n FROM refused_types").count() == 20
+
+
+YEAR_MONTHS = """
+    SELECT id, CASE WHEN id % 7 = 0 THEN NULL ELSE make_ym_interval(0, CAST(id * 5 - 40 AS INT)) END AS m2,
+      CAST(make_ym_interval(CAST(3 - id AS INT)) AS INTERVAL YEAR) AS `a year`,
+      CAST(make_ym_interval(0, CAST(id * 5 - 40 AS INT)) AS INTERVAL MONTH) AS m,
+      CASE id % 3 WHEN 0 THEN INTERVAL '178956970-7' YEAR TO MONTH WHEN 1 THEN INTERVAL '-178956970-8' YEAR TO MONTH
+        END AS k
+    FROM range({})
+"""
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_year_month_intervals_are_payload_keys_and_arguments(spark: SparkSession, session: Session, ansi: str) -> None:
+    spark.sql(YEAR_MONTHS.format(20)).createOrReplaceTempView("year_months")
+    spark.sql(YEAR_MONTHS.format(0)).createOrReplaceTempView("no_year_months")
+    select = """
+        SELECT *, count(m2) OVER w AS n, first_value(m2) OVER w AS f, last_value(`a year`) OVER w AS l,
+          lag(m, 2) OVER {} AS b, count(`a year`) OVER w AS c, first_value(m2 * 2) OVER w AS d FROM year_months
+        WINDOW w AS ({} PARTITION BY k ORDER BY id {} BETWEEN 6 PRECEDING AND CURRENT ROW)"""
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        plain = spark.sql(select.format("(PARTITION BY k ORDER BY id)", "", "RANGE"))
+        result = session.sql(select.format("w", "UNION no_year_months", "ROWS_RANGE"))
+        assert [(f.name, f.dataType) for f in result.schema] == [(f.name, f.dataType) for f in plain.schema]
+        text = [f"CAST(`{name}` AS STRING)" for name in result.columns]
+        assert sorted(map(str, result.selectExpr(text).collect())) == sorted(map(str, plain.selectExpr(text).collect()))
+    finally:
+        spark.conf.set("spark.sql.ansi.enabled", before)
+
+
+@pytest.mark.parametrize("function", ["sum", "max", "distinct_count"])
+def test_other_functions_name_the_interval_they_do_not_take(
+    spark: SparkSession, session: Session, function: str
+) -> None:
+    spark.sql(YEAR_MONTHS.format(20)).createOrReplaceTempView("year_months")
+    with pytest.raises(AnalysisError, match=r"does not take interval year to month") as caught:
+        session.sql(f"SELECT {function}(m2) OVER {WINDOW_OF_FIVE} AS n FROM year_months")
+    assert caught.value.span is not None
 
 
 @pytest.mark.parametrize("value", MORE_TYPES.values(), ids=MORE_TYPES.keys())

@@ -54,6 +54,7 @@ class WindowUnionExec(PhysicalPlan):
         column that Spark cannot hand to Python, ConfigurationError if the workers lack the package."""
         from sqlext_planner.physical.exchange import Shipment, exchange
         from sqlext_planner.physical.window_union_inputs import WindowInputs
+        from sqlext_planner.physical.year_month import from_months, months_schema
         from sqlext_planner.spark import check_workers, worker_function
 
         check_workers(context.spark)
@@ -62,7 +63,8 @@ class WindowUnionExec(PhysicalPlan):
         shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
         wire = exchange(shipments, context)
         gather = inputs.gather_entry(context.config, ansi=str(context.spark.conf.get(_ANSI)).lower() == "true")
-        return wire.mapInArrow(worker_function(gather), inputs.result_schema)
+        result = wire.mapInArrow(worker_function(gather), months_schema(inputs.result_schema))
+        return from_months(result, inputs.result_schema)
 
     def label(self) -> str:
         order = f" ORDER BY {self.order_by}" if self.order_by is not None else ""

@@ -21,6 +21,7 @@ from sqlext_planner.physical.window_union_types import (
     shippable,
     union_columns,
 )
+from sqlext_planner.physical.year_month import as_months
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +59,10 @@ class WireColumns:
 
 @dataclass(frozen=True)
 class WindowInputs:
-    """A window union ready to run: `frames` are FROM (first) and the unions with wire columns only."""
+    """A window union ready to run: `frames` are FROM (first) and the unions with wire columns only.
+
+    Year-month intervals are months in the frames, and in what the workers return; `result_schema` has them.
+    """
 
     frames: tuple[DataFrame, ...]
     keys: tuple[str, ...]
@@ -93,7 +97,8 @@ class WindowInputs:
         kept = payload if tie is None else (*payload, tie)
         shipped = (wire.select(source, kept), *(wire.select(union) for union in unions))
         types = {item.name: item.dataType for item in shipped[0].schema}
-        kinds = {item.name: shippable(item) for item in shipped[0].schema}
+        places = _places(calls)
+        kinds = {item.name: shippable(item, places.get(item.name, places.get(None))) for item in shipped[0].schema}
         for expression, name in zip(node.partition_by, keys, strict=True):
             check_key(expression, types[name], kinds[name])
         if order is not None:
@@ -108,7 +113,7 @@ class WindowInputs:
         )
         spec = WindowUnionSpec(keys, order, tuple(column.spark_name for column in payload), windows)
         return cls(
-            shipped,
+            tuple(map(as_months, shipped)),
             keys,
             spec,
             tie.spark_name if tie is not None else None,
@@ -145,17 +150,22 @@ def _span(spans: Sequence[Span | None], number: int) -> Span | None:
     return spans[number] if number < len(spans) else None
 
 
+def _places(calls: dict[WindowCall, Call]) -> dict[str | None, Span | None]:
+    """Where the statement names the wire columns that it does name; under None the place of the first call."""
+    places: dict[str | None, Span | None] = {None: next((call.span for call in calls if call.span is not None), None)}
+    for logical, call in calls.items():
+        for arg, name in zip(logical.args, call.args, strict=True):
+            places.setdefault(name, arg.span or logical.span)
+    return places
+
+
 def _result_schema(
     schema: StructType, payload: Sequence[Column], calls: dict[WindowCall, Call], kinds: dict[str, pa.DataType]
 ) -> StructType:
     """The payload's fields, then a nullable one for each call."""
     from pyspark.sql.types import StructField, StructType
 
-    from sqlext_planner.spark import spark_type
-
     known: dict[str, StructField] = {item.name: item for item in schema}
-    results = [
-        StructField(call.output, spark_type(result_type(logical, call, [kinds[name] for name in call.args])))
-        for logical, call in calls.items()
-    ]
+    types = {name: item.dataType for name, item in known.items()}
+    results = [StructField(call.output, result_type(logical, call, kinds, types)) for logical, call in calls.items()]
     return StructType([*(known[column.spark_name] for column in payload), *results])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from sqlext_operators.window.spec import Call
 
 from sqlext_planner.errors import AnalysisError, InternalError, Span, UnsupportedError
@@ -15,10 +16,10 @@ from sqlext_planner.logical import WindowCall
 from sqlext_planner.physical.arrow_scan import ArrowScanExec
 from sqlext_planner.physical.base import PhysicalPlan, quoted
 from sqlext_planner.physical.relational import FilterExec, LimitExec, ProjectExec, SortExec, SubqueryAliasExec
-from sqlext_planner.spark import arrow_type
+from sqlext_planner.physical.year_month import YEAR_MONTH, is_year_month
+from sqlext_planner.spark import arrow_type, spark_type
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructField
 
@@ -27,12 +28,16 @@ _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?|[-+]?\.\d+")
 
 
-def shippable(item: StructField) -> pa.DataType:
-    """The Arrow type of a column on the wire. Raises UnsupportedError if Spark cannot hand it to Python."""
-    kind = arrow_type(item.dataType)
+def shippable(item: StructField, span: Span | None) -> pa.DataType:
+    """The Arrow type of a column that is shipped, YEAR_MONTH for a year-month interval.
+
+    Raises UnsupportedError, at `span`, if Spark cannot hand it to Python.
+    """
+    kind = YEAR_MONTH if is_year_month(item.dataType) else arrow_type(item.dataType)
     if kind is None:
         raise UnsupportedError(
             f"column '{item.name}' has the type {item.dataType.simpleString()}, which Spark cannot pass through Python",
+            span=span,
             help="leave it out of the SELECT list, or cast it (for example to string) in a subquery",
         )
     return kind
@@ -55,7 +60,7 @@ def check_key(expression: Expression, kind: DataType, arrow: pa.DataType) -> Non
             span=expression.span,
             help="use lower(...) or COLLATE UTF8_BINARY in a subquery",
         )
-    if not is_key_type(arrow):
+    if arrow != YEAR_MONTH and not is_key_type(arrow):
         raise AnalysisError(
             f"PARTITION BY does not take {name}: {expression}",
             span=expression.span,
@@ -73,10 +78,11 @@ def check_order(expression: Expression | None, kind: DataType) -> None:
         )
 
 
-def result_type(logical: WindowCall, call: Call, kinds: Sequence[pa.DataType]) -> pa.DataType:
-    """The Arrow type of a call's result.
+def result_type(logical: WindowCall, call: Call, kinds: dict[str, pa.DataType], types: dict[str, DataType]) -> DataType:
+    """The Spark type of a call's result, from the Arrow and the Spark types of the wire columns.
 
-    Raises AnalysisError if the function does not take its arguments, InternalError if there is no such function.
+    Raises AnalysisError if the function does not take its arguments, UnsupportedError if it puts a year-month
+    interval into a list, InternalError if there is no such function.
     """
     from sqlext_operators.window.functions import FunctionTypeError, lookup
 
@@ -84,12 +90,22 @@ def result_type(logical: WindowCall, call: Call, kinds: Sequence[pa.DataType]) -
     if function is None:
         raise InternalError(f"no window function {call.function}")
     try:
-        return function.result_type(kinds)
+        result = function.result_type([kinds[name] for name in call.args])
     except FunctionTypeError as error:
         span = logical.span
         if error.argument is not None and error.argument < len(logical.args):
             span = logical.args[error.argument].span or span
         raise AnalysisError(error.message, span=span, help=error.help) from None
+    intervals = [name for name in call.args if kinds[name] == YEAR_MONTH]
+    if result == YEAR_MONTH:
+        return types[intervals[0]]
+    if intervals and pa.types.is_nested(result):
+        raise UnsupportedError(
+            f"a function over windows does not take {types[intervals[0]].simpleString()}",
+            span=logical.span,
+            help="cast it to int (months) in a subquery",
+        )
+    return spark_type(result)
 
 
 def union_columns(

@@ -22,6 +22,7 @@ _NAMES = {
     pa.bool_(): "boolean",
     pa.date32(): "date",
     pa.null(): "void",
+    pa.month_day_nano_interval(): "interval year to month",
 }
 
 
