@@ -64,6 +64,8 @@ class _VerbatimParser(SqlExtParser):
         for name in ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "SUBSTR", "TRIM")
     }
 
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}  # array(a, b)[1] is a call and an index, not ARRAY[1]
+
     def _parse_types(self, check_func: bool = False, *args: Any, **kwargs: Any) -> Any:
         if check_func and self._next.token_type == TokenType.L_PAREN:
             return None  # array(a, b)[0] and int(x) are function calls, not types

@@ -27,7 +27,7 @@ _INTERVAL_MS = {
 _LARGEST = 2**53
 
 
-def partition_keys(context: Context, window: exp.Window, builder: ExpressionBuilder) -> tuple[Expression, ...]:
+def partition_keys(window: exp.Window, builder: ExpressionBuilder) -> tuple[Expression, ...]:
     """PARTITION BY: required. Raises AnalysisError."""
     nodes = window.args.get("partition_by") or []
     if not nodes:

@@ -46,7 +46,7 @@ def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: Logical
     """The node for plain calls. Raises AnalysisError for a definition that may not be."""
     context, node = wanted.context, wanted.definition.node
     builder = queries.expression_builder(context, wanted.scope, wanted.env)
-    keys = frames.partition_keys(context, node, builder)
+    keys = frames.partition_keys(node, builder)
     order, order_dtype = frames.order_key(node, builder)
     frame = frames.window_frame(context, node, order_dtype)
     unions = tuple(_source(wanted, item) for item in node.args.get("union") or [])

@@ -127,7 +127,7 @@ class BlockWindows:
         alike: dict[tuple[frozenset[Expression], Expression | None], list[_Pending]] = {}
         for group in pending:
             node = group.definition.node
-            keys = frames.partition_keys(self._context, node, builder)
+            keys = frames.partition_keys(node, builder)
             alike.setdefault((frozenset(keys), frames.order_key(node, builder)[0]), []).append(group)
         return [group for same in alike.values() for group in sorted(same, key=_is_nested)]
 

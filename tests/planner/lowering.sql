@@ -230,3 +230,5 @@ SELECT w.id, p.name FROM (SELECT id, row_number() OVER (ORDER BY pay DESC, id) A
 SELECT /*+ BROADCAST(y), REPARTITION(2, a) */ x.a, y.b FROM t AS x JOIN t AS y ON x.a = y.a
 -- name: coalesce hint over an aggregate
 SELECT /*+ COALESCE(1) */ a, count(*) AS n FROM t GROUP BY a
+-- name: index of an array call
+SELECT array(a, b)[1] AS x, array(a, b)[0] + 1 AS y, map('k', a)['k'] AS z FROM t
