@@ -256,7 +256,7 @@ def test_refused_argument_types_point_at_the_call(spark: Spark) -> None:
 
 
 def test_columns_that_cannot_travel_are_named(spark: Spark) -> None:
-    source = scan(spark.sql("select 1 k, 1 ts, interval 1 month span"), "a")
+    source = scan(spark.sql("select 1 k, 1 ts, array(interval 1 month) span"), "a")
     error = refused(spark, union_of(source, [], [call("count")]))
     assert isinstance(error, UnsupportedError)
     assert "span" in error.message
