@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 
-if (ROOT / "tests" / "golden.py").exists():
-    pytest_plugins = ("tests.golden",)
+pytest_plugins = ("tests.golden",)
+
+# The first example of a property may compile kernels or share the cores with Spark: no time limit for one example.
+settings.register_profile("sqlext", deadline=None)
+settings.load_profile("sqlext")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
