@@ -7,6 +7,8 @@ from typing import Literal
 
 from sqlext_operators.window.spec import Frame
 
+Direction = Literal["preceding", "following"]
+
 MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -18,7 +20,7 @@ class Bound:
     A unitless amount counts rows, or units of the order column (milliseconds for a timestamp).
     """
 
-    direction: Literal["preceding", "following"]
+    direction: Direction
     amount: int | None
     unit: str = ""
     open: bool = False

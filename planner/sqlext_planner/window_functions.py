@@ -3,6 +3,6 @@
 Importing it loads neither numba nor Spark; the kernels are loaded where they run.
 """
 
-from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError, WindowFunction, lookup
+from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError, Parameter, WindowFunction, lookup
 
-__all__ = ["FUNCTIONS", "FunctionTypeError", "WindowFunction", "lookup"]
+__all__ = ["FUNCTIONS", "FunctionTypeError", "Parameter", "WindowFunction", "lookup"]

@@ -6,7 +6,7 @@ from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions import Column
 from sqlext_planner.logical import WindowCall
 from sqlext_planner.types import from_arrow, to_arrow
-from sqlext_planner.window_functions import FUNCTIONS, FunctionTypeError, WindowFunction, lookup
+from sqlext_planner.window_functions import FUNCTIONS, FunctionTypeError, Parameter, WindowFunction, lookup
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context
@@ -85,7 +85,9 @@ def _refuse_modifiers(node: exp.Anonymous, arguments: list[exp.Expr]) -> None:
             raise UnsupportedError(f"{node.name}() takes plain arguments over a window of ours", span=span_of(argument))
 
 
-def _paired(function: WindowFunction, node: exp.Anonymous, arguments: list[exp.Expr]):  # type: ignore[no-untyped-def]
+def _paired(
+    function: WindowFunction, node: exp.Anonymous, arguments: list[exp.Expr]
+) -> list[tuple[Parameter, exp.Expr]]:
     """Parameters with their arguments, in order."""
     parameters = list(function.parameters)
     least = sum(not parameter.optional for parameter in parameters)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions import Column, Expression
-from sqlext_planner.window_frame import CURRENT_ROW, MILLISECONDS, Bound, WindowFrame
+from sqlext_planner.window_frame import CURRENT_ROW, MILLISECONDS, Bound, Direction, WindowFrame
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context
@@ -140,12 +140,12 @@ def _bound(context: Context, spec: exp.Expr, side: str, kind: str) -> Bound:
     value = spec.args[side]
     if value == "CURRENT ROW":
         return CURRENT_ROW
-    direction = str(spec.args[f"{side}_side"]).lower()
+    direction: Direction = "following" if str(spec.args[f"{side}_side"]).upper() == "FOLLOWING" else "preceding"
     if value == "UNBOUNDED":
         wrong = "following" if side == "start" else "preceding"
         if direction == wrong:
             raise AnalysisError(f"a frame cannot {side} at UNBOUNDED {wrong.upper()}", span=span, help=_EXAMPLE)
-        return Bound(direction, None)  # type: ignore[arg-type]
+        return Bound(direction, None)
     amount, unit = _amount(context, value, span)
     if unit and kind == "ROWS":
         raise AnalysisError(
@@ -158,7 +158,7 @@ def _bound(context: Context, spec: exp.Expr, side: str, kind: str) -> Bound:
     is_open = bool(spec.args.get(f"{side}_open"))
     if amount == 0 and not is_open:
         return CURRENT_ROW
-    return Bound(direction, amount, unit, is_open)  # type: ignore[arg-type]
+    return Bound(direction, amount, unit, is_open)
 
 
 def _amount(context: Context, value: exp.Expr, span: Span) -> tuple[int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from sqlext_planner.expressions import Column, NamedExpr
+from sqlext_planner.expressions import Column, Expression, NamedExpr
 from sqlext_planner.logical import (
     Aggregate,
     Distinct,
@@ -192,8 +192,8 @@ def _own_reads(node: LogicalPlan, kind: type[Aggregate]) -> set[Column]:
     return _reads(node.keys) if isinstance(node, kind) else set()
 
 
-def _reads(expressions: Iterable[object]) -> set[Column]:
-    return {column for item in expressions for column in item.references}  # type: ignore[attr-defined]
+def _reads(expressions: Iterable[Expression]) -> set[Column]:
+    return {column for item in expressions for column in item.references}
 
 
 def _by_position(columns: Sequence[Column], child: LogicalPlan, wanted: set[Column]) -> set[Column]:
