@@ -41,7 +41,7 @@ def window_call(builder: ExpressionBuilder, node: exp.Anonymous, column: Column,
     values = _paired(function, node, arguments)
     for parameter, argument in values:
         if parameter.is_constant:
-            constants.append(_constant(builder.context, function, parameter.name, argument))
+            constants.append(_constant(builder.context, function, parameter, argument))
         elif not isinstance(argument, exp.Star):
             args.append(builder.build(argument))
             types.append(builder.dtype(argument))
@@ -101,24 +101,39 @@ def _paired(
     return list(zip(parameters, arguments, strict=False))
 
 
-def _constant(context: Context, function: WindowFunction, name: str, node: exp.Expr) -> Scalar:
+def _constant(context: Context, function: WindowFunction, parameter: Parameter, node: exp.Expr) -> Scalar:
     """A literal argument. Raises AnalysisError for anything else."""
     match node:
         case exp.Boolean():
             return bool(node.this)
-        case exp.Literal() if not node.is_string and node.name.isdigit():
-            return int(node.name)
-        case exp.Neg(this=exp.Literal() as inner) if not inner.is_string and inner.name.isdigit():
-            return -int(inner.name)
-        case exp.Cast(this=exp.Literal() as inner) if not inner.is_string and inner.name.isdigit():
-            return int(inner.name)
+        case exp.Null() if parameter.nullable:
+            return None
+        case exp.Literal() if node.is_string and parameter.kind == "string":
+            return str(node.this)
         case exp.Paren():
-            return _constant(context, function, name, node.this)
+            return _constant(context, function, parameter, node.this)
+    number = _number(node)
+    if number is not None and (isinstance(number, int) or parameter.kind == "number"):
+        return number
     raise AnalysisError(
-        f"{name} of {function.name}() must be a literal, not {context.slice(span_of(node))!r}",
+        f"{parameter.name} of {function.name}() must be a literal {parameter.kind}, "
+        f"not {context.slice(span_of(node))!r}",
         span=span_of(node),
         help=f"write {function.signature}",
     )
+
+
+def _number(node: exp.Expr) -> int | float | None:
+    """The number that a literal stands for: ``3``, ``-3``, ``0.5``, ``5L``, ``bigint(5)``."""
+    match node:
+        case exp.Literal() if not node.is_string:
+            return int(node.name) if node.name.isdigit() else float(node.name)
+        case exp.Neg():
+            inner = _number(node.this)
+            return None if inner is None else -inner
+        case exp.Cast(this=exp.Literal() as inner) if not inner.is_string:
+            return _number(inner)
+    return None
 
 
 def _complete(function: WindowFunction, constants: list[Scalar], node: exp.Anonymous) -> tuple[Scalar, ...]:

@@ -16,6 +16,7 @@ from sqlext_operators.window import reference
 from sqlext_operators.window.functions import FUNCTIONS
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
+from sqlext_operators.window.twins import TWINS
 
 from tests.operators.window_data import ALL_CALLS, INT64_MAX, INT64_MIN, TYPES, Line, cut, frames, lines, windows
 
@@ -198,4 +199,4 @@ def test_no_order_column(data: st.DataObject) -> None:
 
 
 def test_every_function_has_a_twin() -> None:
-    assert set(reference.TWINS) == set(FUNCTIONS)
+    assert set(TWINS) == set(FUNCTIONS)

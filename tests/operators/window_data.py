@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
-from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError
+from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError, WindowFunction
 from sqlext_operators.window.piece import NULL_ORDER, Piece
 from sqlext_operators.window.spec import Call, Frame, Window
 
@@ -107,23 +107,57 @@ def frames(draw: st.DrawFn) -> Frame:
     )
 
 
+#: Literals of each kind of parameter, for the functions that ask for one.
+LITERALS: dict[str, tuple[Any, ...]] = {
+    "integer": (0, 1, 2, -1, -2),
+    "boolean": (False, True),
+    "number": (0, 0.25, 0.5, 1, None),
+    "string": (",", "::", ""),
+}
+#: Columns for the parameters behind the first: few, for the calls are all combinations.
+FURTHER_COLUMNS = ("text", "i16", "f64", "day", "flag", "time")
+
+
+def literals(function: WindowFunction) -> list[tuple[Any, ...]]:
+    """Every combination of a function's literals that it takes."""
+    chosen = product(*(LITERALS[parameter.kind] for parameter in function.constant_parameters))
+    return [constants for constants in chosen if _takes(function, constants)]
+
+
+def _takes(function: WindowFunction, constants: tuple[Any, ...]) -> bool:
+    try:
+        function.complete_constants(constants)
+    except FunctionTypeError:
+        return False
+    return True
+
+
+def arguments(function: WindowFunction) -> list[tuple[str, ...]]:
+    """Every combination of columns that a function takes: any first one, `FURTHER_COLUMNS` for others."""
+    columns: list[tuple[str, ...]] = []
+    for i, parameter in enumerate(function.column_parameters):
+        columns.append(("c",) if parameter.kind == "condition" else tuple(TYPES) if i == 0 else FURTHER_COLUMNS)
+    candidates = list(product(*columns))
+    if function.accepts_star:
+        candidates += list(product(*columns[1:]))
+    found = []
+    for names in candidates:
+        try:
+            function.result_type([TYPES[name] for name in names])
+        except FunctionTypeError:
+            continue
+        found.append(names)
+    return found
+
+
 def all_calls() -> list[Call]:
     """Every function over every column whose type it takes, with each way of writing its literals."""
-    found = []
-    for function in FUNCTIONS.values():
-        conditions = ("c",) if function.has_condition else ()
-        literals: list[tuple[Any, ...]] = [()]
-        if function.constant_parameters:
-            is_number = function.constant_parameters[0].kind == "integer"
-            literals = [(0,), (1,), (2,)] if is_number else [(), (True,)]
-        if function.accepts_star:
-            found.append(Call(function.name, conditions, "out"))
-        for column, dtype in TYPES.items():
-            try:
-                function.result_type([dtype, *(pa.bool_() for _ in conditions)])
-            except FunctionTypeError:
-                continue
-            found += [Call(function.name, (column, *conditions), "out", constants) for constants in literals]
+    found = [
+        Call(function.name, names, "out", constants)
+        for function in FUNCTIONS.values()
+        for names in arguments(function)
+        for constants in literals(function)
+    ]
     return [*found, Call("frame_rows", ("i64", "text"), "out")]
 
 

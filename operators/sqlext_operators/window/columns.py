@@ -30,13 +30,15 @@ def truth(array: pa.Array) -> BoolArray:
     return mask
 
 
-def usable(args: tuple[pa.Array, ...], *, has_condition: bool) -> BoolArray | None:
-    """bool[n], rows with a value and, if the last argument is a condition, a true condition; None for all rows."""
-    values = args[:-1] if has_condition else args
-    mask = valid_mask(values[0]) if values else None
-    if not has_condition:
+def usable(args: tuple[pa.Array, ...], condition: int | None) -> BoolArray | None:
+    """bool[n], rows with a value and, if argument `condition` is one, a true condition; None for all rows.
+
+    The value is the first argument, unless that is the condition (``count_where(*, c)``).
+    """
+    mask = None if condition == 0 or not args else valid_mask(args[0])
+    if condition is None:
         return mask
-    chosen = truth(args[-1])
+    chosen = truth(args[condition])
     return chosen if mask is None else chosen & mask
 
 

@@ -2,6 +2,7 @@
 
 from sqlext_planner.logical.base import Field, LogicalPlan
 from sqlext_planner.logical.hint import Hint
+from sqlext_planner.logical.last_join import LastJoin, LastMatch
 from sqlext_planner.logical.relational import (
     Aggregate,
     Distinct,
@@ -28,6 +29,8 @@ __all__ = [
     "Filter",
     "Hint",
     "Join",
+    "LastJoin",
+    "LastMatch",
     "Limit",
     "LogicalPlan",
     "Output",

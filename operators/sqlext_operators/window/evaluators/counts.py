@@ -19,7 +19,7 @@ class Count(Evaluator):
         self.counts = PrefixCounts()
 
     def load(self, rows: Rows) -> None:
-        self.counts.load(usable(rows.args, has_condition=self.site.function.has_condition), rows.candidates)
+        self.counts.load(usable(rows.args, self.site.condition), rows.candidates)
 
     def evaluate(self, frames: Frames) -> pa.Array:
         return pa.array(self.counts.totals(frames))

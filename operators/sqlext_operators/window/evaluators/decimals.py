@@ -79,7 +79,7 @@ class DecimalSum(Evaluator):
         self.sums = DecimalTotals(site.types[0])
 
     def load(self, rows: Rows) -> None:
-        mask = usable(rows.args, has_condition=self.site.function.has_condition)
+        mask = usable(rows.args, self.site.condition)
         self.counts.load(mask, rows.candidates)
         self.sums.load(rows.args[0], mask, rows.candidates)
 

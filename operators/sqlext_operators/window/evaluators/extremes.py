@@ -26,7 +26,7 @@ class Extreme(Evaluator):
         self.folded: pa.Array | None = None
 
     def load(self, rows: Rows) -> None:
-        mask = usable(rows.args, has_condition=self.site.function.has_condition)
+        mask = usable(rows.args, self.site.condition)
         usable_rows: BoolArray = np.ones(rows.count, np.bool_) if mask is None else mask
         self._rows = rows
         self._array = rows.args[0]

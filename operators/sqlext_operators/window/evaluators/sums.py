@@ -33,7 +33,7 @@ class IntegerSum(Evaluator):
         self.sums = PrefixSums()
 
     def load(self, rows: Rows) -> None:
-        mask = usable(rows.args, has_condition=self.site.function.has_condition)
+        mask = usable(rows.args, self.site.condition)
         self.counts.load(mask, rows.candidates)
         self.sums.load(masked(rows.args[0], mask, np.int64), rows.candidates)
 
@@ -62,7 +62,7 @@ class CheckedIntegerSum(Evaluator):
         self.low, self.high = PrefixSums(), PrefixSums()
 
     def load(self, rows: Rows) -> None:
-        mask = usable(rows.args, has_condition=self.site.function.has_condition)
+        mask = usable(rows.args, self.site.condition)
         self.counts.load(mask, rows.candidates)
         values = masked(rows.args[0], mask, np.int64)
         self._is_short = rows.args[0].type.bit_width < 64 or _fits_32_bits(values)
@@ -111,7 +111,7 @@ class FloatSum(Evaluator):
         self.sums = SlidingSums()
 
     def load(self, rows: Rows) -> None:
-        mask = usable(rows.args, has_condition=self.site.function.has_condition)
+        mask = usable(rows.args, self.site.condition)
         self.counts.load(mask, rows.candidates)
         self.sums.load(masked(rows.args[0], mask, np.float64), rows.candidates)
 

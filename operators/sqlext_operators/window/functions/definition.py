@@ -17,27 +17,38 @@ if TYPE_CHECKING:
 
 TypeRule = Callable[[str, Sequence[pa.DataType]], pa.DataType]
 
+#: Python classes of the literals of each kind.
+_LITERALS: dict[str, tuple[type, ...]] = {
+    "integer": (int,),
+    "boolean": (bool,),
+    "number": (int, float),
+    "string": (str,),
+}
+
 
 @dataclass(frozen=True)
 class Parameter:
     """One parameter of a window function.
 
-    `kind` is "value" (any expression), "condition" (a boolean expression), or "integer" / "boolean" (a literal,
-    passed in `Call.constants`; not below `minimum`; `default` when it is left out). A `variadic` parameter,
-    always the last one, takes one or more arguments.
+    `kind` is "value" (any expression), "condition" (a boolean expression), or the kind of a literal, passed in
+    `Call.constants`: "integer", "boolean", "number" (integer or fraction) or "string"; a number lies between
+    `minimum` and `maximum`, NULL is a literal too if `nullable`, and `default` stands for one that is left out.
+    A `variadic` parameter, always the last one, takes one or more arguments.
     """
 
     name: str
-    kind: Literal["value", "condition", "integer", "boolean"] = "value"
+    kind: Literal["value", "condition", "integer", "boolean", "number", "string"] = "value"
     optional: bool = False
     variadic: bool = False
     minimum: int | None = None
+    maximum: int | None = None
+    nullable: bool = False
     default: Scalar = None
 
     @property
     def is_constant(self) -> bool:
         """Whether the argument is a literal rather than a column."""
-        return self.kind in ("integer", "boolean")
+        return self.kind not in ("value", "condition")
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,11 @@ class CallSite:
     result_type: pa.DataType
     unbounded: bool
     ansi: bool
+
+    @property
+    def condition(self) -> int | None:
+        """Which of the arguments is the condition; None if there is none."""
+        return self.function.condition_place(len(self.types))
 
 
 @dataclass(frozen=True)
@@ -76,6 +92,7 @@ class WindowFunction:
 
     accepts_star  the first value may be ``*``: it is then left out of `Call.args`, and every row counts
     positional    the function looks at the partition's sequence, not at the frame (lag, at)
+    needs_order   the function asks for the rows' order: it has no meaning with GROUP BY
     internal      made by the analyzer, not callable from SQL
     openmldb_refuses  first-argument types that OpenMLDB refuses though they make sense (compat="openmldb" refuses them)
     """
@@ -88,6 +105,7 @@ class WindowFunction:
     aliases: tuple[str, ...] = ()
     accepts_star: bool = False
     positional: bool = False
+    needs_order: bool = False
     internal: bool = False
     openmldb_refuses: frozenset[pa.DataType] = frozenset()
 
@@ -101,10 +119,12 @@ class WindowFunction:
         """The parameters that are passed in `Call.constants`."""
         return tuple(parameter for parameter in self.parameters if parameter.is_constant)
 
-    @property
-    def has_condition(self) -> bool:
-        """Whether rows are chosen by a boolean argument, the last of `Call.args`."""
-        return any(parameter.kind == "condition" for parameter in self.parameters)
+    def condition_place(self, count: int) -> int | None:
+        """Which of `count` arguments chooses the rows by being true; None if there is no condition."""
+        columns = self.column_parameters
+        places = [i for i, parameter in enumerate(columns) if parameter.kind == "condition"]
+        left_out = 1 if self.accepts_star and count < len(columns) else 0  # the value of count_where(*, condition)
+        return places[0] - left_out if places else None
 
     def result_type(self, arg_types: Sequence[pa.DataType]) -> pa.DataType:
         """The type of the result for arguments of these types (`Call.args`: no literals, nothing for ``*``).
@@ -118,13 +138,19 @@ class WindowFunction:
             raise FunctionTypeError(
                 f"{self.name}() does not take {len(arg_types)} arguments", f"write {self.signature}"
             )
-        if not self.has_condition:
+        place = self.condition_place(len(arg_types))
+        if place is None:
             return self.type_rule(self.name, arg_types)
-        condition = arg_types[-1]
+        condition = arg_types[place]
         if not (pa.types.is_boolean(condition) or pa.types.is_null(condition)):
             message = f"the condition of {self.name}() must be boolean, not {sql_name(condition)}"
-            raise FunctionTypeError(message, "write a comparison, for example x > 0", len(arg_types) - 1)
-        return self.type_rule(self.name, arg_types[:-1])
+            raise FunctionTypeError(message, "write a comparison, for example x > 0", place)
+        try:
+            return self.type_rule(self.name, [*arg_types[:place], *arg_types[place + 1 :]])
+        except FunctionTypeError as error:
+            if error.argument is not None and error.argument >= place:
+                error.argument += 1
+            raise
 
     def complete_constants(self, constants: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """The constants with the defaults of those left out. Raises FunctionTypeError for a bad one."""
@@ -140,12 +166,18 @@ class WindowFunction:
         return (*constants, *(parameter.default for parameter in missing))
 
     def _check_constant(self, parameter: Parameter, value: Scalar) -> None:
-        kind = bool if parameter.kind == "boolean" else int
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        if value is None and parameter.nullable:
+            return
+        if not isinstance(value, _LITERALS[parameter.kind]) or isinstance(value, bool) != (parameter.kind == "boolean"):
             message = f"{parameter.name} of {self.name}() must be a literal {parameter.kind}, not {value!r}"
             raise FunctionTypeError(message, f"write {self.signature}")
-        if parameter.minimum is not None and value < parameter.minimum:
+        if value is None or isinstance(value, str):
+            return
+        if parameter.minimum is not None and not value >= parameter.minimum:
             message = f"{parameter.name} of {self.name}() must be at least {parameter.minimum}, not {value}"
+            raise FunctionTypeError(message, f"write {self.signature}")
+        if parameter.maximum is not None and not value <= parameter.maximum:
+            message = f"{parameter.name} of {self.name}() must be at most {parameter.maximum}, not {value}"
             raise FunctionTypeError(message, f"write {self.signature}")
 
     @property

@@ -1,0 +1,116 @@
+"""Counts, sums, means, extremes and positions in plain Python."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+from sqlext_operators.window.spec import Scalar
+from sqlext_operators.window.twins.view import Twin, Values, View, chosen, float_sum, order_key
+
+
+def _count(view: View, condition: int | None = None) -> int:
+    return len(chosen(view, condition))
+
+
+def _sum(view: View, condition: int | None = None) -> Any:
+    """Exact for integers (not wrapped) and decimals; of doubles the correctly rounded sum."""
+    values = chosen(view, condition)
+    if not values:
+        return None
+    if isinstance(values[0], float):
+        return float_sum(values)
+    if isinstance(values[0], Decimal):
+        with localcontext() as context:
+            context.prec = 100
+            return sum(values, Decimal(0))
+    return sum(values)
+
+
+def _avg(view: View, condition: int | None = None) -> Any:
+    values = chosen(view, condition)
+    if not values:
+        return None
+    if isinstance(values[0], Decimal):
+        with localcontext() as context:
+            context.prec = 100
+            mean = Fraction(sum(values, Decimal(0))) / len(values)
+            step = Decimal(1).scaleb(-min(38, view.types[0].scale + 4))
+            scaled = Fraction(abs(mean)) / Fraction(step)
+            whole = Decimal(int(scaled + Fraction(1, 2)))
+            return (whole if mean >= 0 else -whole) * step
+    if isinstance(values[0], float):
+        return float_sum(values) / len(values)
+    return float(Fraction(sum(values), len(values)))
+
+
+def _min(view: View, condition: int | None = None) -> Any:
+    return min(chosen(view, condition), key=order_key, default=None)
+
+
+def _max(view: View, condition: int | None = None) -> Any:
+    return max(chosen(view, condition), key=order_key, default=None)
+
+
+def _distinct_count(view: View) -> int:
+    zero = zero_value(view.types[0])
+    return len({order_key(zero if row[0] is None else row[0]) for row in view.rows})
+
+
+def zero_value(dtype: pa.DataType) -> Any:
+    """What a NULL counts as in distinct_count; None for a value of its own."""
+    if pa.types.is_boolean(dtype):
+        return False
+    if pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
+        return ""
+    if pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype):
+        return b""
+    if pa.types.is_floating(dtype):
+        return 0.0
+    return None if pa.types.is_date(dtype) else 0
+
+
+def _with_value(view: View) -> list[Any]:
+    ignore_null = bool(view.constants[0])
+    return [row[0] for row in view.rows if not (ignore_null and row[0] is None)]
+
+
+def _first_value(view: View) -> Any:
+    return next(iter(_with_value(view)), None)
+
+
+def _last_value(view: View) -> Any:
+    return next(reversed(_with_value(view)), None)
+
+
+def _nth_newest(rows: list[Values], n: Scalar) -> Any:
+    place = len(rows) - 1 - int(n or 0)
+    return rows[place][0] if place >= 0 else None
+
+
+def _frame_rows(view: View) -> list[dict[str, Any]]:
+    return [{f"x{i + 1}": value for i, value in enumerate(row)} for row in view.rows]
+
+
+#: The twins of functions/basic.py.
+TWINS: dict[str, Twin] = {
+    "count": _count,
+    "sum": _sum,
+    "avg": _avg,
+    "min": _min,
+    "max": _max,
+    "distinct_count": _distinct_count,
+    "first_value": _first_value,
+    "last_value": _last_value,
+    "lag": lambda view: _nth_newest(view.history, view.constants[0]),
+    "count_where": lambda view: _count(view, condition=-1),
+    "sum_where": lambda view: _sum(view, condition=-1),
+    "avg_where": lambda view: _avg(view, condition=-1),
+    "min_where": lambda view: _min(view, condition=-1),
+    "max_where": lambda view: _max(view, condition=-1),
+    "frame_at": lambda view: _nth_newest(view.rows, view.constants[0]),
+    "frame_rows": _frame_rows,
+}
