@@ -18,8 +18,8 @@ from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 
 #: Output batches have at most this many rows.
 MAX_BATCH_ROWS = 262_144
-#: Functions whose results hold whole frames: output batches hold about this many frame rows.
-MAX_FRAME_ROWS = 4_194_304
+#: Results that are lists or long texts: output batches hold about this many values of one column.
+MAX_BATCH_WEIGHT = 4_194_304
 
 
 class WindowUnionProcessor:
@@ -35,7 +35,7 @@ class WindowUnionProcessor:
     """
 
     def __init__(self, spec: WindowUnionSpec, arg_types: Mapping[str, pa.DataType], payload_schema: pa.Schema) -> None:
-        self._windows = [_WindowState(window, arg_types, spec.ansi) for window in spec.windows]
+        self._windows = [_WindowState(window, arg_types, spec) for window in spec.windows]
         fields = [field for state in self._windows for field in state.fields]
         self.output_schema = pa.schema([*payload_schema, *fields])
         self._arg_names = tuple(dict.fromkeys(n for w in spec.windows for call in w.calls for n in call.args))
@@ -82,8 +82,8 @@ class WindowUnionProcessor:
             return
         for state in self._windows:
             state.load(buffer)
-        limits = [f.sizes()[:ready] for f, state in zip(frames, self._windows, strict=True) if state.materializes]
-        for start, end in _batches(ready, limits):
+        weights = [w for state, f in zip(self._windows, frames, strict=True) for w in state.weights(f[:ready])]
+        for start, end in _batches(ready, weights):
             columns = list(buffer.piece.payload.slice(start, end - start).columns)
             for state, frame in zip(self._windows, frames, strict=True):
                 columns += state.evaluate(frame[start:end])
@@ -136,14 +136,13 @@ class _Place:
 class _WindowState:
     """One window with its evaluators."""
 
-    def __init__(self, window: Window, arg_types: Mapping[str, pa.DataType], ansi: bool) -> None:
+    def __init__(self, window: Window, arg_types: Mapping[str, pa.DataType], spec: WindowUnionSpec) -> None:
         window_frames.validate(window.frame)
         self.window = window
         self.unbounded = window_frames.is_unbounded(window.frame)
-        sites = [_call_site(call, arg_types, self.unbounded, ansi) for call in window.calls]
+        sites = [_call_site(call, arg_types, self.unbounded, spec) for call in window.calls]
         self.fields = [pa.field(c.output, s.result_type) for c, s in zip(window.calls, sites, strict=True)]
         self.evaluators: list[Evaluator] = [site.function.evaluation.create(site) for site in sites]
-        self.materializes = any(evaluator.materializes for evaluator in self.evaluators)
         self._place = _Place(Candidates(None, np.zeros(0, np.int64), np.zeros(0, np.int64)), 0)
 
     def compute(
@@ -180,6 +179,11 @@ class _WindowState:
             args = tuple(buffer.piece.args[name] for name in call.args)
             evaluator.load(Rows(args, self._place.candidates.index, len(buffer)))
 
+    def weights(self, frames: Frames) -> list[IntArray]:
+        """The weights of those columns that may be heavy."""
+        found = (evaluator.weights(frames) for evaluator in self.evaluators)
+        return [weights for weights in found if weights is not None]
+
     def evaluate(self, frames: Frames) -> list[pa.Array]:
         """One column for each call."""
         return [evaluator.evaluate(frames) for evaluator in self.evaluators]
@@ -211,13 +215,13 @@ class _WindowState:
             evaluator.reset()
 
 
-def _call_site(call: Call, arg_types: Mapping[str, pa.DataType], unbounded: bool, ansi: bool) -> CallSite:
+def _call_site(call: Call, arg_types: Mapping[str, pa.DataType], unbounded: bool, spec: WindowUnionSpec) -> CallSite:
     function = FUNCTIONS.get(call.function)
     if function is None:
         raise ValueError(f"there is no window function {call.function!r}")
     types = tuple(arg_types[name] for name in call.args)
     constants = function.complete_constants(call.constants)
-    return CallSite(function, types, constants, function.result_type(types), unbounded, ansi)
+    return CallSite(function, types, constants, function.result_type(types), unbounded, spec.ansi, spec.time_zone)
 
 
 def _count_ready(complete: BoolArray | None, rows: int) -> int:
@@ -228,14 +232,14 @@ def _count_ready(complete: BoolArray | None, rows: int) -> int:
     return int(missing[0]) if len(missing) else rows
 
 
-def _batches(rows: int, frame_sizes: list[IntArray]) -> Iterator[tuple[int, int]]:
-    """Cut `rows` into batches by number of rows, and by the frames' sizes where results are that large."""
-    totals = [np.cumsum(sizes) for sizes in frame_sizes]
+def _batches(rows: int, weights: list[IntArray]) -> Iterator[tuple[int, int]]:
+    """Cut `rows` into batches by number of rows, and by the weights of their results."""
+    totals = [np.cumsum(weight) for weight in weights]
     start = 0
     while start < rows:
         end = min(start + MAX_BATCH_ROWS, rows)
         for total in totals:
             used = int(total[start - 1]) if start else 0
-            end = min(end, max(start + 1, int(np.searchsorted(total, used + MAX_FRAME_ROWS, side="right"))))
+            end = min(end, max(start + 1, int(np.searchsorted(total, used + MAX_BATCH_WEIGHT, side="right"))))
         yield start, end
         start = end

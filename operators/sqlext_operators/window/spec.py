@@ -72,7 +72,7 @@ class WindowUnionSpec:
     `keys` and `order` name columns present in every input; `payload` names the FROM columns that are passed
     through. The operator's output is the payload, then one column for each call, windows in order.
     `ansi` makes overflow of integer and decimal sums an error; otherwise integer sums wrap at their type's
-    width and decimals that do not fit are NULL.
+    width and decimals that do not fit are NULL. `time_zone` is the one in which timestamps are written as text.
     """
 
     keys: tuple[str, ...]
@@ -80,3 +80,4 @@ class WindowUnionSpec:
     payload: tuple[str, ...]
     windows: tuple[Window, ...]
     ansi: bool = False
+    time_zone: str = "UTC"

@@ -111,7 +111,13 @@ class WindowInputs:
             )
             for group in node.windows
         )
-        spec = WindowUnionSpec(keys, order, tuple(column.spark_name for column in payload), windows)
+        spec = WindowUnionSpec(
+            keys,
+            order,
+            tuple(column.spark_name for column in payload),
+            windows,
+            time_zone=str(source.sparkSession.conf.get("spark.sql.session.timeZone")),
+        )
         return cls(
             tuple(map(as_months, shipped)),
             keys,

@@ -33,7 +33,8 @@ class Parameter:
     `kind` is "value" (any expression), "condition" (a boolean expression), or the kind of a literal, passed in
     `Call.constants`: "integer", "boolean", "number" (integer or fraction) or "string"; a number lies between
     `minimum` and `maximum`, NULL is a literal too if `nullable`, and `default` stands for one that is left out.
-    A `variadic` parameter, always the last one, takes one or more arguments.
+    A `variadic` parameter, always the last one, takes one or more arguments. The values of an `as_text` parameter
+    are written into a result: a timestamp comes as the session's local time (timestamp_ntz).
     """
 
     name: str
@@ -44,6 +45,7 @@ class Parameter:
     maximum: int | None = None
     nullable: bool = False
     default: Scalar = None
+    as_text: bool = False
 
     @property
     def is_constant(self) -> bool:
@@ -56,7 +58,8 @@ class CallSite:
     """What an evaluator is made from: one call, with its types and the window's nature.
 
     `types` are the types of `Call.args`, `constants` has one entry for each constant parameter (defaults filled
-    in), `unbounded` says that the frame never loses a row (UNBOUNDED PRECEDING without MAXSIZE).
+    in), `unbounded` says that the frame never loses a row (UNBOUNDED PRECEDING without MAXSIZE). Timestamps become
+    text in `time_zone`.
     """
 
     function: WindowFunction
@@ -65,6 +68,7 @@ class CallSite:
     result_type: pa.DataType
     unbounded: bool
     ansi: bool
+    time_zone: str = "UTC"
 
     @property
     def condition(self) -> int | None:
