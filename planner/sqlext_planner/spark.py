@@ -1,7 +1,8 @@
 """The Spark boundary: the one module that looks below PySpark's public API.
 
 What is not public here: `pyspark.sql.pandas.types` (Spark and Arrow types), `SparkContext.defaultParallelism` and the
-optimised plan behind a DataFrame (its estimated size, and whether it is a plain Parquet scan). Under Spark Connect
+optimised plan behind a DataFrame (its estimated size, whether it is a plain Parquet scan, whether it only selects
+columns of a mapInArrow of ours). Under Spark Connect
 the plan is out of reach: sizes are then unknown and inputs are read by Spark.
 """
 
@@ -131,7 +132,7 @@ class ScannedFilter:
 @dataclass(frozen=True)
 class PlainScan:
     """A frame that is nothing but Parquet files: local paths by name, the frame's columns by the names
-    they have in the files, and comparisons that all hold."""
+    they have in the files (POSITION for monotonically_increasing_id()), and comparisons that all hold."""
 
     paths: tuple[str, ...]
     columns: tuple[str, ...]
@@ -156,6 +157,51 @@ def _optimized_plan(frame: DataFrame) -> Any | None:
     if java_frame is None or frame.isStreaming:
         return None
     return java_frame.queryExecution().optimizedPlan()
+
+
+def output_ids(frame: DataFrame) -> tuple[int, ...] | None:
+    """Catalyst's ids of the frame's columns; None under Connect and for streams."""
+    plan = _optimized_plan(frame)
+    return _attribute_ids(plan) if plan is not None else None
+
+
+def selection_above_map(frame: DataFrame) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """(ids of its output, places in it of the frame's columns) of the mapInArrow that a frame selects columns of.
+
+    None for a frame that does anything else above it, and without one.
+    """
+    plan = _optimized_plan(frame)
+    wanted = _attribute_ids(plan) if plan is not None else ()
+    while plan is not None and _class_name(plan) == "Project":
+        items = _items(plan.projectList())
+        sources = {int(item.exprId().id()): _source_attribute(item) for item in items}
+        traced = [sources.get(identity) for identity in wanted]
+        wanted = tuple(identity for identity in traced if identity is not None)
+        if len(wanted) < len(traced):
+            return None
+        plan = plan.child()
+    if plan is None or _class_name(plan) != "MapInArrow":
+        return None
+    ids = _attribute_ids(plan)
+    return ids, tuple(ids.index(identity) for identity in wanted)
+
+
+def mapped_nodes(frame: DataFrame) -> list[tuple[int, ...]]:
+    """The ids of the outputs of the topmost mapInArrow nodes in a frame's plan."""
+    plan = _optimized_plan(frame)
+    stack = [plan] if plan is not None else []
+    found = []
+    while stack:
+        node = stack.pop()
+        if _class_name(node) == "MapInArrow":
+            found.append(_attribute_ids(node))
+        else:
+            stack.extend(_items(node.children()))
+    return found
+
+
+def _attribute_ids(plan: Any) -> tuple[int, ...]:
+    return tuple(int(attribute.exprId().id()) for attribute in _items(plan.output()))
 
 
 #: Settings under which Spark's Parquet reader does more than read, with the value that is plain.
@@ -191,10 +237,19 @@ def _scan_of(plan: Any) -> PlainScan | None:
     if kind == "Filter":
         filters = _filters_of(plan.condition(), names)
         return None if filters is None else PlainScan(below.paths, below.columns, below.filters + filters)
-    columns = [names.get(_source_attribute(item)) for item in _items(plan.projectList())]
+    columns = [_scanned(item, names) for item in _items(plan.projectList())]
     if None in columns:
         return None
     return PlainScan(below.paths, tuple(column for column in columns if column is not None), below.filters)
+
+
+def _scanned(item: Any, names: dict[int | None, str]) -> str | None:
+    """What a projection item reads from the files; None if it computes something."""
+    from sqlext_operators.exchange.parquet_scan import POSITION
+
+    if _class_name(item) == "Alias" and _class_name(item.child()) == "MonotonicallyIncreasingID":
+        return POSITION
+    return names.get(_source_attribute(item))
 
 
 def _relation_scan(plan: Any) -> PlainScan | None:

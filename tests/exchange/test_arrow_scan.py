@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sqlext_operators.exchange.parquet_scan import ParquetScan, read_task
+from sqlext_operators.exchange.parquet_scan import POSITION, ParquetScan, read_task
 from sqlext_planner.physical.arrow_scan import parquet_scan
 from sqlext_planner.spark import ScannedFilter, plain_parquet_scan
 
@@ -67,6 +67,19 @@ def test_pyarrow_reads_what_spark_reads(spark: SparkSession, files: str, shape: 
     given = [tuple(v.replace(tzinfo=None) if hasattr(v, "tzinfo") else v for v in row) for row in read(found.scan)]
     assert sorted(given, key=str) == sorted(expected, key=str)
     assert [task.row_groups for task in found.scan.tasks] == [(0, 1, 2, 3, 4)] * 2
+
+
+def test_positions_follow_files_and_rows(spark: SparkSession, files: str) -> None:
+    frame = spark.read.parquet(files).where("id >= 20").selectExpr("id", "monotonically_increasing_id() as at")
+    found = parquet_scan(frame.select("at", "id"), 4)
+    assert found is not None
+    assert found.scan.columns == (POSITION, "id")
+    first = [task_number << 33 for task_number in range(len(found.scan.tasks))]
+    batches = [b for i, task in zip(first, found.scan.tasks, strict=True) for b in read_task(found.scan, task, i)]
+    rows = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+    assert [row[1] for row in rows] == [*range(20, 100)]
+    assert [row[0] for row in rows] == [*range(30), *((1 << 33) + i for i in range(50))]
+    assert parquet_scan(frame.select("at"), 4) is None
 
 
 LEFT_TO_SPARK: dict[str, Callable[[DataFrame], DataFrame]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -16,6 +17,8 @@ import pyarrow.parquet as pq
 from sqlext_operators.exchange.scatter import POSITION_BITS, ScatterSpec, scatter_from
 
 _BATCH_ROWS = 262_144
+#: In place of a file's column: the row's number, int64, unique and increasing in the order of files and rows.
+POSITION = "\0position"
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ class Comparison:
 
 @dataclass(frozen=True)
 class ParquetScan:
-    """What to read. `columns` are the file's names; `types` their Arrow types, as Spark would hand them over."""
+    """What to read. `columns` are the file's names, or POSITION; `types` are their Arrow types, as Spark would hand
+    them over."""
 
     tasks: tuple[ParquetTask, ...]
     columns: tuple[str, ...]
@@ -68,23 +72,29 @@ def scatter_parquet(
     """
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            yield from scatter_from(spec, number << POSITION_BITS, read_task(scan, scan.tasks[number]))
+            first = number << POSITION_BITS
+            yield from scatter_from(spec, first, read_task(scan, scan.tasks[number], first))
 
 
-def read_task(scan: ParquetScan, task: ParquetTask) -> Iterator[pa.RecordBatch]:
-    """The task's rows, batch by batch: a row group of any size stays bounded in memory."""
-    needed = list(dict.fromkeys((*scan.columns, *(item.column for item in scan.filters))))
+def read_task(scan: ParquetScan, task: ParquetTask, first: int = 0) -> Iterator[pa.RecordBatch]:
+    """The task's rows, batch by batch (a row group of any size stays bounded in memory); positions from `first` on."""
+    names = (*scan.columns, *(item.column for item in scan.filters))
+    needed = list(dict.fromkeys(name for name in names if name != POSITION))
     with pq.ParquetFile(task.path, pre_buffer=False) as file:
         for batch in file.iter_batches(
             _BATCH_ROWS, row_groups=list(task.row_groups), columns=needed, use_threads=False
         ):
             kept = _filter(batch, scan.filters)
-            columns = [
-                column if column.type == kind else column.cast(kind)
-                for column, kind in zip((kept.column(name) for name in scan.columns), scan.types, strict=True)
-            ]
-            names = [str(i) for i in range(len(columns))]
-            yield pa.RecordBatch.from_arrays(columns, names=names)
+            columns = [_column(kept, name, kind, first) for name, kind in zip(scan.columns, scan.types, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+            first += kept.num_rows
+
+
+def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType, first: int) -> pa.Array:
+    if name == POSITION:
+        return pa.array(np.arange(first, first + batch.num_rows))
+    column = batch.column(name)
+    return column if column.type == kind else column.cast(kind)
 
 
 def _filter(batch: pa.RecordBatch, filters: tuple[Comparison, ...]) -> pa.RecordBatch:

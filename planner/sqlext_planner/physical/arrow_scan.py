@@ -72,24 +72,27 @@ def parquet_scan(frame: DataFrame, parallelism: int) -> ArrowScan | None:
 
 def _scan(plain: PlainScan, kinds: list[pa.DataType], parallelism: int) -> ArrowScan | None:
     import pyarrow.parquet as pq
-    from sqlext_operators.exchange.parquet_scan import Comparison, ParquetScan
+    from sqlext_operators.exchange.parquet_scan import POSITION, Comparison, ParquetScan
 
     if len(kinds) != len(plain.columns):
+        return None
+    stored = {name: kind for name, kind in zip(plain.columns, kinds, strict=True) if name != POSITION}
+    if not stored:
         return None
     footers = []
     for path in plain.paths:
         with pq.ParquetFile(path) as file:
-            if not _reads_alike(file, plain, kinds):
+            if not _reads_alike(file, plain, stored):
                 return None
             footers.append(file.metadata)
-    sizes = [_group_bytes(footer, plain.columns, kinds) for footer in footers]
+    sizes = [_group_bytes(footer, stored) for footer in footers]
     total = sum(map(sum, sizes))
     tasks = _tasks(plain.paths, sizes, min(max(total // parallelism, _LEAST_TASK_BYTES), _MOST_TASK_BYTES))
     filters = tuple(Comparison(item.column, item.op, item.value) for item in plain.filters)
     return ArrowScan(ParquetScan(tuple(tasks), plain.columns, tuple(kinds), filters), total)
 
 
-def _reads_alike(file: pq.ParquetFile, plain: PlainScan, kinds: list[pa.DataType]) -> bool:
+def _reads_alike(file: pq.ParquetFile, plain: PlainScan, stored: dict[str, pa.DataType]) -> bool:
     """Whether Spark would read the file's columns as these types, value for value."""
     metadata = file.metadata.metadata or {}
     if b"org.apache.spark.legacyDateTime" in metadata or b"org.apache.spark.legacyINT96" in metadata:
@@ -98,12 +101,12 @@ def _reads_alike(file: pq.ParquetFile, plain: PlainScan, kinds: list[pa.DataType
         return False
     schema = file.schema_arrow
     physical = {file.schema.column(i).path: file.schema.column(i).physical_type for i in range(len(file.schema.names))}
-    for name in (*plain.columns, *(item.column for item in plain.filters)):
+    for name in (*stored, *(item.column for item in plain.filters)):
         if schema.get_field_index(name) < 0 or physical.get(name) == "INT96":
             return False
-    return all(
-        _same_values(schema.field(name).type, kind) for name, kind in zip(plain.columns, kinds, strict=True)
-    ) and all(_comparable(schema.field(item.column).type, item.value) for item in plain.filters)
+    return all(_same_values(schema.field(name).type, kind) for name, kind in stored.items()) and all(
+        _comparable(schema.field(item.column).type, item.value) for item in plain.filters
+    )
 
 
 def _same_values(stored: pa.DataType, wanted: pa.DataType) -> bool:
@@ -133,14 +136,14 @@ def _comparable(stored: pa.DataType, value: int | str | None) -> bool:
     return bool(pa.types.is_signed_integer(stored))
 
 
-def _group_bytes(footer: pq.FileMetaData, columns: tuple[str, ...], kinds: list[pa.DataType]) -> list[int]:
+def _group_bytes(footer: pq.FileMetaData, stored: dict[str, pa.DataType]) -> list[int]:
     """Estimated Arrow bytes of each row group: widths of fixed-width columns, uncompressed pages of the others."""
     places = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
     sizes = []
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         size = 0
-        for name, kind in zip(columns, kinds, strict=True):
+        for name, kind in stored.items():
             try:
                 size += group.num_rows * max(1, kind.bit_width // 8)
             except ValueError:  # a type without a width

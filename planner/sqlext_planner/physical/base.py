@@ -18,18 +18,21 @@ from sqlext_planner.tree import TreeNode
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from sqlext_planner.physical.stages import ArrowStage
+
 
 @dataclass
 class ExecutionContext:
     """What nodes need to build DataFrames. One context serves one statement.
 
     `cache` maps id(node) to (node, DataFrame): a node shared by two parents is built once. The node is kept
-    in the value so that its id stays taken.
+    in the value so that its id stays taken. `stages` are the operators' runs so far, by the ids of their columns.
     """
 
     spark: SparkSession
     config: Config = field(default_factory=Config)
     cache: dict[int, tuple[PhysicalPlan, DataFrame]] = field(default_factory=dict)
+    stages: dict[tuple[int, ...], ArrowStage] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

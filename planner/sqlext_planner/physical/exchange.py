@@ -10,6 +10,7 @@ bounded by maxBytesPerBatch, 64 MB), so the user's settings are left alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING
@@ -17,10 +18,12 @@ from typing import TYPE_CHECKING
 from sqlext_planner.config import Config
 from sqlext_planner.physical.arrow_scan import ArrowScan, parquet_scan
 from sqlext_planner.physical.base import ExecutionContext
+from sqlext_planner.physical.stages import ArrowStage, staged_bytes, upstream_of
 from sqlext_planner.spark import cores, estimated_bytes, worker_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from sqlext_operators.exchange.stage import Upstream
 
 WIRE = "pid int, tag int, block binary"
 
@@ -42,24 +45,34 @@ class Shipment:
     keys: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Wire:
+    """Wire rows (pid, tag, block) of all inputs, those of one partition in one task; the inputs' bytes, if known."""
+
+    frame: DataFrame
+    sizes: tuple[int | None, ...]
+
+
+def ship(shipments: list[Shipment], context: ExecutionContext) -> Wire:
+    """Cut, send and bring together all inputs."""
+    inputs = [_Input.of(shipment, context) for shipment in shipments]
+    sizes = tuple(item.bytes for item in inputs)
+    partitions = partition_count(sizes, context)
+    scattered = [item.scattered(partitions, context) for item in inputs]
+    frame = reduce(lambda left, right: left.unionAll(right), scattered).repartitionById(partitions, "pid")
+    return Wire(frame, sizes)
+
+
 def exchange(shipments: list[Shipment], context: ExecutionContext) -> DataFrame:
-    """Wire rows (pid, tag, block) of all inputs, those of one partition in one task."""
-    parallelism = 2 * cores(context.spark)
-    scans = [parquet_scan(shipment.frame, parallelism) if context.config.arrow_scan else None for shipment in shipments]
-    partitions = partition_count(shipments, scans, context)
-    wires = [_scattered(shipment, scan, partitions, context) for shipment, scan in zip(shipments, scans, strict=True)]
-    return reduce(lambda left, right: left.unionAll(right), wires).repartitionById(partitions, "pid")
+    """The wire rows of `ship`."""
+    return ship(shipments, context).frame
 
 
-def partition_count(shipments: list[Shipment], scans: list[ArrowScan | None], context: ExecutionContext) -> int:
-    """From the inputs' bytes: footers where pyarrow reads, Catalyst's estimate else; Spark's own setting if unknown."""
+def partition_count(sizes: Sequence[int | None], context: ExecutionContext) -> int:
+    """From the inputs' bytes; Spark's own setting where one is unknown."""
     config = context.config
     if config.partitions:
         return config.partitions
-    sizes = [
-        scan.bytes if scan is not None else estimated_bytes(shipment.frame)
-        for shipment, scan in zip(shipments, scans, strict=True)
-    ]
     known = [size for size in sizes if size is not None]
     if len(known) < len(sizes):
         return int(str(context.spark.conf.get("spark.sql.shuffle.partitions")))
@@ -74,22 +87,50 @@ def partitions_for(size: int, core_count: int, config: Config) -> int:
     return max(wanted, 1 if size < _TINY_BYTES else core_count)
 
 
-def _scattered(shipment: Shipment, scan: ArrowScan | None, partitions: int, context: ExecutionContext) -> DataFrame:
-    from sqlext_operators.exchange.parquet_scan import scatter_parquet
-    from sqlext_operators.exchange.routing import KeyRouter
-    from sqlext_operators.exchange.scatter import ScatterSpec, scatter
+@dataclass(frozen=True)
+class _Input:
+    """One input and where its rows come from: files read by the scatter task itself, an operator that the scatter
+    task runs itself, or Spark. `bytes` are from the files' footers, the operator's estimate, or Catalyst's."""
 
-    spec = ScatterSpec(
-        tag=shipment.tag,
-        columns=tuple(shipment.frame.columns),
-        router=KeyRouter(shipment.keys),
-        partitions=partitions,
-        block_bytes=context.config.block_bytes,
-    )
-    if scan is None:
+    shipment: Shipment
+    scan: ArrowScan | None
+    stage: tuple[ArrowStage, Upstream] | None
+    bytes: int | None
+
+    @classmethod
+    def of(cls, shipment: Shipment, context: ExecutionContext) -> _Input:
+        frame = shipment.frame
+        stage = upstream_of(frame, context)
+        if stage is not None:
+            return cls(shipment, None, stage, stage[0].bytes)
+        scan = parquet_scan(frame, 2 * cores(context.spark)) if context.config.arrow_scan else None
+        if scan is not None:
+            return cls(shipment, scan, None, scan.bytes)
+        staged = staged_bytes(frame, context)
+        return cls(shipment, None, None, estimated_bytes(frame) if staged is None else staged)
+
+    def scattered(self, partitions: int, context: ExecutionContext) -> DataFrame:
+        """The input's wire rows, before the shuffle."""
+        from sqlext_operators.exchange.parquet_scan import scatter_parquet
+        from sqlext_operators.exchange.routing import KeyRouter
+        from sqlext_operators.exchange.scatter import ScatterSpec, scatter
+        from sqlext_operators.exchange.stage import scatter_stage
+
+        frame = self.shipment.frame
+        spec = ScatterSpec(
+            tag=self.shipment.tag,
+            columns=tuple(frame.columns),
+            router=KeyRouter(self.shipment.keys),
+            partitions=partitions,
+            block_bytes=context.config.block_bytes,
+        )
+        if self.stage is not None:
+            stage, upstream = self.stage
+            return stage.wire.mapInArrow(worker_function(partial(scatter_stage, spec, upstream)), WIRE)
+        if self.scan is not None:
+            count = len(self.scan.scan.tasks)
+            tasks = context.spark.range(0, count, 1, max(1, count))
+            return tasks.mapInArrow(worker_function(partial(scatter_parquet, spec, self.scan.scan)), WIRE)
         # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
-        frame = shipment.frame.toDF(*(f"c{place}" for place in range(len(spec.columns))))
-        return frame.mapInArrow(worker_function(partial(scatter, spec)), WIRE)
-    count = len(scan.scan.tasks)
-    tasks = context.spark.range(0, count, 1, max(1, count))
-    return tasks.mapInArrow(worker_function(partial(scatter_parquet, spec, scan.scan)), WIRE)
+        plain = frame.toDF(*(f"c{place}" for place in range(len(spec.columns))))
+        return plain.mapInArrow(worker_function(partial(scatter, spec)), WIRE)

@@ -52,18 +52,20 @@ class WindowUnionExec(PhysicalPlan):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for key, order, union or argument types that do not fit, UnsupportedError for a
         column that Spark cannot hand to Python, ConfigurationError if the workers lack the package."""
-        from sqlext_planner.physical.exchange import Shipment, exchange
+        from sqlext_planner.physical.exchange import Shipment, ship
+        from sqlext_planner.physical.stages import run_stage
         from sqlext_planner.physical.window_union_inputs import WindowInputs
         from sqlext_planner.physical.year_month import from_months, months_schema
-        from sqlext_planner.spark import check_workers, worker_function
+        from sqlext_planner.spark import check_workers
 
         check_workers(context.spark)
         frames = [execute_cached(plan, context) for plan in (self.source, *self.unions)]
         inputs = WindowInputs.of(self, frames)
         shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
-        wire = exchange(shipments, context)
+        wire = ship(shipments, context)
         gather = inputs.gather_entry(context.config, ansi=str(context.spark.conf.get(_ANSI)).lower() == "true")
-        result = wire.mapInArrow(worker_function(gather), months_schema(inputs.result_schema))
+        size = wire.sizes[0]  # the FROM rows come out again, with the calls for what only the calls read
+        result = run_stage(wire.frame, gather, months_schema(inputs.result_schema), size, context)
         return from_months(result, inputs.result_schema)
 
     def label(self) -> str:
