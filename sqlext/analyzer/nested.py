@@ -10,12 +10,12 @@ argument, with that value, on every row of the window. Three plain steps say so:
    window, and a Filter keeps it alone.
 
 Deeper nesting repeats steps 2 and 3. The plan stays one line of nodes: the number needs to be unique in one run only.
-The cost is that of the window's length for each row, as the function has no incremental form.
+The cost is that of the window's length for each row, as the function has no incremental form (`count_at` has one).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import UnsupportedError
@@ -40,9 +40,18 @@ def has_inner_calls(node: exp.Anonymous) -> bool:
     return next(_inner_calls(node), None) is not None
 
 
+def calls_table(node: exp.Expr) -> bool:
+    """Whether an expression calls a function of the table."""
+    return next(_outermost_calls([node]), None) is not None
+
+
 def _inner_calls(node: exp.Anonymous) -> Iterator[exp.Anonymous]:
     """The outermost calls in a call's arguments."""
-    stack = list(reversed(list(node.iter_expressions())))
+    return _outermost_calls(node.iter_expressions())
+
+
+def _outermost_calls(nodes: Iterable[exp.Expr]) -> Iterator[exp.Anonymous]:
+    stack = list(reversed(list(nodes)))
     while stack:
         top = stack.pop()
         if isinstance(top, exp.Anonymous) and table_call(top):

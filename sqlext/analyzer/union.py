@@ -12,7 +12,9 @@ from sqlglot import exp
 
 from sqlext.analyzer import calls, frames, nested, queries, relations
 from sqlext.analyzer.context import ComputedNames, Context, Env
+from sqlext.analyzer.count_at import count_at
 from sqlext.analyzer.definitions import Definition
+from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.scope import Scope
 from sqlext.spans import span_of
 
@@ -33,13 +35,21 @@ class WindowPlan:
 
 def plan_window_union(wanted: WindowPlan, found: Sequence[Call], source: LogicalPlan) -> LogicalPlan:
     """`source` with one more column for each call. Calls with aggregates in their arguments come last (nested.py)."""
-    flat = [call for call in found if not nested.has_inner_calls(call[0])]
-    deep = [call for call in found if nested.has_inner_calls(call[0])]
     builder = queries.expression_builder(wanted.context, wanted.scope, wanted.env)
-    made = [calls.window_call(builder, node, column, whole=whole) for node, column, whole in flat]
+    flat = [(call, flat_call(builder, call)) for call in found]
+    made = [made for _, made in flat if made is not None]
+    deep = [call for call, made in flat if made is None]
     if not deep:
         return window_union(wanted, made, source)
     return nested.plan_nested(wanted, made, deep, source)
+
+
+def flat_call(builder: ExpressionBuilder, call: Call) -> WindowCall | None:
+    """The call as one function over the frame; None if aggregates in its arguments have to be computed first."""
+    node, column, whole = call
+    if nested.has_inner_calls(node):
+        return count_at(builder, node, column)
+    return calls.window_call(builder, node, column, whole=whole)
 
 
 def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: LogicalPlan) -> WindowUnion:

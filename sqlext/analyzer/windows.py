@@ -17,7 +17,7 @@ from sqlext.analyzer.expressions import Draft, Edit, ExpressionBuilder, apply_ed
 from sqlext.analyzer.items import WRAPPERS, outer_calls
 from sqlext.analyzer.nested import has_inner_calls
 from sqlext.analyzer.scope import Scope
-from sqlext.analyzer.union import WindowPlan, plan_window_union
+from sqlext.analyzer.union import WindowPlan, flat_call, plan_window_union
 from sqlext.spans import span_of
 
 
@@ -129,7 +129,7 @@ class BlockWindows:
             node = group.definition.node
             keys = frames.partition_keys(node, builder)
             alike.setdefault((frozenset(keys), frames.order_key(node, builder)[0]), []).append(group)
-        return [group for same in alike.values() for group in sorted(same, key=_is_nested)]
+        return [group for same in alike.values() for group in sorted(same, key=lambda one: _is_nested(one, builder))]
 
     def _builder(self) -> ExpressionBuilder:
         return queries.expression_builder(self._context, self._scope, self._env, self.replace)
@@ -146,8 +146,8 @@ class BlockWindows:
         return Window(tuple(items), child) if items else child
 
 
-def _is_nested(group: _Pending) -> bool:
-    return any(has_inner_calls(node) for node, _, _ in group.calls.values())
+def _is_nested(group: _Pending, builder: ExpressionBuilder) -> bool:
+    return any(has_inner_calls(call[0]) and flat_call(builder, call) is None for call in group.calls.values())
 
 
 def _with_input_position(child: LogicalPlan, names: ComputedNames) -> tuple[LogicalPlan, Column]:

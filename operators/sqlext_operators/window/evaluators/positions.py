@@ -36,10 +36,7 @@ class _OneRow(Evaluator):
 
     def _buffer_places(self, candidates: IntArray) -> IntArray:
         """Places in the buffer of candidates; -1 stays."""
-        index = self._rows.candidates
-        if index is None or not len(index):
-            return candidates
-        return np.where(candidates < 0, -1, index[candidates])
+        return _buffer_places(candidates, self._rows.candidates)
 
 
 class EdgeValue(_OneRow):
@@ -125,21 +122,38 @@ class FrameAt(_OneRow):
         self.newest = self.n + 1
 
     def evaluate(self, frames: Frames) -> pa.Array:
-        places: IntArray = np.full(len(frames), -1)
-        left: IntArray = np.full(len(frames), self.n)
-        if frames.lo2 is not None and frames.hi2 is not None:
-            places, left = self._from_slice(places, left, frames.lo2, frames.hi2)
-        if frames.own is not None:
-            places = np.where(frames.own & (left == 0), frames.row, places)
-            left = left - frames.own
-        places, _ = self._from_slice(places, left, frames.lo, frames.hi)
-        return self._value_at(places)
+        return self._value_at(nth_newest(frames, self.n, self._rows.candidates))
 
-    def _from_slice(self, places: IntArray, left: IntArray, lo: IntArray, hi: IntArray) -> tuple[IntArray, IntArray]:
-        """Take the row from a slice if it is there; else count the slice's rows off."""
-        inside = (left >= 0) & (left < hi - lo)
-        found = self._buffer_places(np.where(inside, hi - 1 - left, -1))
-        return np.where(inside, found, places), left - (hi - lo)
+
+def nth_newest(frames: Frames, n: int, candidates: IntArray | None) -> IntArray:
+    """int64[m], the place in the buffer of each frame's n-th newest row (0 for the newest); -1 if there is none.
+
+    `candidates` as in `Rows`.
+    """
+    places: IntArray = np.full(len(frames), -1)
+    left: IntArray = np.full(len(frames), n)
+    if frames.lo2 is not None and frames.hi2 is not None:
+        places, left = _from_slice(places, left, frames.lo2, frames.hi2, candidates)
+    if frames.own is not None:
+        places = np.where(frames.own & (left == 0), frames.row, places)
+        left = left - frames.own
+    return _from_slice(places, left, frames.lo, frames.hi, candidates)[0]
+
+
+def _from_slice(
+    places: IntArray, left: IntArray, lo: IntArray, hi: IntArray, candidates: IntArray | None
+) -> tuple[IntArray, IntArray]:
+    """Take the row from a slice if it is there; else count the slice's rows off."""
+    inside = (left >= 0) & (left < hi - lo)
+    found = _buffer_places(np.where(inside, hi - 1 - left, -1), candidates)
+    return np.where(inside, found, places), left - (hi - lo)
+
+
+def _buffer_places(places: IntArray, candidates: IntArray | None) -> IntArray:
+    """Places in the buffer of candidates; -1 stays."""
+    if candidates is None or not len(candidates):
+        return places
+    return np.where(places < 0, -1, candidates[places])
 
 
 def first_value(site: CallSite) -> Evaluator:

@@ -139,6 +139,22 @@ ROWS = (
         internal=True,
     ),
     WindowFunction(
+        "count_where_at",
+        (
+            _VALUE,
+            Parameter("left"),
+            Parameter("right"),
+            Parameter("n", "integer", minimum=0),
+            Parameter("null_safe", "boolean"),
+        ),
+        types.matched,
+        Evaluation("matches", "count_where_at"),
+        "count_where(x, left = at(right, n)): number of non-NULL values (of rows for *) where left equals the right of "
+        "the frame's n-th newest row; NULL equals nothing, or (null_safe, for <=>) NULL.",
+        accepts_star=True,
+        internal=True,
+    ),
+    WindowFunction(
         "frame_rows",
         (Parameter("x", variadic=True),),
         types.rows,

@@ -91,6 +91,13 @@ def countable(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     return pa.int64()
 
 
+def matched(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """bigint; the last two arguments are compared, so they have one type, with an equality."""
+    if types[-1] != types[-2] or not is_scalar(types[-1]):
+        raise _refused(name, types[-1], "compare values of one type")
+    return pa.int64()
+
+
 def first_argument(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """The type of the first argument, whatever it is."""
     return types[0]

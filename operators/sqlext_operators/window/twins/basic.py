@@ -91,6 +91,14 @@ def _nth_newest(rows: list[Values], n: Scalar) -> Any:
     return rows[place][0] if place >= 0 else None
 
 
+def _count_where_at(view: View) -> int:
+    n, null_safe = view.constants
+    wanted = _nth_newest([row[-1:] for row in view.rows], n)
+    if wanted is None and not null_safe:
+        return 0
+    return sum(order_key(row[-2]) == order_key(wanted) and (len(row) == 2 or row[0] is not None) for row in view.rows)
+
+
 def _frame_rows(view: View) -> list[dict[str, Any]]:
     return [{f"x{i + 1}": value for i, value in enumerate(row)} for row in view.rows]
 
@@ -112,5 +120,6 @@ TWINS: dict[str, Twin] = {
     "min_where": lambda view: _min(view, condition=-1),
     "max_where": lambda view: _max(view, condition=-1),
     "frame_at": lambda view: _nth_newest(view.rows, view.constants[0]),
+    "count_where_at": _count_where_at,
     "frame_rows": _frame_rows,
 }

@@ -1,0 +1,80 @@
+"""``count_where(x, y = at(z, n)) OVER w``: the one nested aggregate with an incremental form.
+
+Feature scripts count the rows of a window that are like its newest one (FEBench has it in four of six scripts). The
+general way (nested.py) makes a list of every window's rows; this one keeps a counted map of y, so that a row costs
+the same whatever the window, and the call shares the exchange of its neighbours.
+"""
+
+from __future__ import annotations
+
+from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.expressions import Column
+from sqlext_planner.logical import WindowCall
+from sqlext_planner.types import from_arrow, to_arrow
+from sqlext_planner.window_functions import FUNCTIONS, FunctionTypeError, lookup
+from sqlglot import exp
+
+from sqlext.analyzer import calls, nested
+from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.spans import span_of
+
+_FUNCTION = FUNCTIONS["count_where_at"]
+
+
+def count_at(builder: ExpressionBuilder, node: exp.Anonymous, column: Column) -> WindowCall | None:
+    """The call as one `count_where_at` over the frame; None for a call of any other shape.
+
+    Both sides of the equality must be known to have one type: across types it is Spark that says what is equal.
+    Raises AnalysisError as for any call.
+    """
+    sides = _sides(node)
+    if sides is None:
+        return None
+    own, position, null_safe = sides
+    dtype = builder.dtype(own)
+    if dtype is None or dtype != builder.dtype(position.expressions[0]) or not _is_exact(dtype):
+        return None
+    value = node.expressions[0]
+    values = () if isinstance(value, exp.Star) else (builder.build(value),)
+    at = calls.window_call(builder, position, column, whole=False)
+    args = (*values, builder.build(own), *at.args)
+    return WindowCall(_FUNCTION.name, args, (*at.constants, null_safe), column, "bigint", span=span_of(node))
+
+
+def _sides(node: exp.Anonymous) -> tuple[exp.Expr, exp.Anonymous, bool] | None:
+    """(y, at(z, n), is it ``<=>``) of the condition, in whatever order it has them."""
+    if node.name.lower() != "count_where" or len(node.expressions) != 2:
+        return None
+    value, condition = node.expressions
+    if isinstance(value, (exp.Distinct, exp.Order)) or nested.calls_table(value):
+        return None
+    condition = _bare(condition)
+    if not isinstance(condition, (exp.EQ, exp.NullSafeEQ)):
+        return None
+    for own, other in ((condition.left, condition.right), (condition.right, condition.left)):
+        position = _bare(other)
+        if isinstance(position, exp.Anonymous) and _is_positional(position) and not nested.calls_table(own):
+            return own, position, isinstance(condition, exp.NullSafeEQ)
+    return None
+
+
+def _is_exact(dtype: str) -> bool:
+    """Whether equal values of the type are equal codes: not so for collated and padded strings."""
+    try:
+        arrow = to_arrow(dtype)
+        _FUNCTION.result_type((arrow, arrow))
+    except (UnsupportedError, FunctionTypeError):
+        return False
+    return from_arrow(arrow) == dtype
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _is_positional(node: exp.Anonymous) -> bool:
+    """Whether the node is lag(z), lag(z, n) or at(z, n), without calls inside."""
+    function = lookup(node.name)
+    return function is not None and function.positional and bool(node.expressions) and not nested.has_inner_calls(node)
