@@ -92,7 +92,7 @@ def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     processor = make(Frame("range", -9, 0), Call("count", (), "n"))
     sizes = [batch.num_rows for batch in processor.process(rows(0, 200), True)]
     assert sizes == [64, 64, 64, 8]
-    monkeypatch.setattr(processor_module, "MAX_FRAME_ROWS", 50)
+    monkeypatch.setattr(processor_module, "MAX_BATCH_WEIGHT", 50)
     processor = make(Frame("range", -9, 0), Call("frame_rows", ("x",), "r"))
     batches = list(processor.process(rows(0, 200), True))
     assert all(batch.num_rows == 1 or sum(map(len, batch["r"].to_pylist())) <= 50 for batch in batches)

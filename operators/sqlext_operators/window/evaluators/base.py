@@ -40,16 +40,14 @@ class Evaluator(ABC):
     in the frames of the group's later rows: the evaluator must `fold` them into its state. In other windows they
     are in no later frame. Results must not depend on where the input is cut.
 
-    lookback      how many candidates before `Frames.before` are needed, whatever the frame holds
-    newest        how many of the newest candidates of an unbounded frame are needed
-    needs_rows    rows of an unbounded window cannot be folded: all have to stay in the buffer
-    materializes  a result is as large as its frame: the processor cuts the output into small batches
+    lookback    how many candidates before `Frames.before` are needed, whatever the frame holds
+    newest      how many of the newest candidates of an unbounded frame are needed
+    needs_rows  rows of an unbounded window cannot be folded: all have to stay in the buffer
     """
 
     lookback = 0
     newest = 0
     needs_rows = False
-    materializes = False
 
     def __init__(self, site: CallSite) -> None:
         self.site = site
@@ -61,6 +59,11 @@ class Evaluator(ABC):
     @abstractmethod
     def evaluate(self, frames: Frames) -> pa.Array:
         """One result of `site.result_type` for each frame. Frames come in sequence order."""
+
+    def weights(self, frames: Frames) -> IntArray | None:
+        """int64[m], how large the results for the frames are at most, in values of some 8 bytes; None for plain
+        values. Asked after `load`: the processor cuts the output into batches that are not too heavy."""
+        return None
 
     def advance(self, closed: int, folded: int, *, new_group: bool) -> None:
         """The first `closed` candidates (of finished groups), then `folded` of the open group leave the buffer.

@@ -15,10 +15,12 @@ class FrameRows(Evaluator):
     """list<struct<x1, ..., xn>> of the frame's rows, oldest to newest; an empty frame gives an empty list."""
 
     needs_rows = True
-    materializes = True
 
     def load(self, rows: Rows) -> None:
         self._rows = rows
+
+    def weights(self, frames: Frames) -> IntArray:
+        return frames.sizes()
 
     def evaluate(self, frames: Frames) -> pa.Array:
         slices = [self._spread(frames.lo, frames.hi)]
