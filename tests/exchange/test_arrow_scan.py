@@ -69,6 +69,16 @@ def test_pyarrow_reads_what_spark_reads(spark: SparkSession, files: str, shape: 
     assert [task.row_groups for task in found.scan.tasks] == [(0, 1, 2, 3, 4)] * 2
 
 
+def test_a_large_row_group_is_read_in_parts(spark: SparkSession, tmp_path: Path) -> None:
+    count = 1_500_000
+    pq.write_table(pa.table({"id": range(count), "v": range(count)}), tmp_path / "t.parquet", row_group_size=count)
+    found = parquet_scan(spark.read.parquet(str(tmp_path)).where("v >= 10").select("id"), 4)
+    assert found is not None
+    assert [(task.start, task.stop) for task in found.scan.tasks] == [(0, 500_000), (500_000, 10**6), (10**6, count)]
+    ids = pa.concat_arrays([b.column(0) for task in found.scan.tasks for b in read_task(found.scan, task)])
+    assert ids.equals(pa.array(range(10, count)))
+
+
 def test_positions_follow_files_and_rows(spark: SparkSession, files: str) -> None:
     frame = spark.read.parquet(files).where("id >= 20").selectExpr("id", "monotonically_increasing_id() as at")
     found = parquet_scan(frame.select("at", "id"), 4)

@@ -23,10 +23,12 @@ POSITION = "\0position"
 
 @dataclass(frozen=True)
 class ParquetTask:
-    """Row groups of one file, read in this order."""
+    """Row groups of one file, read in this order; of their rows those from `start` up to `stop` (None: the end)."""
 
     path: str
     row_groups: tuple[int, ...]
+    start: int = 0
+    stop: int | None = None
 
 
 @dataclass(frozen=True)
@@ -81,13 +83,25 @@ def read_task(scan: ParquetScan, task: ParquetTask, first: int = 0) -> Iterator[
     names = (*scan.columns, *(item.column for item in scan.filters))
     needed = list(dict.fromkeys(name for name in names if name != POSITION))
     with pq.ParquetFile(task.path, pre_buffer=False) as file:
-        for batch in file.iter_batches(
-            _BATCH_ROWS, row_groups=list(task.row_groups), columns=needed, use_threads=False
-        ):
+        batches = file.iter_batches(_BATCH_ROWS, row_groups=list(task.row_groups), columns=needed, use_threads=False)
+        for batch in _rows(batches, task.start, task.stop):
             kept = _filter(batch, scan.filters)
             columns = [_column(kept, name, kind, first) for name, kind in zip(scan.columns, scan.types, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
             first += kept.num_rows
+
+
+def _rows(batches: Iterable[pa.RecordBatch], start: int, stop: int | None) -> Iterator[pa.RecordBatch]:
+    """The rows from `start` up to `stop`; what comes behind is not read."""
+    done = 0
+    for batch in batches:
+        end = batch.num_rows if stop is None else min(batch.num_rows, stop - done)
+        if start - done < end:
+            first = max(0, start - done)
+            yield batch.slice(first, end - first)
+        done += batch.num_rows
+        if stop is not None and done >= stop:
+            return
 
 
 def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType, first: int) -> pa.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlext_planner.logical import Field
@@ -87,7 +88,7 @@ def _scan(plain: PlainScan, kinds: list[pa.DataType], parallelism: int) -> Arrow
             footers.append(file.metadata)
     sizes = [_group_bytes(footer, stored) for footer in footers]
     total = sum(map(sum, sizes))
-    tasks = _tasks(plain.paths, sizes, min(max(total // parallelism, _LEAST_TASK_BYTES), _MOST_TASK_BYTES))
+    tasks = _tasks(plain, footers, sizes, parallelism)
     filters = tuple(Comparison(item.column, item.op, item.value) for item in plain.filters)
     return ArrowScan(ParquetScan(tuple(tasks), plain.columns, tuple(kinds), filters), total)
 
@@ -152,18 +153,34 @@ def _group_bytes(footer: pq.FileMetaData, stored: dict[str, pa.DataType]) -> lis
     return sizes
 
 
-def _tasks(paths: tuple[str, ...], sizes: list[list[int]], target: int) -> list[ParquetTask]:
-    """Neighbouring row groups of a file together up to `target` bytes, in input order."""
-    from sqlext_operators.exchange.parquet_scan import ParquetTask
-
-    tasks = []
-    for path, groups in zip(paths, sizes, strict=True):
+def _tasks(
+    plain: PlainScan, footers: list[pq.FileMetaData], sizes: list[list[int]], parallelism: int
+) -> list[ParquetTask]:
+    """Neighbouring row groups of a file together up to a target of bytes, in input order; larger ones in parts."""
+    target = min(max(sum(map(sum, sizes)) // parallelism, _LEAST_TASK_BYTES), _MOST_TASK_BYTES)
+    tasks: list[ParquetTask] = []
+    for path, footer, groups in zip(plain.paths, footers, sizes, strict=True):
         held: list[int] = []
         for number, size in enumerate(groups):
             if held and sum(groups[i] for i in held) + size > target:
-                tasks.append(ParquetTask(path, tuple(held)))
+                tasks += _parts(path, footer, held, sum(groups[i] for i in held), target, parallelism)
                 held = []
             held.append(number)
         if held:
-            tasks.append(ParquetTask(path, tuple(held)))
+            tasks += _parts(path, footer, held, sum(groups[i] for i in held), target, parallelism)
     return tasks
+
+
+def _parts(
+    path: str, footer: pq.FileMetaData, groups: list[int], size: int, target: int, parallelism: int
+) -> list[ParquetTask]:
+    """One task, or several for one large row group: each then decodes the rows before its own once more, which is
+    less than what cutting, hashing and sending its own rows costs (0.3 s against 0.8 s of CPU for 10M rows)."""
+    from sqlext_operators.exchange.parquet_scan import ParquetTask
+
+    count = min(-(-size // target), parallelism) if len(groups) == 1 and size > 1.5 * target else 1
+    if count == 1:
+        return [ParquetTask(path, tuple(groups))]
+    rows = footer.row_group(groups[0]).num_rows
+    edges = [rows * i // count for i in range(count + 1)]
+    return [ParquetTask(path, tuple(groups), start, stop) for start, stop in pairwise(edges)]
