@@ -33,8 +33,7 @@ class Parameter:
     `kind` is "value" (any expression), "condition" (a boolean expression), or the kind of a literal, passed in
     `Call.constants`: "integer", "boolean", "number" (integer or fraction) or "string"; a number lies between
     `minimum` and `maximum`, NULL is a literal too if `nullable`, and `default` stands for one that is left out.
-    A `variadic` parameter, always the last one, takes one or more arguments. The values of an `as_text` parameter
-    are written into a result: a timestamp comes as the session's local time (timestamp_ntz).
+    A `variadic` parameter, always the last one, takes one or more arguments.
     """
 
     name: str
@@ -45,7 +44,6 @@ class Parameter:
     maximum: int | None = None
     nullable: bool = False
     default: Scalar = None
-    as_text: bool = False
 
     @property
     def is_constant(self) -> bool:
