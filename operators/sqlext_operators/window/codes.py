@@ -43,6 +43,36 @@ def dense_codes(array: pa.Array) -> tuple[IntArray, int]:
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
 
 
+def ranked(array: pa.Array) -> tuple[IntArray, pa.Array]:
+    """(codes int64[n], values): the distinct values ascending, and each value's place among them; -1 for NULL.
+
+    The order is that of `order_codes`; all NaNs are one value, -0.0 and 0.0 are 0.0.
+    """
+    dtype = array.type
+    plain = array
+    if pa.types.is_floating(dtype):
+        plain = pa.array(order_codes(array), mask=None if array.null_count == 0 else ~array.is_valid().to_numpy(False))
+    elif pa.types.is_boolean(dtype):
+        plain = array.cast(pa.int8())
+    encoded = pc.dictionary_encode(plain)
+    order = pc.sort_indices(encoded.dictionary)
+    rank = np.empty(len(order) + 1, np.int64)
+    rank[order.to_numpy(zero_copy_only=False)] = np.arange(len(order))
+    rank[len(order)] = -1
+    indices = pc.fill_null(encoded.indices, len(order)) if array.null_count else encoded.indices
+    codes: IntArray = rank[indices.to_numpy(zero_copy_only=False)]
+    values = encoded.dictionary.take(order)
+    if pa.types.is_floating(dtype):
+        return codes, pa.array(_floats_of(fixed_width(values)), pa.float64()).cast(dtype)
+    return codes, values.cast(dtype)
+
+
+def _floats_of(codes: IntArray) -> npt.NDArray[np.float64]:
+    """The doubles whose `_float_codes` these are."""
+    bits = codes ^ ((codes >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
+    return bits.view(np.float64)
+
+
 def _float_codes(values: npt.NDArray[np.float64]) -> IntArray:
     """The bits of a double, as integers in the same order (negative numbers have their lower bits flipped)."""
     plain = values + 0.0
