@@ -1,24 +1,36 @@
 """OpenMLDB's dialect traits that Spark reads otherwise, as edits of the text (compat="openmldb" only).
 
-`==`, `!x`, double-quoted strings, `5L` and most casts as functions mean the same in Spark and need nothing.
+`==`, `!x`, double-quoted strings, `5L` and most casts as functions mean the same in Spark and need nothing. What does
+not: a decimal literal is a double, a timestamp is a number of milliseconds wherever it meets an integer, and some
+scalar functions have other names (`sqlext.analyzer.compat_functions`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sqlext_planner.errors import Span
+from sqlext_planner.errors import Span, UnsupportedError
+from sqlext_planner.expressions import Expression
 from sqlglot import exp
 
+from sqlext.analyzer.compat_functions import (
+    CALENDAR,
+    MISSING,
+    NUMERIC_CASTS,
+    RENAMED,
+    TEMPLATES,
+    TYPE_NAMES,
+    datetime_pattern,
+)
 from sqlext.analyzer.context import Context
-from sqlext.spans import span_of
+from sqlext.parameters import literal as sql_literal
+from sqlext.spans import NoPlaceError, span_of
 
 if TYPE_CHECKING:
-    from sqlext.analyzer.expressions import Edit
+    from sqlext.analyzer.expressions import Edit, ExpressionBuilder
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
-_RENAMED = {"bool": "boolean", "int16": "smallint", "int32": "int", "int64": "bigint", "identity": ""}
+_NUMBERS = (*_INTEGERS, "float", "double")
 
 
 def literal(context: Context, node: exp.Expr) -> str:
@@ -28,30 +40,134 @@ def literal(context: Context, node: exp.Expr) -> str:
     return f"{text}D" if context.openmldb and _is_bare_decimal(node, text) else text
 
 
-def edits(context: Context, node: exp.Expr, dtype: Callable[[exp.Expr], str | None]) -> list[Edit]:
-    """What has to change in the text of `node` itself, its children apart."""
+def edits(builder: ExpressionBuilder, node: exp.Expr) -> list[Edit]:
+    """What has to change in the text of `node` itself, its children apart.
+
+    Raises UnsupportedError for a function of OpenMLDB's that Spark has nothing for.
+    """
     from sqlext.analyzer.expressions import Edit
 
-    if not context.openmldb:
+    if not builder.context.openmldb:
         return []
-    if isinstance(node, exp.Literal):
-        span = span_of(node)
-        text = context.slice(span)
-        return [Edit(span, (f"{text}D",))] if _is_bare_decimal(node, text) else []
-    if not isinstance(node, exp.Anonymous):
-        return []
-    name = node.name.lower()
-    place = Span(node.meta["start"], node.meta["end"] + 1) if "start" in node.meta else None
-    if place is None:
-        return []
-    if name in _RENAMED:
-        return [Edit(place, (_RENAMED[name],))]
-    if name == "inc" and len(node.expressions) == 1:
-        end = span_of(node).end
-        return [Edit(place, ("(1 + ",)), Edit(Span(end - 1, end), ("))",))]
-    if name == "timestamp" and len(node.expressions) == 1 and dtype(node.expressions[0]) in _INTEGERS:
-        return [Edit(place, ("timestamp_millis",))]
+    match node:
+        case exp.Literal():
+            span = span_of(node)
+            text = builder.context.slice(span)
+            return [Edit(span, (f"{text}D",))] if _is_bare_decimal(node, text) else []
+        case exp.Add() | exp.Sub():
+            return _milliseconds(builder, node)
+        case exp.Cast():
+            return _cast(builder, node)
+        case exp.Anonymous() if "start" in node.meta:
+            return _call(builder, node)
     return []
+
+
+def _milliseconds(builder: ExpressionBuilder, node: exp.Binary) -> list[Edit]:
+    """``ts + 5`` and ``ts - 5``: the integer counts milliseconds."""
+    left, right = builder.dtype(node.left), builder.dtype(node.right)
+    if left == "timestamp" and right in _INTEGERS:
+        return _wrap(node.right, "(INTERVAL '0.001' SECOND * (", "))")
+    if isinstance(node, exp.Add) and left in _INTEGERS and right == "timestamp":
+        return _wrap(node.left, "(INTERVAL '0.001' SECOND * (", "))")
+    return []
+
+
+def _cast(builder: ExpressionBuilder, node: exp.Cast) -> list[Edit]:
+    """CAST between timestamps and numbers goes by milliseconds; types by OpenMLDB's names."""
+    from sqlext.analyzer.expressions import Edit
+
+    try:
+        place = span_of(node.to)
+    except NoPlaceError:  # a literal with a suffix
+        return []
+    written = builder.context.slice(place).lower()
+    found = [Edit(place, (TYPE_NAMES[written],))] if written in TYPE_NAMES else []
+    source, target = builder.dtype(node.this), TYPE_NAMES.get(written, written)
+    if source == "timestamp" and target in _NUMBERS:
+        found += _wrap(node.this, "unix_millis(", ")")
+    if source in _INTEGERS and target == "timestamp":
+        found += _wrap(node.this, "timestamp_millis(", ")")
+    return found
+
+
+def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
+    """A scalar function of OpenMLDB's library by Spark's name, or as an expression."""
+    from sqlext.analyzer.expressions import Edit
+
+    name, arguments = node.name.lower(), list(node.expressions)
+    _refuse_missing(name, node)
+    template = TEMPLATES.get((name, len(arguments)))
+    if template is not None and not (name == "add" and "timestamp" in map(builder.dtype, arguments)):
+        return [Edit(span_of(node), _filled(builder, template, arguments))]
+    place = Span(node.meta["start"], node.meta["end"] + 1)
+    found = [Edit(place, (RENAMED[name],))] if name in RENAMED else []
+    if name == "date_format" and len(arguments) == 2:
+        return _date_format(arguments[1])
+    if name == "add" and len(arguments) == 2:
+        return _add_milliseconds(builder, node, arguments)
+    if len(arguments) != 1:
+        return found
+    dtype = builder.dtype(arguments[0])
+    if name == "timestamp" and dtype in _INTEGERS:
+        return [Edit(place, ("timestamp_millis",))]
+    if name in NUMERIC_CASTS and dtype == "timestamp":
+        return found + _wrap(arguments[0], "unix_millis(", ")")
+    if name in CALENDAR and dtype == "bigint":
+        return found + _wrap(arguments[0], "timestamp_millis(", ")")
+    return found
+
+
+def _add_milliseconds(builder: ExpressionBuilder, node: exp.Anonymous, arguments: list[exp.Expr]) -> list[Edit]:
+    """``add(ts, 5)``, either way round."""
+    from sqlext.analyzer.expressions import Edit
+
+    at = 0 if builder.dtype(arguments[0]) == "timestamp" else 1
+    template = "({0} + INTERVAL '0.001' SECOND * ({1}))"
+    return [Edit(span_of(node), _filled(builder, template, [arguments[at], arguments[1 - at]]))]
+
+
+def _date_format(pattern: exp.Expr) -> list[Edit]:
+    """The C format of a literal in Spark's letters; a text without % is Spark's already."""
+    from sqlext.analyzer.expressions import Edit
+
+    if not (isinstance(pattern, exp.Literal) and pattern.is_string and "%" in pattern.name):
+        return []
+    return [Edit(span_of(pattern), (sql_literal(datetime_pattern(pattern.name, span_of(pattern))),))]
+
+
+def _refuse_missing(name: str, node: exp.Anonymous) -> None:
+    is_pointer = (
+        name == "get_json_object"
+        and len(node.expressions) == 2
+        and isinstance(node.expressions[1], exp.Literal)
+        and node.expressions[1].name.startswith("/")
+    )
+    if name in MISSING or is_pointer:
+        span = span_of(node.expressions[1]) if is_pointer else span_of(node)
+        help = "write the path as Spark does, '$.a.b' for '/a/b'" if is_pointer else MISSING[name]
+        what = "a JSON pointer" if is_pointer else f"{node.name}()"
+        raise UnsupportedError(f"{what} of OpenMLDB's has no equal in Spark", span=span, help=help)
+
+
+def _filled(builder: ExpressionBuilder, template: str, arguments: list[exp.Expr]) -> tuple[str | Expression, ...]:
+    """`template` with the arguments' expressions in place of ``{0}``, ``{1}``."""
+    values = [builder.build(argument) for argument in arguments]
+    parts: list[str | Expression] = []
+    for piece in template.split("{"):
+        number, brace, text = piece.partition("}")
+        if brace:
+            parts += [values[int(number)], text]
+        else:
+            parts.append(piece)
+    return tuple(parts)
+
+
+def _wrap(node: exp.Expr, before: str, after: str) -> list[Edit]:
+    from sqlext.analyzer.expressions import Edit
+
+    span = span_of(node)
+    return [Edit(Span(span.start, span.start), (before,)), Edit(Span(span.end, span.end), (after,))]
 
 
 def _is_bare_decimal(node: exp.Expr, text: str) -> bool:

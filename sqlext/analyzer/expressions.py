@@ -170,7 +170,7 @@ class ExpressionBuilder:
             return ()
         if isinstance(node, exp.Window):
             draft.has_window = True
-        draft.edits.extend(openmldb.edits(self.context, node, self.dtype))
+        draft.edits.extend(openmldb.edits(self, node))
         children = list(node.iter_expressions())
         if isinstance(node, exp.Anonymous):
             name = node.name.lower()

@@ -42,6 +42,11 @@ CASTS = {
 }
 _FIXED = {
     **CASTS,
+    "bool": "boolean",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "is_null": "boolean",
     "count": "bigint",
     "row_number": "int",
     "rank": "int",
@@ -132,6 +137,8 @@ def infer(
             return literal_type(node, decimals_are_double=compat)
         case exp.Predicate() | exp.Connector() | exp.Not() | exp.Exists():
             return "boolean"
+        case exp.Add() | exp.Sub() if compat and _is_moment(node, of(node.left), of(node.right)):
+            return "timestamp"  # OpenMLDB's timestamp and a number of milliseconds
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod():
             return _wider(of(node.left), of(node.right))
         case exp.Div():
@@ -144,9 +151,24 @@ def infer(
             return _common([of(item) for item in (node.args.get("true"), node.args.get("false")) if item is not None])
         case exp.Substring() | exp.Trim():
             return "string"
+        case exp.Window(this=exp.Anonymous() as call) if _keeps_type(call):
+            return of(call.expressions[0])
         case exp.Anonymous():
             return _function_type(node, of)
     return None
+
+
+def _is_moment(node: exp.Add | exp.Sub, left: str | None, right: str | None) -> bool:
+    """Whether a number is added to a timestamp or taken from it."""
+    integers = _NUMERIC_ORDER[:4]
+    is_turned = isinstance(node, exp.Add) and left in integers and right == "timestamp"
+    return is_turned or (left == "timestamp" and right in integers)
+
+
+def _keeps_type(call: exp.Anonymous) -> bool:
+    """Whether a call over a window gives one of its first argument's values."""
+    name, count = call.name.lower(), len(call.expressions)
+    return count > 0 and (name in _FIRST_ARGUMENT or (name in ("lag", "lead", "at") and count < 3))
 
 
 def _function_type(node: exp.Anonymous, of: Callable[[exp.Expr | None], str | None]) -> str | None:

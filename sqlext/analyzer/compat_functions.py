@@ -1,0 +1,111 @@
+"""Scalar functions of OpenMLDB's library that Spark calls otherwise (udfs_8h.md of its documentation, 0.9).
+
+Only exact equals are here. docs/from-openmldb.md lists what differs.
+"""
+
+from __future__ import annotations
+
+from sqlext_planner.errors import Span, UnsupportedError
+
+#: Names of types that Spark does not know.
+TYPE_NAMES = {
+    "bool": "boolean",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "varchar": "string",
+}
+
+#: The same function by another name; identity(x) is x.
+RENAMED = {
+    **{name: spark for name, spark in TYPE_NAMES.items() if name != "varchar"},
+    "identity": "",
+    "if_null": "ifnull",
+    "is_null": "isnull",
+    "ilike_match": "ilike",
+    "like_match": "like",
+    "week": "weekofyear",
+}
+
+#: Casts as functions to a number: those of a timestamp give milliseconds, where Spark gives seconds.
+NUMERIC_CASTS = frozenset(
+    ("tinyint", "smallint", "int", "bigint", "int16", "int32", "int64", "float", "double"),
+)
+
+#: Functions of the calendar, which take a bigint for milliseconds since 1970.
+CALENDAR = frozenset(
+    ("year", "month", "day", "dayofmonth", "dayofweek", "dayofyear", "week", "weekofyear", "hour", "minute", "second"),
+)
+
+#: (name, number of arguments) -> a Spark expression of the arguments.
+TEMPLATES = {
+    ("add", 2): "({0} + {1})",
+    ("atan", 2): "atan2({0}, {1})",
+    ("inc", 1): "(1 + ({0}))",
+    ("maximum", 2): "(CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL ELSE greatest({0}, {1}) END)",
+    ("minimum", 2): "(CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL ELSE least({0}, {1}) END)",
+    ("pmod", 2): "pmod({0}, nullif({1}, 0))",
+    ("strcmp", 2): "(CASE WHEN {0} < {1} THEN -1 WHEN {0} > {1} THEN 1 WHEN {0} = {1} THEN 0 END)",
+    ("truncate", 1): "(double({0}) - double({0}) % 1)",
+}
+
+#: What Spark has nothing for, and what to do instead.
+MISSING = {
+    "earth_distance": "write the formula with radians, sin, cos, asin and sqrt",
+    "farm_fingerprint": "use xxhash64(x); it gives other numbers",
+    "hash64": "use xxhash64(x); it gives other numbers",
+    "list_except_by_key": "use array_except over arrays of split(x, ',')",
+    "list_except_by_value": "use array_except over arrays of split(x, ',')",
+    "make_tuple": "use struct(a, b)",
+}
+
+_LETTERS = {
+    "Y": "yyyy",
+    "y": "yy",
+    "m": "MM",
+    "d": "dd",
+    "H": "HH",
+    "I": "hh",
+    "M": "mm",
+    "S": "ss",
+    "p": "a",
+    "j": "DDD",
+    "F": "yyyy-MM-dd",
+    "T": "HH:mm:ss",
+    "R": "HH:mm",
+    "B": "MMMM",
+    "b": "MMM",
+    "A": "EEEE",
+    "a": "EEE",
+    "%": "%",
+}
+
+
+def datetime_pattern(text: str, span: Span) -> str:
+    """C's strftime format in the letters of Spark's datetime patterns: ``%Y-%m`` gives ``yyyy-MM``.
+
+    Raises UnsupportedError for a conversion that Spark's patterns cannot express.
+    """
+    pattern, quoted, at = "", "", 0
+
+    def flushed() -> str:
+        return pattern + (f"'{quoted}'" if quoted else "")
+
+    while at < len(text):
+        if text[at] == "%":
+            letters = _LETTERS.get(text[at + 1 : at + 2])
+            if letters is None:
+                raise UnsupportedError(
+                    f"'{text[at : at + 2]}' of date_format() has no equal in Spark",
+                    span=span,
+                    help=f"use {' '.join('%' + letter for letter in _LETTERS)}, or a pattern of Spark's",
+                )
+            pattern, quoted = flushed() + letters, ""
+            at += 2
+            continue
+        if text[at].isalpha() or text[at] in "'[]{}#":
+            quoted += "''" if text[at] == "'" else text[at]
+        else:
+            pattern, quoted = flushed() + text[at], ""
+        at += 1
+    return flushed()
