@@ -1,8 +1,8 @@
-"""The sqlglot dialect `sqlext`: Spark's SQL plus OpenMLDB's window definitions (openmldb.md section 1).
+"""The sqlglot dialect `sqlext`: Spark's SQL plus OpenMLDB's window definitions and LAST JOIN (openmldb.md 1 and 4).
 
 ``sqlglot.parse_one(text, read="sqlext")`` works for anyone who has this package installed. None of the new words
-(UNION in a window, ROWS_RANGE, OPEN, MAXSIZE, ...) is a keyword: each is recognised only where the grammar of a
-window allows it, so columns may go on being called `maxsize` or `open`.
+(UNION in a window, ROWS_RANGE, OPEN, MAXSIZE, LAST, ...) is a keyword: each is recognised only where the grammar of a
+window or of FROM allows it, so columns may go on being called `maxsize` or `last`.
 
 Every node remembers where its text stands (`sqlext.spans.span_of`).
 """
@@ -20,6 +20,7 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from sqlext.join_nodes import LastJoinClause
 from sqlext.spans import PlacedParseError, located, mark, mark_until
 from sqlext.window_nodes import ATTRIBUTES, Duration, FrameSpec, SqlExtGenerator, UnionWindow
 
@@ -31,11 +32,12 @@ if not (sqlglot.parser.__file__ or "").endswith(".py"):
 
 _DURATION = re.compile(r"(\d+)(ms|s|m|h|d)", re.IGNORECASE)
 _SUFFIX_TYPES = {TokenType.SMALLINT: "s", TokenType.DOUBLE: "d"}  # Spark reads 10s as a SMALLINT, 3d as a DOUBLE
+_JOIN_WORDS = {*SparkParser.JOIN_METHODS, *SparkParser.JOIN_SIDES, *SparkParser.JOIN_KINDS}
 _FRAME_WORDS = {"ROWS", "RANGE", "ROWS_RANGE", "GROUPS"}
 
 
 class SqlExtParser(SparkParser):
-    """Spark's parser, with window definitions of its own and a place in the text for every node."""
+    """Spark's parser, with window definitions and LAST JOIN of its own and a place in the text for every node."""
 
     #: Spark refuses a comma before FROM; OpenMLDB takes it.
     TRAILING_COMMA: ClassVar[bool] = False
@@ -70,7 +72,6 @@ class SqlExtParser(SparkParser):
     _parse_cube_or_rollup = located(SparkParser._parse_cube_or_rollup)
     _parse_having = located(SparkParser._parse_having)
     _parse_interval = located(SparkParser._parse_interval)
-    _parse_join = located(SparkParser._parse_join)
     _parse_lambda = located(SparkParser._parse_lambda)
     _parse_lateral = located(SparkParser._parse_lateral)
     _parse_limit = located(SparkParser._parse_limit, operand=True)
@@ -82,7 +83,6 @@ class SqlExtParser(SparkParser):
     _parse_select_query = located(SparkParser._parse_select_query)
     _parse_set_operations = located(SparkParser._parse_set_operations, operand=True)
     _parse_table = located(SparkParser._parse_table)
-    _parse_table_alias = located(SparkParser._parse_table_alias)
     _parse_type = located(SparkParser._parse_type)
     _parse_types = located(SparkParser._parse_types)
     _parse_unary = located(SparkParser._parse_unary)
@@ -95,6 +95,35 @@ class SqlExtParser(SparkParser):
         if self._prev.token_type == TokenType.COMMA and not self.TRAILING_COMMA:
             self.raise_error("a comma stands before FROM", self._prev, help="remove the comma")
         return items
+
+    def _parse_join(self, *args: Any, **kwargs: Any) -> Any:
+        index = self._index
+        if self._curr.token_type in _JOIN_WORDS and self._next.text.upper() == "LAST":
+            help = "remove it: LAST JOIN keeps every left row, with NULLs where nothing matches"
+            self.raise_error(f"{self._curr.text.upper()} does not go with LAST JOIN", self._curr, help=help)
+        join = self._parse_last_join() if self._at_last_join() else super()._parse_join(*args, **kwargs)
+        return mark(self, join, index)
+
+    def _at_last_join(self) -> bool:
+        """Whether LAST JOIN stands here: LAST unquoted, directly before JOIN. Spark would read an alias `last`."""
+        is_last = self._curr.text.upper() == "LAST" and self._curr.token_type != TokenType.IDENTIFIER
+        return is_last and self._next.token_type == TokenType.JOIN
+
+    def _parse_last_join(self) -> Any:
+        """``LAST JOIN right [[AS] a] [ORDER BY key] ON condition``; the analyzer refuses USING and a missing ON."""
+        self._advance(2)
+        args: dict[str, Any] = {"this": self._parse_table(), "kind": "LAST", "order": self._parse_order()}
+        if self._match(TokenType.ON):
+            args["on"] = self._parse_disjunction()
+        elif self._match(TokenType.USING):
+            args["using"] = self._parse_using_identifiers()
+        return self.expression(LastJoinClause(**args))
+
+    def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
+        if self._at_last_join():
+            return None
+        index = self._index
+        return mark(self, super()._parse_table_alias(alias_tokens), index)
 
     def _parse_id_var(self, any_token: bool = True, tokens: Any = None) -> Any:
         if tokens is self.WINDOW_ALIAS_TOKENS and self._curr.text.upper() == "ROWS_RANGE":
@@ -261,7 +290,7 @@ class SqlExtParser(SparkParser):
 
 
 class SqlExt(Spark):
-    """Spark's dialect plus OpenMLDB's window definitions."""
+    """Spark's dialect plus OpenMLDB's window definitions and LAST JOIN."""
 
     Parser = SqlExtParser
     Generator = SqlExtGenerator

@@ -16,6 +16,8 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlext.dialect import SqlExt, SqlExtParser
+from sqlext.join_nodes import LastJoinClause
+from sqlext.scripts import query_tokens
 from sqlext.spans import PlacedParseError, span_of
 from sqlext.spark_functions import WINDOW_FUNCTIONS
 from sqlext.window_nodes import FrameSpec, UnionWindow
@@ -88,12 +90,14 @@ def parse(text: str, *, compat: str | None = None) -> Statement:
         tokens = SqlExt().tokenize(text)
     except SqlglotError:
         return Statement(text, "spark", text)
+    tokens = query_tokens(tokens, text, compat)
     blanked = _blank_comments(text, tokens)
     pipe = next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None)
     if pipe is not None:  # sqlglot rewrites such a text beyond recognition
         if _mentions_extension(tokens, compat):
             span = Span(pipe.start, pipe.end + 1)
-            raise ParseError("|> does not go with a window of ours", span=span, help="write SELECT ... FROM", sql=text)
+            message = "|> does not go with a window of ours or a LAST JOIN"
+            raise ParseError(message, span=span, help="write SELECT ... FROM", sql=text)
         return Statement(text, "spark", blanked)
     parser = (_OpenMldbParser if compat == "openmldb" else _VerbatimParser)(dialect=SqlExt())
     try:
@@ -131,28 +135,34 @@ def _statement(sql: str, text: str, tree: exp.Expr, compat: str | None) -> State
 
 
 def _refuse_extension(sql: str, tree: exp.Expr, compat: str | None) -> None:
-    """Raises UnsupportedError for a window of ours in a statement that Spark has to run as a whole."""
-    window = next(extension_windows(tree, compat), None)
-    if window is not None:
+    """Raises UnsupportedError for syntax of ours in a statement that Spark has to run as a whole."""
+    node = next(extension_nodes(tree, compat), None)
+    if node is not None:
         raise UnsupportedError(
-            f"a window of ours cannot stand in this part of {type(tree).__name__.upper()}",
-            span=span_of(window),
-            help="CREATE TEMPORARY VIEW v AS the query with the window, then name v here"
+            f"{extension_name(node)} cannot stand in this part of {type(tree).__name__.upper()}",
+            span=span_of(node),
+            help="CREATE TEMPORARY VIEW v AS the query that holds it, then name v here"
             + ("; WITH may also stand after INSERT INTO" if tree.args.get("with_") else ""),
             sql=sql,
         )
 
 
 def uses_extension(tree: exp.Expr, compat: str | None = None) -> bool:
-    """Whether any window below `tree` is ours."""
-    return next(extension_windows(tree, compat), None) is not None
+    """Whether `tree` holds a window of ours or a LAST JOIN."""
+    return next(extension_nodes(tree, compat), None) is not None
 
 
-def extension_windows(tree: exp.Expr, compat: str | None = None) -> Iterator[exp.Window]:
-    """Window definitions and calls below `tree` that Spark could not run, or (OpenMLDB mode) all of them."""
-    for window in tree.find_all(exp.Window):
-        if compat == "openmldb" or is_extension_window(window):
-            yield window
+def extension_nodes(tree: exp.Expr, compat: str | None = None) -> Iterator[exp.Window | LastJoinClause]:
+    """LAST JOINs, and window definitions and calls that Spark could not run or (OpenMLDB mode) all of them."""
+    found: Iterator[Any] = tree.find_all(exp.Window, LastJoinClause)
+    for node in found:
+        if isinstance(node, LastJoinClause) or compat == "openmldb" or is_extension_window(node):
+            yield node
+
+
+def extension_name(node: exp.Window | LastJoinClause) -> str:
+    """What an error message calls a node of `extension_nodes`."""
+    return "a LAST JOIN" if isinstance(node, LastJoinClause) else "a window of ours"
 
 
 def is_extension_window(window: exp.Window) -> bool:
@@ -183,6 +193,8 @@ def _mentions_extension(tokens: list[Token], compat: str | None) -> bool:
     """Whether a text that does not parse was meant for us, judged by its words."""
     words = [token.text.upper() if token.token_type != TokenType.STRING else "" for token in tokens] + ["", ""]
     for at, (word, after) in enumerate(pairwise(words)):
+        if (word, after) == ("LAST", "JOIN") and words[at - 1] != "AS":
+            return True
         if word == "INSTANCE_NOT_IN_WINDOW" or (compat == "openmldb" and word in ("OVER", "WINDOW")):
             return True
         if word == "ROWS_RANGE" and (after == "BETWEEN" or {"PRECEDING", "FOLLOWING"} & set(words[at:])):

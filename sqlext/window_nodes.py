@@ -1,4 +1,4 @@
-"""Syntax nodes of OpenMLDB's window definitions, and how they are written back as text."""
+"""Syntax nodes of OpenMLDB's window definitions, and how they are written back as text (with LAST JOIN)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.generators.spark import SparkGenerator
+
+from sqlext.join_nodes import LastJoinClause, last_join_sql
 
 #: What may follow a frame, by its words.
 ATTRIBUTES = {
@@ -75,7 +77,7 @@ def _union_window_sql(generator: SparkGenerator, window: UnionWindow) -> str:
 
 
 class SqlExtGenerator(SparkGenerator):
-    """Writes the extended windows back as text."""
+    """Writes the extended windows and LAST JOIN back as text."""
 
     SUPPORTS_WINDOW_EXCLUDE = True
 
@@ -83,5 +85,6 @@ class SqlExtGenerator(SparkGenerator):
         **SparkGenerator.TRANSFORMS,
         Duration: lambda self, e: f"{e.name}{e.args['unit'].name}",
         FrameSpec: _frame_sql,
+        LastJoinClause: last_join_sql,
         UnionWindow: _union_window_sql,
     }

@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from sqlext_planner.executor import Batch, FixedPoint, Once, PlanTrace, RuleExecutor, Step
 from sqlext_planner.rules.merge_alias_into_project import merge_alias_into_project
 from sqlext_planner.rules.merge_filters import merge_filters
+from sqlext_planner.rules.merge_last_joins import merge_last_joins
 from sqlext_planner.rules.merge_projects import merge_projects
 from sqlext_planner.rules.merge_window_unions import merge_window_unions
 from sqlext_planner.rules.prune_columns import prune_columns
 from sqlext_planner.rules.push_filter_into_join import push_filter_into_join
 from sqlext_planner.rules.push_filter_through_alias import push_filter_through_alias
+from sqlext_planner.rules.push_filter_through_group_aggregate import push_filter_through_group_aggregate
+from sqlext_planner.rules.push_filter_through_last_join import push_filter_through_last_join
 from sqlext_planner.rules.push_filter_through_project import push_filter_through_project
 from sqlext_planner.rules.push_filter_through_window_union import push_filter_through_window_union
 from sqlext_planner.rules.push_join_condition import push_join_condition
+from sqlext_planner.rules.push_last_join_condition import push_last_join_condition
 from sqlext_planner.rules.remove_no_op_project import remove_no_op_project
 
 __all__ = ["BATCHES", "Batch", "FixedPoint", "Once", "Optimizer", "PlanTrace", "RuleExecutor", "Step"]
@@ -38,16 +42,21 @@ BATCHES = (
             push_filter_into_join,
             push_join_condition,
             push_filter_through_window_union,
+            push_filter_through_group_aggregate,
+            push_filter_through_last_join,
+            push_last_join_condition,
             merge_filters,
         ),
     ),
     # Before pruning, which would make the union sources of adjacent nodes differ.
     Batch("WindowUnion merge", FixedPoint(10), (merge_window_unions,)),
-    # Last: pruning sees what the final nodes read; the projections it adds may melt into their neighbours.
+    # Last: pruning sees what the final nodes read; the projections it adds may melt into their neighbours. LAST JOINs
+    # merge here because pruning drops those that nobody reads, which may have stood between two of the same keys;
+    # unlike union sources their right sides need not be alike, so pruning does not get in the way.
     Batch(
         "Cleanup",
         FixedPoint(10),
-        (prune_columns, merge_alias_into_project, merge_projects, remove_no_op_project),
+        (prune_columns, merge_last_joins, merge_alias_into_project, merge_projects, remove_no_op_project),
     ),
 )
 

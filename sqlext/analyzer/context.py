@@ -31,7 +31,8 @@ class Analyzed:
 class Cte:
     """A common table expression in reach. `text` is its query as written, with `names` for ``c(x, y)``.
 
-    `env` is what its own body could see. `extended` says that it holds a window of ours, which no Spark text can.
+    `env` is what its own body could see. `extended` says that it holds a window of ours or a LAST JOIN, which no Spark
+    text can.
     """
 
     name: str

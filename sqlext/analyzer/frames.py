@@ -15,7 +15,8 @@ from sqlext.spans import span_of
 from sqlext.window_nodes import Duration
 
 _EXAMPLE = "write for example ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"
-_ORDER_TYPES = ("tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz")
+#: Types that a window and a LAST JOIN may be ordered by.
+ORDER_TYPES = ("tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz")
 _INTERVAL_MS = {
     "MILLISECOND": 1,
     "SECOND": 1_000,
@@ -74,7 +75,7 @@ def order_key(window: exp.Window, builder: ExpressionBuilder) -> tuple[Column | 
             help="compute it in a subquery of FROM, and order by its name",
         )
     dtype = builder.dtype(item.this)
-    if dtype is not None and dtype not in _ORDER_TYPES:
+    if dtype is not None and dtype not in ORDER_TYPES:
         raise AnalysisError(
             f"a window cannot be ordered by a column of type {dtype}",
             span=span_of(item.this),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlext_planner.errors import Span, UnsupportedError
 from sqlext_planner.expressions import Column, Expression, Literal
-from sqlext_planner.logical import Hint, Join, LogicalPlan
+from sqlext_planner.logical import Hint, Join, LastJoin, LogicalPlan
 from sqlglot import exp
 
 from sqlext.analyzer.context import Analyzed
@@ -30,7 +30,7 @@ def on_relations(node: exp.Select, plan: LogicalPlan, scope: Scope) -> LogicalPl
 
 
 def _hinted(plan: LogicalPlan, name: str, relations: set[str]) -> LogicalPlan:
-    if isinstance(plan, Join):
+    if isinstance(plan, (Join, LastJoin)):
         return plan.map_children(lambda child: _hinted(child, name, relations))
     columns = plan.output_columns
     named = bool(columns) and all(column.relation in relations for column in columns)

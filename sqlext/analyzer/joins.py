@@ -1,4 +1,4 @@
-"""Joins of FROM: every kind that Spark has but LATERAL and ASOF."""
+"""Joins of FROM: every kind that Spark has but LATERAL and ASOF; LAST JOIN is in last_joins.py."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from sqlext_planner.logical import Join, LogicalPlan, Project
 from sqlext_planner.logical.relational import JoinKind
 from sqlglot import exp
 
-from sqlext.analyzer import queries, relations
+from sqlext.analyzer import last_joins, queries, relations
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.scope import Scope, Visible
+from sqlext.join_nodes import LastJoinClause
 from sqlext.spans import NoPlaceError, span_of
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ def join_all(context: Context, left: Relation, nodes: Sequence[exp.Join], env: E
 
 
 def _join(context: Context, left: Relation, node: exp.Join, env: Env) -> Relation:
+    if isinstance(node, LastJoinClause):
+        return last_joins.last_join(context, left, node, env)
     if node.args.get("match_condition") or node.args.get("pivots"):
         raise LeftToSparkError("this join is left to Spark", span=span_of(node))
     right = relations.relation(context, node.this, env)

@@ -176,9 +176,9 @@ def _spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkE
     """The whole block as text, with the CTEs that it needs in front."""
     if uses_extension(node, context.options.compat):
         raise UnsupportedError(
-            f"{cause.message}, so it cannot stand in one block with a window of ours",
+            f"{cause.message}, so it cannot stand in one block with a window of ours or a LAST JOIN",
             span=cause.span,
-            help="put that part into a subquery in FROM, without the window",
+            help="put that part into a subquery in FROM, without the window and the LAST JOIN",
         ) from None
     text = subqueries.with_prefix(context, node, env)
     columns = context.catalog.query_columns(text)

@@ -40,12 +40,17 @@ class Match:
 
 @dataclass(frozen=True)
 class Scope:
-    """The columns in reach, in the order of ``*``."""
+    """The columns in reach, in the order of ``*``.
+
+    `prefixes` are widths: so many first columns of ``*`` are a relation that LAST JOIN put the others beside. A source
+    of a window's UNION may have these alone.
+    """
 
     columns: tuple[Visible, ...] = ()
+    prefixes: tuple[int, ...] = ()
 
     def __add__(self, other: Scope) -> Scope:
-        return Scope(self.columns + other.columns)
+        return Scope(self.columns + other.columns, self.prefixes)
 
     def star(self, qualifier: tuple[str, ...] = ()) -> tuple[Visible, ...]:
         """What ``*`` or ``qualifier.*`` stands for."""

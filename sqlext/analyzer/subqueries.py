@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlext.analyzer import queries, relations
 from sqlext.analyzer.context import Context, Env
 from sqlext.analyzer.scope import Scope
-from sqlext.parser import extension_windows
+from sqlext.parser import extension_name, extension_nodes
 from sqlext.spans import span_of
 from sqlext.spark_functions import DATE_UNITS
 
@@ -27,11 +27,11 @@ def subquery_edits(node: exp.Query, builder: ExpressionBuilder) -> list[Edit]:
     """What has to change in a subquery's text: outer columns, and the CTEs it names in front of it."""
     from sqlext.analyzer.expressions import Edit
 
-    window = next(extension_windows(node, builder.context.options.compat), None)
-    if window is not None:
+    extension = next(extension_nodes(node, builder.context.options.compat), None)
+    if extension is not None:
         raise UnsupportedError(
-            "a window of ours cannot stand in a subquery of an expression",
-            span=span_of(window),
+            f"{extension_name(extension)} cannot stand in a subquery of an expression",
+            span=span_of(extension),
             help="compute it in a subquery of FROM, or in WITH, and use its column here",
         )
     query: exp.Expr = node
@@ -80,7 +80,7 @@ def _needed_ctes(node: exp.Expr, env: Env, needed: dict[str, str]) -> None:
         cte = env[name]
         if cte.extended:
             raise UnsupportedError(
-                f"'{cte.name}' holds a window of ours and cannot be used in text that goes to Spark",
+                f"'{cte.name}' holds a window of ours or a LAST JOIN and cannot be used in text that goes to Spark",
                 span=span_of(table),
                 help="join it in FROM instead",
             )

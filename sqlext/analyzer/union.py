@@ -76,20 +76,22 @@ def _in_star_order(scope: Scope, source: LogicalPlan) -> LogicalPlan:
 
 
 def _source(wanted: WindowPlan, node: exp.Expr) -> LogicalPlan:
-    """A UNION source, with the same columns as FROM (openmldb.md section 2)."""
+    """A UNION source, with the same columns as FROM (openmldb.md section 2), or as what stands before a LAST JOIN in
+    it: its rows then have NULL in the columns that the LAST JOIN put beside."""
     plan, scope = relations.relation(wanted.context, node, wanted.env)
     ours = wanted.scope.star()
     theirs = scope.star()
     shown = wanted.context.slice(span_of(node))
     label = f"'{shown}'" if len(shown) <= 40 else "this source"
-    if len(ours) != len(theirs):
+    if len(ours) != len(theirs) and len(theirs) not in wanted.scope.prefixes:
+        widths = " or ".join(map(str, (*wanted.scope.prefixes, len(ours))))
         raise AnalysisError(
-            f"UNION source {label} has {len(theirs)} columns, FROM has {len(ours)}",
+            f"UNION source {label} has {len(theirs)} columns, FROM has {widths}",
             span=span_of(node),
             help="select the same columns in the same order: UNION (SELECT ... FROM ...)",
             notes=(f"FROM has the columns {', '.join(item.name for item in ours)}",),
         )
-    for position, (mine, other) in enumerate(zip(ours, theirs, strict=True), 1):
+    for position, (mine, other) in enumerate(zip(ours, theirs, strict=False), 1):
         if mine.name.lower() != other.name.lower():
             raise AnalysisError(
                 f"column {position} of UNION source {label} is called '{other.name}', in FROM '{mine.name}'",

@@ -38,7 +38,7 @@ class LastMatch(Expression):
         terms = [f"{left} {'<=>' if safe else '='} {right}" for left, safe, right in pairs]
         terms += [str(self.residual)] if self.residual is not None else []
         order = "" if self.order_by is None else f"ORDER BY {self.order_by}{' DESC' if self.descending else ''} "
-        return f"{order}ON {' AND '.join(terms)}"
+        return f"{order}ON {' AND '.join(terms) or 'TRUE'}"
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,16 @@ class LastJoin(LogicalPlan):
 
     def expressions(self) -> Iterator[Expression]:
         yield from self.matches
+
+    def missing_references(self) -> frozenset[Column]:
+        ours = frozenset(self.left.output_columns)
+        missing: set[Column] = set()
+        for right, match in zip(self.rights, self.matches, strict=True):
+            theirs = frozenset(right.output_columns)
+            missing |= match.references - ours - theirs
+            for keys, known in ((match.left_keys, ours), (match.right_keys, theirs), ((match.order_by,), theirs)):
+                missing |= {column for key in keys if key is not None for column in key.references - known}
+        return frozenset(missing)
 
     def label(self) -> str:
         return f"LastJoin: {comma(self.matches)}"

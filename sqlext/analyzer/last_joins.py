@@ -1,0 +1,176 @@
+"""LAST JOIN (openmldb.md section 4): its condition in equalities and a rest, its order key, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlext_planner.errors import AnalysisError, SqlExtError
+from sqlext_planner.expressions import Compare, Expression, Literal, SparkExpr, conjunction, conjuncts
+from sqlext_planner.logical import LastJoin, LastMatch
+from sqlext_planner.logical.relational import expression_dtype
+from sqlext_planner.patterns import is_generator, reads_only
+from sqlglot import exp
+
+from sqlext.analyzer import queries, relations
+from sqlext.analyzer.context import Context, Env
+from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.frames import ORDER_TYPES
+from sqlext.analyzer.items import aggregate_calls, own_nodes
+from sqlext.analyzer.scope import Scope
+from sqlext.join_nodes import LastJoinClause
+from sqlext.spans import span_of
+
+if TYPE_CHECKING:
+    from sqlext.analyzer.relations import Relation
+
+_EXAMPLE = "write for example a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts >= b.ts"
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Both relations of a LAST JOIN, and builders over the right one and over both."""
+
+    context: Context
+    left: Relation
+    right: Relation
+    of_right: ExpressionBuilder
+    of_both: ExpressionBuilder
+
+
+def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) -> Relation:
+    """`left` with the last matching row of the right side. Raises AnalysisError for what may not be written."""
+    if node.args.get("using"):
+        raise AnalysisError(
+            "LAST JOIN does not take USING", span=span_of(node), help="write the condition out: ON a.k = b.k"
+        )
+    if node.args.get("on") is None:
+        raise AnalysisError("LAST JOIN needs a condition", span=span_of(node), help=_EXAMPLE)
+    right = relations.relation(context, node.this, env)
+    both = left[1] + right[1]
+    sides = _Sides(
+        context,
+        left,
+        right,
+        queries.expression_builder(context, right[1], env),
+        queries.expression_builder(context, both, env),
+    )
+    order, descending = _order_key(sides, node)
+    match = _last_match(sides, node.args["on"], order, descending=descending)
+    plan = LastJoin(left[0], (right[0],), (match,), span=span_of(node))
+    return plan, Scope(both.columns, (*left[1].prefixes, len(left[1].star())))
+
+
+def _last_match(sides: _Sides, condition: exp.Expr, order: Expression | None, *, descending: bool) -> LastMatch:
+    """The condition's equalities between the sides as keys, everything else as the residual."""
+    _refuse_parts(condition, "the condition of a LAST JOIN")
+    left_columns, right_columns = (frozenset(plan.output_columns) for plan, _ in (sides.left, sides.right))
+    pairs: list[tuple[Expression, Expression, bool]] = []
+    rest: list[Expression] = []
+    for term in conjuncts(sides.of_both.build(condition)):
+        _refuse_unrepeatable(term, condition, "the condition of a LAST JOIN")
+        if isinstance(term, Literal) and term.text.upper() == "TRUE":
+            continue
+        if isinstance(term, Compare) and term.op in ("=", "<=>"):
+            if reads_only(term.left, left_columns) and reads_only(term.right, right_columns):
+                pairs.append((term.left, term.right, term.op == "<=>"))
+            elif reads_only(term.right, left_columns) and reads_only(term.left, right_columns):
+                pairs.append((term.right, term.left, term.op == "<=>"))
+            else:
+                rest.append(term)
+                continue
+            _check_keys(sides, term)
+        else:
+            rest.append(term)
+    return LastMatch(
+        tuple(left for left, _, _ in pairs),
+        tuple(right for _, right, _ in pairs),
+        tuple(safe for _, _, safe in pairs),
+        conjunction(rest),
+        order,
+        descending,
+        span=span_of(condition),
+    )
+
+
+def _check_keys(sides: _Sides, term: Compare) -> None:
+    """OpenMLDB takes no float keys; outside its mode they are equal as Spark's ``=`` says."""
+    known = {**sides.left[0].dtypes, **sides.right[0].dtypes}
+    for key in (term.left, term.right):
+        dtype = expression_dtype(key, known)
+        if sides.context.openmldb and dtype in ("float", "double"):
+            raise AnalysisError(
+                f"LAST JOIN cannot join on an expression of type {dtype}",
+                span=key.span or term.span,
+                help="join on integer, string, date, timestamp or boolean columns; cast it: ON bigint(a.x) = b.k",
+            )
+
+
+def _order_key(sides: _Sides, node: LastJoinClause) -> tuple[Expression | None, bool]:
+    """ORDER BY: one integer or timestamp expression over the right side, and whether DESC follows it."""
+    order = node.args.get("order")
+    if order is None:
+        return None, False
+    if len(order.expressions) > 1:
+        extra = order.expressions[1]
+        raise AnalysisError("LAST JOIN is ordered by one key", span=span_of(extra), help="remove the other keys")
+    item = order.expressions[0]
+    if sides.context.slice(span_of(item)).upper().split()[-2:] == ["NULLS", "LAST"]:
+        raise AnalysisError(
+            "a NULL order key never wins a LAST JOIN while there is another",
+            span=span_of(item),
+            help="remove NULLS LAST; to make NULL win, order by coalesce(key, a large value)",
+        )
+    _refuse_parts(item.this, "the order key of a LAST JOIN")
+    key = _of_right_side(sides, item.this)
+    _refuse_unrepeatable(key, item.this, "the order key of a LAST JOIN")
+    dtype = sides.of_right.dtype(item.this)
+    if dtype is not None and dtype not in ORDER_TYPES:
+        raise AnalysisError(
+            f"LAST JOIN cannot be ordered by a key of type {dtype}",
+            span=span_of(item.this),
+            help="order by a smallint, int, bigint or timestamp key; a date or a text of a time goes with CAST(... AS "
+            "TIMESTAMP)",
+        )
+    return key, bool(item.args.get("desc"))
+
+
+def _of_right_side(sides: _Sides, node: exp.Expr) -> Expression:
+    """The order key over the right side's columns: a bare name means the right side's, whatever the left side has."""
+    help = "order by a column of the table after LAST JOIN: the key chooses among its rows"
+    try:
+        key = sides.of_right.build(node)
+    except SqlExtError:
+        sides.of_both.build(node)  # raises for a name that neither side has
+        raise AnalysisError(
+            "the order key of a LAST JOIN belongs to the right side", span=span_of(node), help=help
+        ) from None
+    if not key.references:
+        raise AnalysisError("the order key of a LAST JOIN is the same for all rows", span=span_of(node), help=help)
+    return key
+
+
+def _refuse_parts(node: exp.Expr, place: str) -> None:
+    """Raises AnalysisError for windows, aggregates and subqueries."""
+    window = next((inner for inner in own_nodes(node) if isinstance(inner, exp.Window)), None)
+    call = next(aggregate_calls(node), None)
+    query = node.find(exp.Query)
+    for found, name in ((window, "a window function"), (query, "a subquery"), (call, "an aggregate")):
+        if found is not None:
+            raise AnalysisError(
+                f"{place} cannot hold {name}",
+                span=span_of(found),
+                help="compute it in a subquery of FROM, and use its column",
+            )
+
+
+def _refuse_unrepeatable(expression: Expression, node: exp.Expr, place: str) -> None:
+    """Raises AnalysisError for rand() and the like, and for functions that make several rows."""
+    random = any(isinstance(inner, SparkExpr) and not inner.deterministic for inner in expression.walk())
+    if random or is_generator(expression):
+        what = "an expression that is not the same twice" if random else "a function that makes several rows"
+        raise AnalysisError(
+            f"{place} cannot hold {what}",
+            span=expression.span or span_of(node),
+            help="compute it in a subquery of FROM, and use its column",
+        )
