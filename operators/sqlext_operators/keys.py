@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sqlext_operators.kernels.key_hash import assign_codes, hash_bytes, hash_integers, rehash
+from sqlext_operators.kernels.key_hash import assign_codes, find_codes, hash_bytes, hash_integers, rehash
 
 _NO_MASK: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
 _FIRST_SLOTS = 1 << 10
@@ -97,6 +97,15 @@ class KeyCodes:
             result = pairs.encode((result << 32) | codes.encode(column), _NO_MASK)
         return result
 
+    def find(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
+        """int64[n], the codes of the rows of `columns`, -1 for keys that were never encoded; remembers nothing."""
+        result = self._columns[0].find(columns[0])
+        for codes, pairs, column in zip(self._columns[1:], self._pairs, columns[1:], strict=True):
+            second = codes.find(column)
+            known = ((result >= 0) & (second >= 0)).astype(np.uint8)
+            result = pairs.find((result << 32) | second, known)
+        return result
+
     def __len__(self) -> int:
         """How many codes were given, over all calls."""
         return len(self._pairs[-1] if self._pairs else self._columns[0])
@@ -118,6 +127,11 @@ class _IntegerCodes:
             codes = np.full(len(slots), -1, np.int32)
             rehash(self._slots, self._codes, slots, codes)
             self._slots, self._codes = slots, codes
+        return out
+
+    def find(self, values: npt.NDArray[np.int64], valid: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+        out = np.empty(len(values), np.int64)
+        find_codes(values, valid, self._slots, self._codes, self._state[1], out)
         return out
 
     def __len__(self) -> int:
@@ -142,6 +156,27 @@ class _ColumnCodes:
             low = self._words[1].encode(words.words[1], words.valid)
             result = self._words[2].encode((result << 32) | low, _NO_MASK)
         return result
+
+    def find(self, column: pa.Array) -> npt.NDArray[np.int64]:
+        words = integer_words(column)
+        if words is None:
+            return self._find_bytes(column)
+        if not self._words:
+            return np.full(len(column), -1, np.int64)
+        result = self._words[0].find(words.words[0], words.valid)
+        if len(words.words) == 2:
+            low = self._words[1].find(words.words[1], words.valid)
+            known = ((result >= 0) & (low >= 0)).astype(np.uint8)
+            result = self._words[2].find((result << 32) | low, known)
+        return result
+
+    def _find_bytes(self, column: pa.Array) -> npt.NDArray[np.int64]:
+        if self._known is None:
+            return np.full(len(column), -1, np.int64)
+        encoded = column.dictionary_encode(null_encoding="encode")
+        found = pc.index_in(encoded.dictionary, value_set=self._known.cast(encoded.dictionary.type)).fill_null(-1)
+        lookup = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        return np.asarray(lookup[encoded.indices.to_numpy(zero_copy_only=False)])
 
     def _encode_bytes(self, column: pa.Array) -> npt.NDArray[np.int64]:
         """Codes by Arrow's own exact hash table; only values not met before touch the dictionary."""

@@ -123,6 +123,21 @@ def assign_codes(
 
 
 @jit
+def find_codes(values: Int64s, valid: UInt8s, slots: Int64s, codes: Int32s, null_code: int, out: Int64s) -> None:
+    """out[i] = the code of value i in a table of `assign_codes`, -1 if it is not there; NULL has `null_code`."""
+    nullable = len(valid) > 0
+    mask = len(slots) - 1
+    for i in range(len(values)):
+        if nullable and not valid[i]:
+            out[i] = null_code
+            continue
+        at = np.int64(mix(np.uint64(values[i]) + _GOLDEN) & np.uint64(mask))
+        while codes[at] >= 0 and slots[at] != values[i]:
+            at = (at + 1) & mask
+        out[i] = codes[at]
+
+
+@jit
 def rehash(old_slots: Int64s, old_codes: Int32s, slots: Int64s, codes: Int32s) -> None:
     """Move a table's entries to a larger, empty one."""
     mask = len(slots) - 1

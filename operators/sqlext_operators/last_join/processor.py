@@ -1,0 +1,64 @@
+"""LAST JOIN over one partition: right sides at once, left rows batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.keys import KeyCodes
+from sqlext_operators.last_join.right import SortedRight
+from sqlext_operators.last_join.spec import LastJoinSpec
+from sqlext_operators.window.columns import take
+
+IntArray = npt.NDArray[np.int64]
+
+
+class LastJoinProcessor:
+    """The LAST JOIN operator over one partition.
+
+    `rights` are the rows of each right side in input order; their columns are those that the specification names, of
+    types that are equal on both sides or differ in the width of integers or floats only. Memory depends on the right
+    sides alone. Raises KeyTypeError for a type that cannot be a key.
+    """
+
+    def __init__(self, spec: LastJoinSpec, rights: Sequence[pa.RecordBatch]) -> None:
+        self._spec = spec
+        self._codes = KeyCodes(max(1, len(spec.keys)))
+        pairs = list(zip(spec.rights, rights, strict=True))
+        coded = [self._codes.encode([rows.column(key) for key in side.keys]) for side, rows in pairs if side.keys]
+        groups = max(1, len(self._codes))
+        self._rights: list[SortedRight] = []
+        for place, (side, rows) in enumerate(pairs):
+            group = coded[place] if side.keys else np.zeros(rows.num_rows, np.int64)
+            without = _null_keys([rows.column(key) for key in side.keys], side.null_safe)
+            self._rights.append(SortedRight(side, rows, _without(group, without), groups))
+
+    def join(self, left: pa.RecordBatch) -> pa.RecordBatch:
+        """One output row for each row of `left`, in its order: the left payload, then each right side's."""
+        keys = [left.column(key) for key in self._spec.keys]
+        group = self._codes.find(keys) if keys else np.zeros(left.num_rows, np.int64)
+        columns = [left.column(name) for name in self._spec.payload]
+        names = list(self._spec.payload)
+        for side, right in zip(self._spec.rights, self._rights, strict=True):
+            rows = right.winners(left, _without(group, _null_keys(keys, side.null_safe)))
+            columns += [take(column, rows) for column in right.payload.columns]
+            names += side.payload
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _null_keys(keys: Sequence[pa.Array], null_safe: Sequence[bool]) -> npt.NDArray[np.bool_] | None:
+    """bool[n], rows with a NULL in a key that takes none; None if there is no such row."""
+    masks = [
+        column.is_null().to_numpy(zero_copy_only=False)
+        for column, safe in zip(keys, null_safe, strict=True)
+        if not safe and column.null_count
+    ]
+    return np.logical_or.reduce(masks) if masks else None
+
+
+def _without(group: IntArray, rows: npt.NDArray[np.bool_] | None) -> IntArray:
+    """The codes with -1 for `rows`."""
+    return group if rows is None else np.where(rows, -1, group)

@@ -1,0 +1,75 @@
+"""The brute-force twin of the LAST JOIN operator, in plain Python (openmldb.md section 4). Tests compare the two.
+
+Rows are dicts of plain Python values; timestamps are anything that compares.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlext_operators.last_join.spec import LastJoinSpec, RightSide
+
+Row = Mapping[str, Any]
+
+_COMPARE = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def last_join(spec: LastJoinSpec, left: Sequence[Row], rights: Sequence[Sequence[Row]]) -> list[tuple[Any, ...]]:
+    """One output row for each left row, in order."""
+    result = []
+    for row in left:
+        values = [row[name] for name in spec.payload]
+        for side, candidates in zip(spec.rights, rights, strict=True):
+            match = winner(spec.keys, side, row, candidates)
+            values += [None if match is None else match[name] for name in side.payload]
+        result.append(tuple(values))
+    return result
+
+
+def winner(keys: Sequence[str], side: RightSide, left: Row, candidates: Sequence[Row]) -> Row | None:
+    """The last matching row of a right side; None without a match."""
+    best: Row | None = None
+    for row in candidates:
+        if matches(keys, side, left, row) and (best is None or not loses(side, row, best)):
+            best = row
+    return best
+
+
+def matches(keys: Sequence[str], side: RightSide, left: Row, right: Row) -> bool:
+    """Whether all equalities and comparisons hold."""
+    equalities = zip(keys, side.keys, side.null_safe, strict=True)
+    return all(compare(left[a], "<=>" if safe else "=", right[b]) for a, b, safe in equalities) and all(
+        compare(left[item.left], item.operator, right[item.right]) for item in side.comparisons
+    )
+
+
+def loses(side: RightSide, later: Row, earlier: Row) -> bool:
+    """Whether the row that comes later in the input stands behind the earlier one in the choice."""
+    if side.order is None:
+        return False
+    new, old = later[side.order], earlier[side.order]
+    if new is None or old is None:
+        return new is None and old is not None
+    return bool(new > old if side.descending else new < old)
+
+
+def compare(left: Any, op: str, right: Any) -> bool:
+    """`left op right` as Spark has it: NULL compares with nothing, NaN is equal to itself and the largest."""
+    if left is None or right is None:
+        return op == "<=>" and left is None and right is None
+    return bool(_COMPARE["=" if op == "<=>" else op](_ordered(left), _ordered(right)))
+
+
+def _ordered(value: Any) -> tuple[bool, Any]:
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return is_nan, 0 if is_nan else value

@@ -1,0 +1,56 @@
+"""What a LAST JOIN operator has to compute: plain frozen data, picklable, with no SQL and no Spark in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Operator = Literal["=", "<=>", "<>", "<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`left operator right` between a column of the left rows and one of the right rows, of types that compare.
+
+    NULL on either side is no match; ``<=>`` takes two NULLs for equal. Values compare as in Spark: NaN is equal to
+    itself and above every number, -0.0 equals 0.0, strings and binary go by their bytes.
+    """
+
+    left: str
+    operator: Operator
+    right: str
+
+
+@dataclass(frozen=True)
+class RightSide:
+    """Which rows of one right side match a left row, and which of them is the last (openmldb.md section 4).
+
+    `keys` are paired with the left keys; where `null_safe[i]`, NULL keys match each other. A match satisfies all
+    `comparisons` too. The winner is the match with the largest value of the column `order` (an integer or a
+    timestamp; the smallest if `descending`), a NULL one only without any other; among equals, and without `order`,
+    the last one in input order. `payload` names the columns that are handed on.
+
+    Comparisons of the order column other than ``<=>`` and ``<>`` cost a binary search. The others are tested from the
+    best candidate on, with blocks of rows skipped that cannot match: O(log² n) for one such comparison among a key's
+    n rows; several of them can, at worst, be tested on all n.
+    """
+
+    keys: tuple[str, ...]
+    null_safe: tuple[bool, ...]
+    payload: tuple[str, ...]
+    order: str | None = None
+    descending: bool = False
+    comparisons: tuple[Comparison, ...] = ()
+
+
+@dataclass(frozen=True)
+class LastJoinSpec:
+    """One LAST JOIN of a left side with several right sides on the same left keys.
+
+    `keys` names the left key columns, `payload` the left columns that are handed on. The output is the left payload,
+    then that of each right side, NULL where a left row has no match.
+    """
+
+    keys: tuple[str, ...]
+    payload: tuple[str, ...]
+    rights: tuple[RightSide, ...]
