@@ -49,6 +49,17 @@ def is_movable(expression: Expression) -> bool:
     ) and not is_generator(expression)
 
 
+#: Types of which two equal values are one value. 0.0 = -0.0 and strings of some collations are equal but differ.
+_EXACT_TYPES = frozenset(
+    ("boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz", "string", "binary")
+)
+
+
+def is_exact(dtype: str | None) -> bool:
+    """True if two equal values of the type are the same value, so that a condition holds for both or for none."""
+    return dtype is not None and (dtype in _EXACT_TYPES or dtype.startswith("decimal("))
+
+
 def reads_only(expression: Expression, columns: Collection[Column]) -> bool:
     """True if the expression reads at least one column, and all it reads are among `columns`."""
     return bool(expression.references) and all(column in columns for column in expression.references)

@@ -13,6 +13,7 @@ from sqlext_planner.logical import (
     Aggregate,
     Distinct,
     Filter,
+    GroupAggregate,
     Hint,
     Join,
     Limit,
@@ -95,6 +96,18 @@ def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     )
 
 
+def group_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    """GroupAggregate -> GroupAggregateExec: one Arrow-block exchange by the keys, then Spark's aggregates if any."""
+    if not isinstance(node, GroupAggregate):
+        return None
+    from sqlext_planner.physical.group_aggregate import GroupAggregateExec
+
+    beside = f", and Spark's aggregation for {len(node.items)} more" if node.items else ""
+    why = f"one exchange and one pass over each group for {len(node.calls)} calls{beside}"
+    child = _exchange_input(planner.later(node.child), planner.config)
+    return GroupAggregateExec(node.keys, node.items, node.calls, node.output, child, why=why)
+
+
 def _exchange_input(child: PhysicalPlan, config: Config) -> PhysicalPlan:
     """`child`, marked as ArrowScanExec where it only selects rows and columns of plain Parquet files."""
     scan = _plain_scan(child)
@@ -168,6 +181,7 @@ def _plain_spark_unary(node: LogicalPlan, planner: Planner) -> PhysicalPlan | No
 STRATEGIES: tuple[Strategy, ...] = (
     # Our own operators first: no plain Spark node computes an extension node.
     window_unions,
+    group_aggregates,
     # Last, so that every query that Spark runs, runs.
     plain_spark,
 )

@@ -20,7 +20,7 @@ from sqlext_operators.kernels.sequence_sort import (
     sort_groups,
 )
 from sqlext_operators.keys import KeyCodes
-from sqlext_operators.window.piece import NULL_ORDER, Piece
+from sqlext_operators.window.piece import NULL_ORDER, Piece, rows_without_columns
 
 FROM = 0
 #: Groups are ranked by their keys up to this many: sorting the keys then takes 5 ms (integers) to 13 ms (strings).
@@ -169,11 +169,6 @@ def concatenate(columns: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
 def take(batch: pa.RecordBatch, rows: npt.NDArray[np.int32] | npt.NDArray[np.int64]) -> pa.RecordBatch:
     """Rows of a batch that may have no columns."""
     return batch.take(pa.array(rows)) if batch.num_columns else rows_without_columns(len(rows))
-
-
-def rows_without_columns(count: int) -> pa.RecordBatch:
-    """A batch of `count` rows and no columns (what SELECT count(*) OVER w passes through)."""
-    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
 
 
 def _payload(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:

@@ -19,11 +19,10 @@ from sqlext_operators.exchange.sequence import (
     SequenceSpec,
     SortedRun,
     concatenate,
-    rows_without_columns,
     take,
 )
 from sqlext_operators.kernels.sequence_sort import merge_loaded
-from sqlext_operators.window.piece import Piece
+from sqlext_operators.window.piece import Piece, rows_without_columns
 
 #: Loaded parts of all runs together take about 1/4 of the budget if there are as many runs as this.
 _RUNS_PLANNED = 16

@@ -32,3 +32,8 @@ class Piece:
     source: npt.NDArray[np.uint8]
     args: dict[str, pa.Array]
     payload: pa.RecordBatch
+
+
+def rows_without_columns(count: int) -> pa.RecordBatch:
+    """A batch of `count` rows and no columns (what SELECT count(*) OVER w passes through)."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))

@@ -1,6 +1,7 @@
 """Logical plans: what a statement computes, with every name resolved."""
 
 from sqlext_planner.logical.base import Field, LogicalPlan
+from sqlext_planner.logical.group_aggregate import GroupAggregate
 from sqlext_planner.logical.hint import Hint
 from sqlext_planner.logical.last_join import LastJoin, LastMatch
 from sqlext_planner.logical.relational import (
@@ -27,6 +28,7 @@ __all__ = [
     "Distinct",
     "Field",
     "Filter",
+    "GroupAggregate",
     "Hint",
     "Join",
     "LastJoin",

@@ -98,7 +98,7 @@ class Project(LogicalPlan):
     @cached_property
     def output(self) -> tuple[Field, ...]:
         known = self.child.dtypes
-        return tuple(Field(item.column, _dtype(item.expression, known)) for item in self.items)
+        return tuple(Field(item.column, expression_dtype(item.expression, known)) for item in self.items)
 
     def label(self) -> str:
         return f"Project: {comma(self.items)}"
@@ -163,7 +163,7 @@ class Aggregate(LogicalPlan):
     @cached_property
     def output(self) -> tuple[Field, ...]:
         known = self.child.dtypes
-        return tuple(Field(item.column, _dtype(item.expression, known)) for item in self.items)
+        return tuple(Field(item.column, expression_dtype(item.expression, known)) for item in self.items)
 
     def label(self) -> str:
         keys = comma(self.keys)
@@ -311,7 +311,8 @@ class Output(LogicalPlan):
         return f"Output: {comma(self.names)}"
 
 
-def _dtype(expression: Expression, known: dict[Column, str | None]) -> str | None:
+def expression_dtype(expression: Expression, known: dict[Column, str | None]) -> str | None:
+    """The type of an expression over columns of `known` types, where it is certain."""
     if isinstance(expression, Column):
         return known.get(expression)
     if isinstance(expression, (SparkExpr, Constant)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -31,16 +32,8 @@ class AggregateExec(PhysicalPlan):
         return self.fields
 
     def execute(self, context: ExecutionContext) -> DataFrame:
-        from pyspark.sql.functions import col
-
         frame = self.grouped(execute_cached(self.child, context)).agg(*map(spark_item, self.items))
-        # Spark puts the keys before the items, unless spark.sql.retainGroupColumns is false; a key may
-        # have the name of an item, so the columns are told apart by position.
-        extra = len(frame.columns) - len(self.items)
-        if not extra:
-            return frame
-        names = [f"grouping key {i}" for i in range(extra)]
-        return frame.toDF(*names, *self.frame_columns).select(*(col(quoted(n)) for n in self.frame_columns))
+        return without_grouping_columns(frame, self.frame_columns)
 
     def grouped(self, frame: DataFrame) -> GroupedData:
         """The child's rows in their groups."""
@@ -55,3 +48,18 @@ class AggregateExec(PhysicalPlan):
             sets = comma(tuple(f"({comma(tuple(self.keys[i] for i in s))})" for s in self.grouping_sets))
             keys = f"GROUPING SETS ({sets})"
         return f"AggregateExec: [{keys}] {comma(self.items)}"
+
+
+def without_grouping_columns(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The last columns of an aggregation, called `names`.
+
+    Spark puts the keys before the items, unless spark.sql.retainGroupColumns is false; a key may have the name of an
+    item, so the columns are told apart by position.
+    """
+    from pyspark.sql.functions import col
+
+    extra = len(frame.columns) - len(names)
+    if not extra:
+        return frame
+    hidden = [f"grouping key {i}" for i in range(extra)]
+    return frame.toDF(*hidden, *names).select(*(col(quoted(name)) for name in names))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sqlext_planner.physical.window_union import WindowUnionExec
 
 #: Blocks are collected up to this many times the bytes that a partition aims at; beyond, runs go to disk.
-_MEMORY_PER_TARGET = 2
+MEMORY_PER_TARGET = 2
 
 
 class WireColumns:
@@ -140,7 +140,7 @@ class WindowInputs:
             args=tuple(args),
             payload=self.spec.payload,
             tie_order=self.tie_order,
-            memory_bytes=_MEMORY_PER_TARGET * config.target_partition_bytes,
+            memory_bytes=MEMORY_PER_TARGET * config.target_partition_bytes,
             piece_rows=config.max_piece_rows,
         )
         gather = WindowGatherSpec(sequence, replace(self.spec, ansi=ansi), config.output_batch_rows)

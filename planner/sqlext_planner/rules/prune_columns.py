@@ -10,7 +10,10 @@ from sqlext_planner.logical import (
     Aggregate,
     Distinct,
     Filter,
+    GroupAggregate,
     Join,
+    LastJoin,
+    LastMatch,
     LogicalPlan,
     Project,
     Scan,
@@ -18,6 +21,7 @@ from sqlext_planner.logical import (
     Sort,
     SubqueryAlias,
     Window,
+    WindowCall,
     WindowGroup,
     WindowUnion,
 )
@@ -29,7 +33,7 @@ Needs = list[tuple[LogicalPlan, Iterable[Column]]]
 
 @rule(order="root")
 def prune_columns(root: LogicalPlan) -> LogicalPlan | None:
-    """Narrows scans, projections, aggregates and window unions to the columns that the root needs.
+    """Narrows scans, projections, aggregates, window unions and LAST JOINs to the columns that the root needs.
 
     ``SELECT sum(v) OVER w FROM a WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ...)`` with wide tables::
 
@@ -45,7 +49,9 @@ def prune_columns(root: LogicalPlan) -> LogicalPlan | None:
     operations, union sources) lose the same positions on both sides, through a Project where a side gives more; sets
     without ALL, and DISTINCT, compare whole rows and keep every column: ``SELECT count(*) FROM (SELECT DISTINCT a, b
     FROM t)`` needs both; generators stay, since they make rows; a window union without a needed call is its
-    source, which has the same rows; no node loses its last column, except the payload of a window union.
+    source, which has the same rows, and a group aggregate without one is Spark's; a LAST JOIN of which no right
+    column is needed is its left side, since every left row comes out exactly once; no node loses its last column,
+    except the payload of a window union.
     """
     order = _parents_first(root)
     needs: dict[int, set[Column]] = {id(node): set() for node in order}
@@ -89,11 +95,17 @@ def _child_needs(node: LogicalPlan, needed: set[Column]) -> Needs:
         case Join(left, right):
             columns = needed | _reads(node.expressions())
             return [(side, columns & set(side.output_columns)) for side in (left, right)]
+        case LastJoin(left):
+            kept_rights = _kept_rights(node, needed)
+            columns = needed | {column for _, found in kept_rights for column in found.references}
+            return [(side, columns & set(side.output_columns)) for side in (left, *(right for right, _ in kept_rights))]
         case SubqueryAlias(child=child):
             return [(child, _by_position(node.output_columns, child, needed))]
         case SetOperation(columns=columns, left=left, right=right):
             wanted = set(_set_columns(node, needed))
             return [(side, _by_position(columns, side, wanted)) for side in (left, right)]
+        case GroupAggregate(keys=keys, child=child):
+            return [(child, _reads((*keys, *_kept_of_group(node, needed))))]
         case WindowUnion(source=source, unions=unions):
             windows = _kept_windows(node, needed)
             if not windows:
@@ -127,10 +139,42 @@ def _narrow(node: LogicalPlan, needed: set[Column], built: dict[int, LogicalPlan
             places = [i for i, column in enumerate(columns) if column in wanted]
             sides = {"left": _exactly(left, places, built), "right": _exactly(right, places, built)}
             return with_fields(node, columns=wanted, **sides)
+        case GroupAggregate():
+            return _narrow_group_aggregate(node, needed, built)
         case WindowUnion():
             return _narrow_window_union(node, needed, built)
+        case LastJoin(left):
+            kept_rights = _kept_rights(node, needed)
+            if not kept_rights:
+                return built[id(left)]
+            rights = tuple(built[id(right)] for right, _ in kept_rights)
+            return with_fields(node, left=built[id(left)], rights=rights, matches=tuple(m for _, m in kept_rights))
         case _:
             return node.map_children(lambda child: built[id(child)])
+
+
+def _kept_rights(node: LastJoin, needed: set[Column]) -> list[tuple[LogicalPlan, LastMatch]]:
+    """The right sides of which any column is needed, with their matches."""
+    pairs = zip(node.rights, node.matches, strict=True)
+    return [(right, found) for right, found in pairs if needed & set(right.output_columns)]
+
+
+def _narrow_group_aggregate(node: GroupAggregate, needed: set[Column], built: dict[int, LogicalPlan]) -> LogicalPlan:
+    kept = _kept_of_group(node, needed)
+    items = tuple(item for item in kept if isinstance(item, NamedExpr))
+    calls = tuple(item for item in kept if isinstance(item, WindowCall))
+    child = built[id(node.child)]
+    if not calls:
+        keys = tuple(key.expression for key in node.keys)
+        return Aggregate(keys, None, (*node.keys, *items), child, span=node.span)
+    return with_fields(node, items=items, calls=calls, child=child)
+
+
+def _kept_of_group(node: GroupAggregate, needed: set[Column]) -> tuple[NamedExpr | WindowCall, ...]:
+    """Spark's aggregates and the calls that are needed; one if nothing would be left."""
+    items = tuple(item for item in node.items if item.column in needed)
+    calls = tuple(call for call in node.calls if call.column in needed)
+    return (*items, *calls) or (() if node.keys else node.calls[:1])
 
 
 def _narrow_window_union(node: WindowUnion, needed: set[Column], built: dict[int, LogicalPlan]) -> LogicalPlan:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from sqlext_planner.expressions import Column, Expression, conjuncts
 from sqlext_planner.logical import Filter, LogicalPlan, WindowUnion
-from sqlext_planner.patterns import filtered, inline, is_movable, reads_only, with_fields
+from sqlext_planner.patterns import filtered, inline, is_exact, is_movable, reads_only, with_fields
 from sqlext_planner.rules import rule
-
-#: Types of which two equal values are one value. 0.0 = -0.0 and strings of some collations are equal but differ.
-_EXACT_TYPES = frozenset(
-    ("boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz", "string", "binary")
-)
 
 
 @rule(order="top_down")
@@ -67,11 +62,7 @@ def _push(condition: Expression, node: WindowUnion) -> LogicalPlan | None:
 def _exact_keys(node: WindowUnion) -> frozenset[Column]:
     known = node.source.dtypes
     columns = (key for key in node.partition_by if isinstance(key, Column))
-    return frozenset(column for column in columns if _is_exact(known.get(column)))
-
-
-def _is_exact(dtype: str | None) -> bool:
-    return dtype is not None and (dtype in _EXACT_TYPES or dtype.startswith("decimal("))
+    return frozenset(column for column in columns if is_exact(known.get(column)))
 
 
 def _filtered_union(union: LogicalPlan, terms: list[Expression], source: LogicalPlan) -> LogicalPlan:
