@@ -21,6 +21,16 @@ class DictCatalog:
             fields = tuple((column, _type(name, column, dtype)) for column, dtype in columns.items())
             self._tables[name.lower()] = TableInfo(name, fields)
 
+    @classmethod
+    def from_ddl(cls, text: str) -> DictCatalog:
+        """The tables that the CREATE TABLE statements of a script declare, OpenMLDB's or Spark's.
+
+        Raises ParseError, AnalysisError with the place in the script.
+        """
+        from sqlext.catalog.ddl import read_ddl
+
+        return cls(read_ddl(text))
+
     def table(self, name: str) -> TableInfo | None:
         """The table called `name`, or by its last part."""
         lowered = name.lower()

@@ -126,7 +126,10 @@ def plan(
     data: Data = None,
     schema: Annotated[
         Path | None,
-        typer.Option(help='Tables by their types only: {"table": {"column": "spark type"}}.', metavar="FILE.json"),
+        typer.Option(
+            help='Tables by their types only: {"table": {"column": "spark type"}}, or CREATE TABLE statements.',
+            metavar="FILE.json|.sql",
+        ),
     ] = None,
     stage: Annotated[
         Stage | None,
@@ -144,6 +147,8 @@ def plan(
       sqlext plan --data DIR query.sql
 
       sqlext plan --schema tables.json -e "SELECT ..." --stage physical
+
+      sqlext plan --compat openmldb --schema Q3_create.sql Q3_deploy.sql
 
       sqlext plan --data DIR query.sql --format html -o plan.html
     """

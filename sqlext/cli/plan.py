@@ -42,7 +42,9 @@ def run_plan(
         raise typer.BadParameter(f"--format {format} draws one stage: give --stage physical, or leave --stage out")
     stages = DEFAULT_STAGES if wanted is None else STAGES if wanted == "all" else (str(wanted),)
     try:
-        plan = stage(text, _catalog(data, schema), Config.from_mapping(settings), compat)
+        plan = stage(
+            text, _catalog(data, schema, text if compat == "openmldb" else ""), Config.from_mapping(settings), compat
+        )
     except SqlExtError as error:
         raise error.with_sql(text) from error.__cause__
     page = render(plan, stages, str(format))
@@ -52,11 +54,13 @@ def run_plan(
         sys.stdout.write(page)
 
 
-def _catalog(data: Path | None, schema: Path | None) -> Catalog:
+def _catalog(data: Path | None, schema: Path | None, script: str) -> Catalog:
+    """The tables of --data, or those of --schema and of the CREATE TABLE statements in front of a script's query."""
     from sqlext.catalog import DictCatalog, FileCatalog
+    from sqlext.catalog.ddl import read_ddl
 
     if data is not None and schema is not None:
         raise typer.BadParameter("give --data or --schema, not both")
     if data is not None:
         return FileCatalog(data)
-    return DictCatalog(read_schema(schema) if schema is not None else {})
+    return DictCatalog({**read_ddl(script), **(read_schema(schema) if schema is not None else {})})

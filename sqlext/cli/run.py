@@ -42,6 +42,8 @@ def run_query(
     if format == "parquet" and output is None:
         raise typer.BadParameter("--format parquet needs a file: -o OUT.parquet")
     places = split_statements(text)
+    if compat == "openmldb":
+        places = _without_declarations(text, places)
     if not places:
         raise ConfigurationError("there is no statement in the text", help="give the SQL with -e or as a file")
     with progress("Starting Spark"):
@@ -56,6 +58,26 @@ def run_query(
         _write(result, format, output, shown)
     finally:
         session.spark.stop()
+
+
+def _without_declarations(text: str, places: Sequence[Span]) -> list[Span]:
+    """The statements of OpenMLDB's script that do something here; says on stderr which are left out."""
+    from sqlext.scripts import declares
+
+    asked = []
+    for place in places:
+        statement = text[place.start : place.end]
+        if declares(statement):
+            line = text.count("\n", 0, place.start) + 1
+            typer.echo(f"not run, the tables are those of --data: line {line}: {_summary(statement)}", err=True)
+        else:
+            asked.append(place)
+    return asked
+
+
+def _summary(statement: str) -> str:
+    words = " ".join(statement.split())
+    return words if len(words) <= 60 else words[:57] + "..."
 
 
 def _session(data: Path | None, conf: Sequence[str], compat: str | None) -> Session:

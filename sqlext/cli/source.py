@@ -35,8 +35,13 @@ def read_text(path: Path) -> str:
 
 
 def read_schema(path: Path) -> dict[str, dict[str, str]]:
-    """``{"table": {"column": "spark type"}}``. Raises ConfigurationError for a file of another shape."""
-    help = 'write it as {"table": {"column": "spark type"}}'
+    """``{"table": {"column": "spark type"}}``, or of a ``.sql`` file what its CREATE TABLE statements declare.
+
+    Raises ConfigurationError for a file of another shape, SqlExtError for a mistake in a CREATE TABLE.
+    """
+    if path.suffix.lower() == ".sql":
+        return _declared(path)
+    help = 'write it as {"table": {"column": "spark type"}}, or give a .sql file with CREATE TABLE statements'
     try:
         schema = json.loads(read_text(path))
     except json.JSONDecodeError as error:
@@ -45,6 +50,15 @@ def read_schema(path: Path) -> dict[str, dict[str, str]]:
     if not all(isinstance(t, dict) and all(isinstance(kind, str) for kind in t.values()) for t in tables):
         raise ConfigurationError(f"{path} is not a schema", help=help)
     return {str(table): dict(columns) for table, columns in schema.items()}
+
+
+def _declared(path: Path) -> dict[str, dict[str, str]]:
+    from sqlext.catalog.ddl import read_ddl
+
+    tables = read_ddl(read_text(path))
+    if not tables:
+        raise ConfigurationError(f"{path} creates no table", help="write CREATE TABLE name (column type, ...)")
+    return tables
 
 
 def read_settings(pairs: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
