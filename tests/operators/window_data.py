@@ -43,7 +43,7 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "f64": (pa.float64(), _floats(64)),
     "d10": (pa.decimal128(10, 2), _decimals(10, 2)),
     "d38": (pa.decimal128(38, 6), _decimals(38, 6) | _decimals(20, 6)),
-    "text": (pa.string(), st.sampled_from(["", "a", "b", "é", "\U0001f600", "aa"])),
+    "text": (pa.string(), st.sampled_from(["", "a", "b", "é", "\U0001f600", "aa", ",a::b,", "::é::"])),
     "bytes": (pa.binary(), st.sampled_from([b"", b"\xff", b"a"])),
     "flag": (pa.bool_(), st.booleans()),
     "day": (pa.date32(), st.integers(-1, 2).map(lambda n: date(1970, 1, 1) + timedelta(days=n))),

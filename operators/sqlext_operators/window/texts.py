@@ -32,7 +32,8 @@ class Texts:
             return cls(np.zeros(1, np.int64), np.zeros(0, np.uint8))
         offsets = np.frombuffer(bounds, np.int64, len(wide) + 1 + wide.offset)[wide.offset :]
         first, last = int(offsets[0]), int(offsets[-1])
-        taken = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8, last)[first:]
+        # a copy, for Arrow's buffers are read-only, which is another type (and another compilation) to numba
+        taken = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8, last)[first:].copy()
         return cls(offsets - first, taken)
 
     @property

@@ -2,6 +2,82 @@
 
 from __future__ import annotations
 
-from sqlext_operators.window.functions.definition import WindowFunction
+from sqlext_operators.window.functions import types
+from sqlext_operators.window.functions.definition import Evaluation, Parameter, WindowFunction
 
-ROWS: tuple[WindowFunction, ...] = ()
+#: More values than this are refused (OpenMLDB writes this many of them and says nothing).
+MOST_FREQUENT = 1024
+
+_VALUE = Parameter("x")
+_STRING = Parameter("s")
+_DELIMITER = Parameter("d", "string")
+_INNER_DELIMITER = Parameter("kv", "string")
+
+_TEXT_DOC = (
+    "Floats and doubles have six decimals (1.500000, nan, inf), dates and timestamps are written 2020-05-29 and "
+    "2020-05-29 15:56:29 in the session's time zone."
+)
+_SPLIT_DOC = (
+    "NULLs and empty delimiters give no parts; delimiters are plain text (in OpenMLDB those of several characters are "
+    "regular expressions). All parts are there: OpenMLDB leaves out, without a word, those beyond 4096 bytes in total."
+)
+
+ROWS = (
+    WindowFunction(
+        "top",
+        (_VALUE, Parameter("n", "integer", minimum=0)),
+        types.written,
+        Evaluation("frequencies", "top"),
+        "The n largest values as a text, the largest first, equal ones as often as they occur: '4,4,3'. '' when no "
+        f"value is left. {_TEXT_DOC}",
+        openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
+    ),
+    WindowFunction(
+        "topn_frequency",
+        (_VALUE, Parameter("n", "integer", minimum=0, maximum=MOST_FREQUENT)),
+        types.written,
+        Evaluation("frequencies", "topn_frequency"),
+        "The n most frequent values as a text, the smaller first of equally frequent ones, filled up with NULL: "
+        "'1,NULL,NULL'. '' for a window without rows; n is at most 1024. -0.0 and 0.0 are one value, and so are all "
+        f"NaNs, the largest. {_TEXT_DOC}",
+        aliases=("fz_topn_frequency",),
+        openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
+    ),
+    WindowFunction(
+        "top1_ratio",
+        (_VALUE,),
+        types.shared,
+        Evaluation("frequencies", "top1_ratio"),
+        "Share of the most frequent value among all values, a double; 0 when no value is left. -0.0 and 0.0 are one "
+        "value, and so are all NaNs.",
+        aliases=("fz_top1_ratio",),
+        openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
+    ),
+    WindowFunction(
+        "window_split",
+        (_STRING, _DELIMITER),
+        types.split,
+        Evaluation("splits", "window_split"),
+        "The parts of all strings, split at d, as array<string>: newest row first, the parts of a row in their order. "
+        f"{_SPLIT_DOC}",
+        aliases=("fz_window_split",),
+    ),
+    WindowFunction(
+        "window_split_by_key",
+        (_STRING, _DELIMITER, _INNER_DELIMITER),
+        types.split,
+        Evaluation("splits", "window_split_by_key"),
+        "As window_split, but of each part what stands before the first kv: the k of 'k:v'. Parts without kv are left "
+        f"out. {_SPLIT_DOC}",
+        aliases=("fz_window_split_by_key",),
+    ),
+    WindowFunction(
+        "window_split_by_value",
+        (_STRING, _DELIMITER, _INNER_DELIMITER),
+        types.split,
+        Evaluation("splits", "window_split_by_value"),
+        "As window_split, but of each part what stands between the first kv and the second one or the end: the v of "
+        f"'k:v'. Parts without kv are left out. {_SPLIT_DOC}",
+        aliases=("fz_window_split_by_value",),
+    ),
+)

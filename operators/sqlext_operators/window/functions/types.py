@@ -61,6 +61,11 @@ def is_text(dtype: pa.DataType) -> bool:
     return dtype in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
+def is_bytes(dtype: pa.DataType) -> bool:
+    """Binary, of either offset width."""
+    return dtype in (pa.binary(), pa.large_binary())
+
+
 def is_scalar(dtype: pa.DataType) -> bool:
     """Types with an equality and an order: all but nested ones and void."""
     return bool(
@@ -124,11 +129,49 @@ def averaged(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     raise _refused(name, dtype, "it takes numbers; cast the argument, for example to double")
 
 
+def measured(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """double; the argument must be an integer, float, double or decimal."""
+    if not (is_number(types[0]) or pa.types.is_decimal128(types[0])):
+        raise _refused(name, types[0], "it takes numbers; cast the argument, for example to double")
+    return pa.float64()
+
+
+def spread(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """double; the argument must have an equality."""
+    if not is_scalar(types[0]):
+        raise _refused(name, types[0], "it has no equality; use one of its fields, or cast it to a string")
+    return pa.float64()
+
+
 def ordered(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """The input's type; it must have an order."""
     if not is_scalar(types[0]):
         raise _refused(name, types[0], "it has no order; use one of its fields, or cast it to a string")
     return types[0]
+
+
+def written(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """string; the first argument has an order, and a form as text (`window.texts.value_texts`)."""
+    dtype = types[0]
+    if not is_scalar(dtype) or pa.types.is_duration(dtype) or pa.types.is_time64(dtype) or is_bytes(dtype):
+        raise _refused(
+            name, dtype, "it takes numbers, dates, timestamps and strings; cast the argument to one of these"
+        )
+    return pa.string()
+
+
+def shared(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """double; the argument must have an equality."""
+    if not is_scalar(types[0]):
+        raise _refused(name, types[0], "it has no equality; use one of its fields, or cast it to a string")
+    return pa.float64()
+
+
+def split(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """list<string>; the argument is a string."""
+    if types[0] not in (pa.string(), pa.large_string()):
+        raise _refused(name, types[0], "it takes strings; cast the argument to string")
+    return pa.list_(pa.string())
 
 
 def rows(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
