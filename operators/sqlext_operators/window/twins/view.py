@@ -51,3 +51,14 @@ def float_sum(values: list[float]) -> float:
     if all(abs(value) < float("inf") for value in values):
         return float(sum(map(Fraction, values)))
     return sum(values)
+
+
+class Measured(float):
+    """A result that the function is allowed to miss by `error`."""
+
+    error: float
+
+    def __new__(cls, value: float, error: float) -> Measured:
+        result = super().__new__(cls, value)
+        result.error = error
+        return result

@@ -1,0 +1,208 @@
+"""Standard deviation, variance, exponentially weighted mean and drawdown: states that are merged, never undone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.kernels import sliding_fold as kernel
+from sqlext_operators.window.columns import to_array, usable
+from sqlext_operators.window.doubles import Doubles, doubles
+from sqlext_operators.window.evaluators.averages import FloatAverage, IntegerAverage
+from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.functions.definition import CallSite
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class _Queue:
+    """The state of `sliding_fold` for one slice of the frames; places are candidates of the buffer."""
+
+    def __init__(self, kind: int, rate: float) -> None:
+        self.kind, self.rate = kind, rate
+        self.width = kernel.WIDTHS[kind]
+        self.cursor = np.array([0, 0, kernel.UNSET], np.int64)
+        self.back = np.array([kernel.empty_state(kind)[: self.width]])
+        self.suffix = np.empty((0, self.width))
+
+    def states(self, values: _Values, lo: IntArray, hi: IntArray, fresh: BoolArray) -> FloatArray:
+        """float64[m, width], the state of each slice."""
+        count = len(values.usable)
+        if count > len(self.suffix):
+            grown = np.empty((count, self.width))
+            grown[: len(self.suffix)] = self.suffix
+            self.suffix = grown
+        out = np.empty((len(lo), self.width))
+        kernel.sliding_fold(
+            self.kind, self.rate, *values.columns, lo, hi, fresh, self.cursor, self.back, self.suffix, out
+        )
+        return out
+
+    def fold(self, values: _Values, start: int, end: int) -> None:
+        """Add those of the candidates [start, end) that no frame has held so far; they stay in all later ones."""
+        if self.cursor[kernel.END] == kernel.UNSET:
+            self.cursor[:] = start
+        known = int(self.cursor[kernel.END])
+        if end > known:
+            kernel.fold_forward(self.kind, self.rate, *values.columns, known, end, self.back)
+            self.cursor[kernel.END] = end
+
+    def shift(self, count: int, *, unbounded: bool) -> None:
+        """The first `count` candidates leave the buffer."""
+        self.suffix = self.suffix[count:]
+        if self.cursor[kernel.END] == kernel.UNSET:
+            return
+        self.cursor -= count
+        if unbounded:
+            np.maximum(self.cursor, 0, out=self.cursor)
+
+
+class _Values:
+    """Numbers as the kernels take them; of all rows of the buffer, or of some."""
+
+    def __init__(self, numbers: Doubles, mask: BoolArray) -> None:
+        self.numbers = numbers
+        self.usable = mask
+        self.columns = (numbers.value, numbers.low, mask)
+
+    def take(self, places: IntArray) -> _Values:
+        """Those at `places`."""
+        low = self.numbers.low
+        numbers = Doubles(self.numbers.value[places], low[places] if len(low) else low, self.numbers.divisor)
+        return _Values(numbers, self.usable[places])
+
+
+class Fold(Evaluator):
+    """A state of each frame, from which a double is made."""
+
+    kind: int
+    rate = 0.0
+
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
+        self.divisor = 1.0
+        self.reset()
+
+    def load(self, rows: Rows) -> None:
+        numbers = doubles(rows.args[0])
+        mask = usable(rows.args, self.site.condition)
+        self.divisor = numbers.divisor
+        self._all = _Values(numbers, np.ones(rows.count, np.bool_) if mask is None else mask)
+        self._chosen = self._all if rows.candidates is None else self._all.take(rows.candidates)
+
+    def states(self, frames: Frames) -> FloatArray:
+        """float64[m, width], the state of each frame."""
+        first, second = self._queues
+        found = first.states(self._chosen, frames.lo, frames.hi, frames.fresh)
+        if frames.own is not None:
+            kernel.merge_rows(self.kind, self.rate, found, self._own(frames.row, frames.own))
+        if frames.lo2 is not None and frames.hi2 is not None:
+            more = second.states(self._chosen, frames.lo2, frames.hi2, frames.fresh)
+            kernel.merge_rows(self.kind, self.rate, found, more)
+        return found
+
+    def _own(self, rows: IntArray, is_in: BoolArray) -> FloatArray:
+        """The states of the rows themselves, where they are in the frame."""
+        chosen = self._all.take(rows)
+        places: IntArray = np.arange(len(rows))
+        values = _Values(chosen.numbers, chosen.usable & is_in)
+        return _Queue(self.kind, self.rate).states(values, places, places + 1, np.ones(len(rows), np.bool_))
+
+    def reset(self) -> None:
+        self._queues = (_Queue(self.kind, self.rate), _Queue(self.kind, self.rate))
+
+    def fold(self, start: int, end: int) -> None:
+        self._queues[0].fold(self._chosen, start, end)
+
+    def shift(self, count: int) -> None:
+        self._queues[0].shift(count, unbounded=self.site.unbounded)
+        self._queues[1].shift(count, unbounded=False)
+
+
+class Deviation(Fold):
+    """Variance or its square root; of a sample or of a population.
+
+    The mean and the sum of squares are kept in two doubles each, distances are taken between means, so neither a
+    large offset nor a value that has left costs digits: a few units in the last place, whatever the window.
+    """
+
+    kind = kernel.MOMENTS
+
+    def __init__(self, site: CallSite, *, sample: bool, root: bool) -> None:
+        super().__init__(site)
+        self.sample, self.root = sample, root
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        count, _, _, squares, low = self.states(frames).T
+        total = np.where(np.isfinite(low), squares + low, squares)
+        valid = count > self.sample
+        variance = total / np.where(valid, count - self.sample, 1.0)
+        if self.root:
+            return to_array(np.sqrt(variance) / self.divisor, valid, pa.float64())
+        return to_array(variance / self.divisor / self.divisor, valid, pa.float64())
+
+
+class WeightedAverage(Fold):
+    """Mean with the weight (1 - alpha)**i for the i-th newest value, 0 < alpha <= 1.
+
+    The weights of n values are n equal ones' geometric sum, so a state needs only n and the mean: merging moves the
+    mean by a share of the difference, with an error of a few 2**-53 of the largest value.
+    """
+
+    kind = kernel.WEIGHTED_MEAN
+
+    def __init__(self, site: CallSite) -> None:
+        alpha = float(site.constants[0] or 0)
+        self.rate = math.log1p(-alpha) if alpha < 1 else -math.inf
+        super().__init__(site)
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        count, mean, low = self.states(frames).T
+        total = np.where(np.isfinite(mean), mean + low, mean)
+        return to_array(total / self.divisor, count > 0, pa.float64())
+
+
+class Drawdown(Fold):
+    """The largest fall from a value to a later one, as a share of the former."""
+
+    kind = kernel.DRAWDOWN
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        peak, _, fall = self.states(frames).T
+        return to_array(fall, peak >= 0, pa.float64())
+
+
+def stddev(site: CallSite) -> Evaluator:
+    """The evaluator of stddev."""
+    return Deviation(site, sample=True, root=True)
+
+
+def stddev_pop(site: CallSite) -> Evaluator:
+    """The evaluator of stddev_pop."""
+    return Deviation(site, sample=False, root=True)
+
+
+def var_samp(site: CallSite) -> Evaluator:
+    """The evaluator of var_samp."""
+    return Deviation(site, sample=True, root=False)
+
+
+def var_pop(site: CallSite) -> Evaluator:
+    """The evaluator of var_pop."""
+    return Deviation(site, sample=False, root=False)
+
+
+def ew_avg(site: CallSite) -> Evaluator:
+    """The evaluator of ew_avg; without decay it is that of avg."""
+    if site.constants[0] or pa.types.is_decimal(site.types[0]):
+        return WeightedAverage(site)
+    return FloatAverage(site) if pa.types.is_floating(site.types[0]) else IntegerAverage(site)
+
+
+def drawdown(site: CallSite) -> Evaluator:
+    """The evaluator of drawdown."""
+    return Drawdown(site)
