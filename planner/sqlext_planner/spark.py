@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
+    from sqlext_operators.exchange.parquet_scan import Constant
 
 #: In the text of every error that a worker raises because it lacks the package. A statement's own run may be the
 #: first to meet such a worker, long after `check_workers`: look for the mark in PythonException's message.
@@ -132,10 +133,11 @@ class ScannedFilter:
 @dataclass(frozen=True)
 class PlainScan:
     """A frame that is nothing but Parquet files: local paths by name, the frame's columns by the names
-    they have in the files (POSITION for monotonically_increasing_id()), and comparisons that all hold."""
+    they have in the files (POSITION for monotonically_increasing_id(), a Constant for a literal), and comparisons that
+    all hold."""
 
     paths: tuple[str, ...]
-    columns: tuple[str, ...]
+    columns: tuple[str | Constant, ...]
     filters: tuple[ScannedFilter, ...]
 
 
@@ -233,7 +235,7 @@ def _scan_of(plan: Any) -> PlainScan | None:
     if below is None:
         return None
     attributes = [int(attribute.exprId().id()) for attribute in _items(plan.child().output())]
-    names: dict[int | None, str] = dict(zip(attributes, below.columns, strict=True))
+    names: dict[int | None, str | Constant] = dict(zip(attributes, below.columns, strict=True))
     if kind == "Filter":
         filters = _filters_of(plan.condition(), names)
         return None if filters is None else PlainScan(below.paths, below.columns, below.filters + filters)
@@ -243,13 +245,23 @@ def _scan_of(plan: Any) -> PlainScan | None:
     return PlainScan(below.paths, tuple(column for column in columns if column is not None), below.filters)
 
 
-def _scanned(item: Any, names: dict[int | None, str]) -> str | None:
-    """What a projection item reads from the files; None if it computes something."""
-    from sqlext_operators.exchange.parquet_scan import POSITION
+#: Types whose literals are plain Python values.
+_LITERAL_TYPES = {"boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string"}
 
-    if _class_name(item) == "Alias" and _class_name(item.child()) == "MonotonicallyIncreasingID":
+
+def _scanned(item: Any, names: dict[int | None, str | Constant]) -> str | Constant | None:
+    """What a projection item reads from the files; None if it computes something."""
+    from sqlext_operators.exchange.parquet_scan import POSITION, Constant
+
+    below = item.child() if _class_name(item) == "Alias" else None
+    if below is None or _class_name(below) == "AttributeReference":
+        return names.get(_source_attribute(item))
+    if _class_name(below) == "MonotonicallyIncreasingID":
         return POSITION
-    return names.get(_source_attribute(item))
+    if _class_name(below) != "Literal" or below.dataType().sql().lower() not in _LITERAL_TYPES:
+        return None
+    value = below.value()
+    return Constant(value if isinstance(value, (bool, int, float, type(None))) else str(value))
 
 
 def _relation_scan(plan: Any) -> PlainScan | None:
@@ -293,7 +305,7 @@ _COMPARISONS = {
 _COMPARED_TYPES = ("tinyint", "smallint", "int", "bigint", "string")
 
 
-def _filters_of(condition: Any, names: dict[int | None, str]) -> tuple[ScannedFilter, ...] | None:
+def _filters_of(condition: Any, names: dict[int | None, str | Constant]) -> tuple[ScannedFilter, ...] | None:
     """The condition as comparisons of columns with integer or (binary-ordered) string literals; None if it is more."""
     kind = _class_name(condition)
     if kind == "And":
@@ -301,14 +313,18 @@ def _filters_of(condition: Any, names: dict[int | None, str]) -> tuple[ScannedFi
         return None if left is None or right is None else left + right
     if kind == "IsNotNull":
         column = names.get(_source_attribute(condition.child()))
-        return None if column is None else (ScannedFilter(column, "is not null"),)
+        return (ScannedFilter(column, "is not null"),) if isinstance(column, str) else None
     if kind not in _COMPARISONS:
         return None
     sides = (condition.left(), condition.right())
     literal_first = _class_name(sides[0]) == "Literal"
     attribute, literal = reversed(sides) if literal_first else sides
     column = names.get(_source_attribute(attribute))
-    if column is None or _class_name(literal) != "Literal" or literal.dataType().sql().lower() not in _COMPARED_TYPES:
+    if (
+        not isinstance(column, str)
+        or _class_name(literal) != "Literal"
+        or literal.dataType().sql().lower() not in _COMPARED_TYPES
+    ):
         return None
     value = literal.value()
     if value is None:

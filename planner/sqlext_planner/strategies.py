@@ -121,13 +121,15 @@ def _exchange_input(child: PhysicalPlan, config: Config) -> PhysicalPlan:
 
 
 def _plain_scan(node: PhysicalPlan) -> ScanExec | None:
-    """The scan below filters by comparison, selected columns and aliases; None for any other plan."""
+    """The scan below filters by comparison, selected columns, constants and aliases; None for any other plan."""
     match node:
         case ScanExec():
             return node
         case SubqueryAliasExec(child=child):
             return _plain_scan(child)
-        case ProjectExec(items=items, child=child) if all(isinstance(item.expression, Column) for item in items):
+        case ProjectExec(items=items, child=child) if all(
+            isinstance(item.expression, Column) or not item.expression.references for item in items
+        ):
             return _plain_scan(child)
         case FilterExec(condition, child) if all(isinstance(term, Compare) for term in conjuncts(condition)):
             return _plain_scan(child)

@@ -47,6 +47,9 @@ def read(scan: ParquetScan) -> list[tuple[object, ...]]:
 SHAPES: dict[str, Callable[[DataFrame], DataFrame]] = {
     "columns": lambda frame: frame.select("id", "small", "text", "at", "local", "price"),
     "renamed": lambda frame: frame.selectExpr("text as x", "id as `a.id`").toDF("p", "q"),
+    "literals": lambda frame: frame.selectExpr(
+        "id", "'' as e", "bigint(0) as z", "double(1) as d", "true as t", "string(null) as n", "float(0.5) as f"
+    ),
     "twice": lambda frame: frame.selectExpr("id as x", "id as y"),
     "comparison": lambda frame: frame.where("id > 17 and small = 3").select("id"),
     "literal first": lambda frame: frame.where("90 <= id").select("text", "id"),
@@ -95,6 +98,7 @@ def test_positions_follow_files_and_rows(spark: SparkSession, files: str) -> Non
 LEFT_TO_SPARK: dict[str, Callable[[DataFrame], DataFrame]] = {
     "computed": lambda frame: frame.selectExpr("id + 1 as x"),
     "nested": lambda frame: frame.select("id", "tags"),
+    "date": lambda frame: frame.selectExpr("id", "date'2020-01-01' as d"),
     "cast": lambda frame: frame.selectExpr("cast(id as int) x"),
     "or": lambda frame: frame.where("id = 1 or small = 3").select("id"),
     "decimal comparison": lambda frame: frame.where("price > 1").select("id"),

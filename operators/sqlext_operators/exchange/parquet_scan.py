@@ -44,12 +44,19 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class Constant:
+    """In place of a file's column: one value for every row."""
+
+    value: bool | int | float | str | None
+
+
+@dataclass(frozen=True)
 class ParquetScan:
-    """What to read. `columns` are the file's names, or POSITION; `types` are their Arrow types, as Spark would hand
-    them over."""
+    """What to read. `columns` are the file's names, POSITION or constants; `types` are their Arrow types, as Spark
+    would hand them over."""
 
     tasks: tuple[ParquetTask, ...]
-    columns: tuple[str, ...]
+    columns: tuple[str | Constant, ...]
     types: tuple[pa.DataType, ...]
     filters: tuple[Comparison, ...] = ()
 
@@ -81,7 +88,7 @@ def scatter_parquet(
 def read_task(scan: ParquetScan, task: ParquetTask, first: int = 0) -> Iterator[pa.RecordBatch]:
     """The task's rows, batch by batch (a row group of any size stays bounded in memory); positions from `first` on."""
     names = (*scan.columns, *(item.column for item in scan.filters))
-    needed = list(dict.fromkeys(name for name in names if name != POSITION))
+    needed = list(dict.fromkeys(name for name in names if isinstance(name, str) and name != POSITION))
     with pq.ParquetFile(task.path, pre_buffer=False) as file:
         batches = file.iter_batches(_BATCH_ROWS, row_groups=list(task.row_groups), columns=needed, use_threads=False)
         for batch in _rows(batches, task.start, task.stop):
@@ -104,7 +111,9 @@ def _rows(batches: Iterable[pa.RecordBatch], start: int, stop: int | None) -> It
             return
 
 
-def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType, first: int) -> pa.Array:
+def _column(batch: pa.RecordBatch, name: str | Constant, kind: pa.DataType, first: int) -> pa.Array:
+    if isinstance(name, Constant):
+        return pa.repeat(pa.scalar(name.value, kind), batch.num_rows)
     if name == POSITION:
         return pa.array(np.arange(first, first + batch.num_rows))
     column = batch.column(name)

@@ -77,7 +77,8 @@ def _scan(plain: PlainScan, kinds: list[pa.DataType], parallelism: int) -> Arrow
 
     if len(kinds) != len(plain.columns):
         return None
-    stored = {name: kind for name, kind in zip(plain.columns, kinds, strict=True) if name != POSITION}
+    pairs = zip(plain.columns, kinds, strict=True)
+    stored = {name: kind for name, kind in pairs if isinstance(name, str) and name != POSITION}
     if not stored:
         return None
     footers = []
