@@ -115,6 +115,8 @@ class SqlExtParser(SparkParser):
         args: dict[str, Any] = {"this": self._parse_table(), "kind": "LAST", "order": self._parse_order()}
         if self._match(TokenType.ON):
             args["on"] = self._parse_disjunction()
+            if args["on"] is None:
+                self.raise_error("a condition follows ON", help="write for example ON a.k = b.k")
         elif self._match(TokenType.USING):
             args["using"] = self._parse_using_identifiers()
         return self.expression(LastJoinClause(**args))

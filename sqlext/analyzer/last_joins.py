@@ -24,6 +24,7 @@ from sqlext.spans import span_of
 if TYPE_CHECKING:
     from sqlext.analyzer.relations import Relation
 
+_CLAUSES = {"order": "ORDER BY", "where": "WHERE", "group": "GROUP BY", "having": "HAVING", "limit": "LIMIT"}
 _EXAMPLE = "write for example a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts >= b.ts"
 
 
@@ -46,6 +47,7 @@ def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) 
         )
     if node.args.get("on") is None:
         raise AnalysisError("LAST JOIN needs a condition", span=span_of(node), help=_EXAMPLE)
+    _refuse_clauses_before(node)
     right = relations.relation(context, node.this, env)
     both = left[1] + right[1]
     sides = _Sides(
@@ -59,6 +61,21 @@ def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) 
     match = _last_match(sides, node.args["on"], order, descending=descending)
     plan = LastJoin(left[0], (right[0],), (match,), span=span_of(node))
     return plan, Scope(both.columns, (*left[1].prefixes, len(left[1].star())))
+
+
+def _refuse_clauses_before(node: LastJoinClause) -> None:
+    """The parser takes joins after ORDER BY and the like for joins of FROM: ``ON a.k = b.k ORDER BY b.ts LAST JOIN``
+    would order the result, not the join. Raises AnalysisError."""
+    block = node.parent
+    for key, name in _CLAUSES.items():
+        clause = block.args.get(key) if isinstance(block, exp.Query) else None
+        if isinstance(clause, exp.Expr) and span_of(clause).start < span_of(node).start:
+            help = "the ORDER BY of a LAST JOIN stands before its ON: LAST JOIN b ORDER BY b.ts ON a.k = b.k"
+            raise AnalysisError(
+                f"{name} stands before a LAST JOIN of the same FROM",
+                span=span_of(clause),
+                help=help if key == "order" else "write it after all joins",
+            )
 
 
 def _last_match(sides: _Sides, condition: exp.Expr, order: Expression | None, *, descending: bool) -> LastMatch:

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.expressions import Column, Expression, NamedExpr, SparkExpr
-from sqlext_planner.logical import LogicalPlan, Project, Window
+from sqlext_planner.expressions import Column, Expression, NamedExpr
+from sqlext_planner.logical import LogicalPlan, Window
 from sqlglot import exp
 
 from sqlext.analyzer import calls, frames, queries
 from sqlext.analyzer.context import ComputedNames, Context, Env
 from sqlext.analyzer.definitions import Definition, Definitions, definition_span, table_call
 from sqlext.analyzer.expressions import Draft, Edit, ExpressionBuilder, apply_edits
+from sqlext.analyzer.input_order import is_reordered, with_input_position
 from sqlext.analyzer.items import WRAPPERS, outer_calls
 from sqlext.analyzer.nested import has_inner_calls
 from sqlext.analyzer.scope import Scope
@@ -108,11 +109,12 @@ class BlockWindows:
 
     def _plan_ours(self, pending: list[_Pending], child: LogicalPlan) -> LogicalPlan:
         position: Column | None = None
-        if len(pending) > 1:
-            child, position = _with_input_position(child, self._names)
+        reordered = is_reordered(child)
+        if pending and (reordered or len(pending) > 1):
+            child, position = with_input_position(child, self._names)
         for number, group in enumerate(self._neighbours(pending)):
             # The first window reads its rows in input order; each further one gets them as an exchange left them.
-            ties = position if number else None
+            ties = position if number or reordered else None
             wanted = WindowPlan(self._context, self._env, self._scope, self._names, group.definition, ties)
             child = plan_window_union(wanted, list(group.calls.values()), child)
         for key, inner in self._expressions.items():
@@ -148,14 +150,6 @@ class BlockWindows:
 
 def _is_nested(group: _Pending, builder: ExpressionBuilder) -> bool:
     return any(has_inner_calls(call[0]) and flat_call(builder, call) is None for call in group.calls.values())
-
-
-def _with_input_position(child: LogicalPlan, names: ComputedNames) -> tuple[LogicalPlan, Column]:
-    """`child` with its rows' place in the input, (partition index, position in the partition), as a last column."""
-    column = names.column("input_position")
-    number = SparkExpr(("monotonically_increasing_id()",), deterministic=False, dtype="bigint")
-    items = tuple(NamedExpr(known, known) for known in child.output_columns)
-    return Project((*items, NamedExpr(number, column)), child), column
 
 
 def native_window(builder: ExpressionBuilder, call: exp.Window, definition: Definition) -> Expression:

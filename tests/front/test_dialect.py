@@ -8,6 +8,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
 from sqlext.dialect import SqlExt
+from sqlext.join_nodes import LastJoinClause
 from sqlext.spans import span_of
 from sqlext.window_nodes import Duration, FrameSpec, UnionWindow
 
@@ -39,6 +40,48 @@ def test_round_trip_of_several_windows() -> None:
         f"SELECT COUNT(*) OVER a, MIN(x) OVER {WINDOWS[2]}, LAG(x, 1) OVER b FROM t WINDOW a AS {WINDOWS[0]}, b AS (a)"
     )
     assert sqlglot.parse_one(text, read=SqlExt).sql(SqlExt) == text
+
+
+LAST_JOINS = [
+    "SELECT * FROM a LAST JOIN b ORDER BY b.ts ON a.k = b.k",
+    "SELECT * FROM a LAST JOIN b AS c ORDER BY c.ts DESC ON a.k = c.k AND a.ts >= c.ts",
+    "SELECT * FROM a LAST JOIN b ON a.k = b.k LAST JOIN c ON a.k = c.k LEFT JOIN d ON d.k = c.k LAST JOIN e ON TRUE",
+    "SELECT * FROM a LAST JOIN (SELECT * FROM b WHERE v > 1) AS c ORDER BY c.ts + 1 ON a.k = c.k WHERE a.v > 1",
+    "SELECT * FROM a LAST JOIN (b LAST JOIN c ON b.k = c.k) ON a.k = b.k",
+    "SELECT * FROM a LAST JOIN db.b ON a.k = b.k ORDER BY a.v LIMIT 3",
+    "SELECT * FROM (a LAST JOIN b ON a.k = b.k) JOIN c ON a.k = c.k",
+    "SELECT * FROM a CROSS JOIN b LAST JOIN c ON a.k = c.k",
+    "SELECT last, last.last, LAST(last) FROM last LAST JOIN b AS last ORDER BY last.last ON last.k = last.j",
+    "SELECT * FROM a LAST JOIN b USING (k)",
+]
+
+
+@pytest.mark.parametrize("text", LAST_JOINS)
+def test_round_trip_of_last_join(text: str) -> None:
+    tree = sqlglot.parse_one(text, read=SqlExt)
+    assert tree.sql(SqlExt) == text
+    assert sqlglot.parse_one(tree.sql(SqlExt, pretty=True), read=SqlExt) == tree
+    for join in tree.find_all(LastJoinClause):
+        span = span_of(join)
+        assert text[span.start :].startswith("LAST JOIN")
+        assert join.kind == "LAST"
+
+
+def test_the_place_of_a_last_join_ends_with_its_condition() -> None:
+    text = "SELECT * FROM a last  join b x order by x.ts on a.k = x.k and a.v > 1 where a.v < 9"
+    join = sqlglot.parse_one(text, read=SqlExt).find(LastJoinClause)
+    assert join is not None
+    assert join.alias_or_name == "x"
+    span, order = span_of(join), span_of(join.args["order"].expressions[0])
+    assert text[span.start : span.end] == "last  join b x order by x.ts on a.k = x.k and a.v > 1"
+    assert text[order.start : order.end] == "x.ts"
+
+
+def test_last_stays_an_alias_where_no_join_follows() -> None:
+    for text in ("SELECT * FROM t AS last JOIN u ON last.k = u.k", "SELECT last.k FROM t AS last, u AS last2"):
+        assert sqlglot.parse_one(text, read=SqlExt) == sqlglot.parse_one(text, read="spark")
+    tree = sqlglot.parse_one("SELECT last.k FROM t last, u", read=SqlExt)
+    assert tree.args["from_"].this.alias == "last"
 
 
 @pytest.mark.parametrize("unit", ["ms", "s", "m", "h", "d", "MS", "S", "M", "H", "D"])
@@ -77,6 +120,7 @@ NAMES = [
     "instance_not_in_window",
     "period",
     "groups",
+    "last",
 ]
 
 

@@ -10,6 +10,7 @@ from sqlext.parser import parse
 from sqlext.spans import span_of
 
 OURS = "SELECT sum(v) OVER (UNION u PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW) FROM t"
+LAST = "SELECT t.v, u.v FROM t LAST JOIN u ORDER BY u.ts ON t.k = u.k"
 SPARKS = "SELECT sum(v) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) FROM t"
 
 
@@ -25,8 +26,19 @@ SPARKS = "SELECT sum(v) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 3 PRECEDIN
         (f"CREATE OR REPLACE TEMP VIEW x AS {OURS}", "wrapped", True),
         (f"INSERT INTO x {OURS}", "wrapped", True),
         (f"INSERT OVERWRITE TABLE x {SPARKS}", "wrapped", False),
+        (LAST, "query", True),
+        (f"WITH c AS ({LAST}) SELECT * FROM c", "query", True),
+        (f"SELECT * FROM ({LAST}) c, d", "query", True),
+        (f"CREATE TABLE x AS {LAST}", "wrapped", True),
+        (f"INSERT INTO x {LAST}", "wrapped", True),
+        (f"{LAST} UNION ALL SELECT 1", "query", True),
+        ("SELECT last(v), last FROM t AS last JOIN u ON last.k = u.k", "query", False),
+        ("SELECT * FROM t `last` JOIN u ON last.k = u.k", "query", False),
+        ("SELECT * FROM t last WHERE last.k > 1", "query", False),
+        ("SELECT * FROM last JOIN u ON last.k = u.k", "query", False),
+        ("SELECT * FROM t AS last JOIN u garbage ( garbage", "spark", False),
         ("SELECT distinct_count(v) OVER w FROM t WINDOW w AS (PARTITION BY k)", "query", True),
-        ("SELECT distinct_count(v) FROM t", "query", False),
+        ("SELECT distinct_count(v) FROM t", "query", True),
         ("SHOW TABLES", "spark", False),
         ("SET x = 1", "spark", False),
         ("this is no SQL at all (", "spark", False),
@@ -56,6 +68,9 @@ def test_query_span_of_a_wrapped_statement() -> None:
         "SELECT sum(v) OVER w FROM t WINDOW w AS (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 1h AND CURRENT ROW)",
         "SELECT sum(v OVER w FROM t WINDOW w AS (ROWS BETWEEN 1 PRECEDING AND CURRENT ROW INSTANCE_NOT_IN_WINDOW)",
         "SELECT distinct_count(v OVER (PARTITION BY k FROM t",
+        "SELECT * FROM t LAST JOIN u ON",
+        "SELECT * FROM t NATURAL LAST JOIN u",
+        "SELECT * FROM t LAST JOIN",
     ],
 )
 def test_broken_extension_syntax_is_an_error_with_a_place(sql: str) -> None:

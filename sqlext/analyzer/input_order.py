@@ -1,0 +1,55 @@
+"""The place of FROM's rows in the input, by which ties of a window's order key are broken, as a column."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlext_planner.expressions import Column, NamedExpr, SparkExpr
+from sqlext_planner.logical import Filter, LastJoin, LogicalPlan, Project, SubqueryAlias
+
+from sqlext.analyzer.context import ComputedNames
+
+
+def is_reordered(plan: LogicalPlan) -> bool:
+    """Whether a LAST JOIN, row by row the same as its left side, has sent the rows through an exchange."""
+    match plan:
+        case LastJoin():
+            return True
+        case Filter(child=child) | Project(child=child) | SubqueryAlias(child=child):
+            return is_reordered(child)
+    return False
+
+
+def with_input_position(plan: LogicalPlan, names: ComputedNames) -> tuple[LogicalPlan, Column]:
+    """`plan` with its rows' place in the input, (partition index, place in the partition), as one more column.
+
+    Below LAST JOINs, which send rows elsewhere, it is taken where their left side still has its order.
+    """
+    taken = {column.name.lower() for node in plan.walk() for column in node.output_columns}
+    name = names.column("input_position").name
+    while name in taken:
+        name = names.column("input_position").name
+    return _numbered(plan, name)
+
+
+def _numbered(plan: LogicalPlan, name: str) -> tuple[LogicalPlan, Column]:
+    if is_reordered(plan):
+        match plan:
+            case LastJoin(left):
+                below, column = _numbered(left, name)
+                return replace(plan, left=below), column
+            case Filter(child=child):
+                below, column = _numbered(child, name)
+                return replace(plan, child=below), column
+            case Project(items, child):
+                below, column = _numbered(child, name)
+                return replace(plan, items=(*items, NamedExpr(column, column)), child=below), column
+            case SubqueryAlias(relation, names, child):
+                below, column = _numbered(child, name)
+                places = dict(zip(child.output_columns, names, strict=True))
+                shown = tuple(places.get(known, name) for known in below.output_columns)
+                return replace(plan, names=shown, child=below), Column(relation, name)
+    column = Column("", name)
+    number = SparkExpr(("monotonically_increasing_id()",), deterministic=False, dtype="bigint")
+    items = tuple(NamedExpr(known, known) for known in plan.output_columns)
+    return Project((*items, NamedExpr(number, column)), plan), column
