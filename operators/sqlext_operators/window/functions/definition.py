@@ -76,15 +76,19 @@ class CallSite:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A reference to an evaluator factory, imported on first use: planning must not wait for numba (0.4 s)."""
+    """A reference to an evaluator factory, imported on first use: planning must not wait for numba (0.4 s).
+
+    `options` are what the factory takes behind the call, if several functions share it.
+    """
 
     module: str
     factory: str
+    options: tuple[str, ...] = ()
 
     def create(self, site: CallSite) -> Evaluator:
         """The evaluator of one call."""
         module = importlib.import_module(f"sqlext_operators.window.evaluators.{self.module}")
-        evaluator: Evaluator = getattr(module, self.factory)(site)
+        evaluator: Evaluator = getattr(module, self.factory)(site, *self.options)
         return evaluator
 
 

@@ -1,0 +1,208 @@
+"""The functions by category: count_cate, sum_cate_where, top_n_value_avg_cate_where, top_n_key_ratio_cate, ..."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from sqlext_operators.kernels import category_texts as texts
+from sqlext_operators.kernels.category_values import Totals, keep_rows
+from sqlext_operators.window.codes import ranked
+from sqlext_operators.window.columns import usable, valid_mask
+from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.evaluators.category_aggregates import Aggregate, Loaded
+from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.functions.types import sql_name
+from sqlext_operators.window.summands import Span
+from sqlext_operators.window.texts import Texts, value_texts
+
+#: Texts of values up to this length are kept for each category, longer ones (of doubles above 1e15) are not.
+_KEPT_WIDTH = 32
+#: Bytes that the output begins with for each row; it is doubled when full.
+_FIRST_BYTES = 32
+#: Offsets of a string column are int32.
+_MOST_BYTES = 2**31 - 1
+#: Bytes of a value of `Evaluator.weights`.
+_WEIGHT_BYTES = 8
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What the folded rows of an unbounded window add up to: their categories, and one row of the arrays of
+    `Totals` for each."""
+
+    keys: pa.Array
+    counts: IntArray
+    limbs: IntArray
+    specials: IntArray
+    best: IntArray
+    span: Span
+
+
+class CategoryTexts(Evaluator):
+    """The texts ``key:value,...`` by a counted map of categories: each row that comes in or leaves is added to or
+    taken from one category, exactly, and the categories of the frame are kept sorted.
+
+    Measured on a busy 2-core machine, 10 categories, microseconds a row in windows of 10, 1,000 and 100,000 rows:
+    see `kernels.category_texts`.
+    """
+
+    def __init__(self, site: CallSite, aggregate: str, order: str) -> None:
+        super().__init__(site)
+        self.aggregate = Aggregate(aggregate, site)
+        self.order = order
+        self.n = -1 if order == "keys" else int(site.constants[0] or 0)
+        self.kept: _Kept | None = None
+        self._out = np.empty(0, np.uint8)
+
+    def load(self, rows: Rows) -> None:
+        values, category = rows.args[0], rows.args[-1]
+        condition = None if self.aggregate.is_ratio else self.site.condition
+        mask = usable(rows.args, condition)
+        known = valid_mask(category)
+        wanted: BoolArray = np.ones(rows.count, np.bool_) if mask is None else mask
+        wanted = wanted if known is None else wanted & known
+        if self.kept is not None:
+            category = pa.concat_arrays([category, self.kept.keys])
+        codes, keys = ranked(category)
+        self._rows, self._keys, self._kept_codes = rows, keys, codes[rows.count :]
+        self._loaded = self.aggregate.load(
+            values,
+            rows.args[1] if self.aggregate.is_ratio else None,
+            np.where(wanted, codes[: rows.count], -1),
+            None if self.kept is None else self.kept.span,
+        )
+        self._totals = self._state(self._loaded, with_queues=True)
+        self._listing = self._list(self._loaded)
+        self._cursor = np.zeros(texts.CURSOR, np.int64)
+        self._cursor[texts.TOUCHED] = len(self._kept_codes)
+        self._listing.touched[: len(self._kept_codes)] = self._kept_codes
+        self._listing.is_touched[self._kept_codes] = True
+
+    def _state(self, loaded: Loaded, *, with_queues: bool) -> Totals:
+        """The totals of what has been folded, and nothing in the slices."""
+        category, count = loaded.rows.category, len(self._keys)
+        totals = loaded.empty_totals(count)
+        if with_queues and loaded.is_extreme:
+            chosen = category if self._rows.candidates is None else category[self._rows.candidates]
+            chosen = chosen[chosen >= 0]
+            starts = np.zeros(count, np.int64)
+            np.cumsum(np.bincount(chosen, minlength=count)[:-1], out=starts[1:])
+            edges = np.tile(starts, (2, 1))
+            totals = totals._replace(
+                starts=starts, heads=edges, tails=edges.copy(), queues=np.empty((2, len(chosen)), np.int64)
+            )
+        if self.kept is not None:
+            places = self._kept_codes
+            totals.counts[places] = self.kept.counts
+            if len(totals.limbs):
+                totals.limbs[places, loaded.span.place(self.kept.span)] = self.kept.limbs
+                totals.specials[places] = self.kept.specials
+            if len(totals.best):
+                totals.best[places] = self.kept.best
+        return totals
+
+    def _list(self, loaded: Loaded) -> texts.Listing:
+        keys = Texts.of(value_texts(self._keys, self.site.time_zone))
+        self._longest = keys.longest
+        count = len(self._keys)
+        width = loaded.width if loaded.width <= _KEPT_WIDTH else 0
+        return texts.Listing(
+            codes=np.empty(count, np.int32),
+            ranks=np.zeros(count, np.int64),
+            listed=np.zeros(count, np.bool_),
+            touched=np.empty(count, np.int64),
+            is_touched=np.zeros(count, np.bool_),
+            numbers=np.empty(count, np.int64),
+            value_texts=np.empty((count, width), np.uint8),
+            lengths=np.zeros(count, np.int64),
+            key_texts=keys.data,
+            key_ends=keys.offsets,
+        )
+
+    def weights(self, frames: Frames) -> IntArray:
+        pairs = np.minimum(frames.sizes() + len(self._kept_codes), len(self._keys))
+        if self.n >= 0:
+            pairs = np.minimum(pairs, self.n)
+        weights: IntArray = pairs * (self._longest + self._loaded.width + 2) // _WEIGHT_BYTES
+        return weights
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        count = len(frames)
+        offsets = np.zeros(count + 1, np.int32)
+        style = texts.Style(
+            self.n, self.order == "top_values", self.order != "keys", self._loaded.is_double, self._loaded.width
+        )
+        given = self._slices(frames), self._loaded.rows, self._totals, self._loaded.measure, self._listing, style
+        scratch = np.empty(self._loaded.span.limbs + 1, np.int64)
+        if len(self._out) < _FIRST_BYTES * count:
+            self._out = np.empty(_FIRST_BYTES * count, np.uint8)
+        self._cursor[texts.WRITTEN] = 0
+        done = 0
+        while True:
+            done = texts.category_texts(done, *given, self._cursor, scratch, offsets, self._out)
+            if self._cursor[texts.OVERFLOW]:
+                raise OverflowError(self._overflow_message())
+            if done == count:
+                break
+            self._grow()
+        size = int(offsets[-1])
+        return pa.Array.from_buffers(
+            pa.string(), count, [None, pa.py_buffer(offsets), pa.py_buffer(self._out[:size].copy())]
+        )
+
+    def _slices(self, frames: Frames) -> texts.Slices:
+        none = np.zeros(len(frames), np.int64)
+        lo2, hi2 = (none, none) if frames.lo2 is None or frames.hi2 is None else (frames.lo2, frames.hi2)
+        own: IntArray = none - 1 if frames.own is None else np.where(frames.own, frames.row, -1)
+        index = none[:0] if self._rows.candidates is None else self._rows.candidates
+        return texts.Slices(frames.lo, frames.hi, lo2, hi2, own, frames.fresh, index)
+
+    def _grow(self) -> None:
+        if len(self._out) == _MOST_BYTES:
+            raise OverflowError(
+                f"a result of {self.site.function.name}() has more than 2 GB of text; use one of the top_n functions, "
+                "or a category with fewer values"
+            )
+        pair = self._longest + self._loaded.width + 2
+        grown = np.empty(min(_MOST_BYTES, 2 * len(self._out) + pair), np.uint8)
+        written = int(self._cursor[texts.WRITTEN])
+        grown[:written] = self._out[:written]
+        self._out = grown
+
+    def _overflow_message(self) -> str:
+        return (
+            f"{self.site.function.name}() overflowed {sql_name(self.site.types[0])}: cast its argument to a wider "
+            "type, or set spark.sql.ansi.enabled=false"
+        )
+
+    def reset(self) -> None:
+        self.kept = None
+
+    def fold(self, start: int, end: int) -> None:
+        loaded = self._loaded
+        totals = self._state(loaded, with_queues=False)
+        keep_rows(totals, loaded.rows, loaded.measure, self._rows.places(end)[start:])
+        present = np.flatnonzero(totals.counts)
+        self.kept = _Kept(
+            keys=self._keys.take(pa.array(present)),
+            counts=totals.counts[present],
+            limbs=_chosen(totals.limbs, present),
+            specials=_chosen(totals.specials, present),
+            best=_chosen(totals.best, present),
+            span=loaded.span,
+        )
+
+
+def _chosen(array: IntArray, places: IntArray) -> IntArray:
+    """array[places]; an array that is not in use stays empty."""
+    return array[places] if len(array) else array
+
+
+def categories(site: CallSite, aggregate: str, order: str) -> Evaluator:
+    """The evaluator of "count", "sum", "avg", "min", "max" or "ratio" by category: of all "keys", of the n largest
+    keys ("top_keys"), or of those with the n largest values ("top_values")."""
+    return CategoryTexts(site, aggregate, order)

@@ -1,0 +1,91 @@
+"""Numbers as mantissas and exponents, for the exact sums of `kernels.exact_sum`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sqlext_operators.kernels.category_values import INFINITY, MINUS_INFINITY, NAN
+from sqlext_operators.kernels.exact_sum import LIMB_BITS, NUMBER_LIMBS
+from sqlext_operators.window.columns import BoolArray
+from sqlext_operators.window.frames import IntArray
+
+_MANTISSA_BITS = 53
+_HIDDEN_BIT = 1 << 52
+#: Exponent of a double's lowest bit minus its exponent field.
+_BIAS = 1075
+#: Sums of up to 2**31 numbers have so many more bits.
+_SUM_BITS = 31
+
+
+@dataclass(frozen=True)
+class Span:
+    """The limbs of sums: multiples of 2**base, in `limbs` limbs; `top`: no summand's size is 2**top or more."""
+
+    base: int = 0
+    limbs: int = NUMBER_LIMBS
+    top: int = 64
+
+    def union(self, other: Span) -> Span:
+        """The limbs that hold the sums of both."""
+        base = min(self.base, other.base)
+        end = max(self.base + LIMB_BITS * self.limbs, other.base + LIMB_BITS * other.limbs)
+        return Span(base, (end - base) // LIMB_BITS, max(self.top, other.top))
+
+    def place(self, other: Span) -> slice:
+        """Which of the limbs are those of a part."""
+        first = (other.base - self.base) // LIMB_BITS
+        return slice(first, first + other.limbs)
+
+    @property
+    def sum_digits(self) -> int:
+        """How many digits before the point a sum has at most."""
+        return digits(self.top + _SUM_BITS)
+
+
+def digits(bits: int) -> int:
+    """How many decimal digits a number below 2**bits has before the point at most, at least 1."""
+    return max(1, math.ceil(bits * math.log10(2)))
+
+
+@dataclass(frozen=True)
+class Doubles:
+    """Doubles as mantissa * 2**(span.base + shift): int64[n], int64[n]; special uint8[n] where they are no numbers
+    (then the mantissa is 0), of length 0 if all are numbers."""
+
+    mantissa: IntArray
+    shift: IntArray
+    special: npt.NDArray[np.uint8]
+    span: Span
+
+
+def split_doubles(values: npt.NDArray[np.float64], wanted: BoolArray) -> Doubles:
+    """The doubles in parts; those that are not `wanted` as 0."""
+    bits = values.view(np.int64)
+    field = (bits >> 52) & 0x7FF
+    finite = wanted & (field != 0x7FF)
+    mantissa = bits & (_HIDDEN_BIT - 1)
+    mantissa[field > 0] |= _HIDDEN_BIT
+    mantissa[~finite] = 0
+    exponent = np.maximum(field, 1) - _BIAS
+    used = exponent[mantissa != 0]
+    lowest, highest = (int(used.min()), int(used.max())) if len(used) else (0, 0)
+    base = lowest // LIMB_BITS * LIMB_BITS
+    top = highest + _MANTISSA_BITS
+    limbs = -(-(top - base) // LIMB_BITS) + NUMBER_LIMBS - 1
+    np.negative(mantissa, out=mantissa, where=bits < 0)
+    shift = np.where(mantissa != 0, exponent - base, 0)
+    return Doubles(mantissa, shift, _special(values, wanted & ~finite), Span(base, limbs, top))
+
+
+def _special(values: npt.NDArray[np.float64], places: BoolArray) -> npt.NDArray[np.uint8]:
+    if not places.any():
+        return np.zeros(0, np.uint8)
+    special = np.zeros(len(values), np.uint8)
+    special[places & np.isnan(values)] = NAN
+    special[places & (values == np.inf)] = INFINITY
+    special[places & (values == -np.inf)] = MINUS_INFINITY
+    return special
