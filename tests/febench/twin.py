@@ -59,25 +59,25 @@ class Frame:
     history: list[Row]
 
 
-def run(sql: str, tables: Mapping[str, Table]) -> Relation:
-    """The rows of a query over the tables."""
+def run(sql: str, tables: Mapping[str, Table], wanted: Sequence[int] | None = None) -> Relation:
+    """The rows of a query over the tables; with `wanted`, only the rows at these places of its FROM."""
     query = parse(sql, compat="openmldb").query
     assert query is not None
-    return _Interpreter(tables).query(query)
+    return _Interpreter(tables).query(query, wanted)
 
 
 class _Interpreter:
     def __init__(self, tables: Mapping[str, Table]) -> None:
         self.tables = {name.lower(): table for name, table in tables.items()}
 
-    def query(self, node: exp.Expr) -> Relation:
+    def query(self, node: exp.Expr, wanted: Sequence[int] | None = None) -> Relation:
         node = node.this if isinstance(node, exp.Subquery) else node
         assert isinstance(node, exp.Select)
         assert not {"where", "group", "having", "order", "limit", "with_"} & {k for k, v in node.args.items() if v}
         source = self.source(node.args["from_"].this)
         for join in node.args.get("joins") or []:
             source = self.last_join(source, join)
-        return _Block(self, node, source).result()
+        return _Block(self, node, source, range(len(source.rows)) if wanted is None else wanted).result()
 
     def source(self, node: exp.Expr) -> Relation:
         if isinstance(node, exp.Subquery):
@@ -111,8 +111,8 @@ def _last(matches: list[Row], place: int | None) -> Row:
 class _Block:
     """One SELECT over a finished FROM."""
 
-    def __init__(self, interpreter: _Interpreter, node: exp.Select, source: Relation) -> None:
-        self.interpreter, self.node, self.source = interpreter, node, source
+    def __init__(self, interpreter: _Interpreter, node: exp.Select, source: Relation, wanted: Sequence[int]) -> None:
+        self.interpreter, self.node, self.source, self.wanted = interpreter, node, source, wanted
         self.windows = {window.this.name.lower(): window for window in node.args.get("windows") or []}
         self.frames: dict[str, list[Frame]] = {}
 
@@ -122,12 +122,12 @@ class _Block:
         for item in self.node.expressions:
             if isinstance(item, exp.Star):
                 fields += [Field("", field.name, field.dtype) for field in self.source.fields]
-                columns += [[row[i] for row in self.source.rows] for i in range(len(self.source.fields))]
+                columns += [[self.source.rows[n][i] for n in self.wanted] for i in range(len(self.source.fields))]
                 continue
             inner = item.this if isinstance(item, exp.Alias) else item
             fields.append(Field("", item.alias_or_name.lower(), _type(inner, self.source)))
-            columns.append([self.at(inner, i, row) for i, row in enumerate(self.source.rows)])
-        return Relation(tuple(fields), [tuple(column[i] for column in columns) for i in range(len(self.source.rows))])
+            columns.append([self.at(inner, n, self.source.rows[n]) for n in self.wanted])
+        return Relation(tuple(fields), list(zip(*columns, strict=True)))
 
     def at(self, node: exp.Expr, number: int, row: Row) -> Any:
         def over(window: exp.Window) -> Any:
@@ -159,7 +159,8 @@ class _Block:
             return Frame([row[""] for row in rows], [row[""] for row in history])
 
         definition = _definition(window)
-        return evaluate(dicts(self.source.rows), [dicts(union.rows) for union in unions], definition, frame)
+        base, others = dicts(self.source.rows), [dicts(union.rows) for union in unions]
+        return evaluate(base, others, definition, frame, frozenset(self.wanted))
 
 
 def _definition(window: exp.Window) -> WindowDef:

@@ -38,9 +38,14 @@ def _timestamp(value: Any) -> Moment:
     return parse_moment(value) if isinstance(value, str) else Moment(value)
 
 
+def _text(value: Any) -> str:
+    """As Spark's cast to string has it: of these values Python's own text, but for times."""
+    return str(value.clock) if isinstance(value, Moment) else str(value)
+
+
 SCALARS: dict[str, Callable[..., Any]] = {
     "bigint": null_safe(int),
-    "concat": null_safe(lambda *values: "".join(values)),
+    "concat": null_safe(lambda *values: "".join(map(_text, values))),
     "dayofweek": null_safe(lambda moment: moment.clock.isoweekday() % 7 + 1),
     "double": null_safe(float),
     "hour": null_safe(lambda moment: moment.clock.hour),

@@ -8,7 +8,7 @@ other, and only an unbounded end reaches them from elsewhere.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -96,15 +96,17 @@ def evaluate(
     unions: Sequence[Sequence[Row]],
     window: WindowDef,
     function: Callable[[list[Row], list[Row]], Any],
+    wanted: Container[int] | None = None,
 ) -> list[Any]:
     """For each FROM row, in input order, `function(rows of the frame, history)`, both newest first.
 
-    `history` is the current row and what stands before it in the sequence (what lag walks along).
+    `history` is the current row and what stands before it in the sequence (what lag walks along). With `wanted`, only
+    the FROM rows at these places are evaluated.
     """
     results: list[Any] = [None] * len(base)
     for sequence in _sequences(base, unions, window):
         for place, entry in enumerate(sequence):
-            if entry.is_from:
+            if entry.is_from and (wanted is None or entry.position in wanted):
                 earlier = [e for e in reversed(sequence[:place]) if _is_candidate(e, entry, window)]
                 later = [e for e in sequence[place + 1 :] if _is_candidate(e, entry, window)]
                 frame = frame_rows(window, entry, earlier, later)
