@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from sqlext_planner.errors import ParseError, Span, UnsupportedError
-from sqlext_planner.window_functions import FUNCTIONS
 from sqlglot import exp
 from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlext.dialect import SqlExt, SqlExtParser
+from sqlext.group_calls import EXTENSION_FUNCTIONS, is_extension_call, mark_group_calls
 from sqlext.join_nodes import LastJoinClause
 from sqlext.scripts import query_tokens
 from sqlext.spans import PlacedParseError, span_of
-from sqlext.spark_functions import WINDOW_FUNCTIONS
 from sqlext.window_nodes import FrameSpec, UnionWindow
 
 Kind = Literal["query", "wrapped", "spark"]
-
-#: Aggregates that Spark does not have: a window that one of them is called over is ours.
-EXTENSION_FUNCTIONS = frozenset(
-    name
-    for function in FUNCTIONS.values()
-    for name in (function.name, *function.aliases)
-    if not function.internal and name not in WINDOW_FUNCTIONS
-)
 
 
 @dataclass(frozen=True)
@@ -80,10 +71,13 @@ class _OpenMldbParser(_VerbatimParser):
     TRAILING_COMMA = True
 
 
-def parse(text: str, *, compat: str | None = None) -> Statement:
+def parse(
+    text: str, *, compat: str | None = None, is_user_function: Callable[[str], bool] = lambda name: False
+) -> Statement:
     """Parse one statement.
 
-    With ``compat="openmldb"`` every window is OpenMLDB's. Text that we cannot parse is a statement of kind "spark"
+    With ``compat="openmldb"`` every window is OpenMLDB's. A name for which `is_user_function` holds is a function of
+    the user's, where Spark has none of that name. Text that we cannot parse is a statement of kind "spark"
     unless it holds extension syntax. Raises ParseError; UnsupportedError for a window of ours in MERGE and the like.
     """
     try:
@@ -112,6 +106,7 @@ def parse(text: str, *, compat: str | None = None) -> Statement:
         if _mentions_extension(tokens, compat):
             raise ParseError(f"the text holds {len(trees)} statements", help="run them one by one", sql=text)
         return Statement(text, "spark", blanked)
+    mark_group_calls(trees[0], compat, is_user_function)
     return _statement(text, blanked, trees[0], compat)
 
 
@@ -148,20 +143,30 @@ def _refuse_extension(sql: str, tree: exp.Expr, compat: str | None) -> None:
 
 
 def uses_extension(tree: exp.Expr, compat: str | None = None) -> bool:
-    """Whether `tree` holds a window of ours or a LAST JOIN."""
+    """Whether `tree` holds a window of ours, a function of ours without OVER, or a LAST JOIN."""
     return next(extension_nodes(tree, compat), None) is not None
 
 
-def extension_nodes(tree: exp.Expr, compat: str | None = None) -> Iterator[exp.Window | LastJoinClause]:
-    """LAST JOINs, and window definitions and calls that Spark could not run or (OpenMLDB mode) all of them."""
-    found: Iterator[Any] = tree.find_all(exp.Window, LastJoinClause)
+ExtensionNode = exp.Window | LastJoinClause | exp.Anonymous
+
+
+def extension_nodes(tree: exp.Expr, compat: str | None = None) -> Iterator[ExtensionNode]:
+    """LAST JOINs, window definitions and calls that Spark could not run or (OpenMLDB mode) all of them, and calls of
+    functions that only the window table has."""
+    found: Iterator[Any] = tree.find_all(exp.Window, LastJoinClause, exp.Anonymous)
     for node in found:
-        if isinstance(node, LastJoinClause) or compat == "openmldb" or is_extension_window(node):
+        if isinstance(node, exp.Window):
+            is_extension = compat == "openmldb" or is_extension_window(node)
+        else:
+            is_extension = isinstance(node, LastJoinClause) or is_extension_call(node)
+        if is_extension:
             yield node
 
 
-def extension_name(node: exp.Window | LastJoinClause) -> str:
+def extension_name(node: ExtensionNode) -> str:
     """What an error message calls a node of `extension_nodes`."""
+    if isinstance(node, exp.Anonymous):
+        return f"{node.name}()"
     return "a LAST JOIN" if isinstance(node, LastJoinClause) else "a window of ours"
 
 

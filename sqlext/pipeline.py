@@ -66,7 +66,8 @@ def stage(
 
     explain = _EXPLAIN.match(sql)
     # The words are blanked, not cut off, so that places in the text stay where they are.
-    statement = parse(" " * explain.end() + sql[explain.end() :] if explain else sql, compat=compat)
+    text = " " * explain.end() + sql[explain.end() :] if explain else sql
+    statement = parse(text, compat=compat, is_user_function=catalog.has_function)
     mode = (explain["mode"] or "simple").lower() if explain else None
     if statement.kind == "spark":
         return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)

@@ -33,3 +33,6 @@ class Catalog(Protocol):
 
     def query_columns(self, sql: str) -> tuple[tuple[str, str], ...] | None:
         """Columns of a plain Spark query; None where only a running Spark could tell and none is at hand."""
+
+    def has_function(self, name: str) -> bool:
+        """Whether `name` is a function of Spark's: built in, or registered by the user."""

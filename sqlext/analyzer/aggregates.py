@@ -2,12 +2,16 @@
 
 The select list goes into the Aggregate as it is written. What stands above the Aggregate (HAVING, ORDER BY, Spark's
 windows over aggregates) is rewritten over its output: each grouping key and each aggregate call in it becomes a column,
-added to the Aggregate if the select list has no such item.
+added to the Aggregate if the select list has no such item. With a function of the window table in the block, the select
+list too stands above, over the columns of a GroupAggregate.
 """
 
 from __future__ import annotations
 
-from sqlext_planner.errors import AnalysisError
+import re
+from itertools import zip_longest
+
+from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions import Column, Expression, NamedExpr
 from sqlext_planner.logical import Aggregate, Filter, LogicalPlan, Window
 from sqlglot import exp
@@ -15,7 +19,8 @@ from sqlglot import exp
 from sqlext.analyzer import queries, select
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definitions
-from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.expressions import ExpressionBuilder, inlined
+from sqlext.analyzer.group_functions import GroupFunctions, group_calls, refuse_grouping_sets
 from sqlext.analyzer.grouping import Grouping, grouping
 from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, outer_calls, roots
 from sqlext.analyzer.scope import Scope
@@ -59,32 +64,71 @@ class _AggregateBlock:
         self.outputs: list[NamedExpr] = []
         self.windows: dict[int, Column] = {}
         self.keys: Grouping = Grouping((), None)
+        ours = list(group_calls(self._expressions()))
+        self.ours = ours[0] if ours else None
+        self.functions = GroupFunctions(self.builder, self.names, ours)
+        self.shown: dict[str, Expression] = {}
 
     def analyze(self, plan: LogicalPlan) -> Analyzed:
         """Aggregate, then HAVING, Spark's windows, the select list, ORDER BY and LIMIT."""
         self.keys = grouping(self.node.args.get("group"), self.items, self.builder)
-        inside = [None if item.node is not None and self._waits(item.node) else self._add(item) for item in self.items]
+        if self.ours is not None:
+            self._prepare_ours(self.ours, plan)
+        inside = [None if self._waits(item) else self._add(item) for item in self.items]
         above = queries.expression_builder(self.context, Scope(), self.env, self._replace)
-        having = self.node.args.get("having")
-        condition = above.build(having.this) if having is not None else None
         windows = self._native_windows(above)
         chosen: list[NamedExpr] = []
         for item, column in zip(self.items, inside, strict=True):
-            expression = column if column is not None else above.build(_node(item))
+            expression = column if column is not None else self._above(item, above)
             name = column if column is not None else self._window_column(item, expression)
             chosen.append(NamedExpr(expression, name, span=item.span))
+        having = self.node.args.get("having")
+        condition = above.build(having.this) if having is not None else None
         names = tuple(item.name for item in self.items)
         order = select.ordering(self.node, chosen, names, above, self.names)
-        top: LogicalPlan = Aggregate(self.keys.keys, self.keys.sets, tuple(self.outputs), plan, span=span_of(self.node))
+        top = self._grouped(plan)
         if condition is not None:
             top = Filter(condition, top, span=condition.span)
         if windows:
             top = Window(tuple(windows), top)
         return select.arrange(self.node, top, chosen, order, names)
 
-    def _waits(self, node: exp.Expr) -> bool:
-        """Whether an item can only be computed above the Aggregate: it holds a window."""
-        return next(outer_calls(node), None) is not None
+    def _expressions(self) -> list[exp.Expr]:
+        """Select items, keys of ORDER BY, and HAVING."""
+        having = self.node.args.get("having")
+        found = [root for root, _ in roots(self.node, self.items)]
+        return found if having is None else [*found, having.this]
+
+    def _prepare_ours(self, call: exp.Anonymous, plan: LogicalPlan) -> None:
+        if self.keys.sets is not None:
+            refuse_grouping_sets(call)
+        for column in plan.output_columns:  # they may pass through the node beside the new ones
+            if not column.relation:
+                self.names.reserve(column.name)
+
+    def _grouped(self, plan: LogicalPlan) -> LogicalPlan:
+        if self.ours is None:
+            return Aggregate(self.keys.keys, self.keys.sets, tuple(self.outputs), plan, span=span_of(self.node))
+        keys = [NamedExpr(key, self.column_of(key, "key"), span=key.span) for key in self.keys.keys]
+        taken = {key.column for key in keys}
+        items = [output for output in self.outputs if output.column not in taken]
+        return self.functions.aggregate(keys, items, plan)
+
+    def _waits(self, item: Item) -> bool:
+        """Whether an item can only be computed above the Aggregate: it holds a window, or the block a call of ours."""
+        return self.ours is not None or (item.node is not None and next(outer_calls(item.node), None) is not None)
+
+    def _above(self, item: Item, above: ExpressionBuilder) -> Expression:
+        """A select item over the Aggregate's columns."""
+        if item.visible is not None:
+            found = self._key(item.visible.column)
+            if found is None:
+                raise _not_grouped(item.name, item.span)
+            return found
+        expression = above.build(_node(item))
+        if item.aliased:
+            self.shown.setdefault(item.name.lower(), expression)
+        return expression
 
     def _add(self, item: Item) -> Column:
         """A select item in the Aggregate, and its column."""
@@ -119,7 +163,7 @@ class _AggregateBlock:
         if id(node) in self.windows:
             return self.windows[id(node)]
         if is_aggregate_call(node):
-            return self.column_of(self.builder.build(node), "aggregate")
+            return self.functions.column(node) or self.column_of(self.builder.build(node), "aggregate")
         if isinstance(node, (exp.Literal, exp.Null, exp.Boolean, exp.Query)):
             return None
         if isinstance(node, exp.Column):
@@ -138,7 +182,7 @@ class _AggregateBlock:
                 return self.column_of(key, "key")
         return None
 
-    def _key_column(self, node: exp.Column) -> Column | None:
+    def _key_column(self, node: exp.Column) -> Expression | None:
         """A column above the Aggregate is a grouping key, or an alias of the select list."""
         if isinstance(node.this, exp.Star):
             return None
@@ -150,16 +194,14 @@ class _AggregateBlock:
                 return found
             if rest and (found := self._key(self.builder.build(node))) is not None:
                 return found
-        alias = self.aliases.get(parts[0].lower()) if len(parts) == 1 else None
-        if alias is not None:
-            return self.column_of(alias, parts[0])
+        name = parts[0].lower() if len(parts) == 1 else ""
+        if name in self.aliases:
+            return self.column_of(self.aliases[name], parts[0])
+        if self.ours is not None and name in self.shown:
+            return inlined(self.shown[name], node)
         if known is None:
             raise self.builder.scope.unknown(parts, span_of(node))
-        raise AnalysisError(
-            f"column '{'.'.join(parts)}' is neither grouped nor inside an aggregate",
-            span=span_of(node),
-            help="add it to GROUP BY, or use first(...)",
-        )
+        raise _not_grouped(".".join(parts), span_of(node))
 
     def _native_windows(self, above: ExpressionBuilder) -> list[NamedExpr]:
         """Spark's windows over the Aggregate's output."""
@@ -177,11 +219,27 @@ class _AggregateBlock:
 
 
 def same(left: Expression, right: Expression) -> bool:
-    """Whether two expressions read alike; keywords and function names may differ in case."""
-    if left == right:
-        return True
-    a, b = str(left), str(right)
-    return a == b or (a.lower() == b.lower() and "'" not in a and '"' not in a)
+    """Whether two expressions read alike: outside quotes, case and blanks may differ."""
+    return left == right or _alike(str(left)) == _alike(str(right))
+
+
+_QUOTED = re.compile(r"""('[^']*'|"[^"]*"|`[^`]*`)""")
+
+
+def _alike(text: str) -> str:
+    if "\\" in text:  # an escaped quote: where strings end is not worth finding out
+        return text
+    parts = _QUOTED.split(text)
+    outside = (re.sub(r"\s*([^\w\s])\s*", r"\1", part.lower()) for part in parts[::2])
+    return "".join(part for pair in zip_longest(outside, parts[1::2], fillvalue="") for part in pair)
+
+
+def _not_grouped(name: str, span: Span) -> AnalysisError:
+    return AnalysisError(
+        f"column '{name}' is neither grouped nor inside an aggregate",
+        span=span,
+        help="add it to GROUP BY, or use first(...)",
+    )
 
 
 def _node(item: Item) -> exp.Expr:

@@ -11,7 +11,8 @@ from sqlglot import exp
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.items import own_nodes
 from sqlext.analyzer.scope import suggest
-from sqlext.parser import EXTENSION_FUNCTIONS, is_extension_window
+from sqlext.group_calls import EXTENSION_FUNCTIONS
+from sqlext.parser import is_extension_window
 from sqlext.spans import span_of
 
 

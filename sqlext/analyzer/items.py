@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Context, LeftToSparkError
 from sqlext.analyzer.scope import Scope, Visible
+from sqlext.group_calls import is_group_call
 from sqlext.spans import span_of
 from sqlext.spark_functions import AGGREGATES
 
@@ -72,7 +73,7 @@ def _default_name(context: Context, node: exp.Expr) -> str:
         inner = inner.this
     if isinstance(inner, (exp.Column, exp.Dot)):
         return str(inner.name)
-    if isinstance(inner, exp.Anonymous) and any(isinstance(item, exp.Star) for item in inner.expressions):
+    if isinstance(inner, exp.Anonymous) and [type(item) for item in inner.expressions] == [exp.Star]:
         return f"{inner.name.lower()}(1)"
     if context.openmldb and isinstance(inner, exp.Window) and inner.args.get("alias") is not None:
         return f"{_text(context, inner.this)}over {inner.args['alias'].name}"
@@ -109,10 +110,10 @@ def outer_calls(node: exp.Expr) -> Iterator[exp.Window]:
 
 
 def is_aggregate_call(node: exp.Expr) -> bool:
-    """Whether the node is a call of one of Spark's aggregates (with OVER around it or not)."""
+    """Whether the node is a call of one of Spark's aggregates (with OVER around it or not), or of ours without OVER."""
     if isinstance(node, WRAPPERS):
         return is_aggregate_call(node.this)
-    return isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES
+    return isinstance(node, exp.Anonymous) and (node.name.lower() in AGGREGATES or is_group_call(node))
 
 
 def aggregate_calls(node: exp.Expr, is_ours: Callable[[exp.Window], bool] = lambda call: False) -> Iterator[exp.Expr]:

@@ -44,6 +44,10 @@ class DictCatalog:
         """None: there is no Spark to ask."""
         return None
 
+    def has_function(self, name: str) -> bool:
+        """False: there is no Spark in which one could be registered."""
+        return False
+
 
 def _type(table: str, column: str, dtype: str) -> str:
     try:

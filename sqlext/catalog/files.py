@@ -44,6 +44,10 @@ class FileCatalog:
         """None: there is no Spark to ask."""
         return None
 
+    def has_function(self, name: str) -> bool:
+        """False: there is no Spark in which one could be registered."""
+        return False
+
 
 def data_files(folder: Path | str) -> dict[str, Path]:
     """The tables of a folder by name. Raises ConfigurationError."""

@@ -47,6 +47,10 @@ class SparkCatalog:
         except PySparkException:
             return None
 
+    def has_function(self, name: str) -> bool:
+        """Whether Spark has a function of this name, built in or registered."""
+        return bool(self._spark.catalog.functionExists(name))
+
     def _find(self, name: str) -> TableInfo | None:
         from pyspark.errors import PySparkException
 

@@ -1,0 +1,134 @@
+"""The functions of the window table in a block with GROUP BY: each call becomes a column of a GroupAggregate.
+
+Spark's own aggregates may stand beside them; a function that Spark has too is Spark's, with ``compat="openmldb"`` the
+table's (openmldb.md section 5). Of count, min and max, which are the same in both, Spark computes those of a block that
+holds no others of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from sqlext_planner.errors import AnalysisError, UnsupportedError
+from sqlext_planner.expressions import Column, NamedExpr
+from sqlext_planner.logical import Aggregate, GroupAggregate, LogicalPlan, WindowCall
+from sqlext_planner.window_functions import lookup
+from sqlglot import exp
+
+from sqlext.analyzer import calls
+from sqlext.analyzer.context import ComputedNames
+from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.items import WRAPPERS, aggregate_calls, outer_calls, own_nodes
+from sqlext.group_calls import is_group_call
+from sqlext.spans import span_of
+
+#: With the same results and types in Spark, which aggregates them before its shuffle.
+_SAME_IN_SPARK = frozenset(("count", "min", "max"))
+
+
+def group_calls(nodes: Sequence[exp.Expr]) -> Iterator[exp.Anonymous]:
+    """The calls of ours in a block's expressions, those in the arguments of others too."""
+    for node in nodes:
+        for inner in own_nodes(node):
+            if isinstance(inner, exp.Anonymous) and is_group_call(inner):
+                yield inner
+
+
+class GroupFunctions:
+    """The calls of one block that go into its GroupAggregate, each once; `builder` makes their arguments."""
+
+    def __init__(self, builder: ExpressionBuilder, names: ComputedNames, found: Sequence[exp.Anonymous]) -> None:
+        self._builder = builder
+        self._names = names
+        self._left_to_spark = all(node.name.lower() in _SAME_IN_SPARK for node in found)
+        self._calls: dict[WindowCall, WindowCall] = {}  # without a column -> with its own
+
+    def column(self, node: exp.Expr) -> Column | None:
+        """The column of a call, added if it is new; None for an aggregate that Spark computes.
+
+        Raises AnalysisError or UnsupportedError for a call that may not stand in GROUP BY.
+        """
+        _refuse_inner_aggregates(node)
+        _refuse_wrapper(node)
+        if not (isinstance(node, exp.Anonymous) and is_group_call(node)):
+            return None
+        _refuse_modifiers(node)
+        function = lookup(node.name)
+        if function is not None and function.needs_order:
+            raise AnalysisError(
+                f"{node.name}() asks for the order of rows, which a group does not have",
+                span=span_of(node),
+                help=f"call it over a window: {function.signature.replace(function.name, node.name, 1)} OVER w",
+            )
+        made = calls.window_call(self._builder, node, Column("", ""), whole=False)
+        if self._left_to_spark:
+            return None
+        known = self._calls.get(made)
+        if known is None:
+            known = self._calls[made] = replace(made, column=self._names.column(node.name.lower()))
+        return known.column
+
+    def aggregate(self, keys: Sequence[NamedExpr], items: Sequence[NamedExpr], child: LogicalPlan) -> LogicalPlan:
+        """The node with the calls' columns; Spark's own Aggregate if there is none."""
+        if not self._calls:
+            return Aggregate(tuple(key.expression for key in keys), None, (*keys, *items), child)
+        return GroupAggregate(tuple(keys), tuple(items), tuple(self._calls.values()), child)
+
+
+def refuse_grouping_sets(call: exp.Anonymous) -> None:
+    """ROLLUP, CUBE and GROUPING SETS are Spark's alone. Raises UnsupportedError."""
+    raise UnsupportedError(
+        f"{call.name}() does not go with ROLLUP, CUBE or GROUPING SETS",
+        span=span_of(call),
+        help="write a SELECT with a plain GROUP BY for each set of keys, and combine them with UNION ALL",
+    )
+
+
+def _refuse_inner_aggregates(node: exp.Expr) -> None:
+    """No aggregate and no window inside an aggregate, if one of them is ours (Spark refuses its own)."""
+    for argument in _arguments(node):
+        inner = next(aggregate_calls(argument), None) or next(outer_calls(argument), None)
+        ours = any(is_group_call(item) for item in (node, *argument.find_all(exp.Anonymous)))
+        if inner is not None and ours:
+            raise AnalysisError(
+                f"{_name(inner)} stands inside another aggregate",
+                span=span_of(inner),
+                help="compute it in a subquery of FROM, and use its column here",
+            )
+
+
+def _arguments(node: exp.Expr) -> list[exp.Expr]:
+    inner = node
+    while isinstance(inner, WRAPPERS):
+        inner = inner.this
+    return list(inner.iter_expressions())
+
+
+def _name(node: exp.Expr) -> str:
+    return f"{node.name}()" if isinstance(node, exp.Anonymous) else "an aggregate"
+
+
+def _refuse_wrapper(node: exp.Expr) -> None:
+    inner, filtered = node, False
+    while isinstance(inner, WRAPPERS):
+        filtered = filtered or isinstance(inner, exp.Filter)
+        inner = inner.this
+    if inner is node or not is_group_call(inner):
+        return
+    what = "FILTER" if filtered else "IGNORE NULLS, RESPECT NULLS or WITHIN GROUP"
+    raise UnsupportedError(
+        f"{what} does not go with {inner.name}()",
+        span=span_of(node),
+        help="use a function with a condition: count_where, sum_where, avg_where, ..." if filtered else None,
+    )
+
+
+def _refuse_modifiers(node: exp.Anonymous) -> None:
+    for argument in node.expressions:
+        if isinstance(argument, exp.Distinct):
+            raise UnsupportedError(
+                f"DISTINCT does not go with {node.name}()", span=span_of(argument), help="use distinct_count(x)"
+            )
+        if isinstance(argument, (exp.Order, exp.IgnoreNulls, exp.RespectNulls, exp.Limit, exp.HavingMax, exp.Kwarg)):
+            raise UnsupportedError(f"{node.name}() takes plain arguments", span=span_of(argument))
