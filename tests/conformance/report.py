@@ -19,6 +19,10 @@ Each statement runs as `Session(spark, compat="openmldb").sql(text)` with `spark
 session time zone Asia/Shanghai. Rows are compared as multisets, floats to 1e-5, types with the declared ones.
 A LIMIT without ORDER BY is no exception: in one partition (small data) groups come in descending order of their keys,
 as OpenMLDB's batch engine returns them.
+
+LAST JOIN without ORDER BY takes the last row of the right side in input order; OpenMLDB's online engine takes the
+newest one by the table's index. For cases that depend on it (`last_join_without_order` in the case file) the rows of
+every table are loaded in the order of time of its first index; rows of one time keep their order.
 """
 
 

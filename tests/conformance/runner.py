@@ -64,7 +64,8 @@ def run_case(spark: SparkSession, case: ConformanceCase) -> Outcome:
     number = next(_numbers)
     names = [table.name or f"case{number}_{place}" for place, table in enumerate(case.inputs)]
     for name, table in zip(names, case.inputs, strict=True):
-        to_dataframe(spark, table).createOrReplaceTempView(name)
+        loaded = table.in_index_order() if case.index_order else table
+        to_dataframe(spark, loaded).createOrReplaceTempView(name)
     try:
         return _judge(case, Session(spark, compat="openmldb"), case.statement(names))
     finally:
