@@ -39,6 +39,21 @@ class Config:
     max_piece_rows: int = _setting(
         "exchange.maxPieceRows", 4_000_000, "Rows of one sorted piece that an operator sees at once.", "rows"
     )
+    last_join_strategy: str = _setting(
+        "lastJoin.strategy",
+        "auto",
+        "How right sides of LAST JOIN are joined where more than one way is exact. exchange: our operator behind one "
+        "exchange; reduce: the last row of each key is broadcast; pairs: Spark makes all matching pairs; auto: reduce "
+        "for small right sides, else exchange.",
+        "auto|exchange|reduce|pairs",
+    )
+    last_join_broadcast_bytes: int = _setting(
+        "lastJoin.broadcastBytes",
+        10 << 20,
+        "Right sides of LAST JOIN up to this size are reduced to one row a key and broadcast, where their last rows "
+        "do not depend on the left row.",
+        "bytes",
+    )
     output_batch_rows: int = _setting(
         "exchange.outputBatchRows", 262_144, "Rows of one Arrow batch that an operator returns to Spark.", "rows"
     )
@@ -81,6 +96,10 @@ def _parse(item: Field[Any], text: str) -> Any:
         if word not in ("true", "false"):
             raise ConfigurationError(f"setting '{key}' has the value '{text}'", help="use true or false")
         return word == "true"
+    if "|" in kind:
+        if word not in kind.split("|"):
+            raise ConfigurationError(f"setting '{key}' has the value '{text}'", help=f"use one of {kind}")
+        return word
     digits, unit = (word[:-1], word[-1]) if kind == "bytes" and word[-1:] in _SIZES else (word, "")
     least = 0 if kind == "count" else 1
     if not (digits.isascii() and digits.isdigit()) or int(digits) < least:

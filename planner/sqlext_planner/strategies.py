@@ -16,6 +16,7 @@ from sqlext_planner.logical import (
     GroupAggregate,
     Hint,
     Join,
+    LastJoin,
     Limit,
     LogicalPlan,
     Output,
@@ -108,6 +109,30 @@ def group_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None
     return GroupAggregateExec(node.keys, node.items, node.calls, node.output, child, why=why)
 
 
+def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    """LastJoin -> LastJoinExec, with a form for each right side."""
+    if not isinstance(node, LastJoin):
+        return None
+    # Imported here, like the window union's: plans without the extension need none of it.
+    from sqlext_planner.physical.last_join import LastJoinExec
+    from sqlext_planner.physical.last_join_forms import choose_forms
+
+    left, *rights = (planner.later(child) for child in (node.left, *node.rights))
+    forms, why = choose_forms(node, list(map(_scan_bytes, rights)), planner.config)
+    shipped = [form in ("exchange", "auto") for form in forms]
+    children = [
+        _exchange_input(child, planner.config) if ships else child
+        for child, ships in zip((left, *rights), (any(shipped), *shipped), strict=True)
+    ]
+    return LastJoinExec(children[0], tuple(children[1:]), node.matches, forms, why=why)
+
+
+def _scan_bytes(child: PhysicalPlan) -> int | None:
+    """The size of the table that a plan only scans, before any filter; None where it is unknown."""
+    scan = _plain_scan(child)
+    return None if scan is None or scan.info is None else scan.info.bytes
+
+
 def _exchange_input(child: PhysicalPlan, config: Config) -> PhysicalPlan:
     """`child`, marked as ArrowScanExec where it only selects rows and columns of plain Parquet files."""
     scan = _plain_scan(child)
@@ -184,6 +209,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     # Our own operators first: no plain Spark node computes an extension node.
     window_unions,
     group_aggregates,
+    last_joins,
     # Last, so that every query that Spark runs, runs.
     plain_spark,
 )

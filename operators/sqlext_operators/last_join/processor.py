@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlext_operators.keys import KeyCodes
 from sqlext_operators.last_join.right import SortedRight
 from sqlext_operators.last_join.spec import LastJoinSpec
-from sqlext_operators.window.columns import take
+from sqlext_operators.window.columns import take, truth
 
 IntArray = npt.NDArray[np.int64]
 
@@ -33,23 +33,35 @@ class LastJoinProcessor:
         self._rights: list[SortedRight] = []
         for place, (side, rows) in enumerate(pairs):
             group = coded[place] if side.keys else np.zeros(rows.num_rows, np.int64)
-            without = _null_keys([rows.column(key) for key in side.keys], side.null_safe)
+            without = null_keys([rows.column(key) for key in side.keys], side.null_safe)
             self._rights.append(SortedRight(side, rows, _without(group, without), groups))
 
-    def join(self, left: pa.RecordBatch) -> pa.RecordBatch:
-        """One output row for each row of `left`, in its order: the left payload, then each right side's."""
+    def join(self, left: pa.RecordBatch, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """One output row for each row of `left`, in its order, in batches of at most `batch_rows`: the left payload,
+        then each right side's."""
+        winners = self._winners(left)
+        payload = left.select(list(self._spec.payload))
+        names = [*self._spec.payload, *(name for side in self._spec.rights for name in side.payload)]
+        for start in range(0, left.num_rows, batch_rows):
+            columns = list(payload.slice(start, batch_rows).columns)
+            for right, rows in zip(self._rights, winners, strict=True):
+                columns += [take(column, rows[start : start + batch_rows]) for column in right.payload.columns]
+            yield pa.RecordBatch.from_arrays(columns, names=names)
+
+    def _winners(self, left: pa.RecordBatch) -> list[IntArray]:
+        """For each right side int64[m], the row that each left row gets, -1 for none."""
         keys = [left.column(key) for key in self._spec.keys]
         group = self._codes.find(keys) if keys else np.zeros(left.num_rows, np.int64)
-        columns = [left.column(name) for name in self._spec.payload]
-        names = list(self._spec.payload)
+        winners = []
         for side, right in zip(self._spec.rights, self._rights, strict=True):
-            rows = right.winners(left, _without(group, _null_keys(keys, side.null_safe)))
-            columns += [take(column, rows) for column in right.payload.columns]
-            names += side.payload
-        return pa.RecordBatch.from_arrays(columns, names=names)
+            own = _without(group, null_keys(keys, side.null_safe))
+            if side.condition is not None:
+                own = _without(own, ~truth(left.column(side.condition)))
+            winners.append(right.winners(left, own))
+        return winners
 
 
-def _null_keys(keys: Sequence[pa.Array], null_safe: Sequence[bool]) -> npt.NDArray[np.bool_] | None:
+def null_keys(keys: Sequence[pa.Array], null_safe: Sequence[bool]) -> npt.NDArray[np.bool_] | None:
     """bool[n], rows with a NULL in a key that takes none; None if there is no such row."""
     masks = [
         column.is_null().to_numpy(zero_copy_only=False)

@@ -46,7 +46,9 @@ def winner(keys: Sequence[str], side: RightSide, left: Row, candidates: Sequence
 
 
 def matches(keys: Sequence[str], side: RightSide, left: Row, right: Row) -> bool:
-    """Whether all equalities and comparisons hold."""
+    """Whether the left row's condition, all equalities and all comparisons hold."""
+    if side.condition is not None and left[side.condition] is not True:
+        return False
     equalities = zip(keys, side.keys, side.null_safe, strict=True)
     return all(compare(left[a], "<=>" if safe else "=", right[b]) for a, b, safe in equalities) and all(
         compare(left[item.left], item.operator, right[item.right]) for item in side.comparisons

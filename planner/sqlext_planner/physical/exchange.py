@@ -23,6 +23,7 @@ from sqlext_planner.spark import cores, estimated_bytes, worker_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from sqlext_operators.exchange.routing import Router
     from sqlext_operators.exchange.stage import Upstream
 
 WIRE = "pid int, tag int, block binary"
@@ -38,11 +39,13 @@ _MAX_PARTITIONS = 10_000
 
 @dataclass(frozen=True)
 class Shipment:
-    """One input of an exchange: its rows are routed by the hash of the columns `keys` and marked with `tag`."""
+    """One input of an exchange: its rows are routed by the hash of the columns `keys`, or by a `router` of its own,
+    and marked with `tag`."""
 
     tag: int
     frame: DataFrame
     keys: tuple[str, ...]
+    router: Router | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ class _Input:
         spec = ScatterSpec(
             tag=self.shipment.tag,
             columns=tuple(frame.columns),
-            router=KeyRouter(self.shipment.keys),
+            router=self.shipment.router or KeyRouter(self.shipment.keys),
             partitions=partitions,
             block_bytes=context.config.block_bytes,
         )

@@ -13,9 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.expressions import Column, Expression, NamedExpr, conjuncts
-from sqlext_planner.logical import WindowCall, WindowGroup
+from sqlext_planner.expressions import Column, Compare, Expression, NamedExpr, conjuncts
+from sqlext_planner.logical import LastMatch, WindowCall, WindowGroup
 from sqlext_planner.physical.base import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.physical.last_join import LastJoinExec
 from sqlext_planner.physical.relational import FilterExec, WindowExec, spark_column
 from sqlext_planner.physical.relational_aggregate import AggregateExec
 from sqlext_planner.physical.relational_joins import JoinExec
@@ -89,6 +90,9 @@ def _trials(node: PhysicalPlan, context: ExecutionContext) -> Iterator[tuple[Exp
         case JoinExec(condition=condition):
             for term in conjuncts(condition):
                 yield term, lambda item: frames[0].join(frames[1], spark_column(item)).columns
+        case LastJoinExec(matches=matches):
+            for right, match in zip(frames[1:], matches, strict=True):
+                yield from _match_trials(frames[0], right, match)
         case AggregateExec(keys=keys, items=items):
             for key in keys:
                 yield key, partial(_selected, frames[0])
@@ -100,6 +104,16 @@ def _trials(node: PhysicalPlan, context: ExecutionContext) -> Iterator[tuple[Exp
         case _ if frames:
             for expression in _expressions(node):
                 yield expression, partial(_selected, frames[0])
+
+
+def _match_trials(left: DataFrame, right: DataFrame, match: LastMatch) -> Iterator[tuple[Expression, Trial]]:
+    for key in match.left_keys:
+        yield key, partial(_selected, left)
+    for key in (*match.right_keys, *([match.order_by] if match.order_by is not None else [])):
+        yield key, partial(_selected, right)
+    sides = zip(match.left_keys, match.right_keys, strict=True)
+    for term in (*(Compare("=", a, b, span=match.span) for a, b in sides), *conjuncts(match.residual)):
+        yield term, lambda item: left.join(right, spark_column(item)).columns
 
 
 def _selected(frame: DataFrame, expression: Expression) -> object:

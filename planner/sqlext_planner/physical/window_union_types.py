@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructField
 
-_ORDER_TYPES = ("tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz")
+ORDER_TYPES = ("tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz")
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?|[-+]?\.\d+")
 
@@ -70,7 +70,7 @@ def check_key(expression: Expression, kind: DataType, arrow: pa.DataType) -> Non
 
 def check_order(expression: Expression | None, kind: DataType) -> None:
     """ORDER BY takes integers and timestamps. Raises AnalysisError."""
-    if expression is not None and kind.simpleString() not in _ORDER_TYPES:
+    if expression is not None and kind.simpleString() not in ORDER_TYPES:
         raise AnalysisError(
             f"ORDER BY of a window union does not take {kind.simpleString()}: {expression}",
             span=expression.span,

@@ -1,0 +1,65 @@
+"""Blocks of one partition set aside on local disk, to be read again in the order in which they came."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+
+from sqlext_operators.exchange.blocks import Block, WireBatch, decode
+
+
+class BlockSpools:
+    """Named files of blocks in a temporary folder of this worker, gone when the block is left.
+
+    The folder is below Spark's own local directories where the worker has them (SPARK_LOCAL_DIRS), so that a killed
+    worker's files go with the application. No block stays in memory.
+    """
+
+    def __init__(self) -> None:
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._files: dict[str, pa.OSFile] = {}
+
+    def __enter__(self) -> BlockSpools:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for file in self._files.values():
+            file.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def add(self, name: str, block: Block) -> None:
+        """Write one block to the end of the file `name`."""
+        if name not in self._files:
+            self._files[name] = pa.OSFile(str(self._path(name)), "wb")
+        wire = WireBatch()
+        wire.add(block)
+        rows = wire.finish()
+        with pa.ipc.new_stream(self._files[name], rows.schema) as writer:
+            writer.write_batch(rows)
+
+    def read(self, name: str) -> Iterator[Block]:
+        """The blocks of a file in the order of writing; none if there is no such file. Nothing is added after."""
+        file = self._files.get(name)
+        if file is None:
+            return
+        file.flush()
+        with pa.OSFile(str(self._path(name))) as source:
+            while source.tell() < source.size():
+                with pa.ipc.open_stream(source) as reader:
+                    for wire in reader:
+                        yield from decode(wire)
+
+    def _path(self, name: str) -> Path:
+        if self._folder is None:
+            places = os.environ.get("SPARK_LOCAL_DIRS")
+            place = places.split(",")[os.getpid() % len(places.split(","))] if places else None
+            self._folder = tempfile.TemporaryDirectory(prefix="sqlext-exchange-", dir=place)
+        return Path(self._folder.name) / name
