@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sqlext_operators.kernels.counted_heap import add, remove, take_best
+from sqlext_operators.kernels.counted_heap import add, code_of, count_of, remove, take_best
 from sqlext_operators.kernels.jit import jit
 from sqlext_operators.kernels.moves import ENTERING, MOVES, moves
 
@@ -30,8 +30,8 @@ def top_texts(
     first: int,
     n: int,
     by_value: bool,
-    sets: tuple[Int64Array, Int64Array, Int64Array],
-    scratch: tuple[Int64Array, Int64Array, Int64Array, Int64Array],
+    counted: tuple[Int64Array, Int64Array],
+    scratch: tuple[Int64Array, Int64Array, Int64Array],
     cursor: Int64Array,
     texts: tuple[Int64Array, ByteArray, ByteArray],
     out_offsets: Int64Array,
@@ -45,12 +45,12 @@ def top_texts(
     largest codes, each as often as it is in; else the n most frequent codes, the smaller first of equally frequent
     ones, then `filler` for those that there are not, but nothing for frames that are `empty`.
     texts = (offsets int64[c + 1] of each code's text, bytes, filler); out_offsets int64[m + 1] as in Arrow.
-    State: sets = (counts, heap, place) of `counted_heap`; cursor int64[6] = (edges of the slices, size of the heap,
-    bytes written). scratch = int64[c], and three of min(n, c) + 2.
+    State: counted = (heap, place) of `counted_heap`; cursor int64[6] = (edges of the slices, size of the heap, bytes
+    written). scratch = three of int64[min(n, c) + 2].
     """
     lo, hi, lo2, hi2 = slices
-    counts, heap, place = sets
-    frontier_place, frontier, best, times = scratch
+    heap, place = counted
+    frontier, best, times = scratch
     ends, letters, filler = texts
     ranges = np.empty((MOVES, 2), np.int64)
     size = cursor[SIZE]
@@ -62,7 +62,7 @@ def top_texts(
     for i in range(first, len(lo)):
         if fresh[i]:
             for k in range(size):
-                counts[heap[k]] = 0
+                place[code_of(heap[k], by_value)] = -1
             size = 0
             known = -1
             cursor[0] = cursor[1] = lo[i]
@@ -74,25 +74,26 @@ def top_texts(
                 if code >= 0:
                     known = -1
                     if r < ENTERING:
-                        size = add(code, size, counts, heap, place, by_value)
+                        size = add(heap, place, size, code, by_value)
                     else:
-                        size = remove(code, size, counts, heap, place, by_value)
+                        size = remove(heap, place, size, code, by_value)
         if known < 0 or own[i] != known_own:
             known_own = own[i]
             if known_own >= 0:
-                size = add(known_own, size, counts, heap, place, by_value)
-            known = take_best(n, size, counts, heap, place, by_value, frontier, frontier_place, best)
+                size = add(heap, place, size, known_own, by_value)
+            known = take_best(heap, place, size, by_value, n, frontier, best)
             left = n
             length = 0
             for k in range(known):
-                times[k] = min(left, counts[best[k]]) if by_value else 1
+                times[k] = min(left, count_of(best[k], by_value)) if by_value else 1
+                best[k] = code_of(best[k], by_value)
                 left -= times[k]
                 length += times[k] * (ends[best[k] + 1] - ends[best[k]] + 1)
             if by_value:
                 left = 0
             length += left * (len(filler) + 1)
             if known_own >= 0:
-                size = remove(known_own, size, counts, heap, place, by_value)
+                size = remove(heap, place, size, known_own, by_value)
         out_offsets[i] = at
         if empty[i] or length == 0:
             continue
