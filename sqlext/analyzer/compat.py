@@ -7,20 +7,24 @@ scalar functions have other names (`sqlext.analyzer.compat_functions`).
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span, UnsupportedError
 from sqlext_planner.expressions import Expression
 from sqlglot import exp
 
+from sqlext.analyzer import list_aggregates
 from sqlext.analyzer.compat_functions import (
     CALENDAR,
     MISSING,
     NUMERIC_CASTS,
     RENAMED,
+    SPLITS,
     TEMPLATES,
     TYPE_NAMES,
     datetime_pattern,
+    split_template,
 )
 from sqlext.analyzer.context import Context
 from sqlext.parameters import literal as sql_literal
@@ -97,9 +101,12 @@ def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
 
     name, arguments = node.name.lower(), list(node.expressions)
     _refuse_missing(name, node)
-    template = TEMPLATES.get((name, len(arguments)))
+    template = list_aggregates.template(node) or TEMPLATES.get((name, len(arguments)))
     if template is not None and not (name == "add" and "timestamp" in map(builder.dtype, arguments)):
         return [Edit(span_of(node), _filled(builder, template, arguments))]
+    if name in SPLITS and len(arguments) == SPLITS[name][0] + 1 and all(map(_is_text, arguments[1:])):
+        template = split_template(name, [argument.name for argument in arguments[1:]])
+        return [Edit(span_of(node), _filled(builder, template, arguments[:1]))]
     place = Span(node.meta["start"], node.meta["end"] + 1)
     found = [Edit(place, (RENAMED[name],))] if name in RENAMED else []
     if name == "date_format" and len(arguments) == 2:
@@ -131,7 +138,7 @@ def _date_format(pattern: exp.Expr) -> list[Edit]:
     """The C format of a literal in Spark's letters; a text without % is Spark's already."""
     from sqlext.analyzer.expressions import Edit
 
-    if not (isinstance(pattern, exp.Literal) and pattern.is_string and "%" in pattern.name):
+    if not (_is_text(pattern) and "%" in pattern.name):
         return []
     return [Edit(span_of(pattern), (sql_literal(datetime_pattern(pattern.name, span_of(pattern))),))]
 
@@ -140,7 +147,7 @@ def _refuse_missing(name: str, node: exp.Anonymous) -> None:
     is_pointer = (
         name == "get_json_object"
         and len(node.expressions) == 2
-        and isinstance(node.expressions[1], exp.Literal)
+        and _is_text(node.expressions[1])
         and node.expressions[1].name.startswith("/")
     )
     if name in MISSING or is_pointer:
@@ -154,12 +161,8 @@ def _filled(builder: ExpressionBuilder, template: str, arguments: list[exp.Expr]
     """`template` with the arguments' expressions in place of ``{0}``, ``{1}``."""
     values = [builder.build(argument) for argument in arguments]
     parts: list[str | Expression] = []
-    for piece in template.split("{"):
-        number, brace, text = piece.partition("}")
-        if brace:
-            parts += [values[int(number)], text]
-        else:
-            parts.append(piece)
+    for at, piece in enumerate(re.split(r"\{(\d)\}", template)):
+        parts.append(values[int(piece)] if at % 2 else piece)
     return tuple(parts)
 
 
@@ -168,6 +171,10 @@ def _wrap(node: exp.Expr, before: str, after: str) -> list[Edit]:
 
     span = span_of(node)
     return [Edit(Span(span.start, span.start), (before,)), Edit(Span(span.end, span.end), (after,))]
+
+
+def _is_text(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and node.is_string
 
 
 def _is_bare_decimal(node: exp.Expr, text: str) -> bool:

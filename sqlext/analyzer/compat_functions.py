@@ -5,7 +5,11 @@ Only exact equals are here. docs/from-openmldb.md lists what differs.
 
 from __future__ import annotations
 
+import re
+
 from sqlext_planner.errors import Span, UnsupportedError
+
+from sqlext.parameters import literal
 
 #: Names of types that Spark does not know.
 TYPE_NAMES = {
@@ -42,11 +46,24 @@ TEMPLATES = {
     ("add", 2): "({0} + {1})",
     ("atan", 2): "atan2({0}, {1})",
     ("inc", 1): "(1 + ({0}))",
+    ("fz_join", 2): "concat_ws({1}, {0})",
+    ("join", 2): "concat_ws({1}, {0})",
     ("maximum", 2): "(CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL ELSE greatest({0}, {1}) END)",
     ("minimum", 2): "(CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL ELSE least({0}, {1}) END)",
     ("pmod", 2): "pmod({0}, nullif({1}, 0))",
     ("strcmp", 2): "(CASE WHEN {0} < {1} THEN -1 WHEN {0} > {1} THEN 1 WHEN {0} = {1} THEN 0 END)",
     ("truncate", 1): "(double({0}) - double({0}) % 1)",
+}
+
+#: The split functions of one row: number of delimiters, and which piece of ``key:value`` they take.
+SPLITS: dict[str, tuple[int, int | None]] = {
+    "split": (1, None),
+    "split_array": (1, None),
+    "split_by_key": (2, 0),
+    "split_by_value": (2, 1),
+    "fz_split": (1, None),
+    "fz_split_by_key": (2, 0),
+    "fz_split_by_value": (2, 1),
 }
 
 #: What Spark has nothing for, and what to do instead.
@@ -58,6 +75,22 @@ MISSING = {
     "list_except_by_value": "use array_except over arrays of split(x, ',')",
     "make_tuple": "use struct(a, b)",
 }
+
+
+def split_template(name: str, delimiters: list[str]) -> str:
+    """A function of SPLITS as an expression of its first argument: Spark's split takes regular expressions, these take
+    text. NULL and an empty delimiter give an empty array, parts without the second delimiter are left out, as in
+    window_split.
+    """
+    if "" in delimiters:
+        return "CAST(array() AS array<string>)"
+    first, *rest = (literal(re.sub(r"(\W)", r"\\\1", text, flags=re.ASCII)) for text in delimiters)
+    parts = f"ifnull(split({{0}}, {first}), array())"
+    piece = SPLITS[name][1]
+    if piece is None:
+        return parts
+    return f"transform(filter({parts}, p -> size(split(p, {rest[0]})) > 1), p -> split(p, {rest[0]})[{piece}])"
+
 
 _LETTERS = {
     "Y": "yyyy",

@@ -69,6 +69,8 @@ def _mean(values: Sequence[Any]) -> float | None:
 
 
 def _top_frequency(values: Sequence[Any], n: int) -> str:
+    if not values:
+        return ""
     ranked = sorted(Counter(some(values)).items(), key=lambda item: (-item[1], item[0]))
     return ",".join(([str(value) for value, _ in ranked] + ["NULL"] * n)[:n])
 
