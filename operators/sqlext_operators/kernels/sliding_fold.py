@@ -66,17 +66,31 @@ def merge(kind: int, rate: float, a: State, b: State) -> State:
     if b[0] == 0.0:
         return a
     count = a[0] + b[0]
-    share = b[0] / count if rate == 0.0 else math.expm1(b[0] * rate) / math.expm1(count * rate)
+    share, rest = _shares(rate, a[0], b[0])
     delta = (b[1] - a[1]) + (b[2] - a[2])
     if not math.isfinite(delta):
         return _merge_beyond(kind, rate, a, b, share)
-    mean, low = _two_sum(a[1], delta * share)
-    low += a[2]
+    if share <= 0.5:
+        mean, low = _two_sum(a[1], delta * share)
+        low += a[2]
+    else:  # a step from the nearer mean: a large one with a small weight costs no digits
+        mean, low = _two_sum(b[1], -delta * rest)
+        low += b[2]
     if kind == WEIGHTED_MEAN:
         return count, mean, low, 0.0, 0.0
     squares, error = _two_sum(a[3], b[3])
     squares, more = _two_sum(squares, delta * delta * (a[0] * share))
     return count, mean, low, squares, error + more + (a[4] + b[4])
+
+
+@jit
+def _shares(rate: float, older: float, newer: float) -> tuple[float, float]:
+    """The shares of `newer` values and of the `older` ones before them in the sum of all weights."""
+    count = older + newer
+    if rate == 0.0:
+        return newer / count, older / count
+    whole = math.expm1(count * rate)
+    return math.expm1(newer * rate) / whole, math.exp(newer * rate) * (math.expm1(older * rate) / whole)
 
 
 @jit

@@ -93,12 +93,16 @@ class WindowUnionProcessor:
         """Let go of what no later row needs; `bounds` at `ready` are those of the next row to be output."""
         group = int(buffer.piece.group[-1])
         closed = int(np.searchsorted(buffer.piece.group, group))
+        is_new = group != self._group
+        is_seen = ready > 0 and int(from_rows[ready - 1]) >= closed
         keep = int(from_rows[ready]) if ready < len(from_rows) else len(buffer)
         keep = min([keep, *(state.keep(b, ready) for state, b in zip(self._windows, bounds, strict=True))])
         for state in self._windows:
             if ready == 0 and state.unbounded:
                 state.load(buffer)
-            state.advance(closed, keep, new_group=group != self._group)
+            if is_new and not is_seen:
+                state.forget()
+            state.advance(closed, keep, new_group=is_new)
         self._group = group
         self._buffer = buffer.trim(keep, ready)
 
@@ -209,10 +213,16 @@ class _WindowState:
         for evaluator in self.evaluators:
             evaluator.advance(finished, folded, new_group=new_group)
 
+    def forget(self) -> None:
+        """Forget the frames of earlier groups."""
+        for evaluator in self.evaluators:
+            evaluator.forget()
+
     def reset(self) -> None:
         """Forget everything."""
         for evaluator in self.evaluators:
             evaluator.reset()
+            evaluator.forget()
 
 
 def _call_site(call: Call, arg_types: Mapping[str, pa.DataType], unbounded: bool, spec: WindowUnionSpec) -> CallSite:

@@ -77,7 +77,10 @@ class Evaluator(ABC):
         self.shift(closed + folded)
 
     def reset(self) -> None:  # noqa: B027
-        """Forget the group that the state is about."""
+        """Forget the group that the folded candidates are of."""
+
+    def forget(self) -> None:  # noqa: B027
+        """Forget the frames that have been evaluated: none of them is of the open group."""
 
     def fold(self, start: int, end: int) -> None:  # noqa: B027
         """Candidates [start, end) stay in every later frame of the group, but leave the buffer."""

@@ -85,7 +85,7 @@ class Fold(Evaluator):
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
         self.divisor = 1.0
-        self.reset()
+        self.forget()
 
     def load(self, rows: Rows) -> None:
         numbers = doubles(rows.args[0])
@@ -112,7 +112,7 @@ class Fold(Evaluator):
         values = _Values(chosen.numbers, chosen.usable & is_in)
         return _Queue(self.kind, self.rate).states(values, places, places + 1, np.ones(len(rows), np.bool_))
 
-    def reset(self) -> None:
+    def forget(self) -> None:
         self._queues = (_Queue(self.kind, self.rate), _Queue(self.kind, self.rate))
 
     def fold(self, start: int, end: int) -> None:
@@ -149,8 +149,8 @@ class Deviation(Fold):
 class WeightedAverage(Fold):
     """Mean with the weight (1 - alpha)**i for the i-th newest value, 0 < alpha <= 1.
 
-    The weights of n values are n equal ones' geometric sum, so a state needs only n and the mean: merging moves the
-    mean by a share of the difference, with an error of a few 2**-53 of the largest value.
+    The weights of n values add up to a closed form, so a state needs only n and the mean: merging moves the mean by
+    a share of the difference, with an error of a few 2**-53 of the largest value, whatever the window and alpha.
     """
 
     kind = kernel.WEIGHTED_MEAN

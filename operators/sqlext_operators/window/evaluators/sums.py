@@ -125,6 +125,8 @@ class FloatSum(Evaluator):
 
     def reset(self) -> None:
         self.counts.carry = 0
+
+    def forget(self) -> None:
         self.sums.reset()
 
     def fold(self, start: int, end: int) -> None:
