@@ -8,6 +8,7 @@ from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.window_functions import lookup
 from sqlglot import exp
 
+from sqlext.analyzer import list_aggregates
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.items import own_nodes
 from sqlext.analyzer.scope import suggest
@@ -31,6 +32,8 @@ class Definitions:
 
     def __init__(self, context: Context, select: exp.Select, calls: list[exp.Window]) -> None:
         self._context = context
+        for call in calls if context.openmldb else ():
+            list_aggregates.mark(call)
         self._named = self._collect_named(select)
         self._anonymous: dict[str, int] = {}
         by_key: dict[str, Definition] = {}
@@ -146,7 +149,7 @@ def definition_span(context: Context, call: exp.Window) -> Span:
 
 def table_call(node: exp.Expr) -> bool:
     """Whether the node calls a function of the table of window functions."""
-    if not isinstance(node, exp.Anonymous):
+    if not isinstance(node, exp.Anonymous) or list_aggregates.template(node) is not None:
         return False
     function = lookup(node.name)
     return function is not None and not function.internal

@@ -16,6 +16,7 @@ from sqlext.analyzer.definitions import Definition, Definitions, definition_span
 from sqlext.analyzer.expressions import Draft, Edit, ExpressionBuilder, apply_edits
 from sqlext.analyzer.input_order import is_reordered, with_input_position
 from sqlext.analyzer.items import WRAPPERS, outer_calls
+from sqlext.analyzer.list_aggregates import is_scalar
 from sqlext.analyzer.nested import has_inner_calls
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.union import WindowPlan, flat_call, plan_window_union
@@ -63,7 +64,7 @@ class BlockWindows:
                 continue
             pending = ours.setdefault(definition.key, _Pending(definition))
             self._register(pending, call, _is_whole(root, call), name)
-        child = self._plan_ours(list(ours.values()), child)
+        child = self._plan_ours([pending for pending in ours.values() if pending.calls], child)
         return self._plan_native(native, child)
 
     def _refuse_two_windows(self, roots: Sequence[tuple[exp.Expr, str | None]]) -> None:
@@ -92,7 +93,7 @@ class BlockWindows:
             self._columns[id(call)] = self._column(pending, inner, whole, name)
             return
         parts = list(_outer_table_calls(inner))
-        if not parts:
+        if not parts and not (self._context.openmldb and is_scalar(inner)):
             raise calls.unknown_function(inner)
         for part in parts:
             self._columns[id(part)] = self._column(pending, part, False, None)
