@@ -36,11 +36,17 @@ def group_calls(nodes: Sequence[exp.Expr]) -> Iterator[exp.Anonymous]:
 
 
 class GroupFunctions:
-    """The calls of one block that go into its GroupAggregate, each once; `builder` makes their arguments."""
+    """The calls of one block that go into its GroupAggregate, each once.
+
+    `builder` makes their arguments, `found` are all calls of ours in the block. Raises AnalysisError for a call with an
+    aggregate or a window inside.
+    """
 
     def __init__(self, builder: ExpressionBuilder, names: ComputedNames, found: Sequence[exp.Anonymous]) -> None:
         self._builder = builder
         self._names = names
+        for node in found:  # before Spark's windows are looked for
+            _refuse_inner_aggregates(node)
         self._left_to_spark = all(node.name.lower() in _SAME_IN_SPARK for node in found)
         self._calls: dict[WindowCall, WindowCall] = {}  # without a column -> with its own
 
@@ -106,7 +112,9 @@ def _arguments(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _name(node: exp.Expr) -> str:
-    return f"{node.name}()" if isinstance(node, exp.Anonymous) else "an aggregate"
+    if isinstance(node, exp.Anonymous):
+        return f"{node.name}()"
+    return "a window" if isinstance(node, exp.Window) else "an aggregate"
 
 
 def _refuse_wrapper(node: exp.Expr) -> None:

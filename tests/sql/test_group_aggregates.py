@@ -6,11 +6,15 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DoubleType
+from sqlext_operators.window.functions import FUNCTIONS, WindowFunction
+from sqlext_operators.window.twins import TWINS, View
 
 from sqlext import Session
+from sqlext.spark_functions import WINDOW_FUNCTIONS
 
 NAN = float("nan")
 #: (k, j, x, v, cat): NULL keys, keys of every kind of zero, NULL values and categories, groups of one row.
@@ -130,6 +134,56 @@ def test_as_spark(session: Session, table: str, name: str, suffix: str) -> None:
     assert_same(session, ours, spark)
 
 
+COLUMNS = {"k": pa.int32(), "j": pa.float64(), "x": pa.int32(), "v": pa.float64(), "cat": pa.string()}
+#: What stands for parameters that are literals.
+LITERALS: dict[str, str | int] = {"integer": 2, "string": ",", "number": 1, "boolean": True}
+
+
+def call_of(function: WindowFunction, first: str) -> tuple[str, list[str], list[Any]]:
+    """(SQL text of a call, its columns, its literals); the condition is the column c."""
+    texts, columns, constants = [], [], []
+    for parameter in function.parameters:
+        if parameter.is_constant:
+            value = LITERALS[parameter.kind]
+            constants.append(value)
+            texts.append(f"'{value}'" if isinstance(value, str) else str(value))
+        else:
+            name = "c" if parameter.kind == "condition" else first if not columns else "cat"
+            columns.append(name)
+            texts.append("v > 0" if name == "c" else name)
+    return f"{function.name}({', '.join(texts)})", columns, constants
+
+
+@pytest.mark.parametrize("compat", [None, "openmldb"])
+def test_every_function_as_its_twin(spark: SparkSession, table: str, compat: str | None) -> None:
+    """All functions of the table in one SELECT each way; without the mode those that Spark has too are Spark's."""
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in ROWS if row[0] != 4]
+    for row in rows:
+        row["c"] = None if row["v"] is None else row["v"] > 0 or math.isnan(row["v"])
+    calls, expected = [], []
+    for function in FUNCTIONS.values():
+        if function.internal or function.needs_order or (compat is None and function.name in WINDOW_FUNCTIONS):
+            continue
+        text, columns, constants = call_of(function, "cat" if function.name.startswith("window_split") else "x")
+        calls.append(text)
+        types = tuple(COLUMNS.get(name, pa.bool_()) for name in columns)
+        complete = function.complete_constants(constants)
+        views = {
+            key: [tuple(row[name] for name in columns) for row in rows if row["k"] == key]
+            for key in {row["k"] for row in rows}
+        }
+        expected.append({key: TWINS[function.name](View(v, v, types, complete)) for key, v in views.items()})
+    spark.createDataFrame(
+        [tuple(row[name] for name in COLUMNS) for row in rows], "k int, j double, x int, v double, cat string"
+    ).coalesce(1).createOrReplaceTempView("grouped_in_order")
+    items = ", ".join(f"{call} AS r{i}" for i, call in enumerate(calls))
+    got = Session(spark, compat=compat).sql(f"SELECT k, {items} FROM grouped_in_order GROUP BY k").collect()
+    assert {row["k"] for row in got} == {None, 1, 2, 3}
+    for row in got:
+        for i, (call, want) in enumerate(zip(calls, expected, strict=True)):
+            assert row[f"r{i}"] == pytest.approx(want[row["k"]], nan_ok=True), (call, row["k"])
+
+
 def test_random_child_is_read_once(session: Session, spark: SparkSession) -> None:
     """Ours and Spark's aggregates see the same draw."""
     spark.range(0, 2000, 1, 3).createOrReplaceTempView("numbered")
@@ -194,8 +248,8 @@ def test_keys_of_many_types(session: Session, spark: SparkSession) -> None:
     for key in ("d", "ts", "m", "b", "y", "string(i)"):
         assert_same(
             session,
-            f"SELECT {key}, count_where(*, true) AS n FROM typed_keys GROUP BY {key}",
-            f"SELECT {key}, count(*) AS n FROM typed_keys GROUP BY {key}",
+            f"SELECT {key} AS key, count_where(*, true) AS n FROM typed_keys GROUP BY {key}",
+            f"SELECT {key} AS key, count(*) AS n FROM typed_keys GROUP BY {key}",
         )
 
 
