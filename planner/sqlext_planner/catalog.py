@@ -34,5 +34,8 @@ class Catalog(Protocol):
     def query_columns(self, sql: str) -> tuple[tuple[str, str], ...] | None:
         """Columns of a plain Spark query; None where only a running Spark could tell and none is at hand."""
 
+    def current_database(self) -> str | None:
+        """The database of names that are written without one; None where there are no databases."""
+
     def has_function(self, name: str) -> bool:
         """Whether `name` is a function of Spark's: built in, or registered by the user."""

@@ -43,6 +43,9 @@ def relation(context: Context, node: exp.Expr, env: Env) -> Relation:
             found = _values(context, node)
         case _:
             raise LeftToSparkError(f"{type(node).__name__.upper()} in FROM is left to Spark", span=span_of(node))
+    database = context.catalog.current_database() if context.openmldb else None
+    if database is not None:
+        found = found[0], found[1].in_database(database)
     return joins.join_all(context, found, node.args.get("joins") or [], env)
 
 

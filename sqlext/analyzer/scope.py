@@ -16,6 +16,8 @@ class Visible:
 
     `qualifier` is what may stand before the name, outermost first: ("sales", "orders"), ("o",) or ().
     `qualified_only` columns are reached as ``o.k`` and ``o.*`` alone (the sides of USING (k)).
+    `database` is the current one, which may stand before an alias or a table written without it (OpenMLDB mode);
+    `foreign` columns belong to a table of another database, which has to be named (``db2.o.k``).
     """
 
     qualifier: tuple[str, ...]
@@ -23,10 +25,16 @@ class Visible:
     column: Column
     dtype: str | None = None
     qualified_only: bool = False
+    database: str = ""
+    foreign: bool = False
 
     def answers(self, qualifier: tuple[str, ...]) -> bool:
         """Whether `qualifier`, lower case, names this column's table, fully or by its last parts."""
         mine = tuple(part.lower() for part in self.qualifier)
+        if self.foreign:
+            return qualifier == mine
+        if self.database and len(mine) == 1:
+            mine = (self.database.lower(), *mine)
         return bool(qualifier) and mine[-len(qualifier) :] == qualifier
 
 
@@ -107,6 +115,16 @@ class Scope:
         nearest = suggest(parts[-1], (item.name for item in self.columns))
         hint = f"did you mean '{nearest}'?" if nearest else _listing(item.name for item in self.star())
         return AnalysisError(f"column '{name}' not found", span=span, help=hint)
+
+    def in_database(self, current: str) -> Scope:
+        """The same columns as a statement in the database `current` may name them in OpenMLDB mode."""
+
+        def placed(item: Visible) -> Visible:
+            if len(item.qualifier) == 1:
+                return replace(item, database=current)
+            return replace(item, foreign=len(item.qualifier) == 2 and item.qualifier[0].lower() != current.lower())
+
+        return replace(self, columns=tuple(placed(item) for item in self.columns))
 
     def with_qualifier(self, qualifier: tuple[str, ...]) -> Scope:
         """The same columns under another table name."""

@@ -44,6 +44,10 @@ class DictCatalog:
         """None: there is no Spark to ask."""
         return None
 
+    def current_database(self) -> str | None:
+        """None: the tables are in no database."""
+        return None
+
     def has_function(self, name: str) -> bool:
         """False: there is no Spark in which one could be registered."""
         return False

@@ -47,6 +47,10 @@ class SparkCatalog:
         except PySparkException:
             return None
 
+    def current_database(self) -> str | None:
+        """The session's current database."""
+        return self._spark.catalog.currentDatabase()
+
     def has_function(self, name: str) -> bool:
         """Whether Spark has a function of this name, built in or registered."""
         return bool(self._spark.catalog.functionExists(name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -38,7 +39,8 @@ def _run(path: Path, text: str, everything: bool) -> tuple[Suite, list[Outcome]]
     suite = select(path, None if everything else function_names())
     chosen = tuple(case for case in suite.cases if text in case.key or text in case.description)
     suite = Suite(suite.path, chosen, suite.left_out)
-    spark = start_spark("local[2]", {"spark.driver.memory": "2g"})
+    warehouse = tempfile.mkdtemp(prefix="sqlext-conformance-")
+    spark = start_spark("local[2]", {"spark.driver.memory": "2g", "spark.sql.warehouse.dir": warehouse})
     outcomes = []
     start = time.perf_counter()
     with openmldb_settings(spark):

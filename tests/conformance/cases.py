@@ -60,14 +60,27 @@ class ConformanceCase:
     index_order: bool = False
 
     def statement(self, names: Collection[str]) -> str:
-        """The SQL over views called `names`, one for each input; database names before a table are dropped."""
+        """The SQL over tables called `names`, one for each input; database names before a table are dropped unless the
+        inputs lie in several."""
+        if self.has_databases:
+            return self._filled(self.sql, names)
         text = re.sub(r"[`\w]+\.(?=\{\d+\})", "", self.sql)
-        for number, name in enumerate(names):
-            text = text.replace(f"{{{number}}}", name)
+        text = self._filled(text, names)
         if self.database is not None:
             for table in self.inputs:
                 if table.name is not None:
                     text = re.sub(rf"\b{self.database}\.(?=`?{re.escape(table.name)}\b)", "", text)
+        return text
+
+    @property
+    def has_databases(self) -> bool:
+        """Whether the case says in which database each table lies."""
+        return any(table.database for table in self.inputs)
+
+    @staticmethod
+    def _filled(text: str, names: Collection[str]) -> str:
+        for number, name in enumerate(names):
+            text = text.replace(f"{{{number}}}", name)
         return text
 
 

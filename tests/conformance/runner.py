@@ -12,7 +12,7 @@ from sqlext_planner.errors import InternalError, SqlExtError
 
 from .cases import ConformanceCase
 from .compare import difference
-from .tables import ZONE, collect, to_dataframe
+from .tables import ZONE, collect, databases, views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,14 +63,9 @@ def run_case(spark: SparkSession, case: ConformanceCase) -> Outcome:
 
     number = next(_numbers)
     names = [table.name or f"case{number}_{place}" for place, table in enumerate(case.inputs)]
-    for name, table in zip(names, case.inputs, strict=True):
-        loaded = table.in_index_order() if case.index_order else table
-        to_dataframe(spark, loaded).createOrReplaceTempView(name)
-    try:
+    tables = [table.in_index_order() if case.index_order else table for table in case.inputs]
+    with (databases if case.has_databases else views)(spark, names, tables, case.database):
         return _judge(case, Session(spark, compat="openmldb"), case.statement(names))
-    finally:
-        for name in names:
-            spark.catalog.dropTempView(name)
 
 
 def _judge(case: ConformanceCase, session: Session, sql: str) -> Outcome:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +35,42 @@ def to_dataframe(spark: SparkSession, table: TableData) -> DataFrame:
         for place, ((_, kind), field) in enumerate(zip(table.columns, fields, strict=True))
     ]
     return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+
+
+@contextmanager
+def views(
+    spark: SparkSession, names: Sequence[str], tables: Sequence[TableData], current: str | None
+) -> Iterator[None]:
+    """The tables as temporary views for the time of a block. Their database, `current`, plays no part."""
+    for name, table in zip(names, tables, strict=True):
+        to_dataframe(spark, table).createOrReplaceTempView(name)
+    try:
+        yield
+    finally:
+        for name in names:
+            spark.catalog.dropTempView(name)
+
+
+@contextmanager
+def databases(
+    spark: SparkSession, names: Sequence[str], tables: Sequence[TableData], current: str | None
+) -> Iterator[None]:
+    """The tables in databases of their own for the time of a block, `current` being the session's database."""
+    before = spark.catalog.currentDatabase()
+    wanted = {table.database or current or before for table in tables} | {current or before}
+    made = sorted(name for name in wanted if not spark.catalog.databaseExists(name))
+    try:
+        for name in made:
+            spark.sql(f"CREATE DATABASE `{name}`")
+        for name, table in zip(names, tables, strict=True):
+            place = f"`{table.database or current or before}`.`{name}`"
+            to_dataframe(spark, table).coalesce(1).write.mode("overwrite").format("parquet").saveAsTable(place)
+        spark.catalog.setCurrentDatabase(current or before)
+        yield
+    finally:
+        spark.catalog.setCurrentDatabase(before)
+        for name in made:
+            spark.sql(f"DROP DATABASE IF EXISTS `{name}` CASCADE")
 
 
 def collect(result: DataFrame) -> tuple[list[str], list[str], list[tuple[Any, ...]]]:
