@@ -50,6 +50,18 @@ def refusal(session: Session, sql: str) -> tuple[AnalysisError, str]:
         pytest.param("SELECT /*a*/sum(v) OVER w + ts/*a*/ FROM a WIN", '"(sum(a.v) OVER w + a.ts)"', id="call"),
         pytest.param("SELECT sum(/*a*/nosuch(v)/*a*/) OVER w FROM a WIN", "`nosuch`", id="argument"),
         pytest.param(
+            "SELECT k, distinct_count(/*a*/nosuch(v)/*a*/), max(v) FROM a GROUP BY k", "`nosuch`", id="group argument"
+        ),
+        pytest.param(
+            "SELECT distinct_count(v), /*a*/stddev(ts)/*a*/ FROM a GROUP BY k", '"a.ts"', id="aggregate beside ours"
+        ),
+        pytest.param("SELECT distinct_count(v) FROM a GROUP BY /*a*/nosuch(k)/*a*/", "`nosuch`", id="grouping key"),
+        pytest.param(
+            "SELECT /*a*/distinct_count(v) + array(k)/*a*/ FROM a GROUP BY k",
+            '"(distinct_count(a.v) + array(a.k))"',
+            id="over a group's call",
+        ),
+        pytest.param(
             "SELECT sum(v) OVER w FROM a WINDOW w AS (PARTITION BY /*a*/nosuch(k)/*a*/ ORDER BY ts "
             "ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW)",
             "`nosuch`",

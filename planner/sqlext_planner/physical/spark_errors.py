@@ -130,6 +130,8 @@ def _expressions(node: PhysicalPlan) -> Iterator[Expression]:
                     yield expression
                 case WindowGroup(calls=calls):
                     yield from (arg for call in calls for arg in call.args)
+                case WindowCall(args=args):
+                    yield from args
                 case Expression():
                     yield entry
                 case _ if isinstance(getattr(entry, "expression", None), Expression):  # a key of ORDER BY
@@ -176,15 +178,17 @@ def _calls(node: PhysicalPlan) -> Iterator[tuple[Column, str]]:
         value: Any = getattr(node, item.name)
         for group in value if isinstance(value, tuple) else ():
             if isinstance(group, WindowGroup):
-                yield from ((call.column, _shown_call(call, group.name)) for call in group.calls)
+                yield from ((call.column, _shown_call(call, f" OVER {group.name}")) for call in group.calls)
+            elif isinstance(group, WindowCall):
+                yield group.column, _shown_call(group, "")
 
 
-def _shown_call(call: WindowCall, window: str) -> str:
+def _shown_call(call: WindowCall, over: str) -> str:
     """`sum(a.v) OVER w`; a function of ours without a public name goes by its column, which has the user's."""
     function = lookup(call.function)
     if function is None or function.internal:
         return call.column.name
-    return f"{str(call).removesuffix(f' AS {call.column}')} OVER {window}"
+    return f"{str(call).removesuffix(f' AS {call.column}')}{over}"
 
 
 def _shown(column: Column, tables: dict[str, str]) -> str:
