@@ -116,6 +116,18 @@ class Scope:
         hint = f"did you mean '{nearest}'?" if nearest else _listing(item.name for item in self.star())
         return AnalysisError(f"column '{name}' not found", span=span, help=hint)
 
+    def left_first(self) -> Scope:
+        """The scope in which a bare name that the left side of LAST JOINs has means its column, whatever the right
+        sides have: OpenMLDB's reading of the keys of a window."""
+        width = self.prefixes[0] if self.prefixes else len(self.columns)
+        left = self.star()[:width]
+        names, columns = {item.name.lower() for item in left}, {item.column for item in left}
+        hidden = (item.name.lower() in names and item.column not in columns for item in self.columns)
+        pairs = zip(self.columns, hidden, strict=True)
+        return replace(
+            self, columns=tuple(replace(item, qualified_only=True) if hide else item for item, hide in pairs)
+        )
+
     def in_database(self, current: str) -> Scope:
         """The same columns as a statement in the database `current` may name them in OpenMLDB mode."""
 

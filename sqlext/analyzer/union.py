@@ -55,7 +55,7 @@ def flat_call(builder: ExpressionBuilder, call: Call) -> WindowCall | None:
 def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: LogicalPlan) -> WindowUnion:
     """The node for plain calls. Raises AnalysisError for a definition that may not be."""
     context, node = wanted.context, wanted.definition.node
-    builder = queries.expression_builder(context, wanted.scope, wanted.env)
+    builder = key_builder(context, wanted.scope, wanted.env)
     keys = frames.partition_keys(node, builder)
     order, order_dtype = frames.order_key(node, builder)
     frame = frames.window_frame(context, node, order_dtype)
@@ -64,6 +64,11 @@ def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: Logical
         source = _in_star_order(wanted.scope, source)
     group = WindowGroup(wanted.definition.name, frame, tuple(range(len(unions))), tuple(made), span=span_of(node))
     return WindowUnion(keys, order, (group,), source, unions, tie_order=wanted.tie_order, span=span_of(node))
+
+
+def key_builder(context: Context, scope: Scope, env: Env) -> ExpressionBuilder:
+    """A builder of partition and order keys: in OpenMLDB mode their bare names are the left table's of LAST JOINs."""
+    return queries.expression_builder(context, scope.left_first() if context.openmldb else scope, env)
 
 
 def _in_star_order(scope: Scope, source: LogicalPlan) -> LogicalPlan:

@@ -19,7 +19,7 @@ from sqlext.analyzer.items import WRAPPERS, outer_calls
 from sqlext.analyzer.list_aggregates import is_scalar
 from sqlext.analyzer.nested import has_inner_calls
 from sqlext.analyzer.scope import Scope
-from sqlext.analyzer.union import WindowPlan, flat_call, plan_window_union
+from sqlext.analyzer.union import WindowPlan, flat_call, key_builder, plan_window_union
 from sqlext.spans import span_of
 
 
@@ -127,11 +127,12 @@ class BlockWindows:
         """The definitions with those of one partitioning and order side by side, where they merge into one exchange;
         among these the ones with nested calls, which end in other nodes, come last."""
         builder = queries.expression_builder(self._context, self._scope, self._env)
+        of_keys = key_builder(self._context, self._scope, self._env)
         alike: dict[tuple[frozenset[Expression], Expression | None], list[_Pending]] = {}
         for group in pending:
             node = group.definition.node
-            keys = frames.partition_keys(node, builder)
-            alike.setdefault((frozenset(keys), frames.order_key(node, builder)[0]), []).append(group)
+            keys = frames.partition_keys(node, of_keys)
+            alike.setdefault((frozenset(keys), frames.order_key(node, of_keys)[0]), []).append(group)
         return [group for same in alike.values() for group in sorted(same, key=lambda one: _is_nested(one, builder))]
 
     def _builder(self) -> ExpressionBuilder:
