@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sqlext_operators.kernels.exact_sum import add_number, rounded_double, wrapped_integer
-from sqlext_operators.kernels.jit import jit
+from sqlext_operators.kernels.jit import jit_without_allocation as jit
 
 Int64Array = npt.NDArray[np.int64]
 ByteArray = npt.NDArray[np.uint8]

@@ -21,7 +21,20 @@ def jit(function: F) -> F:
     Where no cache folder is writable (NUMBA_CACHE_DIR, beside the source, the user's cache folder), every process
     compiles for itself.
     """
+    return _compiled(function)
+
+
+def jit_without_allocation(function: F) -> F:
+    """As `jit`, for kernels that make no arrays, and call only such kernels: numba then counts no references.
+
+    A kernel that hands many arrays to others for each row spends most of its time in these counts, which are atomic.
+    Measured with `category_texts`: 0.75 us a row instead of 2.0 us.
+    """
+    return _compiled(function, _nrt=False)
+
+
+def _compiled(function: F, **options: bool) -> F:
     try:
-        return cast(F, njit(nogil=True, cache=True)(function))
+        return cast(F, njit(nogil=True, cache=True, **options)(function))
     except RuntimeError:
-        return cast(F, njit(nogil=True)(function))
+        return cast(F, njit(nogil=True, **options)(function))

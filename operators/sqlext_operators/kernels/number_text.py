@@ -7,14 +7,18 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from sqlext_operators.kernels.jit import jit
+from sqlext_operators.kernels.jit import jit_without_allocation as jit
 
 ByteArray = npt.NDArray[np.uint8]
+Int64Array = npt.NDArray[np.int64]
 
 #: The longest integer: ``-9223372036854775808``.
 INTEGER_BYTES = 20
 #: The longest double: a sign, 309 digits, a point and six decimals.
 DOUBLE_BYTES = 317
+
+#: Digits in base 10**9 of the largest double, and one more: the scratch of `write_double`.
+DOUBLE_SCRATCH = 36
 
 _ZERO = 48
 _MINUS = 45
@@ -27,8 +31,6 @@ _INT64 = 2.0**63
 _SPLITTER = 134217729.0
 _DECIMALS = 1000000.0
 _BILLION = 1000000000
-#: Digits in base 10**9 of the largest double.
-_LIMBS = 36
 
 
 @jit
@@ -67,10 +69,11 @@ def write_integer(out: ByteArray, at: int, value: int) -> int:
 
 
 @jit
-def write_double(out: ByteArray, at: int, value: float) -> int:
+def write_double(out: ByteArray, at: int, value: float, scratch: Int64Array) -> int:
     """Write a double at out[at:] as ``%f`` does; returns the place behind it, at most `DOUBLE_BYTES` on.
 
     Six decimals, the exact value rounded to nearest, ties to even; NaN is ``nan``, infinities ``inf`` and ``-inf``.
+    `scratch` int64[DOUBLE_SCRATCH] holds nothing.
     """
     if value != value:
         out[at] = 110
@@ -88,7 +91,7 @@ def write_double(out: ByteArray, at: int, value: float) -> int:
         return at + 3
     decimals = 0
     if value >= _INT64:
-        at = _write_huge(out, at, value)
+        at = _write_huge(out, at, value, scratch)
     else:
         whole = int(value)
         if value < _NO_FRACTION:
@@ -120,10 +123,9 @@ def round_decimals(fraction: float) -> int:
 
 
 @jit
-def _write_huge(out: ByteArray, at: int, value: float) -> int:
+def _write_huge(out: ByteArray, at: int, value: float, limbs: Int64Array) -> int:
     """Write the digits of a double of 2**63 or more: mantissa times power of two, in base 10**9."""
     mantissa, exponent = math.frexp(value)
-    limbs = np.zeros(_LIMBS, np.int64)
     rest = int(mantissa * 2.0**53)
     used = 0
     while rest > 0:
