@@ -34,7 +34,8 @@ def jit_without_allocation(function: F) -> F:
 
 
 def _compiled(function: F, **options: bool) -> F:
+    decorator: Any = njit  # whose types leave out the options for extensions, _nrt among them
     try:
-        return cast(F, njit(nogil=True, cache=True, **options)(function))
+        return cast(F, decorator(nogil=True, cache=True, **options)(function))
     except RuntimeError:
-        return cast(F, njit(nogil=True, **options)(function))
+        return cast(F, decorator(nogil=True, **options)(function))
