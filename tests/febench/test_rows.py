@@ -61,7 +61,7 @@ def _shown(value: Any) -> Any:
     return ("time", int(value)) if isinstance(value, Moment) else value
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("number", QUERIES)
 def test_script_on_generated_tables(spark: SparkSession, shared: Shared, number: int, seed: int) -> None:
     script = read_script(shared, number)

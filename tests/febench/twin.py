@@ -125,7 +125,8 @@ class _Block:
                 columns += [[self.source.rows[n][i] for n in self.wanted] for i in range(len(self.source.fields))]
                 continue
             inner = item.this if isinstance(item, exp.Alias) else item
-            fields.append(Field("", item.alias_or_name.lower(), _type(inner, self.source)))
+            name = item.alias_or_name.lower() if isinstance(item, (exp.Alias, exp.Column)) else ""
+            fields.append(Field("", name, _type(inner, self.source)))
             columns.append([self.at(inner, n, self.source.rows[n]) for n in self.wanted])
         return Relation(tuple(fields), list(zip(*columns, strict=True)))
 
