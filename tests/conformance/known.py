@@ -6,6 +6,27 @@ KNOWN: dict[str, str] = {
     "cases/function/function/test_udaf_function.yaml#44": (
         "casting a double to a string writes Spark's text (10.0), not C++'s (10): scalar functions are Spark's."
     ),
+    "cases/function/join/test_lastjoin_complex.yaml#11": (
+        "expects a NULL key to match a NULL key, as online, where keys are texts with a token for NULL. Here `=` never "
+        "holds for NULL, as offline and in SQL; write `<=>`."
+    ),
+    "cases/integration_test/join/test_lastjoin_simple.yaml#19~2": (
+        "expects a NULL key to match a NULL key (marked as undone upstream); here `=` never holds for NULL; write `<=>`."
+    ),
+    "cases/integration_test/join/test_lastjoin_simple.yaml#13": (
+        "joins on a float, which OpenMLDB's offline engine happens to take and its planner for online refuses; in "
+        "OpenMLDB mode it is refused, without the mode it runs."
+    ),
+    "cases/query/limit.yaml#3-1": (
+        "LIMIT without ORDER BY over a LAST JOIN: expects the rows that come first in the index of the left table."
+    ),
+    "cases/query/feature_signature_query.yaml#19": (
+        "uses OpenMLDB's feature signatures (csv, multiclass_label, continuous, discrete), which are no SQL of features "
+        "but an export format."
+    ),
+    "cases/query/simple_query.yaml#108": (
+        "runs in request mode with the row of the request in CONFIG, which batch has no counterpart for."
+    ),
     "cases/query/udaf_query.yaml#2": (
         "adds an integer to a timestamp, which OpenMLDB counts in milliseconds and Spark SQL refuses: "
         "scalar expressions are Spark's; write `ts + INTERVAL 5 MILLISECONDS`."

@@ -52,10 +52,12 @@ def case_files() -> list[Path]:
 
 
 def function_names() -> frozenset[str]:
-    """Every name of the function table, aliases included, in lower case."""
+    """Every name of the function table, aliases included, and of the scalar functions of OpenMLDB mode, lower case."""
+    from sqlext.analyzer.compat_functions import TEMPLATES
     from sqlext_planner.window_functions import FUNCTIONS
 
     names = {name.lower() for name in FUNCTIONS}
+    names |= {name for name, _ in TEMPLATES}
     return frozenset(names | {alias.lower() for function in FUNCTIONS.values() for alias in function.aliases})
 
 
