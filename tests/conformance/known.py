@@ -11,7 +11,7 @@ KNOWN: dict[str, str] = {
         "holds for NULL, as offline and in SQL; write `<=>`."
     ),
     "cases/integration_test/join/test_lastjoin_simple.yaml#19~2": (
-        "expects a NULL key to match a NULL key (marked as undone upstream); here `=` never holds for NULL; write `<=>`."
+        "expects a NULL key to match a NULL key (undone upstream); here `=` never holds for NULL; write `<=>`."
     ),
     "cases/integration_test/join/test_lastjoin_simple.yaml#13": (
         "joins on a float, which OpenMLDB's offline engine happens to take and its planner for online refuses; in "
@@ -21,8 +21,8 @@ KNOWN: dict[str, str] = {
         "LIMIT without ORDER BY over a LAST JOIN: expects the rows that come first in the index of the left table."
     ),
     "cases/query/feature_signature_query.yaml#19": (
-        "uses OpenMLDB's feature signatures (csv, multiclass_label, continuous, discrete), which are no SQL of features "
-        "but an export format."
+        "uses OpenMLDB's feature signatures (csv, multiclass_label, continuous, discrete), which Spark has not: they "
+        "write an export format for training."
     ),
     "cases/query/simple_query.yaml#108": (
         "runs in request mode with the row of the request in CONFIG, which batch has no counterpart for."

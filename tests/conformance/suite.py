@@ -53,8 +53,9 @@ def case_files() -> list[Path]:
 
 def function_names() -> frozenset[str]:
     """Every name of the function table, aliases included, and of the scalar functions of OpenMLDB mode, lower case."""
-    from sqlext.analyzer.compat_functions import TEMPLATES
     from sqlext_planner.window_functions import FUNCTIONS
+
+    from sqlext.analyzer.compat_functions import TEMPLATES
 
     names = {name.lower() for name in FUNCTIONS}
     names |= {name for name, _ in TEMPLATES}
