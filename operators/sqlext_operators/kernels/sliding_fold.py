@@ -66,7 +66,7 @@ def merge(kind: int, rate: float, a: State, b: State) -> State:
     if b[0] == 0.0:
         return a
     count = a[0] + b[0]
-    share, rest = _shares(rate, a[0], b[0])
+    share = _newer_share(rate, a[0], b[0])
     delta = (b[1] - a[1]) + (b[2] - a[2])
     if not math.isfinite(delta):
         return _merge_beyond(kind, rate, a, b, share)
@@ -74,7 +74,7 @@ def merge(kind: int, rate: float, a: State, b: State) -> State:
         mean, low = _two_sum(a[1], delta * share)
         low += a[2]
     else:  # a step from the nearer mean: a large one with a small weight costs no digits
-        mean, low = _two_sum(b[1], -delta * rest)
+        mean, low = _two_sum(b[1], -delta * _older_share(rate, a[0], b[0]))
         low += b[2]
     if kind == WEIGHTED_MEAN:
         return count, mean, low, 0.0, 0.0
@@ -84,13 +84,19 @@ def merge(kind: int, rate: float, a: State, b: State) -> State:
 
 
 @jit
-def _shares(rate: float, older: float, newer: float) -> tuple[float, float]:
-    """The shares of `newer` values and of the `older` ones before them in the sum of all weights."""
-    count = older + newer
+def _newer_share(rate: float, older: float, newer: float) -> float:
+    """The share of `newer` values in the sum of all weights, `older` ones being before them."""
     if rate == 0.0:
-        return newer / count, older / count
-    whole = math.expm1(count * rate)
-    return math.expm1(newer * rate) / whole, math.exp(newer * rate) * (math.expm1(older * rate) / whole)
+        return newer / (older + newer)
+    return math.expm1(newer * rate) / math.expm1((older + newer) * rate)
+
+
+@jit
+def _older_share(rate: float, older: float, newer: float) -> float:
+    """One minus the former, without cancellation."""
+    if rate == 0.0:
+        return older / (older + newer)
+    return math.exp(newer * rate) * (math.expm1(older * rate) / math.expm1((older + newer) * rate))
 
 
 @jit

@@ -7,8 +7,12 @@ from sqlext_operators.window.functions.definition import Evaluation, Parameter, 
 
 _VALUE = Parameter("x")
 
-_SAMPLE_DOC = "NULL for fewer than two values. A double; NaN if an infinity or NaN is among them."
-_POPULATION_DOC = "NULL when no value is left. A double; NaN if an infinity or NaN is among them."
+_MOMENT_DOC = (
+    "A double, accurate whatever the values' offset and what has left the window; NaN if an infinity or NaN is among "
+    "the values."
+)
+_SAMPLE_DOC = f"{_MOMENT_DOC} NULL for fewer than two values."
+_POPULATION_DOC = f"{_MOMENT_DOC} NULL when no value is left."
 
 ROWS: tuple[WindowFunction, ...] = (
     WindowFunction(
