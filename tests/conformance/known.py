@@ -27,8 +27,4 @@ KNOWN: dict[str, str] = {
     "cases/query/simple_query.yaml#108": (
         "runs in request mode with the row of the request in CONFIG, which batch has no counterpart for."
     ),
-    "cases/query/udaf_query.yaml#2": (
-        "adds an integer to a timestamp, which OpenMLDB counts in milliseconds and Spark SQL refuses: "
-        "scalar expressions are Spark's; write `ts + INTERVAL 5 MILLISECONDS`."
-    ),
 }
