@@ -96,6 +96,10 @@ class SqlExtParser(SparkParser):
             self.raise_error("a comma stands before FROM", self._prev, help="remove the comma")
         return items
 
+    def _parse_case(self) -> Any:
+        index = self._index - 1  # CASE is read already; marked here, for OVER may stand behind END
+        return mark(self, super()._parse_case(), index)
+
     def _parse_join(self, *args: Any, **kwargs: Any) -> Any:
         index = self._index
         if self._curr.token_type in _JOIN_WORDS and self._next.text.upper() == "LAST":

@@ -108,6 +108,27 @@ def test_window_calls_know_their_type() -> None:
     assert "hour(timestamp_millis(" in text
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("`join`(window_split(k, ','), ' ') OVER w", "concat_ws(' ', window_split)"),
+        ("fz_join(fz_window_split(k, ','), ' ') OVER w", "concat_ws(' ', fz_window_split)"),
+        ("fz_join(window_split(k, ',') OVER w, ' ')", "concat_ws(' ', window_split)"),
+        ("count(window_split(k, ',')) OVER w", "bigint(size(window_split))"),
+        ("1 + Count(window_split_by_key(k, ',', ':')) OVER w", "1 + bigint(size(window_split_by_key))"),
+        ("distinct_count(split(k, '')) OVER w", "bigint(size(array_distinct((CAST(array() AS array<string>)))))"),
+        (
+            "case when !isnull(lag(k, 0)) then distinct_count(window_split(k, ',')) end OVER w",
+            "case when !isnull(lag) then bigint(size(array_distinct(window_split))) end",
+        ),
+    ],
+)
+def test_lists_over_a_window(written: str, read: str) -> None:
+    """Aggregates around the split functions are about one list's parts, not about the window's rows."""
+    plan = analyze(parse(f"SELECT {written} AS x FROM t {W}", compat="openmldb"), CATALOG)
+    assert f"Project: {read} AS x" in plan.tree_string()
+
+
 def test_a_trailing_comma() -> None:
     sql = "SELECT id, v, FROM t"
     assert parse(sql, compat="openmldb").kind == "query"

@@ -13,6 +13,17 @@ import pyarrow.compute as pc
 
 from sqlext_operators.window.columns import fixed_width
 
+#: The names of zones that Java has beside those of the time zone database (java.time.ZoneId.SHORT_IDS).
+_SHORT_ZONES = {
+    "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare", "CNT": "America/St_Johns", "CST": "America/Chicago", "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa", "ECT": "Europe/Paris", "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata", "JST": "Asia/Tokyo", "MIT": "Pacific/Apia", "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland", "PLT": "Asia/Karachi", "PNT": "America/Phoenix", "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles", "SST": "Pacific/Guadalcanal", "VST": "Asia/Ho_Chi_Minh",
+    "Z": "UTC", "UT": "UTC",
+}  # fmt: skip
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::(\d{2}))?(?::(\d{2}))?")
 
 
@@ -71,7 +82,7 @@ def _seconds(values: pa.Array, time_zone: str) -> pa.Array:
     if values.type.tz is not None:
         offset = _OFFSET.fullmatch(time_zone)
         if offset is None:
-            zone = "UTC" if time_zone in ("Z", "UT") else time_zone
+            zone = _SHORT_ZONES.get(time_zone, time_zone)
             try:
                 local = pc.local_timestamp(values.cast(pa.timestamp("us", tz=zone)))
             except pa.ArrowInvalid as error:
