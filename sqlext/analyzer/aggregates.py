@@ -20,7 +20,7 @@ from sqlext.analyzer import queries, select
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definitions
 from sqlext.analyzer.expressions import ExpressionBuilder, inlined
-from sqlext.analyzer.group_functions import GroupFunctions, group_calls, refuse_grouping_sets
+from sqlext.analyzer.group_functions import GroupFunctions, refuse_grouping_sets
 from sqlext.analyzer.grouping import Grouping, grouping
 from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, outer_calls, roots
 from sqlext.analyzer.scope import Scope
@@ -64,9 +64,9 @@ class _AggregateBlock:
         self.outputs: list[NamedExpr] = []
         self.windows: dict[int, Column] = {}
         self.keys: Grouping = Grouping((), None)
-        ours = list(group_calls(self._expressions()))
-        self.ours = ours[0] if ours else None
-        self.functions = GroupFunctions(self.builder, self.names, ours)
+        found = [call for root in self._expressions() for call in aggregate_calls(root, definitions.is_ours)]
+        self.functions = GroupFunctions(self.builder, self.names, found)
+        self.ours = self.functions.first
         self.shown: dict[str, Expression] = {}
 
     def analyze(self, plan: LogicalPlan) -> Analyzed:

@@ -53,6 +53,17 @@ def window_call(builder: ExpressionBuilder, node: exp.Anonymous, column: Column,
     return WindowCall(name, tuple(args), complete, column, dtype, span=span_of(node))
 
 
+def takes_plainly(name: str, dtype: str) -> bool:
+    """Whether the function takes values of the type, and equal values are the same to it and to Spark: strings with a
+    collation, padded strings and types that Arrow has not are none of these."""
+    try:
+        arrow = to_arrow(dtype)
+        FUNCTIONS[name].result_type([arrow])
+    except (UnsupportedError, FunctionTypeError):
+        return False
+    return from_arrow(arrow) == dtype
+
+
 def unknown_function(node: exp.Expr) -> SqlExtError:
     """The error for an OVER of ours after something that is not in the table."""
     name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__.lower()

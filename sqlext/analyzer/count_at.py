@@ -7,18 +7,14 @@ the same whatever the window, and the call shares the exchange of its neighbours
 
 from __future__ import annotations
 
-from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.expressions import Column
 from sqlext_planner.logical import WindowCall
-from sqlext_planner.types import from_arrow, to_arrow
-from sqlext_planner.window_functions import FUNCTIONS, FunctionTypeError, lookup
+from sqlext_planner.window_functions import lookup
 from sqlglot import exp
 
 from sqlext.analyzer import calls, nested
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.spans import span_of
-
-_FUNCTION = FUNCTIONS["count_where_at"]
 
 
 def count_at(builder: ExpressionBuilder, node: exp.Anonymous, column: Column) -> WindowCall | None:
@@ -32,13 +28,17 @@ def count_at(builder: ExpressionBuilder, node: exp.Anonymous, column: Column) ->
         return None
     own, position, null_safe = sides
     dtype = builder.dtype(own)
-    if dtype is None or dtype != builder.dtype(position.expressions[0]) or not _is_exact(dtype):
+    if (
+        dtype is None
+        or dtype != builder.dtype(position.expressions[0])
+        or not calls.takes_plainly("distinct_count", dtype)
+    ):
         return None
     value = node.expressions[0]
     values = () if isinstance(value, exp.Star) else (builder.build(value),)
     at = calls.window_call(builder, position, column, whole=False)
     args = (*values, builder.build(own), *at.args)
-    return WindowCall(_FUNCTION.name, args, (*at.constants, null_safe), column, "bigint", span=span_of(node))
+    return WindowCall("count_where_at", args, (*at.constants, null_safe), column, "bigint", span=span_of(node))
 
 
 def _sides(node: exp.Anonymous) -> tuple[exp.Expr, exp.Anonymous, bool] | None:
@@ -56,16 +56,6 @@ def _sides(node: exp.Anonymous) -> tuple[exp.Expr, exp.Anonymous, bool] | None:
         if isinstance(position, exp.Anonymous) and _is_positional(position) and not nested.calls_table(own):
             return own, position, isinstance(condition, exp.NullSafeEQ)
     return None
-
-
-def _is_exact(dtype: str) -> bool:
-    """Whether equal values of the type are equal codes: not so for collated and padded strings."""
-    try:
-        arrow = to_arrow(dtype)
-        _FUNCTION.result_type((arrow, arrow))
-    except (UnsupportedError, FunctionTypeError):
-        return False
-    return from_arrow(arrow) == dtype
 
 
 def _bare(node: exp.Expr) -> exp.Expr:
