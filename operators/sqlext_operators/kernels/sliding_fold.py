@@ -185,7 +185,8 @@ def sliding_fold(
     of [middle, end); suffix[k] is that of [k, middle) for low <= k < middle.
 
     The two-stacks queue, as in `sliding_sum.sliding_sums`: a row is merged at most twice, plus once for each result,
-    and nothing is ever taken out again, so a value that has left leaves no trace, neither 1e300 nor NaN.
+    and nothing is ever taken out again, so a value that has left leaves no trace, neither 1e300 nor NaN. Measured, ns
+    a row in windows of 10, 1,000, 100,000 rows: moments 42, 57, 56; weighted means 75, 137, 94; drawdown 34, 35, 34.
     """
     first = cursor[0]
     middle = cursor[1]
