@@ -79,9 +79,9 @@ def sliding_entropy(
     until one is `fresh`.
 
     For a count of up to 2**31 the double c * log2(c) is a multiple of 2**-51 and below 2**36, so the two int64 sums
-    are exact: nothing drifts, and a sum depends on nothing but the counts. O(1) for each code that comes in or leaves. Measured, ns
-    a row in windows of 10, 1,000, 100,000 rows, ranking included: 310, 340, 340 with 630,000 distinct values, 50, 73, 70
-    with 1,000.
+    are exact: nothing drifts, and a sum depends on nothing but the counts. O(1) for each code that comes in or leaves.
+    Measured, ns a row in windows of 10, 1,000, 100,000 rows, ranking included: 310, 340, 340 with 630,000 distinct
+    values, 50, 73, 70 with 1,000.
     """
     lo, hi, lo2, hi2 = slices
     ranges = np.empty((MOVES, 2), np.int64)
