@@ -9,6 +9,8 @@ import pytest
 from sqlext_operators.window.functions import FUNCTIONS, CallSite, FunctionTypeError, lookup
 from sqlext_operators.window.functions.types import sql_name
 
+from tests.operators.window_data import TYPES, arguments, literals
+
 STRUCT = pa.struct([("a", pa.int32())])
 TIME = pa.timestamp("us", tz="UTC")
 
@@ -16,8 +18,8 @@ TIME = pa.timestamp("us", tz="UTC")
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_evaluator_can_be_made(name: str) -> None:
     function = FUNCTIONS[name]
-    types = tuple(pa.bool_() if p.kind == "condition" else pa.int64() for p in function.column_parameters)
-    constants = tuple(p.default if p.optional else 1 for p in function.constant_parameters)
+    types = tuple(TYPES[name] for name in arguments(function)[0])
+    constants = literals(function)[0]
     site = CallSite(function, types, constants, function.result_type(types), unbounded=True, ansi=False)
     assert function.evaluation.create(site).site is site
     assert function.doc
