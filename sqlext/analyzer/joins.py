@@ -22,11 +22,45 @@ if TYPE_CHECKING:
     from sqlext.analyzer.relations import Relation
 
 
+_CLAUSES = {
+    "where": "WHERE",
+    "group": "GROUP BY",
+    "having": "HAVING",
+    "windows": "WINDOW",
+    "order": "ORDER BY",
+    "limit": "LIMIT",
+}
+
+
 def join_all(context: Context, left: Relation, nodes: Sequence[exp.Join], env: Env) -> Relation:
     """`left` joined with each of `nodes` in turn."""
     for node in nodes:
+        _refuse_clauses_before(node)
         left = _join(context, left, node, env)
     return left
+
+
+def _refuse_clauses_before(node: exp.Join) -> None:
+    """sqlglot takes joins after ORDER BY and the like for joins of FROM; Spark refuses them, and in ``LAST JOIN b ON
+    a.k = b.k ORDER BY b.ts JOIN c ...`` the ORDER BY was meant for the LAST JOIN. Raises AnalysisError."""
+    block = node.parent
+    for key, name in _CLAUSES.items():
+        found = block.args.get(key) if isinstance(block, exp.Query) else None
+        clause = found[0] if isinstance(found, list) and found else found
+        if isinstance(clause, exp.Expr) and span_of(clause).start < _start(node):
+            help = "the ORDER BY of a LAST JOIN stands before its ON: LAST JOIN b ORDER BY b.ts ON a.k = b.k"
+            raise AnalysisError(
+                f"{name} stands before a join of the same FROM",
+                span=span_of(clause),
+                help=help if key == "order" else "write it after all joins",
+            )
+
+
+def _start(node: exp.Join) -> int:
+    try:
+        return span_of(node).start
+    except NoPlaceError:
+        return 0
 
 
 def _join(context: Context, left: Relation, node: exp.Join, env: Env) -> Relation:

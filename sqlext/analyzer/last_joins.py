@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, SqlExtError
-from sqlext_planner.expressions import Compare, Expression, Literal, SparkExpr, conjunction, conjuncts
+from sqlext_planner.expressions import Column, Compare, Expression, Literal, SparkExpr, conjunction, conjuncts
 from sqlext_planner.logical import LastJoin, LastMatch
-from sqlext_planner.logical.relational import expression_dtype
 from sqlext_planner.patterns import is_generator, reads_only
 from sqlglot import exp
 
@@ -24,7 +23,6 @@ from sqlext.spans import span_of
 if TYPE_CHECKING:
     from sqlext.analyzer.relations import Relation
 
-_CLAUSES = {"order": "ORDER BY", "where": "WHERE", "group": "GROUP BY", "having": "HAVING", "limit": "LIMIT"}
 _EXAMPLE = "write for example a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts >= b.ts"
 
 
@@ -47,7 +45,6 @@ def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) 
         )
     if node.args.get("on") is None:
         raise AnalysisError("LAST JOIN needs a condition", span=span_of(node), help=_EXAMPLE)
-    _refuse_clauses_before(node)
     right = relations.relation(context, node.this, env)
     both = left[1] + right[1]
     sides = _Sides(
@@ -63,21 +60,6 @@ def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) 
     return plan, Scope(both.columns, (*left[1].prefixes, len(left[1].star())))
 
 
-def _refuse_clauses_before(node: LastJoinClause) -> None:
-    """The parser takes joins after ORDER BY and the like for joins of FROM: ``ON a.k = b.k ORDER BY b.ts LAST JOIN``
-    would order the result, not the join. Raises AnalysisError."""
-    block = node.parent
-    for key, name in _CLAUSES.items():
-        clause = block.args.get(key) if isinstance(block, exp.Query) else None
-        if isinstance(clause, exp.Expr) and span_of(clause).start < span_of(node).start:
-            help = "the ORDER BY of a LAST JOIN stands before its ON: LAST JOIN b ORDER BY b.ts ON a.k = b.k"
-            raise AnalysisError(
-                f"{name} stands before a LAST JOIN of the same FROM",
-                span=span_of(clause),
-                help=help if key == "order" else "write it after all joins",
-            )
-
-
 def _last_match(sides: _Sides, condition: exp.Expr, order: Expression | None, *, descending: bool) -> LastMatch:
     """The condition's equalities between the sides as keys, everything else as the residual."""
     _refuse_parts(condition, "the condition of a LAST JOIN")
@@ -86,18 +68,10 @@ def _last_match(sides: _Sides, condition: exp.Expr, order: Expression | None, *,
     rest: list[Expression] = []
     for term in conjuncts(sides.of_both.build(condition)):
         _refuse_unrepeatable(term, condition, "the condition of a LAST JOIN")
-        if isinstance(term, Literal) and term.text.upper() == "TRUE":
-            continue
-        if isinstance(term, Compare) and term.op in ("=", "<=>"):
-            if reads_only(term.left, left_columns) and reads_only(term.right, right_columns):
-                pairs.append((term.left, term.right, term.op == "<=>"))
-            elif reads_only(term.right, left_columns) and reads_only(term.left, right_columns):
-                pairs.append((term.right, term.left, term.op == "<=>"))
-            else:
-                rest.append(term)
-                continue
-            _check_keys(sides, term)
-        else:
+        pair = _equality(term, left_columns, right_columns)
+        if pair is not None:
+            pairs.append(pair)
+        elif not (isinstance(term, Literal) and term.text.upper() == "TRUE"):
             rest.append(term)
     return LastMatch(
         tuple(left for left, _, _ in pairs),
@@ -110,17 +84,15 @@ def _last_match(sides: _Sides, condition: exp.Expr, order: Expression | None, *,
     )
 
 
-def _check_keys(sides: _Sides, term: Compare) -> None:
-    """OpenMLDB takes no float keys; outside its mode they are equal as Spark's ``=`` says."""
-    known = {**sides.left[0].dtypes, **sides.right[0].dtypes}
-    for key in (term.left, term.right):
-        dtype = expression_dtype(key, known)
-        if sides.context.openmldb and dtype in ("float", "double"):
-            raise AnalysisError(
-                f"LAST JOIN cannot join on an expression of type {dtype}",
-                span=key.span or term.span,
-                help="join on integer, string, date, timestamp or boolean columns; cast it: ON bigint(a.x) = b.k",
-            )
+def _equality(
+    term: Expression, left: frozenset[Column], right: frozenset[Column]
+) -> tuple[Expression, Expression, bool] | None:
+    """The left key, the right key and whether it is ``<=>``, if the term is an equality between the sides."""
+    if isinstance(term, Compare) and term.op in ("=", "<=>"):
+        for one, other in ((term.left, term.right), (term.right, term.left)):
+            if reads_only(one, left) and reads_only(other, right):
+                return one, other, term.op == "<=>"
+    return None
 
 
 def _order_key(sides: _Sides, node: LastJoinClause) -> tuple[Expression | None, bool]:

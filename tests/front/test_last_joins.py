@@ -49,6 +49,7 @@ def label(condition: str, compat: str | None = None) -> str:
         ("ON upper(a.k) = lower(b.k)", "ON upper(a.k) = lower(b.k)"),
         ("ON a.v = b.v + a.id", "ON a.v = b.v + a.id"),
         ("ON a.v + b.v = 3 AND a.k = 'x' AND b.k = 'y'", "ON a.v + b.v = 3 AND a.k = 'x' AND b.k = 'y'"),
+        ("ON a.f = b.f", "ON a.f = b.f"),
         ("ON a.k = b.k OR a.v = b.v", "ON a.k = b.k OR a.v = b.v"),
         ("ON TRUE", "ON TRUE"),
         ("ON true AND a.k = b.k", "ON a.k = b.k"),
@@ -156,13 +157,6 @@ def test_other_databases_are_named_in_openmldb_mode(sql: str, message: str) -> N
         plan(sql, "openmldb", Databases())
     if "db2.t" not in sql:
         plan(sql, None, Databases())
-
-
-def test_float_keys_are_openmldbs_refusal_alone() -> None:
-    assert label("ON a.f = b.f") == "ON a.f = b.f"
-    assert label("ON bigint(a.f) = b.v", "openmldb") == "ON bigint(a.f) = b.v"
-    with pytest.raises(SqlExtError, match="type float"):
-        label("ON a.f = b.f", "openmldb")
 
 
 def test_hints_reach_the_sides() -> None:
