@@ -226,6 +226,8 @@ def _parse_error(error: Exception, sql: str) -> ParseError:
         message = f"unexpected {near}"
     elif match := re.match(r"Expecting (\S+)$", description):
         message = f"expected '{match[1]}', found {near}"
+    elif description.startswith("Expected table name"):
+        message = f"expected a table, found {near}"
     elif description.startswith("Required keyword"):
         message = f"the expression before {near} is not complete"
     else:

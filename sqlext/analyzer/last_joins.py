@@ -66,7 +66,7 @@ def _last_match(sides: _Sides, condition: exp.Expr, order: Expression | None, *,
     left_columns, right_columns = (frozenset(plan.output_columns) for plan, _ in (sides.left, sides.right))
     pairs: list[tuple[Expression, Expression, bool]] = []
     rest: list[Expression] = []
-    for term in conjuncts(sides.of_both.build(condition)):
+    for term in conjuncts(_build_condition(sides, condition)):
         _refuse_unrepeatable(term, condition, "the condition of a LAST JOIN")
         pair = _equality(term, left_columns, right_columns)
         if pair is not None:
@@ -82,6 +82,16 @@ def _last_match(sides: _Sides, condition: exp.Expr, order: Expression | None, *,
         descending,
         span=span_of(condition),
     )
+
+
+def _build_condition(sides: _Sides, condition: exp.Expr) -> Expression:
+    try:
+        return sides.of_both.build(condition)
+    except AnalysisError as error:
+        if error.message.startswith("table 'last' not found"):
+            note = "LAST directly before JOIN is LAST JOIN; for an alias write FROM t AS last JOIN u"
+            raise AnalysisError(error.message, span=error.span, help=error.help, notes=(note,)) from None
+        raise
 
 
 def _equality(

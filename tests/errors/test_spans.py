@@ -93,6 +93,11 @@ def test_two_windows_names_the_first() -> None:
     assert error.notes == ("the first window of the expression is that of sum(v) OVER w1",)
 
 
+def test_last_as_an_alias_before_join_is_told() -> None:
+    error = refusal("SELECT * FROM a last JOIN u ON last.k = u.k")
+    assert error.notes == ("LAST directly before JOIN is LAST JOIN; for an alias write FROM t AS last JOIN u",)
+
+
 def test_several_statements_are_refused_with_extension_syntax() -> None:
     error = refusal(f"SELECT 1; SELECT sum(v) OVER (PARTITION BY k ORDER BY ts {FRAME}) FROM a")
     assert "2 statements" in error.message

@@ -80,6 +80,13 @@ def test_broken_extension_syntax_is_an_error_with_a_place(sql: str) -> None:
     assert "^" in str(caught.value)
 
 
+def test_a_missing_table_is_told_in_words() -> None:
+    with pytest.raises(ParseError, match="expected a table, found the end of the text"):
+        parse("SELECT * FROM t LAST JOIN")
+    with pytest.raises(ParseError, match=r"expected a table, found 'ON'"):
+        parse("SELECT * FROM t LAST JOIN ON t.k = 1")
+
+
 def test_comments_are_blanked_and_offsets_kept() -> None:
     sql = "SELECT a -- one 'quote\n, /* two */ b + c FROM t -- end"
     statement = parse(sql)
