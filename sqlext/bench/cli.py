@@ -10,6 +10,7 @@ from rich.console import Console
 from sqlext_planner.errors import SqlExtError
 
 from sqlext.bench.chart import write_chart
+from sqlext.bench.features import CONTESTANTS, SCRIPTS, FeaturesOptions, features_suite
 from sqlext.bench.report import markdown, print_report, read_json, write_json
 from sqlext.bench.results import Report
 from sqlext.bench.runner import run
@@ -61,7 +62,7 @@ def window(
         rows=[max(1, round(size * scale)) for size in _numbers(rows, "--rows")],
         keys=keys,
         lengths=_numbers(lengths, "--lengths"),
-        contestants=[name.strip() for name in contestants.split(",")],
+        contestants=_names(contestants),
         hot=skew if keys > 1 else 0.0,
         cores=cores,
         memory=memory,
@@ -70,6 +71,37 @@ def window(
     try:
         with Console(stderr=True).status("Generating the data"):
             suite = window_suite(options)
+        measure(suite, repeat=repeat, cap_seconds=cap_seconds, json=json, chart=chart)
+    except SqlExtError as error:
+        _fail(error)
+
+
+@app.command()
+def features(
+    rows: Annotated[int, typer.Option(help="Rows of each script's FROM table.", min=1)] = FeaturesOptions().rows,
+    scripts: Annotated[str, typer.Option(help="Which of FEBench's scripts.")] = ",".join(SCRIPTS),
+    contestants: Annotated[str, typer.Option(help="Who takes part.")] = ",".join(CONTESTANTS),
+    repeat: Repeat = 3,
+    cap_seconds: CapSeconds = None,
+    cores: Cores = 2,
+    memory: Memory = "8g",
+    scale: Scale = 1.0,
+    json: Json = None,
+    chart: Chart = None,
+    data: Data = None,
+) -> None:
+    """FEBench's feature scripts against plain Spark SQL for the same features."""
+    options = FeaturesOptions(
+        rows=max(1, round(rows * scale)),
+        scripts=_names(scripts),
+        contestants=_names(contestants),
+        cores=cores,
+        memory=memory,
+        data=data,
+    )
+    try:
+        with Console(stderr=True).status("Generating the data"):
+            suite = features_suite(options)
         measure(suite, repeat=repeat, cap_seconds=cap_seconds, json=json, chart=chart)
     except SqlExtError as error:
         _fail(error)
@@ -109,6 +141,11 @@ def measure(suite: Suite, *, repeat: int, cap_seconds: float | None, json: Path 
     if not result.answers_agree:
         raise typer.Exit(1)
     return result
+
+
+def _names(text: str) -> list[str]:
+    """`a, b` -> ["a", "b"]."""
+    return [name.strip() for name in text.split(",")]
 
 
 def _numbers(text: str, option: str) -> list[int]:

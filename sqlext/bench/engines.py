@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -61,3 +63,20 @@ class Engines:
         if self._spark is not None and self._spark_is_ours:
             self._spark.stop()
         self._spark = self._duck = None
+
+
+@dataclass
+class Closing:
+    """What each contestant of a suite calls when it is closed: the last of them (`left` at first) stops the engines
+    and removes `folder`, the generated data."""
+
+    engines: Engines
+    folder: Path | None
+    left: int
+
+    def __call__(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.engines.close()
+            if self.folder is not None:
+                shutil.rmtree(self.folder, ignore_errors=True)

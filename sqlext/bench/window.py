@@ -7,7 +7,6 @@ ROWS_RANGE and all answers must agree.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from sqlext_planner.errors import AnalysisError
 
-from sqlext.bench.engines import Engines
+from sqlext.bench.engines import Closing, Engines
 from sqlext.bench.points import PointTables
 from sqlext.bench.results import CaseResult, Report
 from sqlext.bench.suite import Answer, Case, Check, Contestant, Number, Suite
@@ -67,7 +66,7 @@ def window_suite(options: WindowOptions, engines: Engines | None = None) -> Suit
         for rows in files
         for length in options.lengths
     )
-    closing = _Closing(engines, None if options.data else root, len(options.contestants))
+    closing = Closing(engines, None if options.data else root, len(options.contestants))
     return Suite(
         name="window",
         title=f"Window union: sum and count, {options.keys} keys"
@@ -90,22 +89,6 @@ def window_suite(options: WindowOptions, engines: Engines | None = None) -> Suit
 
 
 Files = Mapping[int, tuple[Path, Path]]
-
-
-@dataclass
-class _Closing:
-    """Stops the engines and removes generated data when the last contestant is closed."""
-
-    engines: Engines
-    folder: Path | None
-    left: int
-
-    def __call__(self) -> None:
-        self.left -= 1
-        if self.left == 0:
-            self.engines.close()
-            if self.folder is not None:
-                shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @dataclass

@@ -1,0 +1,112 @@
+"""Contestants of the suite `features`: FEBench's scripts through `Session.sql`, plain Spark SQL through `spark.sql`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from sqlext.bench.engines import Engines
+from sqlext.bench.suite import Answer, Case, Number
+
+#: For all contestants. OpenMLDB knows no ANSI mode: a share of nothing is NULL there, not an error.
+SHARED_SETTINGS = {"spark.sql.ansi.enabled": "false"}
+SEGMENT_TREE = "spark.sql.window.segmentTree.enabled"
+ASOF_JOIN = "spark.sql.join.asofJoin.enabled"
+
+#: The Parquet files of a script: its tables by name.
+Tables = Mapping[str, Path]
+
+
+def script(name: str) -> tuple[str, ...]:
+    """The statements of a file in `sqlext/bench/sql/features`, e.g. `Q0` or `spark_Q0`."""
+    text = files("sqlext.bench").joinpath("sql", "features", f"{name}.sql").read_text()
+    return tuple(part.strip() for part in text.split(";\n") if part.strip())
+
+
+@dataclass
+class FeatureContestant:
+    """Runs one script for a case on Spark: every column of every row goes to Spark's `noop` sink.
+
+    `prefix` names the file (prefix + the case's script); `settings` hold for this contestant only. The answer is
+    computed in a second run that is not timed, once for a case: more than a hundred aggregates beside the
+    features would be measured too.
+    """
+
+    name: str
+    prefix: str
+    tables: Mapping[str, Tables]
+    engines: Engines
+    on_close: Callable[[], None]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    _before: dict[str, str | None] = field(default_factory=dict)
+    _answers: dict[str, Answer] = field(default_factory=dict)
+    _session: Any = None
+
+    def prepare(self, case: Case) -> None:
+        """Settings, the script's tables as views, and every statement before the query."""
+        spark = self.engines.spark()
+        for key, value in {**SHARED_SETTINGS, **self.settings}.items():
+            self._before.setdefault(key, spark.conf.get(key, None))
+            spark.conf.set(key, value)
+        name = str(case.parameters["script"])
+        for table, path in self.tables[name].items():
+            spark.read.parquet(str(path)).createOrReplaceTempView(table)
+        for statement in script(self.prefix + name)[:-1]:
+            spark.sql(statement)
+
+    def run(self, case: Case) -> None:
+        self._query(case).write.format("noop").mode("overwrite").save()
+
+    def answer(self, case: Case) -> Answer:
+        if case.name not in self._answers:
+            self._answers[case.name] = answer_of(self._query(case))
+        return self._answers[case.name]
+
+    def close(self) -> None:
+        for key, value in self._before.items():
+            if value is None:
+                self.engines.spark().conf.unset(key)
+            else:
+                self.engines.spark().conf.set(key, value)
+        self._before.clear()
+        self.on_close()
+
+    def _query(self, case: Case) -> DataFrame:
+        text = script(self.prefix + str(case.parameters["script"]))[-1]
+        result: DataFrame = self._run_sql(text)
+        # Some of FEBench's columns have the same name, which no sink takes.
+        return result.toDF(*(f"c{place}" for place in range(len(result.columns))))
+
+    def _run_sql(self, text: str) -> DataFrame:
+        if self.prefix:
+            return self.engines.spark().sql(text)
+        if self._session is None:
+            from sqlext import Session
+
+            self._session = Session(self.engines.spark(), compat="openmldb")
+        result: DataFrame = self._session.sql(text)
+        return result
+
+
+def answer_of(frame: DataFrame) -> Answer:
+    """Checksums of each column c0, c1, ...; c0 identifies the row.
+
+    For numbers with a fraction the sum, each value times a weight that depends on its row, and how many there are;
+    for all others the sum of hashes of value and row. So values that change places show.
+    """
+    weight = "(1 + pmod(hash(c0), 97))"
+    sums = {"n": "count(*)"}
+    for name, kind in frame.dtypes:
+        if kind in ("double", "float"):
+            sums[name] = f"coalesce(sum({name} * {weight}), 0D)"
+            sums[f"{name}_n"] = f"count({name})"
+        else:  # an integer hashes alike whatever its width
+            value = f"CAST({name} AS BIGINT)" if kind in ("tinyint", "smallint", "int") else name
+            sums[name] = f"sum(CAST(hash({value}, c0) AS BIGINT))"
+    row: dict[str, Number] = frame.selectExpr(*(f"{sql} AS {name}" for name, sql in sums.items())).collect()[0].asDict()
+    return Answer(int(row.pop("n")), row)

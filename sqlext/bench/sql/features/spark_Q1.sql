@@ -1,0 +1,41 @@
+SELECT
+  Id AS Id_1,
+  Date AS train_Date_original_0,
+  Id AS train_Id_original_1,
+  ConfirmedCases AS train_ConfirmedCases_original_2,
+  Country_Region AS train_Country_Region_original_3,
+  Fatalities AS train_Fatalities_original_4,
+  Province_State AS train_Province_State_original_5,
+  ln(Fatalities) AS train_Fatalities_log_6,
+  min(Fatalities) OVER province_2d AS train_Fatalities_window_min_7,
+  min(Fatalities) OVER province_7d AS train_Fatalities_window_min_8,
+  Province_State,
+  Country_Region,
+  concat(Province_State, Country_Region) AS train_combine_9,
+  min(Fatalities) OVER country_2d AS train_Fatalities_window_min_10,
+  min(Fatalities) OVER country_5d AS train_Fatalities_window_min_11,
+  avg(Fatalities) OVER province_2d AS train_Fatalities_window_avg_12,
+  avg(Fatalities) OVER province_5d AS train_Fatalities_window_avg_13,
+  sum(Fatalities) OVER province_7d AS train_Fatalities_window_sum_14,
+  avg(Fatalities) OVER country_2d AS train_Fatalities_window_avg_15,
+  max(Fatalities) OVER country_5d AS train_Fatalities_window_max_16,
+  max(Fatalities) OVER country_14d AS train_Fatalities_window_max_17,
+  avg(Fatalities) OVER country_10 AS train_Fatalities_window_avg_18,
+  coalesce(array_max(transform(array_distinct(provinces), p -> size(provinces) - size(array_remove(provinces, p)))) / size(provinces), 0.0D)
+    AS train_Province_State_window_top1_ratio_19,
+  CASE WHEN Country_Region IS NOT NULL THEN count(*) OVER both_14d END AS train_Country_Region_window_count_20,
+  CASE WHEN Country_Region IS NOT NULL THEN count(*) OVER both_64d END AS train_Country_Region_window_count_21,
+  dayofweek(Date) AS train_Date_dayofweek_22,
+  CASE WHEN 1 < dayofweek(Date) AND dayofweek(Date) < 7 THEN 1 ELSE 0 END AS train_Date_isweekday_23
+FROM (SELECT *, collect_list(Province_State) OVER (PARTITION BY Country_Region ORDER BY ms ROWS 9 PRECEDING) AS provinces
+      FROM (SELECT *, unix_millis(Date) AS ms FROM train))
+WINDOW
+  province_2d AS (PARTITION BY Province_State ORDER BY ms RANGE BETWEEN 172799999 PRECEDING AND CURRENT ROW),
+  province_5d AS (PARTITION BY Province_State ORDER BY ms RANGE BETWEEN 431999999 PRECEDING AND CURRENT ROW),
+  province_7d AS (PARTITION BY Province_State ORDER BY ms RANGE BETWEEN 604799999 PRECEDING AND CURRENT ROW),
+  country_2d AS (PARTITION BY Country_Region ORDER BY ms RANGE BETWEEN 172799999 PRECEDING AND CURRENT ROW),
+  country_5d AS (PARTITION BY Country_Region ORDER BY ms RANGE BETWEEN 431999999 PRECEDING AND CURRENT ROW),
+  country_14d AS (PARTITION BY Country_Region ORDER BY ms RANGE BETWEEN 1209599999 PRECEDING AND CURRENT ROW),
+  country_10 AS (PARTITION BY Country_Region ORDER BY ms ROWS 9 PRECEDING),
+  both_14d AS (PARTITION BY Province_State, Country_Region ORDER BY ms RANGE BETWEEN 1209599999 PRECEDING AND CURRENT ROW),
+  both_64d AS (PARTITION BY Province_State, Country_Region ORDER BY ms RANGE BETWEEN 5529599999 PRECEDING AND CURRENT ROW)
