@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +17,12 @@ class Buffer:
     """n rows in sequence order; of the FROM rows among them the first `done` have been output.
 
     group, order int64[n], source uint8[n], args: arrays of n values; payload: a row for each FROM row not yet
-    output. Only the first group's rows are older than the last piece.
+    output. Only the first group's rows are older than the last piece. `memo` is the evaluators' (`Rows.shared`).
     """
 
     piece: Piece
     done: int
+    memo: dict[tuple[object, ...], Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.piece.group)

@@ -181,7 +181,7 @@ class _WindowState:
         """Hand the buffer's rows to the evaluators."""
         for call, evaluator in zip(self.window.calls, self.evaluators, strict=True):
             args = tuple(buffer.piece.args[name] for name in call.args)
-            evaluator.load(Rows(args, self._place.candidates.index, len(buffer)))
+            evaluator.load(Rows(args, self._place.candidates.index, len(buffer), buffer.memo))
 
     def weights(self, frames: Frames) -> list[IntArray]:
         """The weights of those columns that may be heavy."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.window.frames import Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -19,11 +23,25 @@ class Rows:
     args        the arguments of the call, one array each over the buffer's rows
     candidates  int64[n], places of the candidates in the buffer; None: all rows of the buffer
     count       the number of rows in the buffer
+    memo        what evaluators have made of the buffer's columns so far (`shared`)
     """
 
     args: tuple[pa.Array, ...]
     candidates: IntArray | None
     count: int
+    memo: dict[tuple[object, ...], Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def shared(self, make: Callable[..., T], *arrays: pa.Array) -> T:
+        """make(*arrays), made once for all calls over a buffer that ask for the same of the same columns.
+
+        The result is not to be changed. Measured with the 51 calls of FEBench's Q3 over 26 columns of its order
+        lines: the codes of strings take 20 to 60 ns a row, as long as a sliding count over them.
+        """
+        key = (make, *map(id, arrays))
+        if key not in self.memo:
+            self.memo[key] = (arrays, make(*arrays))  # with the arrays, so that their ids stay taken
+        made: T = self.memo[key][1]
+        return made
 
     def places(self, end: int | None = None) -> IntArray:
         """Places in the buffer of the candidates, or of the first `end` of them."""

@@ -27,9 +27,11 @@ class DistinctCount(Evaluator):
 
     def load(self, rows: Rows) -> None:
         self._rows = rows
-        self._array = zero_filled(rows.args[0])
-        known = self._array if self.folded is None else pa.concat_arrays([self._array, self.folded])
-        codes, count = dense_codes(known)
+        self._array = rows.shared(zero_filled, rows.args[0])
+        if self.folded is None:
+            codes, count = rows.shared(dense_codes, self._array)
+        else:
+            codes, count = dense_codes(pa.concat_arrays([self._array, self.folded]))
         self._all_codes = codes[: rows.count]
         self._codes = self._all_codes if rows.candidates is None else self._all_codes[rows.candidates]
         self._permanent = codes[rows.count :]

@@ -30,10 +30,12 @@ class Extreme(Evaluator):
         usable_rows: BoolArray = np.ones(rows.count, np.bool_) if mask is None else mask
         self._rows = rows
         self._array = rows.args[0]
-        if self.folded is not None:
+        if self.folded is None:
+            codes = rows.shared(order_codes, self._array)
+        else:
             self._array = pa.concat_arrays([self._array, self.folded])
             usable_rows = np.append(usable_rows, True)
-        codes = order_codes(self._array)
+            codes = order_codes(self._array)
         self._codes = ~codes if self.largest else codes
         self._usable = usable_rows
         self._chosen = self._codes[: rows.count], usable_rows[: rows.count]

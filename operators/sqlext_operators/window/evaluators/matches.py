@@ -32,9 +32,11 @@ class CountWhereAt(Evaluator):
     def load(self, rows: Rows) -> None:
         self._rows = rows
         left, right = rows.args[-2:]
-        folded = [] if self.folded is None else [self.folded]
         others = [] if right is left else [right]  # x = at(x, 0): the column is encoded once
-        codes, count = dense_codes(pa.concat_arrays([left, *others, *folded, pa.nulls(1, left.type)]))
+        if self.folded is None:
+            codes, count = rows.shared(_codes_with_null, left, *others)
+        else:
+            codes, count = _codes_with_null(left, *others, self.folded)
         self._null = int(codes[-1])
         self._wanted = codes[len(others) * rows.count :][: rows.count]
         self._all_codes = self._counted(codes[: rows.count].copy())
@@ -84,6 +86,11 @@ class CountWhereAt(Evaluator):
         self.folded = known.take(pa.array(first))
         self.folded_counts = np.zeros(count, np.int64)
         np.add.at(self.folded_counts, codes, weights)
+
+
+def _codes_with_null(*arrays: pa.Array) -> tuple[IntArray, int]:
+    """Dense codes over all arrays, with that of NULL as the last."""
+    return dense_codes(pa.concat_arrays([*arrays, pa.nulls(1, arrays[0].type)]))
 
 
 def count_where_at(site: CallSite) -> Evaluator:

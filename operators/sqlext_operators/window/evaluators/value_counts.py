@@ -28,8 +28,10 @@ class ValueCounts(Evaluator):
         self.folded_rows = 0
 
     def load(self, rows: Rows) -> None:
-        known = rows.args[0] if self.folded is None else pa.concat_arrays([rows.args[0], self.folded[0]])
-        codes, self.values = ranked(known)
+        if self.folded is None:
+            codes, self.values = rows.shared(ranked, rows.args[0])
+        else:
+            codes, self.values = ranked(pa.concat_arrays([rows.args[0], self.folded[0]]))
         self.all_codes = codes[: rows.count]
         self.codes = self.all_codes if rows.candidates is None else self.all_codes[rows.candidates]
         self.permanent = codes[rows.count :]
