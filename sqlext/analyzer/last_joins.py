@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -86,12 +87,36 @@ def _last_match(sides: _Sides, condition: exp.Expr, order: Expression | None, *,
 
 def _build_condition(sides: _Sides, condition: exp.Expr) -> Expression:
     try:
-        return sides.of_both.build(condition)
+        terms = [term for part in _conjuncts(condition) for term in _comparisons(sides.of_both, part)]
+        return conjunction(terms) or sides.of_both.build(condition)
     except AnalysisError as error:
         if error.message.startswith("table 'last' not found"):
             note = "LAST directly before JOIN is LAST JOIN; for an alias write FROM t AS last JOIN u"
             raise AnalysisError(error.message, span=error.span, help=error.help, notes=(note,)) from None
         raise
+
+
+def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    """The terms of a conjunction, out of their parentheses."""
+    plain = condition.unnest()
+    if isinstance(plain, exp.And):
+        for part in plain.flatten():
+            yield from _conjuncts(part)
+    else:
+        yield plain
+
+
+def _comparisons(builder: ExpressionBuilder, term: exp.Expr) -> tuple[Expression, ...]:
+    """The term built; ``x <> y`` and the halves of ``x BETWEEN a AND b`` as comparisons, which the operator takes:
+    a BETWEEN over the order key is a binary search, where Spark would make all pairs."""
+    if isinstance(term, exp.NEQ):
+        return (Compare("<>", builder.build(term.left), builder.build(term.right), span=span_of(term)),)
+    if isinstance(term, exp.Between) and not term.args.get("symmetric"):
+        bounds = ((">=", term.args["low"]), ("<=", term.args["high"]))
+        return tuple(
+            Compare(op, builder.build(term.this), builder.build(bound), span=span_of(term)) for op, bound in bounds
+        )
+    return conjuncts(builder.build(term))
 
 
 def _equality(
