@@ -2,7 +2,7 @@
 
 State: codes int32[c], of which the first `size` are in, ascending; ranks int64[c], all 0 for codes in their own order.
 A code that is in must keep its rank. Finding a code takes O(log size); putting one in or taking one out moves the codes
-behind it: measured 0.02 us among 10 codes, 0.1 us among 1,000 and 8 us among 100,000.
+behind it: measured (random codes, a busy machine) 0.02 us among 10 codes, 0.35 us among 1,000, 30 us among 100,000.
 """
 
 from __future__ import annotations
