@@ -33,6 +33,7 @@ def test_every_setting_is_documented() -> None:
         ({"sqlext.planner.alwaysLower": "yes"}, "has the value 'yes'", "true or false"),
         ({"sqlext.exchange.maxPieceRows": "0"}, "has the value '0'", "a whole number >= 1"),
         ({"sqlext.exchange.maxPieceRows": "-5"}, "has the value '-5'", "a whole number >= 1"),
+        ({"sqlext.lastJoin.strategy": "asof"}, "has the value 'asof'", "auto|exchange|reduce|pairs"),
         ({"sqlext.exchange.blockBytes": "4 x"}, "has the value '4 x'", "128m"),
     ],
 )
