@@ -23,6 +23,7 @@ as OpenMLDB's batch engine returns them.
 LAST JOIN without ORDER BY takes the last row of the right side in input order; OpenMLDB's online engine takes the
 newest one by the table's index. For cases that depend on it (`last_join_without_order` in the case file) the rows of
 every table are loaded in the order of time of its first index; rows of one time keep their order.
+Cases whose tables lie in several databases run on tables in databases of those names, all others on temporary views.
 """
 
 
