@@ -115,9 +115,17 @@ def cores(spark: SparkSession) -> int:
 
 
 def estimated_bytes(frame: DataFrame) -> int | None:
-    """Catalyst's estimate of the size of the frame's rows; None where it has none."""
+    """Catalyst's estimate of the size of the frame's rows; None where it has none.
+
+    Of several sources at most the sum: without statistics on columns Catalyst takes a join for the product of its
+    sides (measured, two joins of 20,000 rows: 10,000 partitions instead of 2).
+    """
     plan = _optimized_plan(frame)
-    size = int(plan.stats().sizeInBytes()) if plan is not None else _UNKNOWN_BYTES
+    if plan is None:
+        return None
+    sources = [int(leaf.stats().sizeInBytes()) for leaf in _items(plan.collectLeaves())]
+    size = int(plan.stats().sizeInBytes())
+    size = min(size, sum(sources)) if len(sources) > 1 else size
     return size if size < _UNKNOWN_BYTES else None
 
 
