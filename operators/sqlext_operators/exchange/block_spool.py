@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,13 +10,13 @@ from types import TracebackType
 import pyarrow as pa
 
 from sqlext_operators.exchange.blocks import Block, WireBatch, decode
+from sqlext_operators.exchange.local_disk import local_folder
 
 
 class BlockSpools:
     """Named files of blocks in a temporary folder of this worker, gone when the block is left.
 
-    The folder is below Spark's own local directories where the worker has them (SPARK_LOCAL_DIRS), so that a killed
-    worker's files go with the application. No block stays in memory.
+    No block stays in memory.
     """
 
     def __init__(self) -> None:
@@ -59,7 +58,5 @@ class BlockSpools:
 
     def _path(self, name: str) -> Path:
         if self._folder is None:
-            places = os.environ.get("SPARK_LOCAL_DIRS")
-            place = places.split(",")[os.getpid() % len(places.split(","))] if places else None
-            self._folder = tempfile.TemporaryDirectory(prefix="sqlext-exchange-", dir=place)
+            self._folder = local_folder()
         return Path(self._folder.name) / name

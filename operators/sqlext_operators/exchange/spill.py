@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.exchange.local_disk import local_folder
 from sqlext_operators.exchange.sequence import (
     FROM,
     SequenceSpec,
@@ -33,8 +33,7 @@ _SPINE = ("group", "order", "source", "tie")
 class SpilledRuns:
     """Sorted runs of one partition in a temporary folder of this worker, gone when the block is left.
 
-    The folder is below Spark's own local directories where the worker has them (SPARK_LOCAL_DIRS), so that
-    a killed worker's files go with the application. Group codes of all runs come from one KeyCodes.
+    Group codes of all runs come from one KeyCodes.
     """
 
     def __init__(self, spec: SequenceSpec) -> None:
@@ -58,9 +57,7 @@ class SpilledRuns:
     def add(self, run: SortedRun, size: int) -> None:
         """Write a run whose blocks took `size` bytes."""
         if self._folder is None:
-            places = os.environ.get("SPARK_LOCAL_DIRS")
-            place = places.split(",")[os.getpid() % len(places.split(","))] if places else None
-            self._folder = tempfile.TemporaryDirectory(prefix="sqlext-exchange-", dir=place)
+            self._folder = local_folder()
         if run.payload is not None and self._schema is None:
             args = {name: column.type for name, column in run.args.items()}
             self._schema = _RunSchema(args, run.payload.schema)

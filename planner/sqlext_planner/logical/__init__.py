@@ -3,6 +3,7 @@
 from sqlext_planner.logical.base import Field, LogicalPlan
 from sqlext_planner.logical.group_aggregate import GroupAggregate
 from sqlext_planner.logical.hint import Hint
+from sqlext_planner.logical.interval_join import IntervalJoin
 from sqlext_planner.logical.last_join import LastJoin, LastMatch
 from sqlext_planner.logical.relational import (
     Aggregate,
@@ -30,6 +31,7 @@ __all__ = [
     "Filter",
     "GroupAggregate",
     "Hint",
+    "IntervalJoin",
     "Join",
     "LastJoin",
     "LastMatch",

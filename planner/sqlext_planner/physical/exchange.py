@@ -66,11 +66,6 @@ def ship(shipments: list[Shipment], context: ExecutionContext) -> Wire:
     return Wire(frame, sizes)
 
 
-def exchange(shipments: list[Shipment], context: ExecutionContext) -> DataFrame:
-    """The wire rows of `ship`."""
-    return ship(shipments, context).frame
-
-
 def partition_count(sizes: Sequence[int | None], context: ExecutionContext) -> int:
     """From the inputs' bytes; Spark's own setting where one is unknown."""
     config = context.config

@@ -1,0 +1,1 @@
+"""Interval joins: the relations, how their pairs are found, and the kernels that find them."""

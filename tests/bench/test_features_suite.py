@@ -1,0 +1,120 @@
+"""Suite `features` at small size: what its data promise, its contestants' answers, its checks."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import SparkSession
+from rich.console import Console
+from sqlext_planner.errors import AnalysisError
+from typer.testing import CliRunner
+
+from sqlext.bench import Case, CaseResult, Measurement, Report, Run, run
+from sqlext.bench.cli import app
+from sqlext.bench.engines import Engines
+from sqlext.bench.features import FeaturesOptions, features_suite
+from sqlext.bench.features_data import DAY, HOUR, CovidTables, TaxiTables
+from sqlext.bench.features_shop import ShopTables
+
+ROWS = 20_000
+
+
+def _milliseconds(column: pa.ChunkedArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return pc.cast(column, pa.timestamp("ms")).cast(pa.int64()).to_numpy()
+
+
+def _longest_window(table: pa.Table, keys: list[str], time: str, length: int) -> int:
+    """Rows of the fullest window (t - length, t], after a check that (keys, time) is unique."""
+    codes = np.zeros(table.num_rows, np.int64)
+    for key in keys:
+        column = table[key].combine_chunks().dictionary_encode()
+        codes = codes * (len(column.dictionary) + 1) + pc.fill_null(column.indices, len(column.dictionary)).to_numpy()
+    times = _milliseconds(table[time])
+    order = np.lexsort((times, codes))
+    codes, times = codes[order], times[order]
+    assert not ((np.diff(codes) == 0) & (np.diff(times) == 0)).any()
+    span = 2 * (times.max() - times.min() + length)
+    line = codes * span + times - times.min()  # one line of times for all keys, a span apart
+    return int((np.arange(len(line)) - np.searchsorted(line, line - length, side="right") + 1).max())
+
+
+def test_taxi_windows_stay_below_their_limit() -> None:
+    train = TaxiTables(ROWS).tables()["train"]
+    assert train.num_rows == ROWS
+    assert 100 < _longest_window(train, ["vendor_id"], "pickup_datetime", 2 * HOUR) <= 200
+
+
+def test_covid_windows_stay_below_their_limit() -> None:
+    train = CovidTables(ROWS).tables()["train"]
+    assert train.num_rows == ROWS
+    for key, days, most in [("Province_State", 64, 100), ("Country_Region", 14, 200), ("Country_Region", 2, 100)]:
+        assert _longest_window(train, [key], "Date", days * DAY) <= most
+
+
+def test_shop_windows_stay_below_their_limit_and_every_last_join_has_one_answer() -> None:
+    tables = ShopTables(ROWS).tables()
+    assert set(tables) == set(ShopTables.NAMES)
+    assert _longest_window(tables["train"], ["Q3_Col3"], "Q3_Col32", 7 * DAY) <= 100
+    for name, key in [("order_cancel_return", "Q3_Col3"), ("order_sales", "Q3_Col3")]:
+        assert _longest_window(tables[name], [key], "Q3_Col0", 64 * DAY) <= 99  # the request itself counts too
+    for name, key in [("product_item", "Q3_Col6"), ("shipping_sku", "Q3_Col3")]:
+        assert _longest_window(tables[name], [key], "Q3_Col0", DAY) >= 1
+    for name, key in [("feedback", "Q3_Col31"), ("product_sku", "Q3_Col3")]:
+        assert len(pc.unique(tables[name][key])) == tables[name].num_rows
+
+
+def test_data_are_the_same_every_time() -> None:
+    for generator in (TaxiTables, CovidTables, ShopTables):
+        assert generator(500).tables() == generator(500).tables()
+
+
+@pytest.mark.parametrize("script", ["Q0", "Q1", pytest.param("Q3", marks=pytest.mark.slow)])
+def test_all_contestants_agree(spark: SparkSession, tmp_path: Path, script: str) -> None:
+    ansi = spark.conf.get("spark.sql.ansi.enabled", None)
+    options = FeaturesOptions(rows=3_000, scripts=[script], data=tmp_path)
+    report = run(features_suite(options, Engines(cores=2)), repeat=1, console=Console(file=StringIO()))
+    (result,) = report.cases
+    assert [m.message for m in result.measurements] == [None] * 3
+    assert report.answers_agree
+    assert all(m.rows == 3_000 for m in result.measurements)
+    # a column that is NULL everywhere would agree with anything
+    counted = {name: value for name, value in result.measurements[0].checksums.items() if name.endswith("_n")}
+    assert counted
+    assert sum(value == 0 for value in counted.values()) == 0, counted
+    assert spark.conf.get("spark.sql.ansi.enabled", None) == ansi  # the contestants' settings are taken back
+
+
+def test_checks_compare_with_the_best_of_spark() -> None:
+    def result(script: str, **seconds: float) -> CaseResult:
+        runs = [Measurement(n.replace("_", "-"), runs=[Run(s, 0, 0, 0)]) for n, s in seconds.items()]
+        return CaseResult(Case(script, 1, {"script": script, "rows": 5}), runs)
+
+    suite = features_suite(FeaturesOptions(rows=5, scripts=["Q0"]), Engines())
+    cases = [
+        result("Q0", ours=5.0, spark=5.1, spark_segment_tree=7.0),
+        result("Q1", ours=5.0, spark=6.0, spark_segment_tree=4.9),
+        result("Q3", ours=5.0, spark=15.5, spark_segment_tree=14.0),
+    ]
+    report = Report("features", "", "ours", "", "", {}, {}, {}, {}, cases)
+    outcome = [(check.name, check.passed, check.detail) for function in suite.checks for check in function(report)]
+    assert outcome == [
+        ("never slower than plain Spark, Q0", True, "1.02x"),
+        ("never slower than plain Spark, Q1", False, "0.98x"),
+        ("at least 3x faster than plain Spark, Q3", False, "2.80x"),
+    ]
+    for contestant in suite.contestants:
+        contestant.close()
+
+
+def test_unknown_script_or_contestant() -> None:
+    with pytest.raises(AnalysisError, match="there is no script 'Q9'"):
+        features_suite(FeaturesOptions(scripts=["Q9"]))
+    outcome = CliRunner().invoke(app, ["features", "--contestants", "flink"])
+    assert outcome.exit_code == 2
+    assert "there is no contestant 'flink'" in outcome.stderr
+    assert "Traceback" not in outcome.output
