@@ -57,7 +57,8 @@ class ExpressionBuilder:
     """Builds expressions over `scope`.
 
     `replace` may give an expression for a whole subtree (a window call's column, a grouping key). `aliases` are the
-    select items that later items may name (lateral column aliases).
+    select items that later items may name (lateral column aliases). `outer` are the scopes of the queries around this
+    one, innermost first, for names that mean nothing in its own.
     """
 
     context: Context
@@ -78,7 +79,7 @@ class ExpressionBuilder:
             case exp.Paren() if _is_structural(node.this):
                 return self.build(node.this)
             case exp.And():
-                return conjunction([self.build(term) for term in _conjuncts(node)]) or self._opaque(node, span)
+                return conjunction([self.build(term) for term in conjunction_terms(node)]) or self._opaque(node, span)
             case exp.EQ() | exp.NullSafeEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
                 return Compare(_COMPARISONS[type(node)], self.build(node.left), self.build(node.right), span=span)
             case exp.Column() if not isinstance(node.this, exp.Star):
@@ -102,6 +103,10 @@ class ExpressionBuilder:
         alias = self.aliases.get(parts[0].lower())
         if alias is not None:
             return inlined(alias, node), len(parts) - 1
+        for scope in self.outer:
+            match = scope.find(parts, span)
+            if match is not None:
+                return match.visible.column, len(parts) - match.parts
         raise self.scope.unknown(parts, span)
 
     def dtype(self, node: exp.Expr) -> str | None:
@@ -137,8 +142,11 @@ class ExpressionBuilder:
         if isinstance(node.this, exp.Star):
             return None
         parts = tuple(part.name for part in node.parts)
-        match = self.scope.find(parts)
-        return match.visible.dtype if match is not None and match.parts == len(parts) else None
+        for scope in (self.scope, *self.outer):
+            match = scope.find(parts)
+            if match is not None:
+                return match.visible.dtype if match.parts == len(parts) else None
+        return None
 
     def collect(self, node: exp.Expr, draft: Draft) -> None:
         """Note in `draft` what has to change in the text of `node`. Long chains of OR are walked without recursion."""
@@ -241,7 +249,7 @@ def _listed(columns: Sequence[Visible], *, named: bool) -> tuple[str | Expressio
     return tuple(parts)
 
 
-def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
+def conjunction_terms(node: exp.Expr) -> list[exp.Expr]:
     """The terms of a conjunction in the order of the text; long chains are walked without recursion."""
     terms: list[exp.Expr] = []
     stack = [node]

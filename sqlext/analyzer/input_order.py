@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlext_planner.expressions import Column, NamedExpr, SparkExpr
-from sqlext_planner.logical import Filter, LastJoin, LogicalPlan, Project, SubqueryAlias
+from sqlext_planner.logical import Filter, Join, LastJoin, LogicalPlan, Project, SubqueryAlias
 
 from sqlext.analyzer.context import ComputedNames
 
 
 def is_reordered(plan: LogicalPlan) -> bool:
-    """Whether a LAST JOIN, row by row the same as its left side, has sent the rows through an exchange."""
+    """Whether a LAST JOIN or an EXISTS, with rows that are its left side's, has sent them through an exchange."""
     match plan:
-        case LastJoin():
+        case LastJoin() | Join(kind="semi" | "anti"):
             return True
         case Filter(child=child) | Project(child=child) | SubqueryAlias(child=child):
             return is_reordered(child)
@@ -23,7 +23,8 @@ def is_reordered(plan: LogicalPlan) -> bool:
 def with_input_position(plan: LogicalPlan, names: ComputedNames) -> tuple[LogicalPlan, Column]:
     """`plan` with its rows' place in the input, (partition index, place in the partition), as one more column.
 
-    Below LAST JOINs, which send rows elsewhere, it is taken where their left side still has its order.
+    Below LAST JOINs and the joins of EXISTS, which send rows elsewhere, it is taken where their left side still has
+    its order.
     """
     taken = {column.name.lower() for node in plan.walk() for column in node.output_columns}
     name = names.column("input_position").name
@@ -35,7 +36,7 @@ def with_input_position(plan: LogicalPlan, names: ComputedNames) -> tuple[Logica
 def _numbered(plan: LogicalPlan, name: str) -> tuple[LogicalPlan, Column]:
     if is_reordered(plan):
         match plan:
-            case LastJoin(left):
+            case LastJoin(left) | Join(left):
                 below, column = _numbered(left, name)
                 return replace(plan, left=below), column
             case Filter(child=child):

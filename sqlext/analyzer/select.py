@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions import Column, Expression, NamedExpr
-from sqlext_planner.logical import Aggregate, Distinct, Filter, LogicalPlan, Project, Sort, SortKey
+from sqlext_planner.logical import Aggregate, Distinct, LogicalPlan, Project, Sort, SortKey
 from sqlglot import exp
 
-from sqlext.analyzer import aggregates, hints, queries, relations
+from sqlext.analyzer import aggregates, exists, hints, queries, relations
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definitions
 from sqlext.analyzer.expressions import ExpressionBuilder, inlined
@@ -49,7 +49,7 @@ def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scop
     where = node.args.get("where")
     if where is not None:
         _refuse_in_where(where)
-        plan = Filter(queries.expression_builder(context, scope, env).build(where.this), plan, span=span_of(where))
+        plan = exists.where(context, where, env, plan, scope)
     items = select_items(context, node, scope)
     definitions = Definitions(context, node, [call for root, _ in roots(node, items) for call in outer_calls(root)])
     if _is_aggregate(node, items, definitions):

@@ -107,13 +107,18 @@ def test_semi_join_and_subqueries_beside_a_window_query(session: Session) -> Non
     assert rows(session, semi) == [("ann",)]
     anti = f"SELECT name FROM users u LEFT ANTI JOIN ({query}) q ON q.user_id = u.user_id"
     assert rows(session, anti) == [("bob",), ("dan",)]
+    exists = (
+        f"WITH q AS ({query}) SELECT name FROM users u WHERE {{}}EXISTS (SELECT 1 FROM q WHERE q.user_id = u.user_id)"
+    )
+    assert rows(session, exists.format("")) == [("ann",)]
+    assert rows(session, exists.format("NOT ")) == [("bob",), ("dan",)]
     plain = f"SELECT DISTINCT user_id FROM ({DESIGN_QUERY}) WHERE user_id IN (SELECT user_id FROM users)"
     assert rows(session, plain) == [(1,), (2,)]
     scalar = f"SELECT spent_1h FROM ({DESIGN_QUERY}) WHERE spent_1h > 4 * (SELECT max(amount) / 8 FROM orders)"
     assert rows(session, scalar) == [(33.0,), (63.0,)]
 
 
-@pytest.mark.parametrize("condition", ["user_id IN (SELECT user_id FROM q)", "EXISTS (SELECT 1 FROM q)"])
+@pytest.mark.parametrize("condition", ["user_id IN (SELECT user_id FROM q)", "user_id > 9 OR EXISTS (SELECT 1 FROM q)"])
 def test_a_window_query_in_an_expression_is_refused_with_its_place(session: Session, condition: str) -> None:
     for text in (f"WITH q AS ({DESIGN_QUERY}) SELECT name FROM users WHERE {condition}",):
         with pytest.raises(UnsupportedError) as refusal:
