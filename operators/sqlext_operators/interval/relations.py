@@ -123,8 +123,8 @@ def _period(name: str, formula: str, inverse: str | None, doc: str, point: bool 
 
 
 _ROWS = (
-    _allen("before", "b < c", "after", "r ends and some time passes before s starts."),
-    _allen("after", "d < a", "before", "s ends and some time passes before r starts."),
+    _allen("before", "b < c", "after", "r ends and some time passes before s starts.", "STRICTLY PRECEDES"),
+    _allen("after", "d < a", "before", "s ends and some time passes before r starts.", "STRICTLY SUCCEEDS"),
     _allen("meets", "b = c", "met_by", "s starts where r ends (not the other way round).", "MEETS"),
     _allen("met_by", "d = a", "meets", "r starts where s ends.", "MET BY"),
     _allen("overlaps", "a < c, c < b, b < d", "overlapped_by", "r starts first, they share time, s ends last."),
@@ -132,7 +132,7 @@ _ROWS = (
     _allen("starts", "a = c, b < d", "started_by", "Both start together, r ends first.", "STARTS"),
     _allen("started_by", "a = c, d < b", "starts", "Both start together, s ends first.", "STARTED BY"),
     _allen("during", "c < a, b < d", "contains", "r lies inside s and touches neither end."),
-    _allen("contains", "a < c, d < b", "during", "s lies inside r and touches neither end."),
+    _allen("contains", "a < c, d < b", "during", "s lies inside r and touches neither end.", "STRICTLY CONTAINS"),
     _allen("finishes", "b = d, c < a", "finished_by", "Both end together, r starts last.", "FINISHES"),
     _allen("finished_by", "b = d, a < c", "finishes", "Both end together, s starts last.", "FINISHED BY"),
     _allen("equals", "a = c, b = d", "equals", "Both ends agree."),
