@@ -1,0 +1,124 @@
+"""Pairs of windows and the places in their slices, a buffer at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sqlext_operators.kernels.jit import jit_without_allocation as jit
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+UInt8s = npt.NDArray[np.uint8]
+
+
+@jit
+def fill_pairs(
+    windows: Int32s, low: Int64s, high: Int64s, probes: Int32s, state: Int64s, out: Int32s, out_probes: Int32s
+) -> int:
+    """Write (windows[i], probes[j]) for all j in [low[i], high[i]) until the buffers are full; how many were written.
+
+    state int64[2] = (window, place) to go on from; the first call has zeros, the last one has been if state[0] is the
+    number of windows.
+    """
+    i, j = state[0], state[1]
+    count = 0
+    while i < len(low) and count < len(out):
+        j = max(j, low[i])
+        stop = min(high[i], j + len(out) - count)
+        for place in range(j, stop):
+            out[count] = windows[i]
+            out_probes[count] = probes[place]
+            count += 1
+        if stop < high[i]:
+            j = stop
+        else:
+            i += 1
+            j = 0
+    state[0], state[1] = i, j
+    return count
+
+
+@jit
+def fill_filtered_pairs(
+    windows: Int32s,
+    low: Int64s,
+    high: Int64s,
+    probes: Int32s,
+    ours: Any,
+    theirs: Any,
+    strict: UInt8s,
+    state: Int64s,
+    out: Int32s,
+    out_probes: Int32s,
+) -> int:
+    """As `fill_pairs`, the pairs with ours[c, i] < theirs[c, j], or equal unless strict[c], for every comparison c.
+
+    May return 0 before the end: look at `state`.
+    """
+    i, j = state[0], state[1]
+    count = 0
+    single = len(strict) == 1
+    while i < len(low) and count < len(out):
+        j = max(j, low[i])
+        stop = min(high[i], j + len(out) - count)
+        if single:
+            mine = ours[0, i]
+            equal = strict[0] == 0
+            for place in range(j, stop):
+                # written in any case and kept if the pair counts: no branch that cannot be foretold
+                out[count] = windows[i]
+                out_probes[count] = probes[place]
+                count += (mine < theirs[0, place]) | (equal & (mine == theirs[0, place]))
+        else:
+            for place in range(j, stop):
+                if _all_hold(ours, theirs, strict, i, place):
+                    out[count] = windows[i]
+                    out_probes[count] = probes[place]
+                    count += 1
+        if stop < high[i]:
+            j = stop
+        else:
+            i += 1
+            j = 0
+    state[0], state[1] = i, j
+    return count
+
+
+@jit
+def _all_hold(ours: Any, theirs: Any, strict: UInt8s, i: int, j: int) -> bool:
+    for c in range(len(strict)):
+        mine, other = ours[c, i], theirs[c, j]
+        if mine > other or (strict[c] and mine == other):
+            return False
+    return True
+
+
+@jit
+def count_filtered(
+    low: Int64s,
+    high: Int64s,
+    ours: Any,
+    theirs: Any,
+    strict: UInt8s,
+    most: int,
+    window_counts: Int64s,
+    probe_counts: Int64s,
+) -> None:
+    """Add to window_counts[i] and probe_counts[j] the pairs that `fill_filtered_pairs` writes.
+
+    Either may be empty if it is not wanted. No window counts beyond `most` pairs.
+    """
+    for i in range(len(low)):
+        found = 0
+        for place in range(low[i], high[i]):
+            if _all_hold(ours, theirs, strict, i, place):
+                found += 1
+                if len(probe_counts):
+                    probe_counts[place] += 1
+                if found == most:
+                    break
+        if len(window_counts):
+            window_counts[i] += found
