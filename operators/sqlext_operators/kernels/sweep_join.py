@@ -1,0 +1,107 @@
+"""JoinByS and LazyJoinByS (Piatov et al. 2021, algorithms 1 and 12): one kernel, which stops where a buffer is full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sqlext_operators.kernels.jit import jit_without_allocation as jit
+from sqlext_operators.kernels.sweep_map import MapArrays, insert, remove
+
+Int64s = npt.NDArray[np.int64]
+UInt8s = npt.NDArray[np.uint8]
+
+#: How a call of `join_by_s` ended.
+DONE, OUTPUT_FULL, MAP_FULL = 0, 1, 2
+
+#: Active tuples that a scan reads for all buffered probes before it goes on: 4 bytes each, so they stay in L1.
+BLOCK = 1024
+
+
+@jit
+def join_by_s(
+    until: Int64s,
+    probes: Any,
+    values: Int64s,
+    inserts: UInt8s,
+    ids: Any,
+    lows: Int64s,
+    highs: Int64s,
+    active: MapArrays,
+    buffer: int,
+    state: Int64s,
+    out_active: Any,
+    out_probe: Any,
+) -> int:
+    """Pair each probe with the tuples that are active at it; how many pairs were written to the two buffers.
+
+    Probe j (probes[j], values[j]) comes after the first until[j] events; event i puts ids[i] with lows[i], highs[i]
+    into the active set (inserts[i]) or takes it out, if it is in. If the active set has lows and highs, a pair counts
+    only if lows <= values[j] <= highs of its active tuple.
+
+    `buffer` probes without an event between them share one scan of the active set; 1 is JoinByS, more is LazyJoinByS.
+    The scan goes by blocks of the active set, each against all buffered probes, so that both loops are long where
+    buffers are short and each active tuple is loaded into L1 once a buffer.
+
+    state int64[6] = (event, probe, place of the block, probe within the buffer, size of the active set, how the call
+    ended) to go on from; zeros at first. After OUTPUT_FULL take the pairs and call again; after MAP_FULL, which leaves
+    pairs too, make room in the map first. The buffers hold at least one pair.
+    """
+    event, probe, scan, offset, size = state[0], state[1], state[2], state[3], state[4]
+    count = 0
+    room = len(out_active)
+    block = min(BLOCK, room)
+    filtered = len(active.lows) > 0
+    ended = DONE
+    while True:
+        target = until[probe] if probe < len(probes) else len(ids)
+        while event < target:
+            if inserts[event]:
+                if size == len(active.after):
+                    ended = MAP_FULL
+                    break
+                if filtered:
+                    size = insert(ids[event], lows[event], highs[event], size, active)
+                else:
+                    size = insert(ids[event], 0, 0, size, active)
+            else:
+                size = remove(ids[event], size, active)
+            event += 1
+        if ended == MAP_FULL or probe == len(probes):
+            break
+        run = 1
+        if size:
+            while run < buffer and probe + run < len(probes) and until[probe + run] == target:
+                run += 1
+        while scan < size:
+            stop = min(size, scan + block)
+            while offset < run:
+                if count + stop - scan > room:
+                    ended = OUTPUT_FULL
+                    break
+                mine = probes[probe + offset]
+                if filtered:
+                    value = values[probe + offset]
+                    for k in range(scan, stop):
+                        # written in any case and kept if the pair counts: no branch that cannot be foretold
+                        out_active[count] = active.keys[k]
+                        out_probe[count] = mine
+                        count += (active.lows[k] <= value) & (value <= active.highs[k])
+                else:
+                    for k in range(scan, stop):
+                        out_active[count + k - scan] = active.keys[k]
+                        out_probe[count + k - scan] = mine
+                    count += stop - scan
+                offset += 1
+            if ended == OUTPUT_FULL:
+                break
+            offset = 0
+            scan = stop
+        if ended == OUTPUT_FULL:
+            break
+        scan = 0
+        probe += run
+    state[0], state[1], state[2], state[3], state[4], state[5] = event, probe, scan, offset, size, ended
+    return count

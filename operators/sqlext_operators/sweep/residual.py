@@ -1,0 +1,91 @@
+"""The residual of a sweep as a range: low <= (the probe's other endpoint) <= high, both from the active tuple's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from sqlext_operators.interval.codes import GREATEST, LEAST
+from sqlext_operators.interval.conditions import MIRRORED, split_equalities
+from sqlext_operators.sweep.events import shift_times
+from sqlext_operators.sweep.transforms import Sweep
+
+Int64s = npt.NDArray[np.int64]
+
+
+class Fate(IntEnum):
+    """What is known of a candidate when the first of its two tuples ends."""
+
+    OPEN, MATCH, NONE = range(3)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The active tuple's value plus `shift`; the probe's value is not equal to it if `strict`."""
+
+    shift: float
+    strict: bool
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Bounds of the probe's value; -inf and inf shifts bound nothing."""
+
+    low: Bound = Bound(-math.inf, False)
+    high: Bound = Bound(math.inf, False)
+
+    def ranges(self, values: Int64s) -> tuple[Int64s, Int64s]:
+        """(lows, highs), both int64[n] and included, for active tuples with these values."""
+        lows = shift_times(values, self.low.shift)
+        highs = shift_times(values, self.high.shift)
+        if self.low.strict:
+            # nothing is above the greatest value: low and high exclude each other then
+            none = lows == GREATEST
+            lows = np.where(none, GREATEST, lows + 1 - none)
+            highs = np.where(none, LEAST, highs)
+        if self.high.strict:
+            none = highs == LEAST
+            highs = np.where(none, LEAST, highs - 1 + none)
+            lows = np.where(none, GREATEST, lows)
+        return lows, highs
+
+    def fate(self, active_first: bool) -> Fate:
+        """What is known when one tuple ends at t and the other will end at t or later (both values are ends)."""
+        above_low = self.low.shift < 0 or (self.low.shift == 0 and not self.low.strict)
+        below_high = self.high.shift > 0 or (self.high.shift == 0 and not self.high.strict)
+        if active_first:  # the active value is t, the probe's only grows
+            return _fate(possible=below_high, sure=above_low and self.high.shift == math.inf)
+        return _fate(possible=above_low, sure=below_high and self.low.shift == -math.inf)
+
+
+def _fate(possible: bool, sure: bool) -> Fate:
+    if not possible:
+        return Fate.NONE
+    return Fate.MATCH if sure else Fate.OPEN
+
+
+def residual_range(sweep: Sweep) -> Residual | None:
+    """The residual of a sweep whose parameters have numbers; None if there is none."""
+    if not sweep.residual:
+        return None
+    return Residual(*_bounds(sweep))
+
+
+def _bounds(sweep: Sweep) -> tuple[Bound, Bound]:
+    lows, highs = [Residual().low], [Residual().high]
+    for item in split_equalities(sweep.residual):
+        assert not isinstance(item.shift, tuple)
+        # left + shift < right bounds an active left side's right value, right - shift > left the other way round
+        operator = item.operator if sweep.active == "left" else MIRRORED[item.operator]
+        bound = Bound(item.shift if sweep.active == "left" else -item.shift, item.is_strict)
+        (lows if operator in ("<", "<=") else highs).append(bound)
+    return _tightest(lows, 1), _tightest(highs, -1)
+
+
+def _tightest(bounds: Sequence[Bound], sign: int) -> Bound:
+    return max(bounds, key=lambda bound: (sign * bound.shift, bound.strict))

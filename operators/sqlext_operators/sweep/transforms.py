@@ -1,0 +1,321 @@
+"""The transforms table: which sweep finds a relation's pairs, and what is done to the endpoints of its active side.
+
+A sweep goes over the events of both sides in the order of time. The active side's tuples are in the active set from
+their start event to their end event; each start (or end) of the other side, the probe, is paired with all that are in
+it (interval_predicates.md section 4). What the events of the active side are, says an expression of endpoint iterators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from sqlext_operators.interval.conditions import Condition, Shift
+from sqlext_operators.interval.passes import Side
+from sqlext_operators.interval.relations import RELATIONS
+from sqlext_operators.kernels.sweep_events import EARLY_START, END, LATE_END, START
+from sqlext_operators.sweep.iterators import (
+    EndpointIterator,
+    FilteringIterator,
+    FirstEndIterator,
+    IndexIterator,
+    MergingIterator,
+    SecondStartIterator,
+    ShiftingIterator,
+)
+
+Values = Mapping[str, float | None]
+
+CODE_NAMES = {EARLY_START: "early start", END: "end", START: "start", LATE_END: "late end"}
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A sweep: which endpoint of the other side probes, and whether active events come before probes of equal order.
+
+    `events_first` is the comparison of JoinByS: `<=` where true, `<` where not.
+    """
+
+    name: str
+    probe: int
+    events_first: bool
+
+
+START_PRECEDING = Algorithm("StartPreceding", START, True)
+START_PRECEDING_STRICT = Algorithm("StartPrecedingStrict", START, False)
+END_FOLLOWING = Algorithm("EndFollowing", END, False)
+END_FOLLOWING_STRICT = Algorithm("EndFollowingStrict", END, True)
+
+
+class Expression(Protocol):
+    """An expression of endpoint iterators."""
+
+    def given(self, values: Values) -> Expression:
+        """The expression with numbers for parameters; one without a value is infinite."""
+
+    def open(self) -> EndpointIterator:
+        """The iterator, at its beginning; the expression has numbers for its parameters."""
+
+
+@dataclass(frozen=True)
+class Index:
+    """All endpoints."""
+
+    def given(self, values: Values) -> Expression:
+        """The same."""
+        return self
+
+    def open(self) -> EndpointIterator:
+        """The index iterator."""
+        return IndexIterator()
+
+    def __str__(self) -> str:
+        return "Index"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Endpoints of one type."""
+
+    source: Expression
+    code: int
+
+    def given(self, values: Values) -> Expression:
+        """With a source that has numbers."""
+        return replace(self, source=self.source.given(values))
+
+    def open(self) -> EndpointIterator:
+        """The filtering iterator."""
+        return FilteringIterator(self.source.open(), self.code)
+
+    def __str__(self) -> str:
+        return f"Filter({self.source}, {CODE_NAMES[self.code]})"
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """Endpoints that come `amount` later and are of type `code`.
+
+    Where the paper shifts by delta + 1 to an end, this shifts by delta to a LATE_END, which comes after the starts of
+    its time: the same in whole numbers, and right where delta + 1 or time + delta leaves int64.
+    """
+
+    source: Expression
+    amount: Shift
+    code: int
+
+    def given(self, values: Values) -> Expression:
+        """With the parameter's number; infinite without one."""
+        amount = self.amount
+        if isinstance(amount, tuple):
+            sign, name = amount
+            value = values.get(name)
+            amount = sign * (float("inf") if value is None else value)
+        return replace(self, source=self.source.given(values), amount=amount)
+
+    def open(self) -> EndpointIterator:
+        """The shifting iterator."""
+        assert not isinstance(self.amount, tuple)
+        return ShiftingIterator(self.source.open(), self.amount, self.code)
+
+    def __str__(self) -> str:
+        if isinstance(self.amount, tuple):
+            amount = f"{'+' if self.amount[0] > 0 else '-'}{self.amount[1]}"
+        else:
+            amount = f"{self.amount:+}" if self.amount else "0"
+        return f"Shift({self.source}, {amount}, {CODE_NAMES[self.code]})"
+
+
+@dataclass(frozen=True)
+class Merge:
+    """The endpoints of two expressions."""
+
+    first: Expression
+    second: Expression
+
+    def given(self, values: Values) -> Expression:
+        """With sources that have numbers."""
+        return Merge(self.first.given(values), self.second.given(values))
+
+    def open(self) -> EndpointIterator:
+        """The merging iterator."""
+        return MergingIterator(self.first.open(), self.second.open())
+
+    def __str__(self) -> str:
+        return f"Merge({self.first}, {self.second})"
+
+
+@dataclass(frozen=True)
+class FirstEnd:
+    """Tuples that end where `bound` has an end, if that is before their own."""
+
+    bound: Shifted
+
+    def given(self, values: Values) -> Expression:
+        """The index itself where no bound is given."""
+        bound = self.bound.given(values)
+        assert isinstance(bound, Shifted)
+        return INDEX if bound.amount == float("inf") else FirstEnd(bound)
+
+    def open(self) -> EndpointIterator:
+        """The first-end iterator over the index and the bound."""
+        return FirstEndIterator(MergingIterator(IndexIterator(), self.bound.open()))
+
+    def __str__(self) -> str:
+        return f"FirstEnd(Merge(Index, {self.bound}))"
+
+
+@dataclass(frozen=True)
+class SecondStart:
+    """Tuples that start where `bound` has a start, if that is after their own."""
+
+    bound: Shifted
+
+    def given(self, values: Values) -> Expression:
+        """The index itself where no bound is given."""
+        bound = self.bound.given(values)
+        assert isinstance(bound, Shifted)
+        return INDEX if bound.amount == float("-inf") else SecondStart(bound)
+
+    def open(self) -> EndpointIterator:
+        """The second-start iterator over the index and the bound."""
+        return SecondStartIterator(MergingIterator(IndexIterator(), self.bound.open()))
+
+    def __str__(self) -> str:
+        return f"SecondStart(Merge(Index, {self.bound}))"
+
+
+INDEX = Index()
+STARTS = Filter(INDEX, START)
+ENDS = Filter(INDEX, END)
+
+#: [a, min(b, a + delta]] and (max(a, b - epsilon[, b]: the parameterised start preceding and end following joins.
+P_START = FirstEnd(Shifted(STARTS, (1, "delta"), LATE_END))
+P_END = SecondStart(Shifted(ENDS, (-1, "epsilon"), EARLY_START))
+#: [b, b + delta]: the general before join; without delta the tuple stays.
+GENERAL_BEFORE = Merge(Shifted(ENDS, 0, START), Shifted(ENDS, (1, "delta"), LATE_END))
+#: [b, b], [a, a], and [b, b] among ends.
+AT_END = Merge(Shifted(ENDS, 0, START), Shifted(ENDS, 0, LATE_END))
+AT_START = Merge(STARTS, Shifted(STARTS, 0, LATE_END))
+AMONG_ENDS = Merge(Shifted(ENDS, 0, EARLY_START), ENDS)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One sweep of a relation: its algorithm, the side that is active and that side's events.
+
+    Where the active side is the right one, the paper runs the sweep with exchanged inputs. `residual` are the
+    conditions that the window does not imply: a starts sweep compares the ends, an ends sweep the starts.
+    """
+
+    algorithm: Algorithm
+    active: Side
+    events: Expression
+    residual: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """How a relation's pairs are found: by one sweep, or by several with disjoint pairs.
+
+    `by_ends` is used instead where only epsilon is given, `by_starts` where only delta is: the parameter then shortens
+    windows, and fewer candidates meet the residual.
+    """
+
+    sweeps: tuple[Sweep, ...]
+    by_starts: Sweep | None = None
+    by_ends: Sweep | None = None
+
+
+def _row(algorithm: Algorithm, active: Side, events: Expression = INDEX) -> Row:
+    return Row((Sweep(algorithm, active, events),))
+
+
+_LEFT_STARTS = Sweep(START_PRECEDING, "left", P_START)
+_RIGHT_STARTS = Sweep(START_PRECEDING, "right", P_START)
+_LEFT_ENDS = Sweep(END_FOLLOWING, "left", P_END)
+_RIGHT_ENDS = Sweep(END_FOLLOWING, "right", P_END)
+
+#: A row for each relation of interval/relations.py.
+ROWS: Mapping[str, Row] = {
+    "allen_before": _row(START_PRECEDING_STRICT, "left", GENERAL_BEFORE),
+    "allen_after": _row(START_PRECEDING_STRICT, "right", GENERAL_BEFORE),
+    "allen_meets": _row(START_PRECEDING, "left", AT_END),
+    "allen_met_by": _row(START_PRECEDING, "right", AT_END),
+    "allen_overlaps": _row(START_PRECEDING_STRICT, "left"),
+    "allen_overlapped_by": _row(END_FOLLOWING_STRICT, "left"),
+    "allen_starts": _row(START_PRECEDING, "left", AT_START),
+    "allen_started_by": _row(START_PRECEDING, "left", AT_START),
+    "allen_during": _row(START_PRECEDING_STRICT, "right"),
+    "allen_contains": _row(START_PRECEDING_STRICT, "left"),
+    "allen_finishes": _row(END_FOLLOWING, "left", AMONG_ENDS),
+    "allen_finished_by": _row(END_FOLLOWING, "left", AMONG_ENDS),
+    "allen_equals": _row(START_PRECEDING, "left", AT_START),
+    "iseql_before": _row(START_PRECEDING, "left", GENERAL_BEFORE),
+    "iseql_after": _row(START_PRECEDING, "right", GENERAL_BEFORE),
+    "iseql_start_preceding": _row(START_PRECEDING, "left", P_START),
+    "iseql_start_preceded_by": _row(START_PRECEDING, "right", P_START),
+    "iseql_end_following": _row(END_FOLLOWING, "left", P_END),
+    "iseql_end_followed_by": _row(END_FOLLOWING, "right", P_END),
+    "iseql_left_overlap": Row((_LEFT_STARTS,), by_ends=_RIGHT_ENDS),
+    "iseql_right_overlap": Row((_LEFT_ENDS,), by_starts=_RIGHT_STARTS),
+    "iseql_during": Row((_RIGHT_STARTS,), by_ends=_RIGHT_ENDS),
+    "iseql_reverse_during": Row((_LEFT_STARTS,), by_ends=_LEFT_ENDS),
+    "period_overlaps": Row((Sweep(START_PRECEDING, "left", INDEX), Sweep(START_PRECEDING_STRICT, "right", INDEX))),
+    "period_contains": _row(START_PRECEDING, "left"),
+    "period_equals": _row(START_PRECEDING, "left", AT_START),
+    "period_precedes": _row(START_PRECEDING, "left", GENERAL_BEFORE),
+    "period_succeeds": _row(START_PRECEDING, "right", GENERAL_BEFORE),
+    "period_immediately_precedes": _row(START_PRECEDING, "left", AT_END),
+    "period_immediately_succeeds": _row(START_PRECEDING, "right", AT_END),
+}
+
+#: The values that a sweep's residual compares: the endpoints that do not probe.
+_RESIDUAL: Mapping[int, set[str]] = {START: {"b", "d"}, END: {"a", "c"}}
+
+
+def sweeps_of(relation: str, delta: float | None = None, epsilon: float | None = None) -> tuple[Sweep, ...]:
+    """The sweeps that find the relation's pairs, each pair once, with numbers for the parameters.
+
+    A parameter that is None or infinite bounds nothing. Raises KeyError for an unknown relation, ValueError for a
+    parameter that it does not take and for a negative one.
+    """
+    given = {name: value for name, value in (("delta", delta), ("epsilon", epsilon)) if value is not None}
+    conditions = RELATIONS[relation].conditions(**given)
+    finite = {name for name, value in given.items() if value != float("inf")}
+    row = ROWS[relation]
+    sweeps = row.sweeps
+    if row.by_ends is not None and finite == {"epsilon"}:
+        sweeps = (row.by_ends,)
+    elif row.by_starts is not None and finite == {"delta"}:
+        sweeps = (row.by_starts,)
+    return tuple(
+        replace(sweep, events=sweep.events.given(given), residual=residual_of(sweep, conditions)) for sweep in sweeps
+    )
+
+
+def residual_of(sweep: Sweep, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """Those of a relation's conditions that compare the endpoints that do not probe."""
+    values = _RESIDUAL[sweep.algorithm.probe]
+    return tuple(item for item in conditions if {item.left, item.right} == values)
+
+
+def point_sweep(relation: str) -> Sweep:
+    """The sweep for a right side of single values t, taken as [t, t]. Raises ValueError for a relation without one."""
+    if not RELATIONS[relation].point:
+        raise ValueError(f"the right side of {relation} is a period")
+    return Sweep(START_PRECEDING, "left", INDEX)
+
+
+def documented() -> list[tuple[str, str, str, str, str]]:
+    """(relation, sweep, active side, its events, residual), parameters by name: the table of docs/sweeps.md."""
+    lines: list[tuple[str, str, str, str, str]] = []
+    for name, row in ROWS.items():
+        choices = [(sweep, "") for sweep in row.sweeps]
+        choices += [(row.by_ends, " (only epsilon given)")] if row.by_ends else []
+        choices += [(row.by_starts, " (only delta given)")] if row.by_starts else []
+        for sweep, note in choices:
+            residual = ", ".join(map(str, residual_of(sweep, RELATIONS[name].terms)))
+            lines.append((name, sweep.algorithm.name + note, sweep.active, str(sweep.events), residual))
+    return lines
