@@ -92,9 +92,10 @@ class SweepStream:
         may follow. The arrays hold a batch until the next one is asked for; all batches must be taken.
 
         Raises ValueError for events out of order, before the watermark or of another type, for a tuple that starts
-        twice, and for a watermark that goes back; RuntimeError if batches of the last call were not taken. After an
-        error the join cannot be gone on with.
+        twice, and for a watermark that goes back; RuntimeError if batches of the last call were not taken, or after
+        an error.
         """
+        self._begin()
         given = [events for events in (left, right) if events is not None and len(events.times)]
         latest = [int(events.times[-1]) for events in given]
         if watermark is None and (latest or self._watermark is not None):
@@ -112,13 +113,16 @@ class SweepStream:
     def finish(self) -> Iterator[Pairs]:
         """The pairs that are left when no event follows. Tuples that are open never end: what compares their end does
         not come out."""
+        self._begin()
         chunks = {side: self._sides[side].admit(None, None) for side, _ in _both(None, None)}
         return self._pairs(chunks, FINISHED)
 
-    def _pairs(self, chunks: dict[Side, EndpointChunk], mark: Mark) -> Iterator[Pairs]:
+    def _begin(self) -> None:
         if self._running:
             raise RuntimeError("pairs of the last call have not been taken")
         self._running = True
+
+    def _pairs(self, chunks: dict[Side, EndpointChunk], mark: Mark) -> Iterator[Pairs]:
         for sweep in self._sweeps:
             yield from sweep.push(chunks, mark)
         self._running = False
