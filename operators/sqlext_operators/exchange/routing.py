@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,11 +19,13 @@ class Routes:
     """Where rows go: row rows[i] goes to partition pids[i]; rows None is every row once, in order.
 
     pids is int32, rows int64; a row that occurs several times is replicated, one that does not is dropped.
-    Rows of one partition keep their input order only if `rows` is non-decreasing there.
+    Rows of one partition keep their input order only if `rows` is non-decreasing there. `added` makes further columns
+    of the block, one value for each route, from the position of the batch's first row in its input.
     """
 
     pids: npt.NDArray[np.int32]
     rows: npt.NDArray[np.int64] | None = None
+    added: Callable[[int], Mapping[str, pa.Array]] | None = None
 
 
 class Router(Protocol):

@@ -73,10 +73,13 @@ def _flush(spec: ScatterSpec, seq: int, held: list[pa.RecordBatch]) -> pa.Record
     places = np.empty(len(routes.pids), np.int32)
     counting_sort(routes.pids, spec.partitions, starts, places)
     rows = places if routes.rows is None else routes.rows[places]
+    added = routes.added(seq) if routes.added is not None else {}
     wire = WireBatch()
     for pid in np.flatnonzero(np.diff(starts)).tolist():
         # One take a block: the block's columns are then contiguous and freed before the next one.
         part = batch.take(pa.array(rows[starts[pid] : starts[pid + 1]]))
+        for name, column in added.items():
+            part = part.append_column(name, column.take(pa.array(places[starts[pid] : starts[pid + 1]])))
         wire.add(Block(pid, spec.tag, seq + int(rows[starts[pid]]), part))
     return wire.finish()
 

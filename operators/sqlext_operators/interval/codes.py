@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from sqlext_operators.last_join.codes import value_codes
 from sqlext_operators.window.codes import order_codes
-from sqlext_operators.window.columns import fixed_width
 
 IntArray = npt.NDArray[np.int64]
 Encoder = Callable[[pa.Array, int | float], IntArray]
@@ -39,13 +38,23 @@ def plain_codes(array: pa.Array, shift: int | float = 0) -> IntArray:
         return np.zeros(len(array), np.int64)
     if not shift:
         return order_codes(array)
-    if pa.types.is_floating(kind):
-        # inf and NaN add up without a warning; a sum beyond the largest double is inf, as in Spark
-        with np.errstate(over="ignore", invalid="ignore"):
-            return order_codes(pa.array(fixed_width(array).astype(np.float64) + float(shift)))
-    if pa.types.is_boolean(kind) or not is_plain(kind):
+    if not is_plain(kind):
         raise ValueError(f"nothing can be added to values of type {kind}")
-    return saturating_add(order_codes(array), _units(kind, shift))
+    return shifted_codes(order_codes(array), kind, shift)
+
+
+def shifted_codes(codes: IntArray, kind: pa.DataType, shift: int | float) -> IntArray:
+    """The codes of ``value + shift`` for values of type `kind` that have these codes."""
+    if not shift or pa.types.is_null(kind):
+        return codes
+    if pa.types.is_boolean(kind):
+        raise ValueError(f"nothing can be added to values of type {kind}")
+    if not pa.types.is_floating(kind):
+        return saturating_add(codes, _units(kind, shift))
+    doubles = (codes ^ ((codes >> 63) & np.int64(GREATEST))).view(np.float64)
+    # inf and NaN add up without a warning; a sum beyond the largest double is inf, as in Spark
+    with np.errstate(over="ignore", invalid="ignore"):
+        return order_codes(pa.array(doubles + float(shift)))
 
 
 def saturating_add(codes: IntArray, amount: int) -> IntArray:

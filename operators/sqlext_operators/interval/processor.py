@@ -25,12 +25,10 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Tiling:
-    """The tiles that rows were sent to. On both sides the column `tile` (int32) has the tile that a copy of a row is
-    for; `row` (int64, NULL for rows that one tile decides) tells the copies of a row apart from other rows."""
+    """The tiles that rows were sent to. On both sides the column `tile` (int32) has the tile that a copy is for."""
 
     tiles: Tiles
     tile: str
-    row: str
 
 
 class IntervalJoinProcessor:

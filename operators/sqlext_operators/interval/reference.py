@@ -72,10 +72,11 @@ def _prepared(side: IntervalSide, row: Row, empty: Empty) -> Row | None:
             continue
         if empty == "error":
             raise EmptyPeriodError(f"[{row[first]}, {row[second]})")
-        following = _next(end)
-        if empty != "point" or not compare(start, "=", end) or not compare(end, "<", following):
+        if empty != "point" or not compare(start, "=", end):
             return None
-        moved[second] = following
+        moved[second] = _next(end)
+        if not compare(start, "<", moved[second]):
+            return None
     return moved
 
 

@@ -1,0 +1,175 @@
+"""Where the rows of an interval join go: by key, by tile of the compared values, or both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.exchange.routing import Routes
+from sqlext_operators.interval.codes import IntArray, is_plain, plain_codes, shifted_codes
+from sqlext_operators.interval.conditions import Condition
+from sqlext_operators.interval.passes import Pass, Side
+from sqlext_operators.interval.periods import periods_of
+from sqlext_operators.interval.spec import ROW, IntervalJoinSpec
+from sqlext_operators.interval.tiles import UNTILED, Tiles
+from sqlext_operators.kernels.interval_tiles import count_tiles, fill_tiles
+from sqlext_operators.kernels.key_hash import hash_integers, partition_ids
+from sqlext_operators.keys import hash_keys
+from sqlext_operators.last_join.codes import validity
+from sqlext_operators.last_join.processor import null_keys
+
+BoolArray = npt.NDArray[np.bool_]
+
+#: The column of a routed row that says for which tile it is; ROW is the other one that tiles add to the wire.
+TILE = "__sqlext_tile"
+_NO_MASK = np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True)
+class TileRouter:
+    """Rows of `side` that may match meet in one partition: hash of the keys and the tile.
+
+    Without tiles, the hash of the keys alone (no keys: partition 0). With tiles, a row goes to the tile of each of its
+    probe values and to every tile that one of its windows touches, as a copy for that tile: the blocks get the columns
+    TILE (int32, -1 for keys that are not tiled) and ROW (int64, twice the position in the input, 1 more for right rows;
+    NULL for rows of one copy and for sides whose rows nobody has to decide). Tiles go to partitions in turn if there
+    are no keys.
+
+    Rows that can match nothing (NULLs, degenerate periods) are dropped, or spread over all partitions if they come out
+    nevertheless. Raises ValueError for tiles over values that cannot be cut, EmptyPeriodError as the join says.
+    """
+
+    join: IntervalJoinSpec
+    side: Side
+    tiles: Tiles | None = None
+
+    def route(self, batch: pa.RecordBatch, partitions: int) -> Routes:
+        own = self.join.side(self.side)
+        keys = [batch.column(name) for name in own.keys]
+        hashes = hash_keys(keys) if keys else np.zeros(batch.num_rows, np.uint64)
+        periods = periods_of(own, batch, self.join.empty)
+        usable = self._usable(batch, null_keys(keys, self.join.null_safe), periods.valid)
+        if self.tiles is None:
+            return self._by_key(hashes, usable, partitions)
+        columns = {name: periods.ends.get(name, batch.column(name)) for name in own.values}
+        return self._by_tile(self.tiles, hashes, columns, usable, partitions)
+
+    def _usable(self, batch: pa.RecordBatch, without: BoolArray | None, valid: BoolArray | None) -> BoolArray:
+        """bool[n], rows that may match in one of the alternatives."""
+        some = np.zeros(batch.num_rows, np.bool_)
+        for conditions in self.join.alternatives:
+            full = np.ones(batch.num_rows, np.bool_)
+            for name in dict.fromkeys(getattr(item, self.side) for item in conditions):
+                mask = validity(batch.column(name))
+                if len(mask):
+                    full &= mask.view(np.bool_)
+            some |= full
+        if valid is not None:
+            some &= valid
+        return some if without is None else some & ~without
+
+    def _by_key(self, hashes: npt.NDArray[np.uint64], usable: BoolArray, partitions: int) -> Routes:
+        pids = np.zeros(len(hashes), np.int32)
+        if self.join.null_safe:
+            partition_ids(hashes, partitions, pids)
+        if usable.all():
+            return Routes(pids)
+        if self.join.keeps(self.side):
+            return Routes(np.where(usable, pids, _in_turn(len(pids), partitions)))
+        rows = np.flatnonzero(usable)
+        return Routes(pids[rows], rows)
+
+    def _by_tile(
+        self,
+        tiles: Tiles,
+        hashes: npt.NDArray[np.uint64],
+        columns: dict[str, pa.Array],
+        usable: BoolArray,
+        partitions: int,
+    ) -> Routes:
+        first, last = self._ranges(tiles, columns, usable)
+        hot = tiles.hot(hashes)
+        if hot is not None:
+            # one range of one tile, the others empty
+            cold = ~hot
+            first[:, cold], last[:, cold] = 0, -1
+            first[0, cold] = last[0, cold] = UNTILED
+        first[:, ~usable], last[:, ~usable] = 0, -1
+        counts = np.empty(len(hashes), np.int64)
+        count_tiles(first, last, counts)
+        if self.join.keeps(self.side):
+            lonely = counts == 0
+            first[0, lonely] = last[0, lonely] = UNTILED
+            counts[lonely] = 1
+        rows, tile = np.empty(int(counts.sum()), np.int64), np.empty(int(counts.sum()), np.int32)
+        fill_tiles(first, last, rows, tile)
+        pids = self._partitions(hashes, rows, tile, partitions)
+        if self.join.keeps(self.side):
+            alone = lonely[rows]
+            pids[alone] = _in_turn(len(hashes), partitions)[rows[alone]]
+        undecided = (counts > 1)[rows] if self.join.decides(self.side) else np.zeros(len(rows), np.bool_)
+        odd = int(self.side == "right")
+
+        def added(seq: int) -> dict[str, pa.Array]:
+            return {TILE: pa.array(tile), ROW: pa.array(2 * (seq + rows) + odd, mask=~undecided)}
+
+        return Routes(pids, rows, added)
+
+    def _partitions(
+        self, hashes: npt.NDArray[np.uint64], rows: IntArray, tile: npt.NDArray[np.int32], partitions: int
+    ) -> npt.NDArray[np.int32]:
+        if not self.join.null_safe:
+            return (tile % partitions).astype(np.int32)
+        mixed = hashes[rows]
+        tiled = np.flatnonzero(tile != UNTILED)
+        part = mixed[tiled]
+        hash_integers(tile[tiled].astype(np.int64), _NO_MASK, part)
+        mixed[tiled] = part
+        pids = np.empty(len(rows), np.int32)
+        partition_ids(mixed, partitions, pids)
+        return pids
+
+    def _ranges(self, tiles: Tiles, columns: dict[str, pa.Array], usable: BoolArray) -> tuple[IntArray, IntArray]:
+        """(first, last) tile of each row, int64[passes, n]: where a pass needs the row, as a window or as a probe."""
+        passes = self.join.passes
+        for item in passes:
+            kinds = [columns[getattr(bound, self.side)].type for bound in item.lowers + item.uppers]
+            if not all(map(is_plain, kinds)):
+                raise ValueError(f"values of type {kinds[0]} cannot be cut into tiles")
+        first = np.zeros((len(passes), len(usable)), np.int64)
+        last = np.full(first.shape, tiles.count - 1, np.int64)
+        for place, item in enumerate(passes):
+            if item.window != self.side:
+                first[place] = last[place] = tiles.of(plain_codes(columns[item.probe]))
+                continue
+            for bound in item.lowers:
+                np.maximum(first[place], _tile_of(tiles, item, bound, columns), out=first[place])
+            for bound in item.uppers:
+                np.minimum(last[place], _tile_of(tiles, item, bound, columns), out=last[place])
+        return first, last
+
+
+def _in_turn(count: int, partitions: int) -> npt.NDArray[np.int32]:
+    return (np.arange(count) % partitions).astype(np.int32)
+
+
+def _tile_of(tiles: Tiles, item: Pass, bound: Condition, columns: dict[str, pa.Array]) -> IntArray:
+    """int64[n], the outermost tile that has probe values within one bound of each window row.
+
+    A right window's bound is on ``probe + shift``, so it is compared with the tiles' bounds shifted alike. As adding is
+    monotone, a tile's values stay between its shifted bounds, though at times on one of them.
+    """
+    is_lower = bound.is_lower == (item.window == "left")
+    shift = bound.shift
+    assert isinstance(shift, int | float)
+    if item.window == "left":
+        codes, cuts, on_cut = plain_codes(columns[bound.left], shift), tiles.cuts, False
+    else:
+        column = columns[bound.right]
+        codes, cuts, on_cut = plain_codes(column), shifted_codes(tiles.cuts, column.type, shift), bool(shift)
+    if is_lower:
+        return np.searchsorted(cuts, codes, side="left" if on_cut else "right")
+    return np.searchsorted(cuts, codes, side="left" if bound.is_strict else "right")

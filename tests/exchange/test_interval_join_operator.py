@@ -1,0 +1,306 @@
+"""The exchange of an interval join without Spark: scatter to partitions and tiles, any order of arrival, any memory
+budget, and the broadcast of a side, against the twin."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlext_operators.exchange.interval_join import (
+    IntervalBroadcastSpec,
+    IntervalGatherSpec,
+    broadcast_interval_join,
+    gather_interval_join,
+)
+from sqlext_operators.exchange.scatter import ScatterSpec, scatter
+from sqlext_operators.exchange.tile_routing import TILE, TileRouter
+from sqlext_operators.interval import reference
+from sqlext_operators.interval.conditions import Condition
+from sqlext_operators.interval.passes import Side
+from sqlext_operators.interval.relations import RELATIONS
+from sqlext_operators.interval.spec import (
+    COUNT,
+    MATCHES,
+    ROW,
+    EmptyPeriodError,
+    IntervalJoinSpec,
+    IntervalSide,
+    Kind,
+)
+from sqlext_operators.interval.tiles import Tiles, tile_bounds
+from sqlext_operators.keys import hash_keys
+
+KINDS: tuple[Kind, ...] = ("inner", "left", "right", "full", "semi", "anti", "count")
+PARTITIONS = 3
+Rows = list[tuple[Any, ...]]
+
+
+def schema_of(side: str, kind: pa.DataType) -> pa.Schema:
+    return pa.schema([(f"{side}id", pa.int64()), (f"{side}k", pa.string()), (f"{side}0", kind), (f"{side}1", kind)])
+
+
+def numbers(values: Sequence[int | None], kind: pa.DataType) -> pa.Array:
+    """An array of any type that whole numbers can be cast to."""
+    return pa.array(values, pa.int32() if pa.types.is_decimal(kind) else pa.int64()).cast(kind)
+
+
+def rows_of(side: str, count: int, seed: int, kind: pa.DataType) -> pa.RecordBatch:
+    """Rows with NULLs, empty and reversed periods, most of them of key "a"."""
+    random_ = random.Random(f"{side}{seed}")
+    starts = [random_.choice([None, *range(-8, 16)]) for _ in range(count)]
+    ends = [None if s is None or random_.random() < 0.05 else s + random_.randint(-1, 7) for s in starts]
+    keys = [random_.choice(["a", "a", "a", "b", None]) for _ in range(count)]
+    arrays = [pa.array(list(range(count))), pa.array(keys)]
+    arrays += [numbers(values, kind) for values in (starts, ends)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(side, kind))
+
+
+def conditions_of(name: str, amounts: tuple[int | None, int | None]) -> tuple[Condition, ...]:
+    relation = RELATIONS[name]
+    values = dict(zip(relation.parameters, amounts, strict=False))
+    named = {"a": "l0", "b": "l1", "c": "r0", "d": "r1"}
+    return tuple(
+        Condition(named[item.left], item.operator, named[item.right], item.shift)
+        for item in relation.conditions(**values)
+    )
+
+
+def spec_of(
+    kind: Kind, alternatives: Sequence[tuple[Condition, ...]], *, keys: bool, null_safe: bool, periods: bool
+) -> IntervalJoinSpec:
+    left = IntervalSide(("lk",) if keys else (), ("l0", "l1"), (("l0", "l1"),) if periods else (), ("lid", "lk"))
+    right = IntervalSide(("rk",) if keys else (), ("r0", "r1"), (("r0", "r1"),) if periods else (), ("rid",))
+    return IntervalJoinSpec(kind, left, right, (null_safe,) if keys else (), tuple(alternatives))
+
+
+def wires_of(tag: int, rows: pa.RecordBatch, router: TileRouter, block_bytes: int) -> list[pa.RecordBatch]:
+    """What two tasks send of one input."""
+    spec = ScatterSpec(tag, tuple(rows.schema.names), router, PARTITIONS, block_bytes)
+    half = rows.num_rows // 2
+    parts = (rows.slice(0, half), rows.slice(half))
+    return [wire for number, part in enumerate(parts) for wire in scatter(spec, number, [part])]
+
+
+def tuples(batch: pa.RecordBatch) -> Rows:
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def merged(spec: IntervalJoinSpec, batches: Sequence[pa.RecordBatch]) -> Rows:
+    """The output with undecided rows put together, as the plan does behind the operator."""
+    result: Rows = []
+    copies: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in (row for batch in batches for row in batch.to_pylist()):
+        number = row.pop(ROW, None)
+        if number is not None:
+            copies[number].append(row)
+        else:
+            result.append(tuple(value for name, value in row.items() if name != MATCHES))
+    for rows in copies.values():
+        assert len(rows) > 1
+        matches = sum(row.pop(MATCHES) for row in rows)
+        assert all(row == rows[0] for row in rows)
+        if (matches > 0) == (spec.kind in ("semi", "count")):
+            result.append(tuple((rows[0] | ({COUNT: matches} if spec.kind == "count" else {})).values()))
+    return result
+
+
+def exchanged(
+    spec: IntervalJoinSpec,
+    left: pa.RecordBatch,
+    right: pa.RecordBatch,
+    tiles: Tiles | None,
+    seed: int,
+    memory: int,
+    block: int,
+) -> Rows:
+    """The join by way of all partitions; blocks arrive in random order."""
+    wires = wires_of(0, left, TileRouter(spec, "left", tiles), block)
+    wires += wires_of(1, right, TileRouter(spec, "right", tiles), block)
+    rows_on_wire = [wire.slice(i, 1) for wire in wires for i in range(wire.num_rows)]
+    random.Random(seed).shuffle(rows_on_wire)
+    gather = IntervalGatherSpec(spec, left.schema, right.schema, memory, 7, tiles)
+    found = []
+    for partition in range(PARTITIONS):
+        own = [wire for wire in rows_on_wire if wire.column(0)[0].as_py() == partition]
+        for batch in gather_interval_join(gather, partition, own):
+            assert 0 < batch.num_rows <= 7
+            assert batch.schema == gather.output
+            found.append(batch)
+    return merged(spec, found)
+
+
+def agree(spec: IntervalJoinSpec, left: pa.RecordBatch, right: pa.RecordBatch, found: Rows) -> None:
+    expected = reference.interval_join(spec, left.to_pylist(), right.to_pylist())
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.sampled_from(sorted(RELATIONS)),
+    st.tuples(st.sampled_from([0, 1, 2, 5, None]), st.sampled_from([0, 1, 3, None])),
+    st.tuples(st.booleans(), st.booleans(), st.booleans()),
+    st.tuples(st.integers(0, 40), st.integers(0, 40)),
+    st.one_of(st.none(), st.lists(st.integers(-9, 17), max_size=4, unique=True).map(sorted)),
+    st.sampled_from([None, ["a"], []]),
+    st.integers(0, 1000),
+    st.sampled_from([1, 300, 1 << 20]),
+    st.sampled_from([64, 4096]),
+    st.sampled_from([pa.int64(), pa.timestamp("us"), pa.float64(), pa.decimal128(12, 2)]),
+)
+@settings(max_examples=300, deadline=None)
+def test_exchange_agrees_with_twin(
+    kind: Kind,
+    relation: str,
+    amounts: tuple[int | None, int | None],
+    flags: tuple[bool, bool, bool],
+    counts: tuple[int, int],
+    cuts: list[int] | None,
+    hot: list[str] | None,
+    seed: int,
+    memory: int,
+    block: int,
+    type_: pa.DataType,
+) -> None:
+    keys, null_safe, periods = flags
+    spec = spec_of(kind, [conditions_of(relation, amounts)], keys=keys, null_safe=null_safe, periods=periods)
+    left, right = rows_of("l", counts[0], seed, type_), rows_of("r", counts[1], seed, type_)
+    tiles = None
+    if cuts is not None:
+        hashes = None if hot is None or not keys else tuple(hash_keys([pa.array(hot, pa.string())]).tolist())
+        sample = numbers([-100, *cuts], type_)
+        bounds = tuple(cut for value in sample[1:] for cut in tile_bounds([pa.array([sample[0], value])], 2))
+        tiles = Tiles(bounds, hashes)
+    agree(spec, left, right, exchanged(spec, left, right, tiles, seed, memory, block))
+
+
+@given(st.sampled_from(KINDS), st.integers(0, 1000), st.booleans(), st.sampled_from([1, 1 << 20]))
+@settings(max_examples=60, deadline=None)
+def test_several_alternatives_over_tiles(kind: Kind, seed: int, keys: bool, memory: int) -> None:
+    random_ = random.Random(seed)
+    names = random_.sample([name for name in sorted(RELATIONS) if name.startswith("allen_")], 4)
+    alternatives = [conditions_of(name, (None, None)) for name in names]
+    spec = spec_of(kind, alternatives, keys=keys, null_safe=False, periods=True)
+    left, right = rows_of("l", 40, seed, pa.int64()), rows_of("r", 40, seed, pa.int64())
+    tiles = Tiles(tuple(sorted(random_.sample(range(-9, 17), 3))))
+    agree(spec, left, right, exchanged(spec, left, right, tiles, seed, memory, 256))
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.sampled_from(["left", "right"]),
+    st.sampled_from(sorted(RELATIONS)),
+    st.booleans(),
+    st.tuples(st.integers(0, 30), st.integers(0, 60)),
+    st.integers(0, 1000),
+)
+@settings(max_examples=200, deadline=None)
+def test_broadcast_agrees_with_twin(
+    kind: Kind, small: Side, relation: str, keys: bool, counts: tuple[int, int], seed: int
+) -> None:
+    spec = spec_of(kind, [conditions_of(relation, (2, 2))], keys=keys, null_safe=True, periods=True)
+    left, right = rows_of("l", counts[0], seed, pa.int32()), rows_of("r", counts[1], seed, pa.int32())
+    held, big = (left, right) if small == "left" else (right, left)
+    if spec.decides(small):
+        with pytest.raises(ValueError, match="cannot be broadcast"):
+            IntervalBroadcastSpec(spec, small, big.schema)
+        return
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, held.schema) as writer:
+        writer.write_batch(held)
+    broadcast = IntervalBroadcastSpec(spec, small, big.schema, batch_rows=5)
+    half = big.num_rows // 2
+    positions = [str(place) for place in range(big.num_columns)]
+    tasks = [big.slice(0, half // 2), big.slice(half // 2, half - half // 2)], [big.slice(half)]
+    found: Rows = []
+    for number, task in enumerate(tasks):
+        batches = [part.rename_columns(positions) for part in task]
+        for batch in broadcast_interval_join(broadcast, sink.getvalue().to_pybytes(), number, batches):
+            assert 0 < batch.num_rows <= 5
+            found += tuples(batch)
+    agree(spec, left, right, found)
+
+
+def test_rows_that_match_nothing_are_dropped_or_spread() -> None:
+    rows = rows_of("l", 300, 3, pa.int64())
+    tiles = Tiles((0, 5))
+    alternatives = [conditions_of("period_overlaps", (None, None))]
+    for kind in KINDS:
+        spec = spec_of(kind, alternatives, keys=True, null_safe=False, periods=True)
+        for cut in (None, tiles):
+            routes = TileRouter(spec, "left", cut).route(rows, PARTITIONS)
+            sent = range(300) if routes.rows is None else sorted(set(routes.rows.tolist()))
+            values = rows.to_pylist()
+            usable = [i for i, row in enumerate(values) if None not in row.values() and row["l0"] < row["l1"]]
+            assert list(sent) == (list(range(300)) if spec.keeps("left") else usable)
+            if spec.keeps("left") and routes.rows is None:
+                idle = np.delete(routes.pids, usable)
+                assert np.bincount(idle, minlength=PARTITIONS).min() > len(idle) // 6
+
+
+def test_only_rows_in_several_tiles_are_undecided() -> None:
+    spec = spec_of("left", [conditions_of("period_overlaps", (None, None))], keys=False, null_safe=False, periods=True)
+    starts, ends = pa.array([0, 0, 9, 5]), pa.array([2, 30, 11, 6])
+    rows = pa.RecordBatch.from_arrays(
+        [pa.array(range(4)), pa.array(["a"] * 4), starts, ends], names=["lid", "lk", "l0", "l1"]
+    )
+    routes = TileRouter(spec, "left", Tiles((10, 20))).route(rows, 3)
+    assert routes.rows is not None
+    assert routes.added is not None
+    assert routes.rows.tolist() == [0, 1, 1, 1, 2, 2, 3]
+    added = routes.added(100)
+    assert added[TILE].to_pylist() == [0, 0, 1, 2, 0, 1, 0]
+    assert added[ROW].to_pylist() == [None, 202, 202, 202, 204, 204, None]
+    assert routes.pids.tolist() == [0, 0, 1, 2, 0, 1, 0]
+
+
+def test_tiles_are_equally_full() -> None:
+    random_ = np.random.default_rng(1)
+    sample = pa.array(random_.integers(0, 1 << 40, 10_000))
+    tiles = Tiles(tile_bounds([sample, sample.slice(0, 3000)], 8))
+    counts = np.bincount(tiles.of(sample.to_numpy()), minlength=8)
+    assert tiles.count == 8
+    assert counts.min() > 1000
+    assert tile_bounds([pa.array([7] * 50)], 8) == ()
+    assert tile_bounds([pa.array([None, None], pa.int64())], 8) == ()
+    with pytest.raises(ValueError, match="type string cannot be cut"):
+        tile_bounds([pa.array(["a"])], 2)
+
+
+def test_strings_are_not_routed_by_tile() -> None:
+    spec = spec_of("inner", [conditions_of("period_overlaps", (None, None))], keys=True, null_safe=False, periods=True)
+    rows = rows_of("l", 5, 1, pa.string())
+    with pytest.raises(ValueError, match="type string cannot be cut"):
+        TileRouter(spec, "left", Tiles((1,))).route(rows, 2)
+    left, right = rows_of("l", 40, 1, pa.string()), rows_of("r", 40, 1, pa.string())
+    agree(spec, left, right, exchanged(spec, left, right, None, 1, 1, 64))
+
+
+def test_empty_periods_stop_the_scatter_where_asked() -> None:
+    overlaps = conditions_of("period_overlaps", (None, None))
+    side = IntervalSide((), ("l0", "l1"), (("l0", "l1"),), ("lid",))
+    other = IntervalSide((), ("r0", "r1"), (("r0", "r1"),), ("rid",))
+    spec = IntervalJoinSpec("inner", side, other, (), (overlaps,), "error")
+    rows = pa.RecordBatch.from_pydict({"lid": [1, 2, 3], "l0": [1, 5, 8], "l1": [2, 5, 7]})
+    with pytest.raises(EmptyPeriodError, match=r"2 of 3 rows have an empty or reversed period, such as \[5, 5\)"):
+        TileRouter(spec, "left").route(rows, 2)
+
+
+def test_files_are_removed_when_the_consumer_stops_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
+    spec = spec_of("left", [conditions_of("period_overlaps", (None, None))], keys=True, null_safe=True, periods=True)
+    left, right = rows_of("l", 60, 1, pa.int64()), rows_of("r", 60, 2, pa.int64())
+    wires = wires_of(0, left, TileRouter(spec, "left"), 64) + wires_of(1, right, TileRouter(spec, "right"), 64)
+    gather = IntervalGatherSpec(spec, left.schema, right.schema, memory_bytes=1)
+    batches = gather_interval_join(gather, 0, wires)
+    next(batches)
+    assert len(list(tmp_path.iterdir())) == 1
+    batches.close()  # type: ignore[attr-defined]
+    assert list(tmp_path.iterdir()) == []
