@@ -1,16 +1,23 @@
-"""A report as a picture: seconds over the case axis, one line a contestant."""
+"""A report as a picture: seconds, or how much faster ours is, over the case axis; one line a contestant."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.bench.results import Report
+from sqlext.bench.results import CaseResult, Report
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMNS = 3
 
 
 def write_chart(report: Report, path: Path) -> None:
-    """Draw the medians to `path` (.png, .svg or .pdf).
+    """Draw the medians to `path` (.png, .svg or .pdf): one diagram for each panel of the cases, all on one scale.
 
     Raises ConfigurationError where matplotlib is missing, or the format or the place is not writable.
     """
@@ -20,28 +27,24 @@ def write_chart(report: Report, path: Path) -> None:
         raise ConfigurationError(
             "drawing the chart needs matplotlib", help="pip install 'sql-for-time-on-spark[bench]'"
         ) from error
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
-    for contestant in dict.fromkeys(m.contestant for result in report.cases for m in result.measurements):
-        points = [(r.case.x, seconds) for r in report.cases if (seconds := r.seconds(contestant)) is not None]
-        if points:
-            ours = contestant == report.ours
-            axes.plot(
-                [x for x, _ in points],
-                [y for _, y in points],
-                marker="o",
-                linewidth=2.5 if ours else 1.5,
-                label=contestant,
-                zorder=3 if ours else 2,
-            )
-    if axes.lines:
-        axes.legend()
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-    axes.set_xlabel(report.x_label)
-    axes.set_ylabel("seconds (median)")
-    axes.set_title(report.title, fontsize=10)
-    axes.grid(True, which="both", alpha=0.3)
+    panels: dict[str, list[CaseResult]] = {}
+    for result in report.cases:
+        if result.case.panel is not None:
+            panels.setdefault(result.case.panel, []).append(result)
+    columns = min(COLUMNS, max(1, len(panels)))
+    rows = max(1, -(-len(panels) // columns))
+    figure = Figure(figsize=(8, 5) if len(panels) < 2 else (4.2 * columns, 3.2 * rows), layout="constrained")
+    grid = list(figure.subplots(rows, columns, squeeze=False, sharey=True).flat)
+    names = list(dict.fromkeys(m.contestant for result in report.cases for m in result.measurements))
+    for axes, (title, results) in zip(grid, panels.items(), strict=False):
+        _draw(axes, report, results, {name: f"C{number % 10}" for number, name in enumerate(names)})
+        axes.set_title(title, fontsize=10)
+    for axes in grid[len(panels) or 1 :]:
+        axes.set_axis_off()
+    for axes in grid[::columns]:
+        axes.set_ylabel("times as fast as" if report.speedup else "seconds (median)")
+    _legend(figure, grid)
+    figure.suptitle(report.title, fontsize=11)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
@@ -49,3 +52,49 @@ def write_chart(report: Report, path: Path) -> None:
         raise ConfigurationError(f"cannot draw {path}: {error}", help="use .png, .svg or .pdf") from error
     except OSError as error:
         raise ConfigurationError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _legend(figure: Figure, grid: list[Axes]) -> None:
+    """One for all diagrams, below them; inside a single one."""
+    lines = {str(line.get_label()): line for axes in grid for line in axes.lines}
+    shown = {name: line for name, line in lines.items() if not name.startswith("_")}
+    if shown and len(grid) == 1:
+        grid[0].legend()
+    elif shown:
+        figure.legend(list(shown.values()), list(shown), loc="outside lower center", ncols=len(shown))
+
+
+def _draw(axes: Axes, report: Report, results: list[CaseResult], colors: dict[str, str]) -> None:
+    """One diagram. Cases with ticks stand side by side under their words."""
+    ticks = [result.case.tick for result in results]
+    words = any(ticks)
+    for contestant, color in colors.items():
+        ours = contestant == report.ours
+        points = []
+        for place, result in enumerate(results):
+            value = report.ratio(result, contestant) if report.speedup else result.seconds(contestant)
+            if value is not None and not (ours and report.speedup):
+                points.append((float(place) if words else result.case.x, value))
+        if points:
+            axes.plot(
+                [x for x, _ in points],
+                [y for _, y in points],
+                marker="o",
+                linestyle="" if words else "-",
+                linewidth=2.5 if ours else 1.5,
+                label=contestant,
+                color=color,
+                zorder=3 if ours else 2,
+            )
+    if axes.lines:
+        axes.set_yscale("log")
+        if not words:
+            axes.set_xscale("log")
+    if words:
+        axes.set_xticks(range(len(results)), [tick or "" for tick in ticks], fontsize=8)
+        axes.set_xlim(-0.5, len(results) - 0.5)
+    else:
+        axes.set_xlabel(report.x_label)
+    if report.speedup:
+        axes.axhline(1, color="grey", linewidth=1, label="_as fast as ours")
+    axes.grid(True, which="both", alpha=0.3)

@@ -11,6 +11,8 @@ from sqlext_planner.errors import SqlExtError
 
 from sqlext.bench.chart import write_chart
 from sqlext.bench.features import CONTESTANTS, SCRIPTS, FeaturesOptions, features_suite
+from sqlext.bench.interval import interval_suite
+from sqlext.bench.interval_options import IntervalOptions
 from sqlext.bench.report import markdown, print_report, read_json, write_json
 from sqlext.bench.results import Report
 from sqlext.bench.runner import run
@@ -102,6 +104,85 @@ def features(
     try:
         with Console(stderr=True).status("Generating the data"):
             suite = features_suite(options)
+        measure(suite, repeat=repeat, cap_seconds=cap_seconds, json=json, chart=chart)
+    except SqlExtError as error:
+        _fail(error)
+
+
+_INTERVAL = IntervalOptions()
+_INTERVAL_HELP = (
+    "Interval joins by overlap, during, start preceding(delta) and before(delta).",
+    "Ours through Session.sql against DuckDB, Polars, plain Spark and Spark with hand-written bins on the same Parquet "
+    "files; our kernels against DuckDB, polars-bio, NCLS and the seed's JoinByS on tables in memory. All answers are "
+    "compared. The chart shows how many times as fast as each contestant ours is.",
+    "`make peers` installs Polars, polars-bio, NCLS and a newer DuckDB into .peers; missing ones are left out.",
+    "Kernels only: sqlext bench interval --sets kernel",
+    "One query of a million rows: sqlext bench interval --sets large --queries count --contestants ours,duckdb",
+    "Real data: sqlext bench interval --sets real --real ../shared/data/intervals",
+)
+
+
+@app.command(short_help=_INTERVAL_HELP[0], help="\n\n".join(_INTERVAL_HELP))
+def interval(
+    sets: Annotated[
+        str,
+        typer.Option(
+            help="kernel: in memory, one thread. synthetic: the seed's recipe. nested: Spark's nested loop at "
+            "100k x 100k. large: 1M x 1M. real: git, genome, flights. growth: 1M against 4M rows. memory: 10M x 10M."
+        ),
+    ] = ",".join(_INTERVAL.sets),
+    relations: Annotated[
+        str, typer.Option(help="In synthetic and kernel; also any name of docs/predicates.md, such as allen_meets.")
+    ] = ",".join(_INTERVAL.relations),
+    rows: Annotated[str, typer.Option(help="In synthetic: rows of each table.")] = ",".join(map(str, _INTERVAL.rows)),
+    lengths: Annotated[str, typer.Option(help="In synthetic: mean lengths, starts lie in 1..1000000.")] = ",".join(
+        map(str, _INTERVAL.lengths)
+    ),
+    queries: Annotated[str, typer.Option(help="In large.")] = ",".join(_INTERVAL.queries),
+    contestants: Annotated[str, typer.Option(help="Who takes part.")] = ",".join(_INTERVAL.contestants),
+    max_pairs: Annotated[
+        int, typer.Option(help="In synthetic: cases with more pairs are left out.")
+    ] = _INTERVAL.max_pairs,
+    nested_rows: Annotated[
+        int, typer.Option(help="Largest table for Spark's nested loop.", min=0)
+    ] = _INTERVAL.nested_rows,
+    bin_width: Annotated[
+        int | None, typer.Option(help="Width of hand-written bins; by default the estimated best for each case.", min=1)
+    ] = None,
+    real: Annotated[
+        Path | None, typer.Option(help="Folder of the real data (data/intervals); it is only read.")
+    ] = None,
+    peers: Annotated[Path, typer.Option(help="Where `make peers` put the peers.")] = _INTERVAL.peers,
+    repeat: Repeat = 3,
+    cap_seconds: CapSeconds = 5.0,
+    cores: Cores = 2,
+    memory: Memory = "8g",
+    scale: Scale = 1.0,
+    json: Json = None,
+    chart: Chart = None,
+    data: Data = None,
+) -> None:
+    """Interval joins, and their kernels alone, against the peers."""
+    options = IntervalOptions(
+        sets=_names(sets),
+        rows=_numbers(rows, "--rows"),
+        lengths=_numbers(lengths, "--lengths"),
+        relations=_names(relations),
+        queries=_names(queries),
+        contestants=_names(contestants),
+        scale=scale,
+        max_pairs=max_pairs,
+        nested_rows=nested_rows,
+        bin_width=bin_width,
+        real=real,
+        peers=peers,
+        cores=cores,
+        memory=memory,
+        data=data,
+    )
+    try:
+        with Console(stderr=True).status("Generating the data"):
+            suite = interval_suite(options)
         measure(suite, repeat=repeat, cap_seconds=cap_seconds, json=json, chart=chart)
     except SqlExtError as error:
         _fail(error)

@@ -38,6 +38,8 @@ def print_report(report: Report, console: Console) -> None:
     for check in report.checks:
         mark = "[green]met[/green]   " if check.passed else "[red]missed[/red]"
         console.print(f"{mark} {escape(check.name)}: {escape(check.detail)}", highlight=False)
+    for text in report.left_out:
+        console.print(f"[yellow]left out[/yellow] {escape(text)}", highlight=False)
 
 
 def markdown(report: Report) -> str:
@@ -47,6 +49,7 @@ def markdown(report: Report) -> str:
     if report.checks:
         lines += ["", _line(("target", "met", "measured")), _line(["---"] * 3)]
         lines += [_line((check.name, "yes" if check.passed else "**no**", check.detail)) for check in report.checks]
+    lines += ["", *(f"Left out: {text}." for text in report.left_out)] if report.left_out else []
     return "\n".join(lines) + "\n"
 
 

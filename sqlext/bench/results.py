@@ -82,6 +82,8 @@ class Report:
     facts: Mapping[str, str]
     cases: list[CaseResult]
     checks: list[Check] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    speedup: bool = False
 
     def ratio(self, result: CaseResult, contestant: str) -> float | None:
         """Seconds of `contestant` divided by ours: above 1 means that ours is faster."""
@@ -105,6 +107,8 @@ class Report:
             "versions": dict(self.versions),
             "parameters": dict(self.parameters),
             "facts": dict(self.facts),
+            "left_out": self.left_out,
+            "speedup": self.speedup,
             "cases": [self._case_json(result) for result in self.cases],
             "checks": [asdict(check) for check in self.checks],
             "answers_agree": self.answers_agree,
@@ -118,18 +122,26 @@ class Report:
             entry["median_seconds"] = item.seconds
             entry["ratio_to_ours"] = self.ratio(result, item.contestant)
             entries.append(entry)
-        return {"name": case.name, "x": case.x, "parameters": dict(case.parameters), "results": entries}
+        return {
+            "name": case.name,
+            "x": case.x,
+            "parameters": dict(case.parameters),
+            "panel": case.panel,
+            "tick": case.tick,
+            "results": entries,
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Report:
         """Read what `to_json` wrote. Raises KeyError or TypeError where it is something else."""
         cases = []
         for entry in data["cases"]:
-            case = Case(entry["name"], entry["x"], entry["parameters"])
+            case = Case(entry["name"], entry["x"], entry["parameters"], entry.get("panel", ""), entry.get("tick"))
             cases.append(CaseResult(case, [_measurement(item) for item in entry["results"]]))
         names = ("suite", "title", "ours", "x_label", "started", "machine", "versions", "parameters", "facts")
         checks = [Check(**item) for item in data["checks"]]
-        return cls(**{name: data[name] for name in names}, cases=cases, checks=checks)
+        optional = {name: data[name] for name in ("left_out", "speedup") if name in data}
+        return cls(**{name: data[name] for name in names}, **optional, cases=cases, checks=checks)
 
 
 def _measurement(item: Mapping[str, Any]) -> Measurement:

@@ -38,6 +38,8 @@ def run(suite: Suite, *, repeat: int = 3, cap_seconds: float | None = None, cons
         parameters={**suite.parameters, "repeat": repeat, "cap_seconds": cap_seconds},
         facts=suite.facts,
         cases=[],
+        left_out=list(suite.left_out),
+        speedup=suite.speedup,
     )
     try:
         with _progress(suite, repeat, console or Console(stderr=True)) as progressed:
@@ -51,9 +53,10 @@ def run(suite: Suite, *, repeat: int = 3, cap_seconds: float | None = None, cons
 
 
 def _run_case(suite: Suite, case: Case, repeat: int, cap_seconds: float | None, progressed: Progressed) -> CaseResult:
-    measurements = {contestant.name: Measurement(contestant.name) for contestant in suite.contestants}
+    contestants = [contestant for contestant in suite.contestants if case.has(contestant.name)]
+    measurements = {contestant.name: Measurement(contestant.name) for contestant in contestants}
     answers: dict[str, Answer] = {}
-    for contestant in suite.contestants:
+    for contestant in contestants:
         progressed(f"{case.name}: {contestant.name}, warm-up")
         measurement = measurements[contestant.name]
         run = _attempt(contestant, case, measurement, answers)
@@ -62,7 +65,7 @@ def _run_case(suite: Suite, case: Case, repeat: int, cap_seconds: float | None, 
             measurement.status = "capped"
     _check_answers(suite, measurements, answers)
     for number in range(repeat):
-        for contestant in suite.contestants:
+        for contestant in contestants:
             progressed(f"{case.name}: {contestant.name}, run {number + 1} of {repeat}")
             measurement = measurements[contestant.name]
             if measurement.status == "ok":
@@ -78,8 +81,8 @@ def _attempt(contestant: Contestant, case: Case, measurement: Measurement, answe
         contestant.prepare(case)
         with MemoryWatch() as watch:
             start = time.perf_counter()
-            contestant.run(case)
-            seconds = time.perf_counter() - start
+            measured = contestant.run(case)
+            seconds = time.perf_counter() - start if measured is None else measured
         answer = contestant.answer(case)
     except Exception as error:  # a contestant may fail in any way; the report says how
         measurement.status = "failed"
@@ -93,20 +96,18 @@ def _attempt(contestant: Contestant, case: Case, measurement: Measurement, answe
 
 def _check_answers(suite: Suite, measurements: dict[str, Measurement], answers: dict[str, Answer]) -> None:
     """Mark every measurement whose answer is not the reference's as wrong."""
-    reference = answers.get(suite.reference.name)
-    if reference is None:
-        reference = next(iter(answers.values()), None)
+    reference = next((name for name in answers if name != suite.ours), None)
     for name, answer in answers.items():
-        difference = answer.difference(reference, suite.tolerance) if reference is not None else None
+        difference = answer.difference(answers[reference], suite.tolerance) if reference is not None else None
         if difference is not None:
             measurements[name].status = "wrong"
-            measurements[name].message = f"{difference} (reference: {suite.reference.name})"
+            measurements[name].message = f"{difference} (reference: {reference})"
 
 
 @contextmanager
 def _progress(suite: Suite, repeat: int, console: Console) -> Iterator[Progressed]:
     """A progress bar on a terminal, one line a step elsewhere."""
-    steps = len(suite.cases) * len(suite.contestants) * (repeat + 1)
+    steps = sum(case.has(contestant.name) for case in suite.cases for contestant in suite.contestants) * (repeat + 1)
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),

@@ -15,11 +15,22 @@ Number = int | float
 
 @dataclass(frozen=True)
 class Case:
-    """One point of the measurement: a data set and a query size. `x` is its place on the chart's axis."""
+    """One point of the measurement: a data set and a query size. `x` is its place on the chart's axis.
+
+    Cases with the same `panel` share one diagram of the chart, None leaves a case out of it. A `tick` stands on the
+    axis instead of the number. `contestants` are those who take part; None means all.
+    """
 
     name: str
     x: float
     parameters: Mapping[str, Number | str] = field(default_factory=dict)
+    panel: str | None = ""
+    tick: str | None = None
+    contestants: tuple[str, ...] | None = None
+
+    def has(self, contestant: str) -> bool:
+        """Whether a contestant takes part in it."""
+        return self.contestants is None or contestant in self.contestants
 
 
 @dataclass(frozen=True)
@@ -57,8 +68,12 @@ class Contestant(Protocol):
     def prepare(self, case: Case) -> None:
         """Bring settings and tables into the state `run` needs; called before every run."""
 
-    def run(self, case: Case) -> None:
-        """Compute the whole result and consume every row of it."""
+    def run(self, case: Case) -> float | None:
+        """Compute the whole result and consume every row of it.
+
+        None means that the time of the call counts; a contestant in a process of its own returns the seconds that it
+        measured there, so that talking to it is free.
+        """
 
     def answer(self, case: Case) -> Answer:
         """The answer of the last run."""
@@ -80,7 +95,9 @@ class Check:
 class Suite:
     """A named set of cases that every contestant answers.
 
-    `ours` is the contestant that ratios refer to; `reference` is the one whose answer counts as right.
+    `ours` is the contestant that ratios refer to. In each case the first other one that has an answer is the reference
+    (only ours, where there is no other). `left_out` says what cannot be measured here and why. The chart shows seconds,
+    or with `speedup` how many times faster ours is.
     """
 
     name: str
@@ -93,8 +110,5 @@ class Suite:
     checks: tuple[Callable[[Report], list[Check]], ...] = ()
     tolerance: float = 1e-9
     facts: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def reference(self) -> Contestant:
-        """The contestant that the others are compared with: the first that is not ours, if there is one."""
-        return next((c for c in self.contestants if c.name != self.ours), self.contestants[0])
+    left_out: tuple[str, ...] = ()
+    speedup: bool = False
