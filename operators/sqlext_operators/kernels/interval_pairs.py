@@ -27,11 +27,12 @@ def fill_pairs(
     count = 0
     while i < len(low) and count < len(out):
         j = max(j, low[i])
-        stop = min(high[i], j + len(out) - count)
-        for place in range(j, stop):
-            out[count] = windows[i]
-            out_probes[count] = probes[place]
-            count += 1
+        stop = max(min(high[i], j + len(out) - count), j)
+        to = count + stop - j
+        # slices, as LLVM makes vector instructions of loops over them: 0.2 instead of 1.1 ns a pair
+        _repeat(windows[i], out[count:to])
+        _copy(probes[j:stop], out_probes[count:to])
+        count = to
         if stop < high[i]:
             j = stop
         else:
@@ -39,6 +40,18 @@ def fill_pairs(
             j = 0
     state[0], state[1] = i, j
     return count
+
+
+@jit
+def _repeat(value: int, out: Int32s) -> None:
+    for k in range(len(out)):
+        out[k] = value
+
+
+@jit
+def _copy(values: Int32s, out: Int32s) -> None:
+    for k in range(len(out)):
+        out[k] = values[k]
 
 
 @jit
@@ -65,13 +78,10 @@ def fill_filtered_pairs(
         j = max(j, low[i])
         stop = min(high[i], j + len(out) - count)
         if single:
-            mine = ours[0, i]
-            equal = strict[0] == 0
-            for place in range(j, stop):
-                # written in any case and kept if the pair counts: no branch that cannot be foretold
-                out[count] = windows[i]
-                out_probes[count] = probes[place]
-                count += (mine < theirs[0, place]) | (equal & (mine == theirs[0, place]))
+            room = slice(count, count + max(stop - j, 0))
+            count += _filter(
+                ours[0, i], theirs[0, j:stop], strict[0] == 0, windows[i], probes[j:stop], out[room], out_probes[room]
+            )
         else:
             for place in range(j, stop):
                 if _all_hold(ours, theirs, strict, i, place):
@@ -84,6 +94,20 @@ def fill_filtered_pairs(
             i += 1
             j = 0
     state[0], state[1] = i, j
+    return count
+
+
+@jit
+def _filter(
+    mine: int, theirs: Int64s, equal: bool, window: int, probes: Int32s, out: Int32s, out_probes: Int32s
+) -> int:
+    """Write the pairs of one window and `probes` with mine < theirs[k], or equal if `equal`; how many there are."""
+    count = 0
+    for k in range(len(probes)):
+        # written in any case and kept if the pair counts: no branch that cannot be foretold
+        out[count] = window
+        out_probes[count] = probes[k]
+        count += (mine < theirs[k]) | (equal & (mine == theirs[k]))
     return count
 
 
