@@ -1,27 +1,27 @@
-"""The sqlglot dialect `sqlext`: Spark's SQL plus OpenMLDB's window definitions and LAST JOIN (openmldb.md 1 and 4).
+"""The sqlglot dialect `sqlext`: Spark's SQL plus OpenMLDB's window definitions and LAST JOIN (openmldb.md 1 and 4), and
+period predicates (`sqlext.period_parser`).
 
 ``sqlglot.parse_one(text, read="sqlext")`` works for anyone who has this package installed. None of the new words
-(UNION in a window, ROWS_RANGE, OPEN, MAXSIZE, LAST, ...) is a keyword: each is recognised only where the grammar of a
-window or of FROM allows it, so columns may go on being called `maxsize` or `last`.
+(UNION in a window, ROWS_RANGE, OPEN, MAXSIZE, LAST, OVERLAPS, BEFORE, ...) is a keyword: each is recognised only where
+the grammar of a window, of FROM or of a comparison allows it, so columns may go on being called `last` or `before`.
 
 Every node remembers where its text stands (`sqlext.spans.span_of`).
 """
 
 from __future__ import annotations
 
-import re
 from typing import Any, ClassVar
 
 import sqlglot.parser
-from sqlext_planner.errors import ConfigurationError, Span
+from sqlext_planner.errors import ConfigurationError
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.parsers.spark import SparkParser
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from sqlext.join_nodes import LastJoinClause
-from sqlext.spans import PlacedParseError, located, mark, mark_until
+from sqlext.period_parser import PeriodParser
+from sqlext.spans import located, mark, mark_until
 from sqlext.window_nodes import ATTRIBUTES, Duration, FrameSpec, SqlExtGenerator, UnionWindow
 
 if not (sqlglot.parser.__file__ or "").endswith(".py"):
@@ -30,14 +30,12 @@ if not (sqlglot.parser.__file__ or "").endswith(".py"):
         help="run: pip uninstall -y sqlglotc && pip install --force-reinstall --no-deps --no-binary sqlglot sqlglot",
     )
 
-_DURATION = re.compile(r"(\d+)(ms|s|m|h|d)", re.IGNORECASE)
-_SUFFIX_TYPES = {TokenType.SMALLINT: "s", TokenType.DOUBLE: "d"}  # Spark reads 10s as a SMALLINT, 3d as a DOUBLE
 _JOIN_WORDS = {*SparkParser.JOIN_METHODS, *SparkParser.JOIN_SIDES, *SparkParser.JOIN_KINDS}
 _FRAME_WORDS = {"ROWS", "RANGE", "ROWS_RANGE", "GROUPS"}
 
 
-class SqlExtParser(SparkParser):
-    """Spark's parser, with window definitions and LAST JOIN of its own and a place in the text for every node."""
+class SqlExtParser(PeriodParser):
+    """Spark's parser with window definitions, LAST JOIN, period predicates, and a place in the text for every node."""
 
     #: Spark refuses a comma before FROM; OpenMLDB takes it.
     TRAILING_COMMA: ClassVar[bool] = False
@@ -46,18 +44,8 @@ class SqlExtParser(SparkParser):
         super().reset()
         self._frames: list[dict[str, Any]] = []
 
-    def raise_error(self, message: str, token: Any = None, *, help: str | None = None) -> None:
-        """As sqlglot's, with the error's place and help. Raises PlacedParseError."""
-        at = token or self._curr or self._prev or None
-        try:
-            super().raise_error(message, at) if at else super().raise_error(message)
-        except SqlglotParseError as error:
-            span = Span(at.start, at.end + 1) if at else Span(len(self.sql), len(self.sql))
-            at_end = not token and not self._curr
-            raise PlacedParseError(str(error), error.errors, span, help, at_end=at_end) from None
-
     _parse_assignment = located(SparkParser._parse_assignment)
-    _parse_atom = located(SparkParser._parse_atom)
+    _parse_atom = located(PeriodParser._parse_atom)
     _parse_bitwise = located(SparkParser._parse_bitwise)
     _parse_bracket = located(SparkParser._parse_bracket, operand=True)
     _parse_column = located(SparkParser._parse_column)
@@ -79,7 +67,7 @@ class SqlExtParser(SparkParser):
     _parse_ordered = located(SparkParser._parse_ordered)
     _parse_primary = located(SparkParser._parse_primary)
     _parse_qualify = located(SparkParser._parse_qualify)
-    _parse_range = located(SparkParser._parse_range, operand=True)
+    _parse_range = located(PeriodParser._parse_range, operand=True)
     _parse_select_query = located(SparkParser._parse_select_query)
     _parse_set_operations = located(SparkParser._parse_set_operations, operand=True)
     _parse_table = located(SparkParser._parse_table)
@@ -230,28 +218,6 @@ class SqlExtParser(SparkParser):
         args[f"{side}_side"] = self._prev.text.upper()
         places[side] = (first.start, self._prev.end + 1)
 
-    def _parse_duration(self) -> Any:
-        """``10s`` in whatever tokens Spark's tokenizer makes of it; else an ordinary expression."""
-        token = self._curr
-        if not token:
-            return None
-        unit_token = self._tokens[self._index + 2] if self._index + 2 < self._tokens_size else None
-        if token.token_type == TokenType.NUMBER and unit_token is not None and unit_token.start == token.start:
-            unit = _SUFFIX_TYPES.get(unit_token.token_type)
-            if unit and token.text.isdigit():
-                self._advance(3)
-                return self._duration(token, token.text, unit)
-        match = _DURATION.fullmatch(token.text) if token.token_type == TokenType.VAR else None
-        if match:
-            self._advance()
-            return self._duration(token, match[1], match[2].lower())
-        return self._parse_bitwise()
-
-    def _duration(self, token: Token, digits: str, unit: str) -> Duration:
-        node = Duration(this=exp.Literal.number(digits), unit=exp.var(unit))
-        node.meta["span"] = (token.start, token.end + 1)
-        return node
-
     def _parse_attributes(self, args: dict[str, Any] | None, places: dict[str, tuple[int, int]]) -> Any:
         """MAXSIZE and what follows a frame. Gives a plain WindowSpec where Spark could have written it."""
         found = dict(args or {})
@@ -296,7 +262,7 @@ class SqlExtParser(SparkParser):
 
 
 class SqlExt(Spark):
-    """Spark's dialect plus OpenMLDB's window definitions and LAST JOIN."""
+    """Spark's dialect plus OpenMLDB's window definitions, LAST JOIN, and period predicates."""
 
     Parser = SqlExtParser
     Generator = SqlExtGenerator

@@ -17,6 +17,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlext.dialect import SqlExt, SqlExtParser
 from sqlext.group_calls import EXTENSION_FUNCTIONS, is_extension_call, mark_group_calls
 from sqlext.join_nodes import LastJoinClause
+from sqlext.period_calls import is_period_call, mark_period_calls, names_period_function
+from sqlext.period_nodes import LONGEST_PHRASE, PHRASES, PeriodComparison, PeriodOperand
 from sqlext.scripts import query_tokens
 from sqlext.spans import PlacedParseError, span_of
 from sqlext.window_nodes import FrameSpec, UnionWindow
@@ -90,7 +92,7 @@ def parse(
     if pipe is not None:  # sqlglot rewrites such a text beyond recognition
         if _mentions_extension(tokens, compat):
             span = Span(pipe.start, pipe.end + 1)
-            message = "|> does not go with a window of ours or a LAST JOIN"
+            message = "|> does not go with a window of ours, a LAST JOIN or a period predicate"
             raise ParseError(message, span=span, help="write SELECT ... FROM", sql=text)
         return Statement(text, "spark", blanked)
     parser = (_OpenMldbParser if compat == "openmldb" else _VerbatimParser)(dialect=SqlExt())
@@ -107,6 +109,7 @@ def parse(
             raise ParseError(f"the text holds {len(trees)} statements", help="run them one by one", sql=text)
         return Statement(text, "spark", blanked)
     mark_group_calls(trees[0], compat, is_user_function)
+    mark_period_calls(trees[0], is_user_function)
     return _statement(text, blanked, trees[0], compat)
 
 
@@ -143,22 +146,24 @@ def _refuse_extension(sql: str, tree: exp.Expr, compat: str | None) -> None:
 
 
 def uses_extension(tree: exp.Expr, compat: str | None = None) -> bool:
-    """Whether `tree` holds a window of ours, a function of ours without OVER, or a LAST JOIN."""
+    """Whether `tree` holds a window of ours, a function of ours without OVER, a LAST JOIN, or a period predicate."""
     return next(extension_nodes(tree, compat), None) is not None
 
 
-ExtensionNode = exp.Window | LastJoinClause | exp.Anonymous
+ExtensionNode = exp.Window | LastJoinClause | exp.Anonymous | PeriodComparison | PeriodOperand
 
 
 def extension_nodes(tree: exp.Expr, compat: str | None = None) -> Iterator[ExtensionNode]:
-    """LAST JOINs, window definitions and calls that Spark could not run or (OpenMLDB mode) all of them, and calls of
-    functions that only the window table has."""
-    found: Iterator[Any] = tree.find_all(exp.Window, LastJoinClause, exp.Anonymous)
+    """LAST JOINs, window definitions and calls that Spark could not run or (OpenMLDB mode) all of them, calls of
+    functions that only the window table has, and period predicates."""
+    found: Iterator[Any] = tree.find_all(exp.Window, LastJoinClause, exp.Anonymous, PeriodComparison, PeriodOperand)
     for node in found:
         if isinstance(node, exp.Window):
             is_extension = compat == "openmldb" or is_extension_window(node)
+        elif isinstance(node, exp.Anonymous):
+            is_extension = is_extension_call(node) or is_period_call(node)
         else:
-            is_extension = isinstance(node, LastJoinClause) or is_extension_call(node)
+            is_extension = True
         if is_extension:
             yield node
 
@@ -167,6 +172,8 @@ def extension_name(node: ExtensionNode) -> str:
     """What an error message calls a node of `extension_nodes`."""
     if isinstance(node, exp.Anonymous):
         return f"{node.name}()"
+    if isinstance(node, (PeriodComparison, PeriodOperand)):
+        return "a period predicate"
     return "a LAST JOIN" if isinstance(node, LastJoinClause) else "a window of ours"
 
 
@@ -211,6 +218,19 @@ def _mentions_extension(tokens: list[Token], compat: str | None) -> bool:
             return True
         if word.lower() in EXTENSION_FUNCTIONS and after == "(" and "OVER" in words[at:]:
             return True
+        if names_period_function(word) and after == "(":
+            return True
+        if (word == "(" or (word == "PERIOD" and after in ("(", "CLOSED"))) and _relation_ends(words, at):
+            return True
+    return False
+
+
+def _relation_ends(words: list[str], at: int) -> bool:
+    """Whether a relation of periods stands before the word here: ``... BEFORE PERIOD(``, ``(a, b) NOT BEFORE (``."""
+    for size in range(1, min(LONGEST_PHRASE, at) + 1):
+        if tuple(words[at - size : at]) in PHRASES:
+            before = [word for word in words[max(0, at - size - 2) : at - size] if word != "NOT"]
+            return words[at] == "PERIOD" or before[-1:] == [")"]
     return False
 
 

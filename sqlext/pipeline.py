@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
@@ -13,6 +13,7 @@ from sqlext_planner.errors import SqlExtError
 if TYPE_CHECKING:
     from sqlext_planner.logical import LogicalPlan
     from sqlext_planner.optimizer import PlanTrace
+    from sqlext_planner.periods import EmptyPeriods
     from sqlext_planner.physical.base import PhysicalPlan
 
     from sqlext.parser import Statement
@@ -61,7 +62,7 @@ def stage(
     from sqlext_planner.optimizer import Optimizer
     from sqlext_planner.strategies import contains_extension, plan_physical
 
-    from sqlext.analyzer import analyze
+    from sqlext.analyzer import Options, analyze
     from sqlext.parser import parse
 
     explain = _EXPLAIN.match(sql)
@@ -72,7 +73,8 @@ def stage(
     if statement.kind == "spark":
         return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
     try:
-        analyzed = analyze(statement, catalog)
+        options = Options(statement.compat, cast("EmptyPeriods", config.interval_empty))
+        analyzed = analyze(statement, catalog, options)
     except SqlExtError:
         if not lenient or statement.uses_extension or config.always_lower:
             raise

@@ -1,4 +1,4 @@
-"""Syntax nodes of OpenMLDB's window definitions, and how they are written back as text (with LAST JOIN)."""
+"""Syntax nodes of OpenMLDB's window definitions, and how they and our other nodes are written back as text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from sqlglot import exp
 from sqlglot.generators.spark import SparkGenerator
 
 from sqlext.join_nodes import LastJoinClause, last_join_sql
+from sqlext.period_nodes import PeriodComparison, PeriodOperand, period_comparison_sql, period_operand_sql
 
 #: What may follow a frame, by its words.
 ATTRIBUTES = {
@@ -77,7 +78,7 @@ def _union_window_sql(generator: SparkGenerator, window: UnionWindow) -> str:
 
 
 class SqlExtGenerator(SparkGenerator):
-    """Writes the extended windows and LAST JOIN back as text."""
+    """Writes the extended windows, LAST JOIN and period predicates back as text."""
 
     SUPPORTS_WINDOW_EXCLUDE = True
 
@@ -86,5 +87,7 @@ class SqlExtGenerator(SparkGenerator):
         Duration: lambda self, e: f"{e.name}{e.args['unit'].name}",
         FrameSpec: _frame_sql,
         LastJoinClause: last_join_sql,
+        PeriodComparison: period_comparison_sql,
+        PeriodOperand: period_operand_sql,
         UnionWindow: _union_window_sql,
     }

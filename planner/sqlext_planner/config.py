@@ -54,6 +54,38 @@ class Config:
         "do not depend on the left row.",
         "bytes",
     )
+    interval_join_strategy: str = _setting(
+        "intervalJoin.strategy",
+        "auto",
+        "How interval joins are made. exchange: our operator behind one exchange; broadcast: a side is collected and "
+        "sent to every task of the other, where the kind of join allows it; spark: Spark compares rows; auto: by size.",
+        "auto|exchange|broadcast|spark",
+    )
+    interval_join_broadcast_bytes: int = _setting(
+        "intervalJoin.broadcastBytes",
+        16 << 20,
+        "The smaller side of an interval join is broadcast up to this size.",
+        "bytes",
+    )
+    interval_join_least_pairs: int = _setting(
+        "intervalJoin.leastPairs",
+        20_000_000,
+        "Joins on plain inequalities are left to Spark where their sides' rows make fewer pairs than this.",
+        "rows",
+    )
+    interval_join_tiles: int = _setting(
+        "intervalJoin.tiles",
+        0,
+        "Tiles of the time axis in an exchange of an interval join without keys; 0 derives it from bytes.",
+        "count",
+    )
+    interval_empty: str = _setting(
+        "interval.empty",
+        "drop",
+        "What an empty or reversed period does in a period predicate. drop: it is related to nothing; error: the "
+        "statement fails; point: [t, t) is the one instant t, reversed ones are dropped.",
+        "drop|error|point",
+    )
     output_batch_rows: int = _setting(
         "exchange.outputBatchRows", 262_144, "Rows of one Arrow batch that an operator returns to Spark.", "rows"
     )

@@ -65,6 +65,14 @@ def to_arrow(dtype: str) -> pa.DataType:
     return arrow
 
 
+def struct_fields(dtype: str) -> list[tuple[str, str]]:
+    """Names and types of a struct's fields: ``struct<a:int,b:date>`` gives [("a", "int"), ("b", "date")].
+
+    Raises UnsupportedError for text that is no struct type.
+    """
+    return _Reader(dtype).struct_fields()
+
+
 def from_arrow(arrow: pa.DataType) -> str:
     """The Spark simple type string of an Arrow type, as Spark's Parquet and Arrow readers see it.
 
@@ -145,7 +153,13 @@ class _Reader:
             return text, None
         return text, pa.list_(pa.field("element", arrows[0])) if word == "array" else pa.map_(*arrows)
 
-    def _struct(self) -> tuple[str, pa.DataType | None]:
+    def struct_fields(self) -> list[tuple[str, str]]:
+        if self._take(r"[A-Za-z_]*").lower() != "struct" or not self._try("<"):
+            raise self._error()
+        names, parts = self._fields()
+        return [(_unquoted(name), part[0]) for name, part in zip(names, parts, strict=True)]
+
+    def _fields(self) -> tuple[list[str], list[tuple[str, pa.DataType | None]]]:
         names: list[str] = []
         parts: list[tuple[str, pa.DataType | None]] = []
         while not self._try(">"):
@@ -155,6 +169,10 @@ class _Reader:
             names.append(self._take(r"`(?:[^`]|``)*`|[^:<>,]+").strip())
             self._expect(":")
             parts.append(self._type())
+        return names, parts
+
+    def _struct(self) -> tuple[str, pa.DataType | None]:
+        names, parts = self._fields()
         text = "struct<" + ",".join(f"{name}:{part[0]}" for name, part in zip(names, parts, strict=True)) + ">"
         if any(arrow is None for _, arrow in parts):
             return text, None

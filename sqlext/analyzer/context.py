@@ -9,14 +9,17 @@ from sqlext_planner.catalog import Catalog
 from sqlext_planner.errors import Span, UnsupportedError
 from sqlext_planner.expressions import Column
 from sqlext_planner.logical import LogicalPlan
+from sqlext_planner.periods import EmptyPeriods
 from sqlglot import exp
 
 
 @dataclass(frozen=True)
 class Options:
-    """`compat` "openmldb" makes every window OpenMLDB's, with its refusals and its dialect traits."""
+    """`compat` "openmldb" makes every window OpenMLDB's, with its refusals and its dialect traits. `empty` is what an
+    empty or reversed period does in a period predicate."""
 
     compat: str | None = None
+    empty: EmptyPeriods = "drop"
 
 
 @dataclass(frozen=True)

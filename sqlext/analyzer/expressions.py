@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from sqlext_planner.errors import Span
 from sqlext_planner.expressions import Column, Compare, Expression, Literal, SparkExpr, conjunction
+from sqlext_planner.patterns import is_movable
 from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
+from sqlext.analyzer import periods
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.analyzer.types import infer, literal_type
@@ -74,6 +76,9 @@ class ExpressionBuilder:
         replaced = self.replace(node)
         if replaced is not None:
             return replaced
+        related = periods.predicate(self, node)
+        if related is not None:
+            return related
         span = span_of(node)
         match node:
             case exp.Paren() if _is_structural(node.this):
@@ -82,6 +87,8 @@ class ExpressionBuilder:
                 return conjunction([self.build(term) for term in conjunction_terms(node)]) or self._opaque(node, span)
             case exp.EQ() | exp.NullSafeEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
                 return Compare(_COMPARISONS[type(node)], self.build(node.left), self.build(node.right), span=span)
+            case exp.Between() if not node.args.get("symmetric"):
+                return self._between(node, span)
             case exp.Column() if not isinstance(node.this, exp.Star):
                 expression, rest = self.resolve(node)
                 if rest:
@@ -92,6 +99,12 @@ class ExpressionBuilder:
                 dtype = literal_type(node, decimals_are_double=self.context.openmldb)
                 return Literal(text, dtype=dtype, span=span)
         return self._opaque(node, span)
+
+    def _between(self, node: exp.Between, span: Span) -> Expression:
+        """``x BETWEEN a AND b`` as the two comparisons that rules look into; the text where x must be read once."""
+        value, low, high = (self.build(item) for item in (node.this, node.args["low"], node.args["high"]))
+        halves = conjunction([Compare(">=", value, low, span=span), Compare("<=", value, high, span=span)])
+        return halves if halves is not None and is_movable(value) else self._opaque(node, span)
 
     def resolve(self, node: exp.Column) -> tuple[Expression, int]:
         """What a column reference means, and how many trailing parts of it are struct fields."""
@@ -175,6 +188,9 @@ class ExpressionBuilder:
             return ()
         if isinstance(node, (exp.Star, exp.Column)):
             self._collect_star(node, draft)
+            return ()
+        if periods.is_predicate(node):
+            draft.edits.append(Edit(span_of(node), (self.build(node),)))
             return ()
         if isinstance(node, exp.Window):
             draft.has_window = True
@@ -264,7 +280,7 @@ def conjunction_terms(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _is_structural(node: exp.Expr) -> bool:
-    return isinstance(node, (exp.And, exp.Column, exp.Paren, *_COMPARISONS))
+    return isinstance(node, (exp.And, exp.Between, exp.Column, exp.Paren, *_COMPARISONS)) or periods.is_predicate(node)
 
 
 def _is_unit(arguments: Sequence[exp.Expr]) -> bool:

@@ -139,6 +139,10 @@ def infer(
             return "boolean"
         case exp.Add() | exp.Sub() if compat and _is_moment(node, of(node.left), of(node.right)):
             return "timestamp"  # OpenMLDB's timestamp and a number of milliseconds
+        case exp.Add() | exp.Sub() if isinstance(node.right, exp.Interval):
+            return _moved(of(node.left), node.right)
+        case exp.Add(left=exp.Interval() as interval, right=moment):
+            return _moved(of(moment), interval)
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Mod():
             return _wider(of(node.left), of(node.right))
         case exp.Div():
@@ -165,6 +169,15 @@ def _is_moment(node: exp.Add | exp.Sub, left: str | None, right: str | None) -> 
     return is_turned or (left == "timestamp" and right in integers)
 
 
+def _moved(moment: str | None, interval: exp.Interval) -> str | None:
+    """The type of a time and an INTERVAL literal added: a date stays one with whole days, months or years."""
+    if moment in ("timestamp", "timestamp_ntz"):
+        return moment
+    unit = interval.args.get("unit")
+    whole = isinstance(unit, exp.Var) and unit.name.upper().removesuffix("S") in ("DAY", "MONTH", "YEAR")
+    return "date" if moment == "date" and whole else None
+
+
 def _keeps_type(call: exp.Anonymous) -> bool:
     """Whether a call over a window gives one of its first argument's values."""
     name, count = call.name.lower(), len(call.expressions)
@@ -180,12 +193,33 @@ def _function_type(node: exp.Anonymous, of: Callable[[exp.Expr | None], str | No
         return of(arguments[0])
     if name in ("coalesce", "nvl", "ifnull"):
         return _common([of(item) for item in arguments])
+    if name == "struct" and arguments:
+        return _struct(arguments, of)
+    if name in ("date_add", "date_sub") and len(arguments) == 2:
+        return "date"
     if name in ("sum", "avg") and arguments:
         inner = of(arguments[0])
         if inner in ("float", "double") or (name == "avg" and inner in _NUMERIC_ORDER):
             return "double"
         return "bigint" if inner in _NUMERIC_ORDER else None
     return None
+
+
+def _struct(items: list[exp.Expr], of: Callable[[exp.Expr | None], str | None]) -> str | None:
+    """``struct(a.x, y AS z, 1)`` has the fields x, z and col3."""
+    fields = []
+    for number, item in enumerate(items, 1):
+        inner = item.this if isinstance(item, exp.Alias) else item
+        name = item.alias if isinstance(item, exp.Alias) else inner.name if isinstance(inner, exp.Column) else ""
+        dtype = of(inner)
+        if dtype is None or isinstance(getattr(inner, "this", None), exp.Star):
+            return None
+        fields.append(f"{_field_name(name or f'col{number}')}:{dtype}")
+    return f"struct<{','.join(fields)}>"
+
+
+def _field_name(name: str) -> str:
+    return name if re.fullmatch(r"\w+", name) else "`" + name.replace("`", "``") + "`"
 
 
 def _wider(left: str | None, right: str | None) -> str | None:

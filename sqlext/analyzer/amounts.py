@@ -1,0 +1,152 @@
+"""The amounts of WITHIN, `delta` and `epsilon`: literals, read from their text.
+
+A number is in the unit of the ends; ``5 MINUTES``, ``5m`` (as in a window's frame) and INTERVAL literals are times.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.periods import UNITS, Amount
+from sqlglot import exp
+
+from sqlext.analyzer.context import Context
+from sqlext.spans import span_of
+
+_SHORT = {"ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day"}
+_CALENDAR = ("month", "quarter", "year")
+_FIELDS = ("day", "hour", "minute", "second")
+
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)"
+_PLAIN = re.compile(rf"({_NUMBER}(?:e[+-]?\d+)?)(?:l|d|f|bd)?", re.IGNORECASE)
+_DURATION = re.compile(r"(\d+)(ms|s|m|h|d)", re.IGNORECASE)
+_CAST = re.compile(r"(?:cast\s*\(\s*'([^']*)'\s*as\b.*\)|(?:double|float|decimal)\s*\(\s*'([^']*)'\s*\))", re.I | re.S)
+_PART = re.compile(rf"\s*([+-]?)\s*('?)\s*({_NUMBER})\s*\2\s*([a-z]+)\s*", re.IGNORECASE)
+_QUOTED = re.compile(r"""([+-]?)\s*(['"])(.*)\2\s*([a-z]*)(?:\s+to\s+([a-z]+))?""", re.IGNORECASE | re.DOTALL)
+
+_LARGEST = 2**63 - 1
+
+
+def amount(context: Context, node: exp.Expr, name: str) -> Amount | None:
+    """The bound that an argument or a bound of WITHIN gives; None for infinity, which bounds nothing.
+
+    `name` is delta or epsilon. Raises AnalysisError for what is no literal, negative, NaN, or of no fixed length.
+    """
+    span = span_of(node)
+    text = context.slice(span).strip()
+    while text.startswith("(") and text.endswith(")"):
+        text = text[1:-1].strip()
+    negative = text.startswith("-")
+    body = text.lstrip("+-").strip()
+    value = _time(body, span, name)
+    interval = value is not None
+    if value is None:
+        value = _number(body, span, name)
+    if value is None:
+        raise AnalysisError(
+            f"{name} must be a literal number or INTERVAL, not {context.slice(span)!r}",
+            span=span,
+            help="a distance that differs from row to row is an ordinary comparison: s.ts - r.te <= r.x",
+        )
+    if not value.is_finite() and not negative:
+        return None
+    return _checked(-value if negative else value, span, name, interval=interval)
+
+
+def _checked(value: Decimal, span: Span, name: str, *, interval: bool) -> Amount:
+    if value < 0:
+        raise AnalysisError(
+            f"{name} cannot be negative", span=span, help="exchange the periods, or use the inverse relation"
+        )
+    if interval and value != value.to_integral_value():
+        raise AnalysisError(f"{name} is finer than a microsecond", span=span, help="give whole microseconds")
+    if interval and value > _LARGEST:
+        raise AnalysisError(f"{name} is longer than any time", span=span, help="leave it out: nothing is bounded then")
+    if value == value.to_integral_value() and value <= _LARGEST:
+        return Amount(int(value), interval, span=span)
+    if Decimal(repr(float(value))) != value:
+        raise AnalysisError(f"{name} has more digits than a double", span=span, help="give at most 15 digits")
+    return Amount(float(value), interval, span=span)
+
+
+def _number(text: str, span: Span, name: str) -> Decimal | None:
+    plain = _PLAIN.fullmatch(text)
+    if plain is not None:
+        return Decimal(plain[1])
+    cast = _CAST.fullmatch(text)
+    if cast is None:
+        return None
+    word = (cast[1] if cast[1] is not None else cast[2]).strip().lower()
+    if word == "nan":
+        raise AnalysisError(f"{name} cannot be NaN", span=span, help="leave it out where nothing is to be bounded")
+    if word.lstrip("+") in ("inf", "infinity"):
+        return Decimal("Infinity")
+    found = re.fullmatch(rf"([+-]?){_NUMBER}(e[+-]?\d+)?", word)
+    return Decimal(word) if found is not None else None
+
+
+def _time(text: str, span: Span, name: str) -> Decimal | None:
+    """Microseconds of an INTERVAL literal or a number with a unit; None for anything else."""
+    short = _DURATION.fullmatch(text)
+    if short is not None:
+        return Decimal(short[1]) * UNITS[_SHORT[short[2].lower()]]
+    word = re.match(r"interval\b", text, re.IGNORECASE)
+    body = text[word.end() :].strip() if word else text
+    parts = _parts(body, span, name)
+    if parts is not None:
+        return parts
+    quoted = _QUOTED.fullmatch(body) if word else None
+    if quoted is None:
+        return None
+    sign = -1 if quoted[1] == "-" else 1
+    if quoted[5]:
+        found = _fields(quoted[3], quoted[4].lower(), quoted[5].lower(), span, name)
+    else:
+        inside = re.sub(r"^\s*interval\b", "", quoted[3], flags=re.IGNORECASE)
+        found = _parts(f"{inside} {quoted[4]}", span, name)
+    return None if found is None else sign * found
+
+
+def _parts(text: str, span: Span, name: str) -> Decimal | None:
+    """``1 day 2 hours``, ``'5' MINUTE``: the sum; None for text of another form."""
+    total, at = Decimal(0), 0
+    while at < len(text):
+        part = _PART.match(text, at)
+        if part is None:
+            return None
+        unit = _unit(part[4], span, name)
+        if unit is None:
+            return None
+        total += (-1 if part[1] == "-" else 1) * Decimal(part[3]) * unit
+        at = part.end()
+    return total if text.strip() else None
+
+
+def _unit(word: str, span: Span, name: str) -> int | None:
+    unit = word.lower().removesuffix("s")
+    if unit in _CALENDAR:
+        raise _no_fixed_length(unit, span, name)
+    return UNITS.get(unit)
+
+
+def _no_fixed_length(unit: str, span: Span, name: str) -> AnalysisError:
+    return AnalysisError(
+        f"{name} cannot be in {unit}s, which are not all of one length", span=span, help="write days, such as 30 DAYS"
+    )
+
+
+def _fields(text: str, first: str, last: str, span: Span, name: str) -> Decimal | None:
+    """``'1 02:03:04.5' DAY TO SECOND``."""
+    for unit in (first, last):
+        if unit in _CALENDAR:
+            raise _no_fixed_length(unit, span, name)
+    if first not in _FIELDS or last not in _FIELDS:
+        return None
+    units = _FIELDS[_FIELDS.index(first) : _FIELDS.index(last) + 1]
+    sign = -1 if text.strip().startswith("-") else 1
+    numbers = re.split(r"[ :]+", text.strip().lstrip("+-"))
+    if len(numbers) != len(units) or not all(re.fullmatch(_NUMBER, number) for number in numbers):
+        return None
+    return sign * sum((Decimal(n) * UNITS[unit] for n, unit in zip(numbers, units, strict=True)), Decimal(0))

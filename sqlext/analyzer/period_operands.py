@@ -1,0 +1,178 @@
+"""The operands of period predicates: PERIOD(a, b), (a, b), a struct of two ends, or a point."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.expressions import Expression, SparkExpr
+from sqlext_planner.period_types import INTEGERS, PeriodEnd
+from sqlext_planner.types import struct_fields
+from sqlglot import exp
+
+from sqlext.period_nodes import PeriodOperand
+from sqlext.spans import span_of
+
+if TYPE_CHECKING:
+    from sqlext.analyzer.expressions import ExpressionBuilder
+
+_NAN = re.compile(
+    r"(cast\s*\(\s*'nan'\s+as\s+(double|float)\s*\)|(double|float)\s*(\(\s*'nan'\s*\)|'nan'))", re.IGNORECASE
+)
+
+#: The largest value of a type, which stands for ever.
+GREATEST = {
+    "tinyint": "127Y",
+    "smallint": "32767S",
+    "int": "2147483647",
+    "bigint": "9223372036854775807L",
+    "float": "float('Infinity')",
+    "double": "double('Infinity')",
+    "date": "date_from_unix_date(2147483647)",
+    "timestamp": "timestamp_micros(9223372036854775807L)",
+    "timestamp_ntz": "TIMESTAMP_NTZ '+294247-01-10 04:00:54.775807'",
+}
+
+
+@dataclass(frozen=True)
+class End:
+    """An end as written; `open`: NULL stands for ever."""
+
+    expression: Expression
+    type: PeriodEnd
+    open: bool = False
+
+    def cast(self, dtype: str | None) -> Expression:
+        """The end as a value of the common type, where that is known."""
+        if dtype is None:
+            return self.expression
+        value = self.expression
+        if self.type.dtype != dtype:
+            value = SparkExpr(("CAST(", value, f" AS {dtype.upper()})"), dtype=dtype, span=value.span)
+        if not self.open:
+            return value
+        return SparkExpr(("coalesce(", value, f", {greatest(dtype)})"), dtype=dtype, span=value.span)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A period, or a point where `end` is None."""
+
+    start: End
+    end: End | None
+
+    @property
+    def ends(self) -> tuple[End, ...]:
+        return (self.start,) if self.end is None else (self.start, self.end)
+
+
+def greatest(dtype: str) -> str:
+    """Spark SQL text of the largest value of a type of ends."""
+    if dtype in GREATEST:
+        return GREATEST[dtype]
+    digits, scale = (int(part) for part in dtype.removeprefix("decimal(").rstrip(")").split(","))
+    number = "9" * (digits - scale) + ("." + "9" * scale if scale else "")
+    return f"CAST('{number}' AS {dtype.upper()})"
+
+
+def operand(builder: ExpressionBuilder, node: exp.Expr) -> Operand:
+    """A period as written or a struct; anything else as a point. Raises AnalysisError."""
+    plain = node.unnest() if isinstance(node, exp.Paren) else node
+    match plain:
+        case PeriodOperand():
+            return _written(
+                builder, plain, closed=bool(plain.args.get("closed")), open_end=bool(plain.args.get("open"))
+            )
+        case exp.Tuple(expressions=[start, end]):
+            return Operand(end_of(builder, start), end_of(builder, end))
+        case exp.Tuple():
+            raise _wrong_count(plain, "a period in parentheses", len(plain.expressions))
+        case exp.Anonymous() if plain.name.upper() == "PERIOD":
+            if len(plain.expressions) != 2:
+                raise _wrong_count(plain, "PERIOD", len(plain.expressions))
+            return Operand(*(end_of(builder, item) for item in plain.expressions))
+    dtype = builder.dtype(plain)
+    if dtype is not None and dtype.startswith("struct<"):
+        return _struct(builder, plain, dtype)
+    return Operand(end_of(builder, plain), None)
+
+
+def end_of(builder: ExpressionBuilder, node: exp.Expr, *, closed: bool = False, open_end: bool = False) -> End:
+    """One end of a period, or a point."""
+    span = span_of(node)
+    if _NAN.fullmatch(builder.context.slice(span).strip()):
+        raise AnalysisError("an end of a period cannot be NaN", span=span, help="write double('Infinity') for no end")
+    if isinstance(node, exp.Interval):
+        raise AnalysisError(
+            "an end of a period cannot be an INTERVAL",
+            span=span,
+            help="write the end itself: PERIOD(ts, ts + INTERVAL 5 MINUTES)",
+        )
+    dtype = builder.dtype(node)
+    expression = builder.build(node)
+    _refuse_unrepeatable(expression, span)
+    if (closed or open_end) and dtype is None:
+        word = "CLOSED" if closed else "OPEN"
+        raise AnalysisError(
+            f"{word} needs the type of the end, which is not known here", span=span, help="CAST(... AS its type)"
+        )
+    if closed and dtype != "void":
+        expression, dtype = _after(expression, str(dtype), span)
+    return End(expression, PeriodEnd(dtype, span), open_end)
+
+
+def _written(builder: ExpressionBuilder, node: PeriodOperand, *, closed: bool, open_end: bool) -> Operand:
+    end = end_of(builder, node.args["expression"], closed=closed, open_end=open_end)
+    return Operand(end_of(builder, node.this), end)
+
+
+def _after(end: Expression, dtype: str, span: Span) -> tuple[Expression, str]:
+    """The value after a closed end, and its type: whole numbers and days have one."""
+    if dtype == "date":
+        return SparkExpr(("date_add(", end, ", 1)"), dtype=dtype, span=span), dtype
+    if dtype == "bigint":
+        return SparkExpr(("coalesce(try_add(", end, ", 1), ", end, ")"), dtype=dtype, span=span), dtype
+    if dtype in INTEGERS:
+        return SparkExpr(("CAST(", end, " AS BIGINT) + 1"), dtype="bigint", span=span), "bigint"
+    raise AnalysisError(
+        f"PERIOD CLOSED does not take ends of type {dtype}, which have no next value",
+        span=span,
+        help="give the end that is no longer part of the period: PERIOD(start, end), or cast both ends to DATE",
+    )
+
+
+def _struct(builder: ExpressionBuilder, node: exp.Expr, dtype: str) -> Operand:
+    """A column of a struct of two fields: the start, the end."""
+    span = span_of(node)
+    fields = struct_fields(dtype)
+    if len(fields) != 2:
+        raise AnalysisError(
+            f"a struct of {len(fields)} field{'' if len(fields) == 1 else 's'} is no period",
+            span=span,
+            help="a period is a struct of two fields of one type, its start and its end; write PERIOD(x.a, x.b)",
+        )
+    base = builder.build(node)
+    _refuse_unrepeatable(base, span)
+    start, end = (_field(base, name, kind, span) for name, kind in fields)
+    return Operand(start, end)
+
+
+def _field(base: Expression, name: str, dtype: str, span: Span) -> End:
+    written = name if name.isidentifier() else "`" + name.replace("`", "``") + "`"
+    return End(SparkExpr((base, f".{written}"), dtype=dtype, span=span), PeriodEnd(dtype, span))
+
+
+def _refuse_unrepeatable(expression: Expression, span: Span) -> None:
+    """Raises AnalysisError for rand() and the like: the text of an end is read more than once."""
+    if any(isinstance(inner, SparkExpr) and not inner.deterministic for inner in expression.walk()):
+        raise UnsupportedError(
+            "an end of a period cannot be an expression that is not the same twice",
+            span=span,
+            help="compute it in a subquery of FROM, and use its column",
+        )
+
+
+def _wrong_count(node: exp.Expr, what: str, count: int) -> AnalysisError:
+    return AnalysisError(f"{what} takes two ends, not {count}", span=span_of(node), help="write PERIOD(start, end)")

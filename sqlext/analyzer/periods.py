@@ -1,0 +1,240 @@
+"""Period predicates, infix or as functions: both become the same `PeriodPredicate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.expressions import Expression, SparkExpr
+from sqlext_planner.interval_relations import RELATIONS, Relation
+from sqlext_planner.period_types import check_period_types
+from sqlext_planner.periods import (
+    ALLEN,
+    NO_RELATION,
+    AllenRelation,
+    Amount,
+    Period,
+    PeriodPredicate,
+    allen_names,
+)
+from sqlglot import exp
+
+from sqlext.analyzer.amounts import amount
+from sqlext.analyzer.period_operands import End, Operand, operand
+from sqlext.analyzer.scope import suggest
+from sqlext.period_calls import is_period_call, nearest_function
+from sqlext.period_nodes import ALLEN_RELATION, PeriodComparison, PeriodOperand
+from sqlext.spans import span_of
+
+if TYPE_CHECKING:
+    from sqlext.analyzer.expressions import ExpressionBuilder
+
+
+def is_predicate(node: exp.Expr) -> bool:
+    """Whether the node itself is a period predicate in any of its forms."""
+    return isinstance(node, (PeriodComparison, PeriodOperand)) or is_period_call(node) or _is_set(node)
+
+
+def predicate(builder: ExpressionBuilder, node: exp.Expr) -> Expression | None:
+    """The expression of a period predicate or of `allen_relation`; None for any other node. Raises AnalysisError."""
+    if isinstance(node, PeriodComparison):
+        found = _infix(builder, node)
+        return _negated(found, span_of(node)) if node.args.get("negated") else found
+    if is_period_call(node):
+        return _call(builder, node)
+    if _is_set(node):
+        return _set(builder, node)
+    if isinstance(node, PeriodOperand):
+        raise AnalysisError(
+            "a period stands alone", span=span_of(node), help="compare it: PERIOD(a, b) OVERLAPS PERIOD(c, d)"
+        )
+    return None
+
+
+def _negated(expression: Expression, span: Span) -> SparkExpr:
+    return SparkExpr(("NOT ", expression), dtype="boolean", span=span)
+
+
+def _infix(builder: ExpressionBuilder, node: PeriodComparison) -> PeriodPredicate:
+    relation = RELATIONS[node.args["relation"]]
+    left, right = operand(builder, node.this), operand(builder, node.args["expression"])
+    for item, place in ((left, node.this), (right, node.args["expression"])):
+        if item.end is None and not (relation.point and item is right):
+            raise _no_period(builder, item, place, relation)
+    bounds = {
+        name: amount(builder.context, node.args[name], name)
+        for name in relation.parameters
+        if node.args.get(name) is not None
+    }
+    return _predicate(builder, (relation.name,), left, right, bounds, span_of(node))
+
+
+def _no_period(builder: ExpressionBuilder, item: Operand, node: exp.Expr, relation: Relation) -> AnalysisError:
+    text = " ".join(builder.context.slice(span_of(node)).split())
+    dtype = item.start.type.dtype
+    what = f"{text!r} is of type {dtype}, which is no period" if dtype else f"the type of {text!r} is not known here"
+    help = "write PERIOD(start, end), or use a column that is a struct of the two"
+    if relation.name in ("iseql_during", "allen_during"):
+        help += "; that a period contains a point is written PERIOD(a, b) CONTAINS t"
+    return AnalysisError(what, span=span_of(node), help=help)
+
+
+def _call(builder: ExpressionBuilder, node: exp.Expr) -> Expression:
+    name = node.name.lower()
+    if name == ALLEN_RELATION:
+        return _allen_relation(builder, node)
+    relation = RELATIONS.get(name)
+    if relation is None:
+        near = nearest_function(name) or suggest(name, RELATIONS)
+        known = ", ".join(row for row in RELATIONS if row.split("_")[0] == name.split("_")[0])
+        raise AnalysisError(
+            f"unknown relation of periods: {node.name}",
+            span=span_of(node),
+            help=f"did you mean {near}?" if near else f"relations: {known}",
+        )
+    ends = [item for item in node.expressions if not isinstance(item, exp.Kwarg)]
+    named = [item for item in node.expressions if isinstance(item, exp.Kwarg)]
+    left, right = _sides(builder, ends, node, relation)
+    return _predicate(builder, (name,), left, right, _named_amounts(builder, named, relation), span_of(node))
+
+
+def _named_amounts(
+    builder: ExpressionBuilder, named: Sequence[exp.Kwarg], relation: Relation
+) -> dict[str, Amount | None]:
+    found: dict[str, Amount | None] = {}
+    for item in named:
+        name = item.this.name.lower()
+        if name not in relation.parameters:
+            takes = " and ".join(relation.parameters) or "nothing but periods"
+            near = f"; did you mean {relation.parameters[0]} => ...?" if relation.parameters else ""
+            raise AnalysisError(
+                f"{relation.name}() takes no {item.this.name}", span=span_of(item), help=f"it takes {takes}{near}"
+            )
+        if name in found:
+            raise AnalysisError(f"{name} is given twice", span=span_of(item), help="remove one of them")
+        found[name] = amount(builder.context, item.expression, name)
+    return found
+
+
+def _sides(
+    builder: ExpressionBuilder, arguments: Sequence[exp.Expr], node: exp.Expr, relation: Relation | None
+) -> tuple[Operand, Operand]:
+    """The two operands of a call: ends by themselves, or periods as one argument each."""
+    given = [operand(builder, item) for item in arguments if not isinstance(item, exp.Star)]
+    point = relation is not None and relation.point
+    sides: list[Operand] = []
+    while given and len(sides) < 2:
+        first = given.pop(0)
+        if first.end is None and given and given[0].end is None:
+            first = Operand(first.start, given.pop(0).start)
+        sides.append(first)
+    fits = len(sides) == 2 and sides[0].end is not None and (sides[1].end is not None or point) and not given
+    if not fits or len(arguments) != len([item for item in arguments if not isinstance(item, exp.Star)]):
+        name = node.name.lower()
+        bounds = "".join(f"[, {item} => ...]" for item in (relation.parameters if relation is not None else ()))
+        more = f", or {name}(start, end, point)" if point else ""
+        raise AnalysisError(
+            f"{name}() does not take these {len(arguments)} arguments",
+            span=span_of(node),
+            help=f"write {name}(start, end, start2, end2{bounds}), or a PERIOD or a struct for two ends{more}",
+        )
+    return sides[0], sides[1]
+
+
+def _predicate(
+    builder: ExpressionBuilder,
+    relations: tuple[str, ...],
+    left: Operand,
+    right: Operand,
+    bounds: dict[str, Amount | None],
+    span: Span,
+) -> PeriodPredicate:
+    point = right.end is None
+    empty = builder.context.options.empty
+    given = [item for item in bounds.values() if item is not None]
+    dtype = check_period_types([end.type for side in (left, right) for end in side.ends], given, empty)
+    return PeriodPredicate(
+        relations,
+        _period(left, dtype),
+        _period(right, dtype),
+        bounds.get("delta"),
+        bounds.get("epsilon"),
+        empty,
+        point,
+        dtype=dtype,
+        span=span,
+    )
+
+
+def _period(side: Operand, dtype: str | None) -> Period:
+    _refuse_open_of_unknown(side.end, dtype)
+    start = side.start.cast(dtype)
+    return Period(start, start if side.end is None else side.end.cast(dtype), span=side.start.type.span)
+
+
+def _refuse_open_of_unknown(end: End | None, dtype: str | None) -> None:
+    if end is not None and end.open and dtype is None:
+        raise AnalysisError(
+            "OPEN needs the type of all ends, and one of them is not known here",
+            span=end.type.span,
+            help="CAST(... AS its type)",
+        )
+
+
+def _allen_relation(builder: ExpressionBuilder, node: exp.Expr) -> AllenRelation:
+    left, right = _sides(builder, node.expressions, node, None)
+    empty = builder.context.options.empty
+    dtype = check_period_types([end.type for side in (left, right) for end in side.ends], (), empty)
+    return AllenRelation(_period(left, dtype), _period(right, dtype), empty, dtype=dtype, span=span_of(node))
+
+
+def _names(node: exp.Expr) -> tuple[exp.Expr, Sequence[exp.Expr]] | None:
+    """The call and the names of ``allen_relation(...) IN ('meets', ...)`` and ``allen_relation(...) = 'meets'``."""
+    match node:
+        case exp.In(this=call, expressions=names) if names and is_period_call(call):
+            return (call, names) if call.name.lower() == ALLEN_RELATION else None
+        case exp.EQ(this=left, expression=right):
+            for call, name in ((left, right), (right, left)):
+                if is_period_call(call) and call.name.lower() == ALLEN_RELATION:
+                    return call, [name]
+    return None
+
+
+def _is_set(node: exp.Expr) -> bool:
+    """Whether the node asks `allen_relation` for names given as texts, or is NOT IN over them."""
+    inner = node.this if isinstance(node, exp.Not) and isinstance(node.this, exp.In) else node
+    if inner is not node and "span" in inner.meta:  # NOT (x IN ...): the inner one has a place of its own
+        return False
+    found = _names(inner)
+    return (
+        found is not None
+        and all(isinstance(item, exp.Literal) and item.is_string for item in found[1])
+        and NO_RELATION not in [item.name for item in found[1]]
+    )
+
+
+def _set(builder: ExpressionBuilder, node: exp.Expr) -> Expression:
+    inner = node.this if isinstance(node, exp.Not) else node
+    found = _names(inner)
+    assert found is not None
+    call, names = found
+    for item in names:
+        if item.name not in ALLEN:
+            near = suggest(item.name.replace(" ", "_"), ALLEN)
+            raise AnalysisError(
+                f"unknown relation of periods: '{item.name}'",
+                span=span_of(item),
+                help=f"did you mean '{near}'?" if near else f"relations: {', '.join(ALLEN)}",
+            )
+    relation = _allen_relation(builder, call)
+    span = span_of(node)
+    related = PeriodPredicate(
+        allen_names([item.name for item in names]),
+        relation.left,
+        relation.right,
+        empty=relation.empty,
+        dtype=relation.dtype,
+        span=span,
+    )
+    return _negated(related, span) if inner is not node else related
