@@ -9,6 +9,7 @@ the plan is out of reach: sizes are then unknown and inputs are read by Spark.
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,35 @@ def worker_function(entry: Entry) -> Callable[[Iterator[pa.RecordBatch]], Iterat
             raise RuntimeError(f"{mark} the executor's Python {sys.executable} cannot load {error}; {help}") from None
         context = TaskContext.get()
         return task(context.partitionId() if context is not None else 0, batches)  # type: ignore[no-any-return]
+
+    return run
+
+
+def broadcast_function(
+    entry: Callable[[bytes, int, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], data: bytes, spark: SparkSession
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """As `worker_function`, for an entry point whose first argument are bytes that every executor gets once.
+
+    Under Spark Connect, which has no broadcast variables, they travel with the function, once a task.
+    """
+    context = getattr(spark, "_sc", None)
+    shared = context.broadcast(data) if context is not None else None
+    held = data if shared is None else b""
+    pickled, mark, help = pickle.dumps(entry), WORKER_MARK, _WORKER_HELP
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pickle as worker_pickle
+        import sys
+
+        from pyspark import TaskContext
+
+        try:
+            task = worker_pickle.loads(pickled)
+        except ImportError as error:
+            raise RuntimeError(f"{mark} the executor's Python {sys.executable} cannot load {error}; {help}") from None
+        context = TaskContext.get()
+        given = held if shared is None else shared.value
+        return task(given, context.partitionId() if context is not None else 0, batches)  # type: ignore[no-any-return]
 
     return run
 
@@ -210,8 +240,17 @@ def mapped_nodes(frame: DataFrame) -> list[tuple[int, ...]]:
     return found
 
 
+_ATTRIBUTE_ID = re.compile(r"#(\d+)L?(-T[^#]*)?$")
+
+
 def _attribute_ids(plan: Any) -> tuple[int, ...]:
-    return tuple(int(attribute.exprId().id()) for attribute in _items(plan.output()))
+    """The ids of a plan's columns, read from their texts (`name#12`, `name#13L`): one call of the JVM for all."""
+    texts = str(plan.output().mkString("\0")).split("\0") if plan.output().nonEmpty() else []
+    found = [_ATTRIBUTE_ID.search(text) for text in texts]
+    ids = tuple(int(match[1]) for match in found if match is not None)
+    if len(ids) < len(texts):  # an attribute that prints otherwise
+        return tuple(int(attribute.exprId().id()) for attribute in _items(plan.output()))
+    return ids
 
 
 #: Settings under which Spark's Parquet reader does more than read, with the value that is plain.

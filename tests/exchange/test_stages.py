@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from sqlext_planner.physical.base import ExecutionContext
 from sqlext_planner.physical.exchange import Shipment, ship
+from sqlext_planner.physical.sizes import Size
 from sqlext_planner.physical.stages import run_stage, staged_bytes, upstream_of
 
 from sqlext import Session
@@ -37,7 +38,7 @@ def staged(spark: SparkSession, context: ExecutionContext) -> DataFrame:
     from pyspark.sql.types import LongType, StructField, StructType
 
     schema = StructType([StructField("a", LongType()), StructField("b", LongType())])
-    return run_stage(spark.range(10), partial(doubled, 3), schema, 12_345, context)
+    return run_stage(spark.range(10), partial(doubled, 3), schema, Size(12_345), context)
 
 
 def test_a_selection_of_a_stages_columns_is_known(spark: SparkSession) -> None:
@@ -48,7 +49,8 @@ def test_a_selection_of_a_stages_columns_is_known(spark: SparkSession) -> None:
         assert found is not None
         assert found[1].columns == places
         assert found[1].types == (pa.int64(),) * len(places)
-        assert found[0].bytes == staged_bytes(shape, context) == 12_345
+        assert found[0].size == Size(12_345)
+        assert staged_bytes(shape, context) == 12_345
 
 
 def test_anything_else_above_a_stage_is_spark_s(spark: SparkSession) -> None:
@@ -67,7 +69,7 @@ def test_the_scatter_task_runs_the_stage(spark: SparkSession) -> None:
     context = ExecutionContext(spark)
     frame = staged(spark, context).select("b")
     wire = ship([Shipment(0, frame, ("b",))], context)
-    assert wire.sizes == (12_345,)
+    assert wire.sizes == (Size(12_345),)
     assert operators_in(wire.frame) == 1
     assert {row.pid for row in wire.frame.collect()} == {0}
 

@@ -46,10 +46,11 @@ class ArrowScanExec(PhysicalPlan):
 
 @dataclass(frozen=True)
 class ArrowScan:
-    """A scan and its size as Arrow data."""
+    """A scan, its size as Arrow data, and its rows before any filter."""
 
     scan: ParquetScan
     bytes: int
+    rows: int
 
 
 def parquet_scan(frame: DataFrame, parallelism: int) -> ArrowScan | None:
@@ -88,10 +89,11 @@ def _scan(plain: PlainScan, kinds: list[pa.DataType], parallelism: int) -> Arrow
                 return None
             footers.append(file.metadata)
     sizes = [_group_bytes(footer, stored) for footer in footers]
-    total = sum(map(sum, sizes))
+    rows = sum(footer.num_rows for footer in footers)
+    total = sum(map(sum, sizes)) + rows * _constant_bytes(plain)
     tasks = _tasks(plain, footers, sizes, parallelism)
     filters = tuple(Comparison(item.column, item.op, item.value) for item in plain.filters)
-    return ArrowScan(ParquetScan(tuple(tasks), plain.columns, tuple(kinds), filters), total)
+    return ArrowScan(ParquetScan(tuple(tasks), plain.columns, tuple(kinds), filters), total, rows)
 
 
 def _reads_alike(file: pq.ParquetFile, plain: PlainScan, stored: dict[str, pa.DataType]) -> bool:
@@ -152,6 +154,12 @@ def _group_bytes(footer: pq.FileMetaData, stored: dict[str, pa.DataType]) -> lis
                 size += group.column(places[name]).total_uncompressed_size + 4 * group.num_rows
         sizes.append(size)
     return sizes
+
+
+def _constant_bytes(plain: PlainScan) -> int:
+    """Estimated Arrow bytes that literals add to a row."""
+    values = [column.value for column in plain.columns if not isinstance(column, str)]
+    return sum(4 + len(value) if isinstance(value, str) else 8 for value in values)
 
 
 def _tasks(

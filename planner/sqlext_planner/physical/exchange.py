@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.config import Config
 from sqlext_planner.physical.arrow_scan import ArrowScan, parquet_scan
 from sqlext_planner.physical.base import ExecutionContext
+from sqlext_planner.physical.sizes import Size
 from sqlext_planner.physical.stages import ArrowStage, staged_bytes, upstream_of
 from sqlext_planner.spark import cores, estimated_bytes, worker_function
 
@@ -50,28 +51,28 @@ class Shipment:
 
 @dataclass(frozen=True)
 class Wire:
-    """Wire rows (pid, tag, block) of all inputs, those of one partition in one task; the inputs' bytes, if known."""
+    """Wire rows (pid, tag, block) of all inputs, those of one partition in one task; the inputs' sizes, if known."""
 
     frame: DataFrame
-    sizes: tuple[int | None, ...]
+    sizes: tuple[Size | None, ...]
 
 
 def ship(shipments: list[Shipment], context: ExecutionContext) -> Wire:
     """Cut, send and bring together all inputs."""
     inputs = [_Input.of(shipment, context) for shipment in shipments]
-    sizes = tuple(item.bytes for item in inputs)
+    sizes = tuple(item.size for item in inputs)
     partitions = partition_count(sizes, context)
     scattered = [item.scattered(partitions, context) for item in inputs]
     frame = reduce(lambda left, right: left.unionAll(right), scattered).repartitionById(partitions, "pid")
     return Wire(frame, sizes)
 
 
-def partition_count(sizes: Sequence[int | None], context: ExecutionContext) -> int:
+def partition_count(sizes: Sequence[Size | None], context: ExecutionContext) -> int:
     """From the inputs' bytes; Spark's own setting where one is unknown."""
     config = context.config
     if config.partitions:
         return config.partitions
-    known = [size for size in sizes if size is not None]
+    known = [size.bytes for size in sizes if size is not None]
     if len(known) < len(sizes):
         return int(str(context.spark.conf.get("spark.sql.shuffle.partitions")))
     return partitions_for(sum(known), cores(context.spark), config)
@@ -88,24 +89,25 @@ def partitions_for(size: int, core_count: int, config: Config) -> int:
 @dataclass(frozen=True)
 class _Input:
     """One input and where its rows come from: files read by the scatter task itself, an operator that the scatter
-    task runs itself, or Spark. `bytes` are from the files' footers, the operator's estimate, or Catalyst's."""
+    task runs itself, or Spark. `size` is from the files' footers, the operator's estimate, or Catalyst's."""
 
     shipment: Shipment
     scan: ArrowScan | None
     stage: tuple[ArrowStage, Upstream] | None
-    bytes: int | None
+    size: Size | None
 
     @classmethod
     def of(cls, shipment: Shipment, context: ExecutionContext) -> _Input:
         frame = shipment.frame
         stage = upstream_of(frame, context)
         if stage is not None:
-            return cls(shipment, None, stage, stage[0].bytes)
+            return cls(shipment, None, stage, stage[0].size)
         scan = parquet_scan(frame, 2 * cores(context.spark)) if context.config.arrow_scan else None
         if scan is not None:
-            return cls(shipment, scan, None, scan.bytes)
+            return cls(shipment, scan, None, Size(scan.bytes, scan.rows))
         staged = staged_bytes(frame, context)
-        return cls(shipment, None, None, estimated_bytes(frame) if staged is None else staged)
+        size = estimated_bytes(frame) if staged is None else staged
+        return cls(shipment, None, None, None if size is None else Size(size))
 
     def scattered(self, partitions: int, context: ExecutionContext) -> DataFrame:
         """The input's wire rows, before the shuffle."""

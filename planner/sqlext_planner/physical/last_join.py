@@ -45,8 +45,6 @@ class LastJoinExec(PhysicalPlan):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for an order key of another type than an integer or a timestamp, and for keys and
         conditions that Spark refuses, ConfigurationError if the workers lack the package."""
-        from pyspark.sql.functions import col
-
         from sqlext_planner.physical.last_join_inputs import Input, TypedMatch, join_by_exchange
         from sqlext_planner.physical.last_join_spark import join_pairs, join_reduced
 
@@ -72,7 +70,7 @@ class LastJoinExec(PhysicalPlan):
                 frame = join_reduced(frame, right.frame, found)
             elif form == "pairs":
                 frame = join_pairs(frame, right.frame, match)
-        return frame.select(*(col(quoted(name)) for name in self.frame_columns))
+        return frame.selectExpr(*map(quoted, self.frame_columns))
 
     def _final_forms(
         self, left: Input, rights: Sequence[Input], typed: Sequence[TypedMatch | None], context: ExecutionContext

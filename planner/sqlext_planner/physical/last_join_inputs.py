@@ -93,6 +93,7 @@ def join_by_exchange(left: Input, rights: Sequence[tuple[Input, TypedMatch]], co
     from sqlext_operators.exchange.last_join import LastJoinGatherSpec, MatchRouter, gather_last_join
 
     from sqlext_planner.physical.exchange import Shipment, ship
+    from sqlext_planner.physical.sizes import row_by_row
     from sqlext_planner.physical.stages import run_stage
     from sqlext_planner.spark import check_workers
 
@@ -121,9 +122,8 @@ def join_by_exchange(left: Input, rights: Sequence[tuple[Input, TypedMatch]], co
         batch_rows=context.config.output_batch_rows,
     )
     schema = _result_schema(left, [right for right, _ in rights])
-    size = sent.sizes[0]
-    widened = None if size is None else size * len(schema.fields) // max(1, len(left.columns))
-    result = run_stage(sent.frame, partial(gather_last_join, gather), months_schema(schema), widened, context)
+    size = row_by_row(sent.sizes[0], frames[0].schema, schema)
+    result = run_stage(sent.frame, partial(gather_last_join, gather), months_schema(schema), size, context)
     return from_months(result, schema)
 
 

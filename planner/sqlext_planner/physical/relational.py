@@ -64,7 +64,8 @@ class ProjectExec(PhysicalPlan):
         return self.fields
 
     def execute(self, context: ExecutionContext) -> DataFrame:
-        return execute_cached(self.child, context).select(*map(spark_item, self.items))
+        # One call of the JVM for all items: 280 of them took 0.6 s one by one.
+        return execute_cached(self.child, context).selectExpr(*(item.sql() for item in self.items))
 
     def label(self) -> str:
         return f"ProjectExec: {comma(self.items)}"

@@ -33,11 +33,9 @@ class ScanExec(PhysicalPlan):
         return self.fields
 
     def execute(self, context: ExecutionContext) -> DataFrame:
-        from pyspark.sql.functions import col
-
         name = self.table if "`" in self.table else ".".join(quoted(part) for part in self.table.split("."))
-        items = [col(quoted(c.name)).alias(c.spark_name) for c in self.output_columns]
-        return context.spark.table(name).select(*items)
+        items = [f"{quoted(c.name)} AS {quoted(c.spark_name)}" for c in self.output_columns]
+        return context.spark.table(name).selectExpr(*items)
 
     def label(self) -> str:
         alias = "" if self.relation == self.table else f" AS {self.relation}"

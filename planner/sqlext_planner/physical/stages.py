@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sqlext_planner.physical.sizes import Size
 from sqlext_planner.spark import Entry, arrow_type, mapped_nodes, output_ids, selection_above_map, worker_function
 
 if TYPE_CHECKING:
@@ -20,17 +21,17 @@ class ArrowStage:
     """An operator's run over the wire rows of an exchange.
 
     `ids` are Catalyst's ids of the result's columns, by which a plan above is known to read this very result;
-    `bytes` estimates the result's size, None if nobody knows (Catalyst cannot: it takes the wire for its rows).
+    `size` estimates the result's size, None if nobody knows (Catalyst cannot: it takes the wire for its rows).
     """
 
     wire: DataFrame
     entry: Entry
     ids: tuple[int, ...]
-    bytes: int | None
+    size: Size | None
 
 
 def run_stage(
-    wire: DataFrame, entry: Entry, schema: StructType, size: int | None, context: ExecutionContext
+    wire: DataFrame, entry: Entry, schema: StructType, size: Size | None, context: ExecutionContext
 ) -> DataFrame:
     """The operator's result as a DataFrame. `entry` is ``partial(module_function, frozen_spec)``."""
     result = wire.mapInArrow(worker_function(entry), schema)
@@ -59,6 +60,6 @@ def staged_bytes(frame: DataFrame, context: ExecutionContext) -> int | None:
     """The size of the stages' results that a frame reads, which its own size is taken to be; None without any."""
     if not context.stages:
         return None
-    sizes = [context.stages[ids].bytes for ids in mapped_nodes(frame) if ids in context.stages]
-    known = [size for size in sizes if size is not None]
+    sizes = [context.stages[ids].size for ids in mapped_nodes(frame) if ids in context.stages]
+    known = [size.bytes for size in sizes if size is not None]
     return sum(known) if known and len(known) == len(sizes) else None

@@ -53,6 +53,7 @@ class WindowUnionExec(PhysicalPlan):
         """Raises AnalysisError for key, order, union or argument types that do not fit, UnsupportedError for a
         column that Spark cannot hand to Python, ConfigurationError if the workers lack the package."""
         from sqlext_planner.physical.exchange import Shipment, ship
+        from sqlext_planner.physical.sizes import row_by_row
         from sqlext_planner.physical.stages import run_stage
         from sqlext_planner.physical.window_union_inputs import WindowInputs
         from sqlext_planner.physical.year_month import from_months, months_schema
@@ -64,7 +65,7 @@ class WindowUnionExec(PhysicalPlan):
         shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
         wire = ship(shipments, context)
         gather = inputs.gather_entry(context.config, ansi=str(context.spark.conf.get(_ANSI)).lower() == "true")
-        size = wire.sizes[0]  # the FROM rows come out again, with the calls for what only the calls read
+        size = row_by_row(wire.sizes[0], frames[0].schema, inputs.result_schema)
         result = run_stage(wire.frame, gather, months_schema(inputs.result_schema), size, context)
         return from_months(result, inputs.result_schema)
 

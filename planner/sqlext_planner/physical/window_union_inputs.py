@@ -50,11 +50,9 @@ class WireColumns:
 
     def select(self, frame: DataFrame, kept: Iterable[Column] = ()) -> DataFrame:
         """The frame's columns on the wire: those in `kept`, the plain ones, the computed ones."""
-        from pyspark.sql.functions import col, expr
-
-        plain = [col(quoted(column.spark_name)) for column in dict.fromkeys((*kept, *self.plain))]
-        computed = [expr(expression.sql()).alias(name) for expression, name in self.computed.items()]
-        return frame.select(*plain, *computed)
+        plain = [quoted(column.spark_name) for column in dict.fromkeys((*kept, *self.plain))]
+        computed = [f"{expression.sql()} AS {quoted(name)}" for expression, name in self.computed.items()]
+        return frame.selectExpr(*plain, *computed)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlext_planner.logical import LastJoin, LastMatch, LogicalPlan
+from sqlext_planner.expressions import NamedExpr
+from sqlext_planner.logical import LastJoin, LastMatch, LogicalPlan, Project
 from sqlext_planner.logical.relational import expression_dtype
 from sqlext_planner.rules import rule
 
@@ -26,22 +27,33 @@ def merge_last_joins(node: LogicalPlan) -> LogicalPlan | None:
     not), and if the right keys have the same types in both, all known: the keys of one exchange are compared
     as one type. ``<=>`` may stand beside ``=``; residuals and order keys are each right side's own.
 
+    Joins on other keys in between are passed over, for LAST JOINs that do not read each other's right sides commute;
+    a Project above then restores the order of the columns.
+
     Not legal for ``a LAST JOIN b ON a.k = b.k LAST JOIN c ON b.j = c.j``: c's key is only known once b is joined; nor
     for an int key beside a string key: ``a.k = b.i AND a.k = c.s`` compares a.k as int here and as text there.
     """
     match node:
-        case LastJoin(LastJoin(left, inner_rights, inner_matches), rights, matches) as outer:
-            if not all(_reads_nothing_of(match, inner_rights) for match in matches):
-                return None
-            model, right_side = inner_matches[0], inner_rights[0]
-            ordered = [_in_order_of(model, match) for match in matches]
-            types = _key_types(model, right_side)
-            merged = [match for match in ordered if match is not None]
-            same = all(_key_types(match, right) == types for match, right in zip(merged, rights, strict=False))
-            if len(merged) < len(matches) or None in types or not same:
-                return None
-            return LastJoin(left, inner_rights + rights, inner_matches + tuple(merged), span=outer.span)
+        case LastJoin(LastJoin() as inner) as outer:
+            merged = _into(inner, outer)
+            if merged is None or merged.output_columns == outer.output_columns:
+                return merged
+            return Project(tuple(NamedExpr(column, column) for column in outer.output_columns), merged)
     return None
+
+
+def _into(inner: LastJoin, outer: LastJoin) -> LastJoin | None:
+    """`inner` with the right sides of `outer` in it, or in the first join of its chain that takes them."""
+    if not all(_reads_nothing_of(match, inner.rights) for match in outer.matches):
+        return None
+    ordered = [_in_order_of(inner.matches[0], match) for match in outer.matches]
+    types = _key_types(inner.matches[0], inner.rights[0])
+    merged = tuple(match for match in ordered if match is not None)
+    same = all(_key_types(match, right) == types for match, right in zip(merged, outer.rights, strict=False))
+    if len(merged) == len(outer.matches) and None not in types and same:
+        return LastJoin(inner.left, inner.rights + outer.rights, inner.matches + merged, span=outer.span)
+    deeper = _into(inner.left, outer) if isinstance(inner.left, LastJoin) else None
+    return None if deeper is None else replace(inner, left=deeper)
 
 
 def _reads_nothing_of(match: LastMatch, rights: tuple[LogicalPlan, ...]) -> bool:

@@ -1,0 +1,48 @@
+"""How many bytes and rows an exchange's inputs and results have, as far as footers and types tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlext_planner.spark import arrow_type
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+#: What Catalyst takes for the size of a text.
+_TEXT_BYTES = 20
+
+
+@dataclass(frozen=True)
+class Size:
+    """Bytes as Arrow data; `rows` is None where nobody knows."""
+
+    bytes: int
+    rows: int | None = None
+
+
+def row_bytes(schema: StructType) -> int:
+    """Estimated Arrow bytes of a row."""
+    return sum(_value_bytes(item.dataType) for item in schema)
+
+
+def _value_bytes(dtype: DataType) -> int:
+    kind = arrow_type(dtype)
+    try:
+        return _TEXT_BYTES if kind is None else max(1, int(kind.bit_width) // 8)
+    except ValueError:  # a type without a width
+        return _TEXT_BYTES
+
+
+def row_by_row(size: Size | None, source: StructType, result: StructType) -> Size | None:
+    """The size of an operator's result that has one row for each row of `source`.
+
+    Measured, FEBench's Q3 at 1M rows: 75 window results for each row of 3 columns are ten times its bytes; taken for
+    as many bytes, the next exchange had 8 partitions instead of 13 and went to disk.
+    """
+    if size is None:
+        return None
+    if size.rows is not None:
+        return Size(size.rows * row_bytes(result), size.rows)
+    return Size(size.bytes * row_bytes(result) // max(1, row_bytes(source)))
