@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlext_planner.executor import Batch, FixedPoint, Once, PlanTrace, RuleExecutor, Step
+from sqlext_planner.rules.compute_last_join_operands import compute_last_join_operands
+from sqlext_planner.rules.count_interval_matches import count_interval_matches
+from sqlext_planner.rules.expand_endpoint_equalities import expand_endpoint_equalities
 from sqlext_planner.rules.merge_alias_into_project import merge_alias_into_project
 from sqlext_planner.rules.merge_filters import merge_filters
 from sqlext_planner.rules.merge_last_joins import merge_last_joins
 from sqlext_planner.rules.merge_projects import merge_projects
 from sqlext_planner.rules.merge_window_unions import merge_window_unions
+from sqlext_planner.rules.plan_interval_joins import plan_interval_joins
 from sqlext_planner.rules.prune_columns import prune_columns
+from sqlext_planner.rules.pull_project_above_last_join import pull_project_above_last_join
 from sqlext_planner.rules.push_filter_into_join import push_filter_into_join
 from sqlext_planner.rules.push_filter_through_alias import push_filter_through_alias
 from sqlext_planner.rules.push_filter_through_group_aggregate import push_filter_through_group_aggregate
@@ -40,6 +45,7 @@ BATCHES = (
             push_filter_through_alias,
             push_filter_through_project,
             push_filter_into_join,
+            expand_endpoint_equalities,
             push_join_condition,
             push_filter_through_window_union,
             push_filter_through_group_aggregate,
@@ -50,13 +56,25 @@ BATCHES = (
     ),
     # Before pruning, which would make the union sources of adjacent nodes differ.
     Batch("WindowUnion merge", FixedPoint(10), (merge_window_unions,)),
+    # After pushdown, which moves predicates of WHERE into ON and terms of one side to their inputs; before pruning,
+    # which finds out which columns of the pairs anybody reads. Counting needs the join below the aggregate.
+    Batch("Interval joins", Once, (plan_interval_joins, count_interval_matches)),
     # Last: pruning sees what the final nodes read; the projections it adds may melt into their neighbours. LAST JOINs
     # merge here because pruning drops those that nobody reads, which may have stood between two of the same keys;
-    # unlike union sources their right sides need not be alike, so pruning does not get in the way.
+    # unlike union sources their right sides need not be alike, so pruning does not get in the way. What stands between
+    # two operators ends as a mere selection of columns.
     Batch(
         "Cleanup",
         FixedPoint(10),
-        (prune_columns, merge_last_joins, merge_alias_into_project, merge_projects, remove_no_op_project),
+        (
+            prune_columns,
+            pull_project_above_last_join,
+            merge_last_joins,
+            compute_last_join_operands,
+            merge_alias_into_project,
+            merge_projects,
+            remove_no_op_project,
+        ),
     ),
 )
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions import Column, Compare, conjuncts
+from sqlext_planner.expressions import Column, Compare, Literal, NamedExpr, conjuncts
 from sqlext_planner.logical import (
     Aggregate,
     Distinct,
     Filter,
     GroupAggregate,
     Hint,
+    IntervalJoin,
     Join,
     LastJoin,
     Limit,
@@ -127,6 +128,28 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     return LastJoinExec(children[0], tuple(children[1:]), node.matches, forms, why=why)
 
 
+def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    """IntervalJoin -> IntervalJoinExec; Spark's own join where it is small or the setting says so."""
+    if not isinstance(node, IntervalJoin):
+        return None
+    # Imported here, like the window union's: plans without the extension need none of it.
+    from sqlext_planner.physical.interval_join_forms import choose_form, interval_join
+
+    sides = planner.later(node.left), planner.later(node.right)
+    scans = [_plain_scan(side) for side in sides]
+    infos = [None if scan is None else scan.info for scan in scans]
+    form, why = choose_form(node, infos[0], infos[1], planner.config)
+    if form != "spark":
+        left, right = (_exchange_input(side, planner.config) for side in sides)
+        return interval_join(node, left, right, form, why)
+    kept = tuple(NamedExpr(field.column, field.column) for field in node.output if field.column != node.count)
+    kind = "inner" if node.kind == "count" else node.kind
+    joined = JoinExec(*sides, kind, node.condition, why=why)
+    if node.count is not None:
+        kept += (NamedExpr(Literal("1L", dtype="bigint"), node.count),)
+    return joined if node.output == joined.output else ProjectExec(kept, node.output, joined)
+
+
 def _scan_bytes(child: PhysicalPlan) -> int | None:
     """The size of the table that a plan only scans, before any filter; None where it is unknown."""
     scan = _plain_scan(child)
@@ -210,6 +233,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     window_unions,
     group_aggregates,
     last_joins,
+    interval_joins,
     # Last, so that every query that Spark runs, runs.
     plain_spark,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sqlext_planner.errors import Span, UnsupportedError
 from sqlext_planner.expressions import Column, Expression, Literal
@@ -13,12 +14,17 @@ from sqlext.analyzer.context import Analyzed
 from sqlext.analyzer.scope import Scope
 from sqlext.spans import NoPlaceError, span_of
 
+#: Whether the joins of a block are to be interval joins, as far as their conditions allow.
+_SWEEP = {"SWEEP": True, "NO_SWEEP": False}
+
 
 def on_relations(node: exp.Select, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
-    """FROM's plan, with the join hints (``BROADCAST(d)``) on the relations that they name; a name that is no
-    relation of this block hints at nothing, as in Spark."""
+    """FROM's plan, with the join hints (``BROADCAST(d)``) on the relations that they name, and SWEEP or
+    NO_SWEEP on its joins; a name that is no relation of this block hints at nothing, as in Spark."""
     for hint in _hints(node):
-        if isinstance(hint, exp.JoinHint):
+        if _name(hint) in _SWEEP:
+            plan = _swept(plan, _SWEEP[_name(hint)])
+        elif isinstance(hint, exp.JoinHint):
             wanted = {table.name.lower() for table in hint.expressions}
             relations = {
                 item.column.relation
@@ -26,6 +32,13 @@ def on_relations(node: exp.Select, plan: LogicalPlan, scope: Scope) -> LogicalPl
                 if item.qualifier and item.qualifier[-1].lower() in wanted
             }
             plan = _hinted(plan, hint.name.upper(), relations)
+    return plan
+
+
+def _swept(plan: LogicalPlan, sweep: bool) -> LogicalPlan:
+    """FROM's plan with its own joins marked, not those of subqueries."""
+    if isinstance(plan, Join):
+        return replace(plan, left=_swept(plan.left, sweep), right=_swept(plan.right, sweep), sweep=sweep)
     return plan
 
 
@@ -45,7 +58,7 @@ def on_result(node: exp.Select, query: Analyzed) -> Analyzed:
     plan = query.plan
     shown = {name.lower(): column for name, column in zip(query.names, plan.output_columns, strict=True)}
     for hint in _hints(node):
-        if not isinstance(hint, exp.JoinHint):
+        if not isinstance(hint, exp.JoinHint) and _name(hint) not in _SWEEP:
             parameters = tuple(_parameter(item, shown, _place(hint, node)) for item in _arguments(hint))
             plan = Hint(_name(hint), parameters, plan)
     return Analyzed(plan, query.names)

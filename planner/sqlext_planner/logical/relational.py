@@ -124,12 +124,16 @@ class Window(LogicalPlan):
 
 @dataclass(frozen=True)
 class Join(LogicalPlan):
-    """A binary join. A semi or anti join outputs the left side's columns only."""
+    """A binary join. A semi or anti join outputs the left side's columns only.
+
+    `sweep`: a hint asked for (True) or refused (False) an interval join.
+    """
 
     left: LogicalPlan
     right: LogicalPlan
     kind: JoinKind
     condition: Expression | None
+    sweep: bool | None = None
 
     def __post_init__(self) -> None:
         if self.kind == "cross" and self.condition is not None:
@@ -141,7 +145,8 @@ class Join(LogicalPlan):
         return self.left.output if self.kind in ("semi", "anti") else self.left.output + self.right.output
 
     def label(self) -> str:
-        return f"Join: {self.kind}" + (f" ON {self.condition}" if self.condition is not None else "")
+        hint = {None: "", True: " [SWEEP]", False: " [NO_SWEEP]"}[self.sweep]
+        return f"Join: {self.kind}" + (f" ON {self.condition}" if self.condition is not None else "") + hint
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from sqlext_planner.physical.relational import spark_column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SPARK_JOINS = {
+#: Kinds of joins as the DataFrame API calls them.
+SPARK_JOINS = {
     "inner": "inner",
     "left": "left_outer",
     "right": "right_outer",
@@ -45,7 +46,7 @@ class JoinExec(PhysicalPlan):
         if self.kind == "cross" or (self.kind == "inner" and self.condition is None):
             return left.crossJoin(right)
         on = lit(True) if self.condition is None else spark_column(self.condition)
-        return left.join(right, on, _SPARK_JOINS[self.kind])
+        return left.join(right, on, SPARK_JOINS[self.kind])
 
     def label(self) -> str:
         return f"JoinExec: {self.kind}" + (f" ON {self.condition}" if self.condition is not None else "")

@@ -11,6 +11,7 @@ from sqlext_planner.logical import (
     Distinct,
     Filter,
     GroupAggregate,
+    IntervalJoin,
     Join,
     LastJoin,
     LastMatch,
@@ -33,7 +34,7 @@ Needs = list[tuple[LogicalPlan, Iterable[Column]]]
 
 @rule(order="root")
 def prune_columns(root: LogicalPlan) -> LogicalPlan | None:
-    """Narrows scans, projections, aggregates, window unions and LAST JOINs to the columns that the root needs.
+    """Narrows scans, projections, aggregates, window unions and joins to the columns that the root needs.
 
     ``SELECT sum(v) OVER w FROM a WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ...)`` with wide tables::
 
@@ -51,7 +52,7 @@ def prune_columns(root: LogicalPlan) -> LogicalPlan | None:
     FROM t)`` needs both; generators stay, since they make rows; a window union without a needed call is its
     source, which has the same rows, and a group aggregate without one is Spark's; a LAST JOIN of which no right
     column is needed is its left side, since every left row comes out exactly once; no node loses its last column,
-    except the payload of a window union.
+    except the payload of a window union and of a count of matches.
     """
     order = _parents_first(root)
     needs: dict[int, set[Column]] = {id(node): set() for node in order}
@@ -92,7 +93,7 @@ def _child_needs(node: LogicalPlan, needed: set[Column]) -> Needs:
             return [(child, (needed - {item.column for item in items}) | _reads(kept))]
         case Filter(child=child) | Sort(child=child):
             return [(child, needed | _reads(node.expressions()))]
-        case Join(left, right):
+        case Join(left, right) | IntervalJoin(left, right):
             columns = needed | _reads(node.expressions())
             return [(side, columns & set(side.output_columns)) for side in (left, right)]
         case LastJoin(left):
@@ -143,6 +144,8 @@ def _narrow(node: LogicalPlan, needed: set[Column], built: dict[int, LogicalPlan
             return _narrow_group_aggregate(node, needed, built)
         case WindowUnion():
             return _narrow_window_union(node, needed, built)
+        case IntervalJoin():
+            return _narrow_interval_join(node, needed, built)
         case LastJoin(left):
             kept_rights = _kept_rights(node, needed)
             if not kept_rights:
@@ -151,6 +154,14 @@ def _narrow(node: LogicalPlan, needed: set[Column], built: dict[int, LogicalPlan
             return with_fields(node, left=built[id(left)], rights=rights, matches=tuple(m for _, m in kept_rights))
         case _:
             return node.map_children(lambda child: built[id(child)])
+
+
+def _narrow_interval_join(node: IntervalJoin, needed: set[Column], built: dict[int, LogicalPlan]) -> LogicalPlan:
+    left, right = built[id(node.left)], built[id(node.right)]
+    sides = left.output_columns + (() if node.kind in ("semi", "anti", "count") else right.output_columns)
+    kept = tuple(column for column in node.output_columns if column in needed and column != node.count)
+    kept = kept or (() if node.count is not None else sides[:1])
+    return with_fields(node, left=left, right=right, payload=None if kept == sides else kept)
 
 
 def _kept_rights(node: LastJoin, needed: set[Column]) -> list[tuple[LogicalPlan, LastMatch]]:

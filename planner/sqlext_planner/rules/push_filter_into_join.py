@@ -77,6 +77,7 @@ def push_filter_into_join(node: LogicalPlan) -> LogicalPlan | None:
                 return None
             new_on = conjunction([*conjuncts(on), *into_on])
             new_kind = "inner" if kind == "cross" and new_on is not None else kind
-            new = Join(filtered(to_left, left), filtered(to_right, right), new_kind, new_on, span=join.span)
+            sides = filtered(to_left, left), filtered(to_right, right)
+            new = Join(*sides, new_kind, new_on, join.sweep, span=join.span)
             return filtered(rest, new)
     return None

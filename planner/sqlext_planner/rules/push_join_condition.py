@@ -41,7 +41,7 @@ def push_join_condition(node: LogicalPlan) -> LogicalPlan | None:
     Counter-example: ``t LEFT JOIN u ON t.b > 0 AND t.a = u.x`` returns the rows with b <= 0 too.
     """
     match node:
-        case Join(left, right, kind, on) if on is not None:
+        case Join(left, right, kind, on, sweep) if on is not None:
             left_legal, right_legal = LEGAL[kind]
             to_left: list[Expression] = []
             to_right: list[Expression] = []
@@ -55,5 +55,6 @@ def push_join_condition(node: LogicalPlan) -> LogicalPlan | None:
                     rest.append(term)
             if not (to_left or to_right):
                 return None
-            return Join(filtered(to_left, left), filtered(to_right, right), kind, conjunction(rest), span=node.span)
+            sides = filtered(to_left, left), filtered(to_right, right)
+            return Join(*sides, kind, conjunction(rest), sweep, span=node.span)
     return None

@@ -1,0 +1,116 @@
+"""An interval join behind one Arrow-block exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlext_planner.physical.base import ExecutionContext, quoted
+from sqlext_planner.physical.interval_join_forms import frame_size
+from sqlext_planner.physical.interval_join_inputs import TypedJoin, arrow_schema
+from sqlext_planner.physical.interval_join_tiles import choose_tiles
+from sqlext_planner.physical.window_union_inputs import MEMORY_PER_TARGET
+from sqlext_planner.physical.year_month import from_months, months_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+    from sqlext_operators.exchange.interval_join import IntervalGatherSpec
+
+    from sqlext_planner.physical.sizes import Size
+
+#: From this on there are at least two partitions a core: the work of a join is its pairs, not its bytes.
+_LEAST_BYTES = 256 << 10
+
+
+def join_by_exchange(typed: TypedJoin, context: ExecutionContext) -> DataFrame:
+    """The join's rows: both sides are routed by key and tile, each partition is joined alone.
+
+    Raises ConfigurationError if the workers lack the package.
+    """
+    from sqlext_operators.exchange.interval_join import IntervalGatherSpec, gather_interval_join
+    from sqlext_operators.exchange.tile_routing import TileRouter
+
+    from sqlext_planner.physical.exchange import Shipment, ship
+    from sqlext_planner.physical.stages import run_stage
+    from sqlext_planner.spark import check_workers
+
+    check_workers(context.spark)
+    spec = typed.spec
+    sizes = [frame_size(frame, context) for frame in (typed.left, typed.right)]
+    partitions = _partitions(sizes, context)
+    tiles = choose_tiles(typed, sizes, partitions, context)
+    sides = ((0, "left", spec.left, typed.left), (1, "right", spec.right, typed.right))
+    routers = {tag: TileRouter(spec, "left" if name == "left" else "right", tiles) for tag, name, _, _ in sides}
+    shipments = [Shipment(tag, frame, side.keys, routers[tag]) for tag, _, side, frame in sides]
+    sent = ship(shipments, replace(context, config=replace(context.config, partitions=partitions)))
+    gather = IntervalGatherSpec(
+        spec,
+        arrow_schema(typed.left),
+        arrow_schema(typed.right),
+        memory_bytes=MEMORY_PER_TARGET * context.config.target_partition_bytes,
+        batch_rows=context.config.output_batch_rows,
+        tiles=tiles,
+    )
+
+    def run(gather: IntervalGatherSpec, schema: StructType) -> DataFrame:
+        size = sizes[0] if spec.kind in ("semi", "anti", "count") else None
+        return run_stage(sent.frame, partial(gather_interval_join, gather), months_schema(schema), size, context)
+
+    if tiles is None or spec.kind == "inner":
+        return from_months(run(gather, typed.result), typed.result)
+    found = run(gather, _with_rows(typed.result))
+    if spec.kind == "count":
+        return from_months(_summed(found, typed), typed.result)
+    return from_months(_merged(found, typed), typed.result)
+
+
+def _partitions(sizes: Sequence[Size | None], context: ExecutionContext) -> int:
+    from sqlext_planner.physical.exchange import partition_count
+    from sqlext_planner.spark import cores
+
+    count = partition_count(sizes, context)
+    known = sum(size.bytes for size in sizes if size is not None)
+    busy = None in sizes or known >= _LEAST_BYTES
+    return count if context.config.partitions or not busy else max(count, 2 * cores(context.spark))
+
+
+def _with_rows(schema: StructType) -> StructType:
+    """The operator's output with tiles: two more columns, for rows that several tiles decide together."""
+    from pyspark.sql.types import LongType, StructField, StructType
+    from sqlext_operators.interval.spec import COUNT, MATCHES, ROW
+
+    nullable = [
+        StructField(item.name, item.dataType, True, item.metadata) if item.name == COUNT else item for item in schema
+    ]
+    return StructType([*nullable, StructField(ROW, LongType()), StructField(MATCHES, LongType())])
+
+
+def _summed(found: DataFrame, typed: TypedJoin) -> DataFrame:
+    """Counts of copies as they are, a row each: whoever adds up counts takes them alike, and needs no shuffle."""
+    from pyspark.sql.functions import coalesce, col, lit
+    from sqlext_operators.interval.spec import COUNT, MATCHES
+
+    count = coalesce(col(COUNT), col(MATCHES), lit(0))
+    payload = [col(quoted(item.name)) for item in typed.result if item.name != COUNT]
+    return found.select(*payload, count.alias(COUNT)).filter(col(COUNT) > 0)
+
+
+def _merged(found: DataFrame, typed: TypedJoin) -> DataFrame:
+    """The rows that one tile decides, and those that all copies of a row together do.
+
+    Both parts read one shuffle (Spark reuses the exchange); the operator runs for each.
+    """
+    from pyspark.sql.functions import col, first, sum
+    from sqlext_operators.interval.spec import MATCHES, ROW
+
+    columns = [col(quoted(item.name)) for item in typed.result]
+    decided = found.filter(col(ROW).isNull()).select(*columns)
+    copies = found.filter(col(ROW).isNotNull()).groupBy(ROW)
+    rows = copies.agg(
+        sum(MATCHES).alias(MATCHES), *(first(c).alias(i.name) for c, i in zip(columns, typed.result, strict=True))
+    )
+    wanted = col(MATCHES) > 0 if typed.spec.kind == "semi" else col(MATCHES) == 0
+    return decided.unionAll(rows.filter(wanted).select(*columns))
