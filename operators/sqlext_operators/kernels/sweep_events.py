@@ -82,21 +82,33 @@ def interleave(events: EventArrays, probes: EventArrays, events_first: bool, unt
 
 
 @jit
-def keep_one_of_two(events: EventArrays, ends: bool, first: bool, seen: MapArrays, size: int, keep: UInt8s) -> int:
-    """keep[i] = whether event i passes: of a tuple's two ends (or starts) the first (or second), and all other events.
+def keep_one_of_two(
+    events: EventArrays, ends: bool, first: bool, seen: MapArrays, state: Int64s, kept: EventArrays
+) -> None:
+    """Copy the events that pass: of a tuple's two ends (or starts) the first (or second), and all other events.
 
-    `seen` holds the tuples of which one has been, `size` of them, with room for all; the new size.
+    `seen` holds the tuples of which one has been. state int64[3] = (next event, events kept, size of `seen`) to go on
+    from; the kernel stops before the end where `seen` is full.
     """
-    for i in range(len(keep)):
-        code = events.codes[i]
-        if (code in (END, LATE_END)) != ends:
-            keep[i] = 1
-            continue
-        key = events.ids[i]
-        again = find(key, seen) >= 0
-        size = remove(key, size, seen) if again else insert(key, 0, 0, size, seen)
-        keep[i] = again != first
-    return size
+    i, count, size = state[0], state[1], state[2]
+    while i < len(events.times):
+        if (events.codes[i] in (END, LATE_END)) == ends:
+            key = events.ids[i]
+            left = remove(key, size, seen)
+            again = left < size
+            if again:
+                size = left
+            elif size == len(seen.after):
+                break
+            else:
+                size = insert(key, 0, 0, size, seen)
+            if again == first:
+                i += 1
+                continue
+        _copy(events, i, kept, count)
+        count += 1
+        i += 1
+    state[0], state[1], state[2] = i, count, size
 
 
 @jit

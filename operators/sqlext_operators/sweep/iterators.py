@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from sqlext_operators.interval.codes import GREATEST, LEAST
-from sqlext_operators.kernels.sweep_events import END, LATE_END, START, EventArrays, keep_one_of_two
+from sqlext_operators.kernels.sweep_events import END, START, EventArrays, keep_one_of_two
 from sqlext_operators.sweep.events import (
     Endpoints,
     Mark,
@@ -112,11 +112,15 @@ class _OneOfTwoIterator:
         events, mark = self._source.push(index, mark)
         if self._seen is None:
             self._seen = GaplessMap(events.ids.dtype)
-        is_end = (events.codes == END) | (events.codes == LATE_END)
-        self._seen.reserve(self._seen.size + int(np.count_nonzero(is_end == self._ends)))
-        keep = np.empty(len(events.times), np.uint8)
-        self._seen.size = keep_one_of_two(events, self._ends, self._first, self._seen.arrays, self._seen.size, keep)
-        return select(events, keep.view(np.bool_)), mark
+        kept = EventArrays._make(np.empty_like(column) for column in events)
+        state = np.array([0, 0, self._seen.size], np.int64)
+        keep_one_of_two(events, self._ends, self._first, self._seen.arrays, state, kept)
+        while state[0] < len(events.times):
+            self._seen.size = int(state[2])
+            self._seen.reserve(2 * self._seen.capacity)
+            keep_one_of_two(events, self._ends, self._first, self._seen.arrays, state, kept)
+        self._seen.size = int(state[2])
+        return select(kept, slice(0, int(state[1]))), mark
 
 
 class FirstEndIterator(_OneOfTwoIterator):
