@@ -32,6 +32,7 @@ lint: $(VENV)/.dev  ## format, lint, types, import contracts
 
 bench: $(VENV)/.bench java  ## ours, native Spark and DuckDB side by side
 	$(BIN)/sqlext bench window $(ARGS)
+	$(BIN)/sqlext bench features $(ARGS)
 
 lock: $(VENV)/.dev  ## pin the newest versions that pyproject.toml allows
 	$(PIP_INSTALL) uv
