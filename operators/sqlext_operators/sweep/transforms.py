@@ -193,8 +193,9 @@ ENDS = Filter(INDEX, END)
 #: [a, min(b, a + delta]] and (max(a, b - epsilon[, b]: the parameterised start preceding and end following joins.
 P_START = FirstEnd(Shifted(STARTS, (1, "delta"), LATE_END))
 P_END = SecondStart(Shifted(ENDS, (-1, "epsilon"), EARLY_START))
-#: [b, b + delta]: the general before join; without delta the tuple stays.
+#: [b, b + delta] and [b, infinity): the general before join.
 GENERAL_BEFORE = Merge(Shifted(ENDS, 0, START), Shifted(ENDS, (1, "delta"), LATE_END))
+FROM_END = Merge(Shifted(ENDS, 0, START), Shifted(ENDS, float("inf"), LATE_END))
 #: [b, b], [a, a], and [b, b] among ends.
 AT_END = Merge(Shifted(ENDS, 0, START), Shifted(ENDS, 0, LATE_END))
 AT_START = Merge(STARTS, Shifted(STARTS, 0, LATE_END))
@@ -239,8 +240,8 @@ _RIGHT_ENDS = Sweep(END_FOLLOWING, "right", P_END)
 
 #: A row for each relation of interval/relations.py.
 ROWS: Mapping[str, Row] = {
-    "allen_before": _row(START_PRECEDING_STRICT, "left", GENERAL_BEFORE),
-    "allen_after": _row(START_PRECEDING_STRICT, "right", GENERAL_BEFORE),
+    "allen_before": _row(START_PRECEDING_STRICT, "left", FROM_END),
+    "allen_after": _row(START_PRECEDING_STRICT, "right", FROM_END),
     "allen_meets": _row(START_PRECEDING, "left", AT_END),
     "allen_met_by": _row(START_PRECEDING, "right", AT_END),
     "allen_overlaps": _row(START_PRECEDING_STRICT, "left"),
@@ -265,8 +266,8 @@ ROWS: Mapping[str, Row] = {
     "period_overlaps": Row((Sweep(START_PRECEDING, "left", INDEX), Sweep(START_PRECEDING_STRICT, "right", INDEX))),
     "period_contains": _row(START_PRECEDING, "left"),
     "period_equals": _row(START_PRECEDING, "left", AT_START),
-    "period_precedes": _row(START_PRECEDING, "left", GENERAL_BEFORE),
-    "period_succeeds": _row(START_PRECEDING, "right", GENERAL_BEFORE),
+    "period_precedes": _row(START_PRECEDING, "left", FROM_END),
+    "period_succeeds": _row(START_PRECEDING, "right", FROM_END),
     "period_immediately_precedes": _row(START_PRECEDING, "left", AT_END),
     "period_immediately_succeeds": _row(START_PRECEDING, "right", AT_END),
 }
