@@ -72,7 +72,7 @@ class _Part:
     """Rows that are joined with each other and with no others: those of a partition, or of a bucket of it."""
 
     def __init__(self, spec: IntervalGatherSpec, held: tuple[list[Block], list[Block]]) -> None:
-        self._schemas = tuple(_wire_schema(schema, spec) for schema in (spec.left, spec.right))
+        self._schemas = (_wire_schema(spec, "left", spec.left), _wire_schema(spec, "right", spec.right))
         self._held = held
 
     def chunks(self, tag: int) -> Iterator[pa.RecordBatch]:
@@ -257,10 +257,11 @@ def _concatenated(schema: pa.Schema, batches: list[pa.RecordBatch]) -> pa.Record
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _wire_schema(schema: pa.Schema, spec: IntervalGatherSpec) -> pa.Schema:
+def _wire_schema(spec: IntervalGatherSpec, side: Side, schema: pa.Schema) -> pa.Schema:
     if spec.tiles is None:
         return schema
-    return schema.append(pa.field(TILE, pa.int32())).append(pa.field(ROW, pa.int64()))
+    row = [pa.field(ROW, pa.int64())] if spec.join.decides(side) else []
+    return pa.schema([*schema, pa.field(TILE, pa.int32()), *row])
 
 
 def _tiling(spec: IntervalGatherSpec) -> Tiling | None:

@@ -34,8 +34,8 @@ class TileRouter:
 
     Without tiles, the hash of the keys alone (no keys: partition 0). With tiles, a row goes to the tile of each of its
     probe values and to every tile that one of its windows touches, as a copy for that tile: the blocks get the columns
-    TILE (int32, -1 for keys that are not tiled) and ROW (int64, twice the position in the input, 1 more for right rows;
-    NULL for rows of one copy and for sides whose rows nobody has to decide). Tiles go to partitions in turn if there
+    TILE (int32, -1 for keys that are not tiled) and, on a side whose rows have to be decided, ROW (int64, twice the
+    position in the input, 1 more for right rows; NULL for rows of one copy). Tiles go to partitions in turn if there
     are no keys.
 
     Rows that can match nothing (NULLs, degenerate periods) are dropped, or spread over all partitions if they come out
@@ -108,13 +108,14 @@ class TileRouter:
         fill_tiles(first, last, rows, tile)
         pids = self._partitions(hashes, rows, tile, partitions)
         if self.join.keeps(self.side):
-            alone = lonely[rows]
-            pids[alone] = _in_turn(len(hashes), partitions)[rows[alone]]
-        undecided = (counts > 1)[rows] if self.join.decides(self.side) else np.zeros(len(rows), np.bool_)
-        odd = int(self.side == "right")
+            spread = lonely[rows]
+            pids[spread] = _in_turn(len(hashes), partitions)[rows[spread]]
+        alone = counts[rows] == 1
 
         def added(seq: int) -> dict[str, pa.Array]:
-            return {TILE: pa.array(tile), ROW: pa.array(2 * (seq + rows) + odd, mask=~undecided)}
+            numbers = 2 * (seq + rows) + int(self.side == "right")
+            row = {ROW: pa.array(numbers, mask=alone)} if self.join.decides(self.side) else {}
+            return {TILE: pa.array(tile)} | row
 
         return Routes(pids, rows, added)
 
