@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlext_planner.errors import Span
 from sqlext_planner.expressions import Column, Compare, Expression, Literal, SparkExpr, conjunction
+from sqlext_planner.logical.relational import expression_dtype
 from sqlext_planner.patterns import is_movable
 from sqlglot import exp
 
@@ -18,7 +19,7 @@ from sqlext.analyzer import compat as openmldb
 from sqlext.analyzer import periods
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.analyzer.types import infer, literal_type
+from sqlext.analyzer.types import field_type, infer, literal_type
 from sqlext.spans import span_of
 from sqlext.spark_functions import DATE_UNITS, NONDETERMINISTIC, UNIT_FUNCTIONS
 
@@ -158,8 +159,9 @@ class ExpressionBuilder:
         for scope in (self.scope, *self.outer):
             match = scope.find(parts)
             if match is not None:
-                return match.visible.dtype if match.parts == len(parts) else None
-        return None
+                return field_type(match.visible.dtype, parts[match.parts :])
+        alias = self.aliases.get(parts[0].lower())
+        return None if alias is None else field_type(expression_dtype(alias, {}), parts[1:])
 
     def collect(self, node: exp.Expr, draft: Draft) -> None:
         """Note in `draft` what has to change in the text of `node`. Long chains of OR are walked without recursion."""

@@ -6,7 +6,11 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 
+from sqlext_planner.types import struct_fields
 from sqlglot import exp
+
+from sqlext.period_calls import is_period_call
+from sqlext.period_nodes import ALLEN_RELATION
 
 _SIMPLE = {
     exp.DType.BOOLEAN: "boolean",
@@ -115,6 +119,16 @@ def literal_type(node: exp.Expr, *, decimals_are_double: bool = False) -> str | 
     return "int" if number < 2**31 else "bigint" if number < 2**63 else None
 
 
+def field_type(dtype: str | None, names: tuple[str, ...]) -> str | None:
+    """The type of a field of a field ... of a struct, where certain; of the value itself for no names."""
+    for name in names:
+        if dtype is None or not dtype.startswith("struct<"):
+            return None
+        found = [kind for field, kind in struct_fields(dtype) if field.lower() == name.lower()]
+        dtype = found[0] if len(found) == 1 else None
+    return dtype
+
+
 def infer(
     node: exp.Expr, column: Callable[[exp.Column], str | None], text: Callable[[exp.Expr], str], *, compat: bool
 ) -> str | None:
@@ -157,6 +171,8 @@ def infer(
             return "string"
         case exp.Window(this=exp.Anonymous() as call) if _keeps_type(call):
             return of(call.expressions[0])
+        case exp.Anonymous() if is_period_call(node):
+            return "string" if node.name.lower() == ALLEN_RELATION else "boolean"
         case exp.Anonymous():
             return _function_type(node, of)
     return None

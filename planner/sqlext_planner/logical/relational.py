@@ -11,6 +11,7 @@ from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions import And, Column, Compare, Expression, NamedExpr, SparkExpr
 from sqlext_planner.expressions import Literal as Constant
 from sqlext_planner.logical.base import Field, LogicalPlan, comma
+from sqlext_planner.periods import AllenRelation, PeriodPredicate
 
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 SetKind = Literal["union", "intersect", "except"]
@@ -322,4 +323,6 @@ def expression_dtype(expression: Expression, known: dict[Column, str | None]) ->
         return known.get(expression)
     if isinstance(expression, (SparkExpr, Constant)):
         return expression.dtype
-    return "boolean" if isinstance(expression, (Compare, And)) else None
+    if isinstance(expression, AllenRelation):
+        return "string"
+    return "boolean" if isinstance(expression, (Compare, And, PeriodPredicate)) else None
