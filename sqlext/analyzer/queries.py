@@ -72,7 +72,7 @@ def with_ctes(context: Context, node: exp.Expr, env: Env) -> Env:
         shown = Analyzed(query.plan, tuple(columns) or query.names)
         heading = context.slice(span_of(cte.args["alias"]))
         text = f"{heading} AS ({context.slice(span_of(cte.this))})"
-        extended = uses_extension(cte.this, context.options.compat)
+        extended = subqueries.holds_operator(context, cte.this)
         reach[name.lower()] = Cte(name, shown, text, cte.this, dict(reach), extended)
     return reach
 

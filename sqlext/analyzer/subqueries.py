@@ -1,21 +1,24 @@
 """Subqueries inside expressions: text for Spark, with the outer query's columns put in by name.
 
 ``WHERE x > (SELECT avg(y) FROM s WHERE s.k = t.k)`` stays as it is written but for `t.k`, which becomes the resolved
-Column of the outer plan. Whatever the subquery's own FROM can explain is left alone.
+Column of the outer plan. Whatever the subquery's own FROM can explain is left alone, but period predicates are written
+out as comparisons.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span, UnsupportedError
+from sqlext_planner.expressions import Expression, SparkExpr
 from sqlglot import exp
 
-from sqlext.analyzer import queries, relations
-from sqlext.analyzer.context import Context, Env
+from sqlext.analyzer import periods, queries, relations
+from sqlext.analyzer.context import Context, Cte, Env
 from sqlext.analyzer.scope import Scope
-from sqlext.parser import extension_name, extension_nodes
+from sqlext.parser import ExtensionNode, extension_name, extension_nodes
 from sqlext.spans import span_of
 from sqlext.spark_functions import DATE_UNITS
 
@@ -24,10 +27,8 @@ if TYPE_CHECKING:
 
 
 def subquery_edits(node: exp.Query, builder: ExpressionBuilder) -> list[Edit]:
-    """What has to change in a subquery's text: outer columns, and the CTEs it names in front of it."""
-    from sqlext.analyzer.expressions import Edit
-
-    extension = next(extension_nodes(node, builder.context.options.compat), None)
+    """What has to change in a subquery's text: outer columns, period predicates, the CTEs it names in front of it."""
+    extension = next(_operators(builder.context, node), None)
     if extension is not None:
         raise UnsupportedError(
             f"{extension_name(extension)} cannot stand in a subquery of an expression",
@@ -39,11 +40,31 @@ def subquery_edits(node: exp.Query, builder: ExpressionBuilder) -> list[Edit]:
         query = query.this
     heading = _cte_heading(builder.context, query, builder.env)
     edits = [heading] if heading is not None else []
-    for column in _free_columns(builder.context.sandbox(), query, builder.env, (), builder):
-        expression, rest = builder.resolve(column)
-        last = span_of(column.parts[len(column.parts) - rest - 1])
-        edits.append(Edit(Span(span_of(column).start, last.end), (expression,)))
+    edits += _block_edits(builder.context.sandbox(), query, builder.env, (), builder)
+    _refuse_left_over(query, edits)
     return edits
+
+
+def holds_operator(context: Context, node: exp.Expr) -> bool:
+    """Whether `node` holds a window of ours, a LAST JOIN or a function of ours, which no text of Spark's can say."""
+    return next(_operators(context, node), None) is not None
+
+
+def _operators(context: Context, node: exp.Expr) -> Iterator[ExtensionNode]:
+    found = extension_nodes(node, context.options.compat)
+    return (item for item in found if not periods.is_predicate(item))
+
+
+def _refuse_left_over(node: exp.Expr, edits: list[Edit]) -> None:
+    """Raises UnsupportedError for a period predicate that no edit writes out."""
+    for item in filter(periods.is_predicate, node.walk()):
+        span = span_of(item)
+        if not any(edit.span.start <= span.start and span.end <= edit.span.end for edit in edits):
+            raise UnsupportedError(
+                "a period predicate cannot stand in this part of a subquery that goes to Spark as text",
+                span=span,
+                help="compute it in the select list of a subquery of FROM, and use its column here",
+            )
 
 
 def with_prefix(context: Context, node: exp.Expr, env: Env) -> str:
@@ -58,7 +79,7 @@ def _cte_heading(context: Context, node: exp.Expr, env: Env) -> Edit | None:
     from sqlext.analyzer.expressions import Edit
 
     needed: dict[str, str] = {}
-    _needed_ctes(node, env, needed)
+    _needed_ctes(context, node, env, needed)
     if not needed:
         return None
     definitions = ", ".join(needed.values())
@@ -70,7 +91,7 @@ def _cte_heading(context: Context, node: exp.Expr, env: Env) -> Edit | None:
     return Edit(Span(start, start), (f"{definitions}, ",))
 
 
-def _needed_ctes(node: exp.Expr, env: Env, needed: dict[str, str]) -> None:
+def _needed_ctes(context: Context, node: exp.Expr, env: Env, needed: dict[str, str]) -> None:
     """The definitions that `node` depends on, innermost first."""
     own = {cte.alias.lower() for with_ in node.find_all(exp.With) for cte in with_.expressions}
     for table in node.find_all(exp.Table):
@@ -84,21 +105,41 @@ def _needed_ctes(node: exp.Expr, env: Env, needed: dict[str, str]) -> None:
                 span=span_of(table),
                 help="join it in FROM instead",
             )
-        _needed_ctes(cte.tree, cte.env, needed)
-        needed.setdefault(name, cte.text)
+        _needed_ctes(context, cte.tree, cte.env, needed)
+        needed.setdefault(name, _cte_text(context, cte))
 
 
-def _free_columns(
+def _cte_text(context: Context, cte: Cte) -> str:
+    """The definition as written, but for its period predicates."""
+    from sqlext.analyzer.expressions import apply_edits
+
+    if not any(map(periods.is_predicate, cte.tree.walk())):
+        return cte.text
+    span = span_of(cte.tree)
+    builder = queries.expression_builder(context, Scope(), cte.env)
+    edits = list(_block_edits(context.sandbox(), cte.tree, cte.env, (), builder))
+    _refuse_left_over(cte.tree, edits)
+    parts = apply_edits(context, span, edits)
+    written = "".join(part if isinstance(part, str) else part.sql() for part in parts)
+    return cte.text.removesuffix(f"({context.slice(span)})") + f"({written})"
+
+
+def _block_edits(
     context: Context, node: exp.Expr, env: Env, inner: tuple[Scope, ...], builder: ExpressionBuilder
-) -> Iterator[exp.Column]:
-    """The column references below a query that none of the scopes inside it explains."""
+) -> Iterator[Edit]:
+    """What has to change below a query: references to columns that none of the scopes inside it explains, and period
+    predicates."""
+    from sqlext.analyzer.expressions import Edit
+
     env = queries.with_ctes(context, node, env)
+    for query in _closed_queries(node):
+        yield from _block_edits(context, query, env, (), builder)
     if isinstance(node, exp.SetOperation):
-        yield from _free_columns(context, node.this, env, inner, builder)
-        yield from _free_columns(context, node.expression, env, inner, builder)
+        yield from _block_edits(context, node.this, env, inner, builder)
+        yield from _block_edits(context, node.expression, env, inner, builder)
         return
     if isinstance(node, exp.Subquery):
-        yield from _free_columns(context, node.this, env, inner, builder)
+        yield from _block_edits(context, node.this, env, inner, builder)
         return
     if not isinstance(node, exp.Select):
         return
@@ -111,12 +152,50 @@ def _free_columns(
     while stack:
         item = stack.pop()
         if isinstance(item, exp.Query):
-            yield from _free_columns(context, item, env, scopes, builder)
+            yield from _block_edits(context, item, env, scopes, builder)
+        elif periods.is_predicate(item):
+            yield Edit(span_of(item), (_written_out(builder, item, scopes, aliases),))
         elif isinstance(item, exp.Column):
             if not isinstance(item.this, exp.Star) and not _explained(item, scopes, aliases):
-                yield item
+                expression, rest = builder.resolve(item)
+                last = span_of(item.parts[len(item.parts) - rest - 1])
+                yield Edit(Span(span_of(item).start, last.end), (expression,))
         else:
             stack.extend(item.iter_expressions())
+
+
+def _closed_queries(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The CTEs and the derived tables of a query that hold period predicates; neither sees the columns beside it."""
+    with_ = node.args.get("with_")
+    found = [cte.this for cte in with_.expressions] if with_ is not None else []
+    from_ = node.args.get("from_")
+    tables = [from_.this] if from_ is not None else []
+    tables += [join.this for join in node.args.get("joins") or []]
+    found += [query for table in tables for query in _outermost_queries(table)]
+    return (query for query in found if any(map(periods.is_predicate, query.walk())))
+
+
+def _outermost_queries(node: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(node, (exp.Select, exp.SetOperation)):
+        yield node
+    else:
+        for child in node.iter_expressions():
+            yield from _outermost_queries(child)
+
+
+def _written_out(
+    builder: ExpressionBuilder, node: exp.Expr, scopes: tuple[Scope, ...], aliases: set[str]
+) -> Expression:
+    """A predicate in which the columns of the subquery keep the names that the subquery has for them."""
+    own = replace(builder, scope=scopes[0], outer=(*scopes[1:], builder.scope, *builder.outer), aliases={})
+
+    def as_written(inner: exp.Expr) -> Expression | None:
+        if not isinstance(inner, exp.Column) or not _explained(inner, scopes, aliases):
+            return builder.replace(inner)
+        span = span_of(inner)
+        return SparkExpr((builder.context.slice(span),), dtype=own.dtype(inner), span=span)
+
+    return replace(own, replace=as_written).build(node)
 
 
 def _explained(column: exp.Column, scopes: tuple[Scope, ...], aliases: set[str]) -> bool:
