@@ -33,6 +33,10 @@ class PairBuffers:
         self.active = np.empty(rows, id_type)
         self.probe = np.empty(rows, id_type)
 
+    def __reduce__(self) -> tuple[type[PairBuffers], tuple[int, npt.DTypeLike]]:
+        """A state that is saved is saved without them."""
+        return PairBuffers, (len(self.active), self.active.dtype)
+
 
 class SweepJoin:
     """The active set of one sweep, and the events that wait for others.

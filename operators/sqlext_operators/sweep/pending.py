@@ -28,7 +28,7 @@ from sqlext_operators.sweep.residual import Residual
 
 Ids = npt.NDArray[Any]
 
-_LEAST_CAPACITY = 1024
+_LEAST_CAPACITY = 64
 
 
 class PendingPairs:

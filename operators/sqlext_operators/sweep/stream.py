@@ -35,10 +35,10 @@ class StreamEvents(NamedTuple):
 class SweepStream:
     """A join of two streams of endpoints, in one of the relations of interval/relations.py.
 
-    A pair comes out when the endpoints that the relation compares have been seen and nothing can come before them any
-    more: "start preceding" needs no end at all, "left overlap" and "reverse during" the first of the two ends where
-    epsilon is not given, "overlaps" and "equals" both. In end following joins with epsilon the sweep is behind the
-    stream by epsilon, as the start of a window depends on its end.
+    A pair comes out when the endpoints that decide it have been seen and nothing can come before them any more: "start
+    preceding" needs no end at all, "overlaps", "during" and their kind the first of the two ends, "starts" and "equals"
+    both. Where epsilon is given and delta is not, the sweep is behind the stream by epsilon, as the start of a window
+    depends on its end; where both are, pairs wait for both ends.
 
     An id stands for one interval of its side and is not used again. An interval that is empty or reversed ends before
     it starts, as ends come first among events of one time: it matches nothing and is counted. Kept are the active
@@ -57,7 +57,7 @@ class SweepStream:
         batch_rows: int = _BATCH_ROWS,
     ) -> None:
         buffers = PairBuffers(batch_rows, np.int64)
-        self._sweeps = [_Sweeping(sweep, buffers, lazy) for sweep in sweeps_of(relation, delta, epsilon)]
+        self._sweeps = [_Sweeping(sweep, buffers, lazy) for sweep in sweeps_of(relation, delta, epsilon, stream=True)]
         self._sides: dict[Side, _OpenTuples] = {"left": _OpenTuples("left"), "right": _OpenTuples("right")}
         self._watermark: int | None = None
         self._running = False

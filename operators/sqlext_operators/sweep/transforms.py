@@ -221,7 +221,8 @@ class Row:
     """How a relation's pairs are found: by one sweep, or by several with disjoint pairs.
 
     `by_ends` is used instead where only epsilon is given, `by_starts` where only delta is: the parameter then shortens
-    windows, and fewer candidates meet the residual.
+    windows, and fewer candidates meet the residual. A stream takes `by_ends` unless epsilon is given: its residual
+    compares starts, which are known, and pairs come out with the end that probes.
     """
 
     sweeps: tuple[Sweep, ...]
@@ -229,14 +230,16 @@ class Row:
     by_ends: Sweep | None = None
 
 
-def _row(algorithm: Algorithm, active: Side, events: Expression = INDEX) -> Row:
-    return Row((Sweep(algorithm, active, events),))
+def _row(algorithm: Algorithm, active: Side, events: Expression = INDEX, by_ends: Sweep | None = None) -> Row:
+    return Row((Sweep(algorithm, active, events),), by_ends=by_ends)
 
 
 _LEFT_STARTS = Sweep(START_PRECEDING, "left", P_START)
 _RIGHT_STARTS = Sweep(START_PRECEDING, "right", P_START)
 _LEFT_ENDS = Sweep(END_FOLLOWING, "left", P_END)
 _RIGHT_ENDS = Sweep(END_FOLLOWING, "right", P_END)
+_LEFT_ENDS_STRICT = Sweep(END_FOLLOWING_STRICT, "left", INDEX)
+_RIGHT_ENDS_STRICT = Sweep(END_FOLLOWING_STRICT, "right", INDEX)
 
 #: A row for each relation of interval/relations.py.
 ROWS: Mapping[str, Row] = {
@@ -244,12 +247,12 @@ ROWS: Mapping[str, Row] = {
     "allen_after": _row(START_PRECEDING_STRICT, "right", FROM_END),
     "allen_meets": _row(START_PRECEDING, "left", AT_END),
     "allen_met_by": _row(START_PRECEDING, "right", AT_END),
-    "allen_overlaps": _row(START_PRECEDING_STRICT, "left"),
+    "allen_overlaps": _row(START_PRECEDING_STRICT, "left", by_ends=_RIGHT_ENDS_STRICT),
     "allen_overlapped_by": _row(END_FOLLOWING_STRICT, "left"),
     "allen_starts": _row(START_PRECEDING, "left", AT_START),
     "allen_started_by": _row(START_PRECEDING, "left", AT_START),
-    "allen_during": _row(START_PRECEDING_STRICT, "right"),
-    "allen_contains": _row(START_PRECEDING_STRICT, "left"),
+    "allen_during": _row(START_PRECEDING_STRICT, "right", by_ends=_RIGHT_ENDS_STRICT),
+    "allen_contains": _row(START_PRECEDING_STRICT, "left", by_ends=_LEFT_ENDS_STRICT),
     "allen_finishes": _row(END_FOLLOWING, "left", AMONG_ENDS),
     "allen_finished_by": _row(END_FOLLOWING, "left", AMONG_ENDS),
     "allen_equals": _row(START_PRECEDING, "left", AT_START),
@@ -264,7 +267,7 @@ ROWS: Mapping[str, Row] = {
     "iseql_during": Row((_RIGHT_STARTS,), by_ends=_RIGHT_ENDS),
     "iseql_reverse_during": Row((_LEFT_STARTS,), by_ends=_LEFT_ENDS),
     "period_overlaps": Row((Sweep(START_PRECEDING, "left", INDEX), Sweep(START_PRECEDING_STRICT, "right", INDEX))),
-    "period_contains": _row(START_PRECEDING, "left"),
+    "period_contains": _row(START_PRECEDING, "left", by_ends=_LEFT_ENDS),
     "period_equals": _row(START_PRECEDING, "left", AT_START),
     "period_precedes": _row(START_PRECEDING, "left", FROM_END),
     "period_succeeds": _row(START_PRECEDING, "right", FROM_END),
@@ -276,7 +279,9 @@ ROWS: Mapping[str, Row] = {
 _RESIDUAL: Mapping[int, set[str]] = {START: {"b", "d"}, END: {"a", "c"}}
 
 
-def sweeps_of(relation: str, delta: float | None = None, epsilon: float | None = None) -> tuple[Sweep, ...]:
+def sweeps_of(
+    relation: str, delta: float | None = None, epsilon: float | None = None, stream: bool = False
+) -> tuple[Sweep, ...]:
     """The sweeps that find the relation's pairs, each pair once, with numbers for the parameters.
 
     A parameter that is None or infinite bounds nothing. Raises KeyError for an unknown relation, ValueError for a
@@ -287,7 +292,7 @@ def sweeps_of(relation: str, delta: float | None = None, epsilon: float | None =
     finite = {name for name, value in given.items() if value != float("inf")}
     row = ROWS[relation]
     sweeps = row.sweeps
-    if row.by_ends is not None and finite == {"epsilon"}:
+    if row.by_ends is not None and (finite == {"epsilon"} or (stream and "epsilon" not in finite)):
         sweeps = (row.by_ends,)
     elif row.by_starts is not None and finite == {"delta"}:
         sweeps = (row.by_starts,)
@@ -314,7 +319,8 @@ def documented() -> list[tuple[str, str, str, str, str]]:
     lines: list[tuple[str, str, str, str, str]] = []
     for name, row in ROWS.items():
         choices = [(sweep, "") for sweep in row.sweeps]
-        choices += [(row.by_ends, " (only epsilon given)")] if row.by_ends else []
+        note = " (streams)" if "epsilon" not in RELATIONS[name].parameters else " (streams; only epsilon given)"
+        choices += [(row.by_ends, note)] if row.by_ends else []
         choices += [(row.by_starts, " (only delta given)")] if row.by_starts else []
         for sweep, note in choices:
             residual = ", ".join(map(str, residual_of(sweep, RELATIONS[name].terms)))
