@@ -126,14 +126,16 @@ def exchanged(
     wires += wires_of(1, right, TileRouter(spec, "right", tiles), block)
     rows_on_wire = [wire.slice(i, 1) for wire in wires for i in range(wire.num_rows)]
     random.Random(seed).shuffle(rows_on_wire)
-    gather = IntervalGatherSpec(spec, left.schema, right.schema, memory, 7, tiles)
     found = []
-    for partition in range(PARTITIONS):
-        own = [wire for wire in rows_on_wire if wire.column(0)[0].as_py() == partition]
-        for batch in gather_interval_join(gather, partition, own):
-            assert 0 < batch.num_rows <= 7
-            assert batch.schema == gather.output
-            found.append(batch)
+    for part in (("all",), ("decided", "undecided"))[seed % 2]:
+        gather = IntervalGatherSpec(spec, left.schema, right.schema, memory, 7, tiles, part)
+        for partition in range(PARTITIONS):
+            own = [wire for wire in rows_on_wire if wire.column(0)[0].as_py() == partition]
+            for batch in gather_interval_join(gather, partition, own):
+                assert 0 < batch.num_rows <= 7
+                assert batch.schema == gather.output
+                assert part != "undecided" or batch.column(ROW).null_count == 0
+                found.append(batch)
     return merged(spec, found)
 
 

@@ -19,7 +19,7 @@ from sqlext_operators.exchange.blocks import Block, decode
 from sqlext_operators.exchange.gather import with_last
 from sqlext_operators.exchange.sequence import concatenate
 from sqlext_operators.exchange.tile_routing import TILE
-from sqlext_operators.interval.output import Output
+from sqlext_operators.interval.output import Output, Part
 from sqlext_operators.interval.passes import Side
 from sqlext_operators.interval.processor import IntervalJoinProcessor, Tiling
 from sqlext_operators.interval.spec import ROW, IntervalJoinSpec
@@ -39,7 +39,8 @@ class IntervalGatherSpec:
     """How a partition is collected, and what is computed over it.
 
     `left` and `right` are the types of the columns on the wire, by name, without those that a TileRouter adds; `tiles`
-    are its tiles. A task's peak is about three times `memory_bytes`: blocks, their concatenation, codes and orders.
+    are its tiles, and `part` the rows that are wanted (interval/output.py). A task's peak is about three times
+    `memory_bytes`: blocks, their concatenation, codes and orders.
     """
 
     join: IntervalJoinSpec
@@ -48,10 +49,11 @@ class IntervalGatherSpec:
     memory_bytes: int = 256 << 20
     batch_rows: int = 262_144
     tiles: Tiles | None = None
+    part: Part = "all"
 
     @property
     def output(self) -> pa.Schema:
-        """The columns of `gather_interval_join`: with tiles, those of undecided rows too (interval/output.py)."""
+        """The columns of `gather_interval_join`."""
         return _output(self).schema
 
 
@@ -166,9 +168,10 @@ def _joined(spec: IntervalGatherSpec, part: _Part) -> Iterator[pa.RecordBatch]:
     join, output = spec.join, _output(spec)
     counts: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
     for right, is_last in with_last(_or_empty(part, RIGHT)):
-        processor = IntervalJoinProcessor(join, "right", right, output, _tiling(spec))
+        processor = IntervalJoinProcessor(join, "right", _asked_for(spec, "right", right), output, _tiling(spec))
         del right
-        for number, left in enumerate(part.chunks(LEFT)):
+        for number, chunk in enumerate(part.chunks(LEFT)):
+            left = _asked_for(spec, "left", chunk)
             if not join.decides("left"):
                 yield from processor.join(left)
                 continue
@@ -178,6 +181,14 @@ def _joined(spec: IntervalGatherSpec, part: _Part) -> Iterator[pa.RecordBatch]:
             if is_last:
                 yield from processor.decide(left, counts[number])
         yield from processor.decide_held()
+
+
+def _asked_for(spec: IntervalGatherSpec, side: Side, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows, without those that only matter to rows that are not asked for."""
+    alone = spec.join.decides(side) and not spec.join.decides("right" if side == "left" else "left")
+    if spec.part != "undecided" or spec.tiles is None or not alone:
+        return rows
+    return rows.filter(rows.column(ROW).is_valid())
 
 
 def _or_empty(part: _Part, tag: int) -> Iterator[pa.RecordBatch]:
@@ -269,4 +280,5 @@ def _tiling(spec: IntervalGatherSpec) -> Tiling | None:
 
 
 def _output(spec: IntervalGatherSpec) -> Output:
-    return Output(spec.join, spec.left, spec.right, spec.batch_rows, None if spec.tiles is None else ROW)
+    row = None if spec.tiles is None else ROW
+    return Output(spec.join, spec.left, spec.right, spec.batch_rows, row, spec.part)

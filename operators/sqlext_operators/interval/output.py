@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ from sqlext_operators.window.piece import rows_without_columns
 _OUTPUT_BYTES = 64 << 20
 _LONG = pa.int64()
 
+#: Rows of the output: all, or only those that (do not) wait for their copies in other tiles.
+Part = Literal["all", "decided", "undecided"]
 Rows = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 
@@ -26,20 +29,30 @@ class Output:
     number where only all copies of a row together decide: then every kind but "inner" gets two more columns, int64
     ROW (NULL for pairs and for rows that are decided here) and MATCHES, the copy's own matches. An undecided row comes
     out once a copy with the other side and COUNT NULL: left, right and full need it if the matches of all copies are 0,
-    anti likewise, semi if they are not, count with their sum if that is not 0.
+    anti likewise, semi if they are not, count with their sum if that is not 0. `part` leaves out the undecided rows,
+    and with them the two columns, or all others; undecided rows alone are found without going through pairs.
     """
 
     def __init__(
-        self, spec: IntervalJoinSpec, left: pa.Schema, right: pa.Schema, batch_rows: int, row: str | None = None
+        self,
+        spec: IntervalJoinSpec,
+        left: pa.Schema,
+        right: pa.Schema,
+        batch_rows: int,
+        row: str | None = None,
+        part: Part = "all",
     ) -> None:
         self._spec = spec
+        self._part = part
+        self.has_pairs = spec.pairs and part != "undecided"
         self._payload = {
             "left": pa.schema([left.field(name) for name in spec.left.payload]),
             "right": pa.schema([right.field(name) for name in spec.right.payload] if spec.pairs else []),
         }
         self._batch_rows = batch_rows
         self._row = row
-        self._extra = [pa.field(ROW, _LONG), pa.field(MATCHES, _LONG)] if row is not None and has_row(spec) else []
+        has_row = row is not None and spec.kind != "inner" and part != "decided"
+        self._extra = [pa.field(ROW, _LONG), pa.field(MATCHES, _LONG)] if has_row else []
         count = [pa.field(COUNT, _LONG)] if spec.kind == "count" else []
         self.schema = pa.schema([*self._payload["left"], *self._payload["right"], *count, *self._extra])
 
@@ -58,8 +71,10 @@ class Output:
         if self._row is not None:
             undecided = rows.column(self._row).is_valid().to_numpy(zero_copy_only=False)
         chosen = counts == 0 if self._spec.keeps(side) else counts > 0
-        yield from self._chunks(side, rows, counts, np.flatnonzero(chosen & ~undecided), partial=False)
-        yield from self._chunks(side, rows, counts, np.flatnonzero(undecided), partial=True)
+        if self._part != "undecided":
+            yield from self._chunks(side, rows, counts, np.flatnonzero(chosen & ~undecided), partial=False)
+        if self._part != "decided":
+            yield from self._chunks(side, rows, counts, np.flatnonzero(undecided), partial=True)
 
     def _chunks(
         self, side: Side, rows: pa.RecordBatch, counts: npt.NDArray[np.int64], places: Rows, *, partial: bool
@@ -93,11 +108,6 @@ class Output:
 
     def _fitting(self, width: int) -> int:
         return max(1, min(self._batch_rows, _OUTPUT_BYTES // max(1, width)))
-
-
-def has_row(spec: IntervalJoinSpec) -> bool:
-    """Whether tiles add the columns ROW and MATCHES."""
-    return spec.kind != "inner"
 
 
 def _width(rows: pa.RecordBatch) -> int:

@@ -63,7 +63,7 @@ class IntervalJoinProcessor:
         self._buffers: Buffers | None = None
 
     def join(self, rows: pa.RecordBatch, counts: IntArray | None = None) -> Iterator[pa.RecordBatch]:
-        """The pairs of a batch of the other side, if the output has pairs, and how many matches each row has added to
+        """The pairs of a batch of the other side, if the output has them, and how many matches each row has added to
         `counts`, int64[rows], if it is given. Unless the kind is "count", counts may be too small, but not 0."""
         other: Side = "right" if self._held == "left" else "left"
         columns = self._keys(other, rows)
@@ -80,7 +80,7 @@ class IntervalJoinProcessor:
                 names = (used[item.window], used[probe])
                 matches = PassMatches(item, sides[item.window], sides[probe], names)
                 matches.add_counts(wanted[item.window], wanted[probe], exactly=exactly)
-                if self._spec.pairs:
+                if self._output.has_pairs:
                     yield from self._pairs(matches, item.window, sides)
 
     def decide(self, rows: pa.RecordBatch, counts: IntArray) -> Iterator[pa.RecordBatch]:
