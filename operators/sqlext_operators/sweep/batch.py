@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sqlext_operators.interval.passes import Side
 from sqlext_operators.kernels.sweep_events import START
-from sqlext_operators.sweep.events import FINISHED, EndpointIndex
+from sqlext_operators.sweep.events import FINISHED, EndpointIndex, int64_column
 from sqlext_operators.sweep.join import PairBuffers, Pairs, SweepJoin
 from sqlext_operators.sweep.residual import residual_range
 from sqlext_operators.sweep.transforms import Sweep, point_sweep, sweeps_of
@@ -60,7 +60,11 @@ class Relation:
 
 
 def relation_of(starts: Int64s, ends: Int64s | None, keys: Int64s | None = None) -> Relation:
-    """A side of a join; raises ValueError for arrays of different lengths and for 2**31 rows or more."""
+    """A side of a join; raises ValueError for arrays of different lengths and for 2**31 rows or more, TypeError for
+    columns that are no whole numbers."""
+    starts = int64_column(starts)
+    ends = None if ends is None else int64_column(ends)
+    keys = None if keys is None else int64_column(keys)
     if any(column is not None and len(column) != len(starts) for column in (ends, keys)):
         raise ValueError("the columns of a side have one length")
     if len(starts) >= 1 << 31:
@@ -122,7 +126,7 @@ def sweep_join(
     relations that take a point. `lazy` takes LazyJoinByS instead of JoinByS; the pairs are the same, in another order.
 
     Raises KeyError for an unknown relation; ValueError for a parameter that it does not take, a negative one, and
-    columns that do not fit together.
+    columns that do not fit together; TypeError for columns that are no whole numbers.
     """
     sweeps = sweeps_of(relation, delta, epsilon) if right_ends is not None else (point_sweep(relation),)
     left = relation_of(left_starts, left_ends, left_keys)

@@ -131,6 +131,11 @@ def cut_at(events: EventArrays, mark: Mark) -> tuple[EventArrays, EventArrays]:
     return select(events, slice(0, place)), select(events, slice(place, None))
 
 
+def int64_column(column: npt.NDArray[Any]) -> Int64s:
+    """A column of whole numbers as int64; raises TypeError for others."""
+    return np.ascontiguousarray(column).astype(np.int64, casting="safe", copy=False)
+
+
 def shift_times(times: Int64s, amount: float) -> Int64s:
     """times + amount, saturating; a fraction of an amount is left out, as times are whole."""
     return saturating_add(times, whole(amount)) if amount else times

@@ -12,16 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from sqlext_operators.interval.codes import GREATEST, LEAST
 from sqlext_operators.interval.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD
 from sqlext_operators.kernels.sweep_events import EARLY_START, END, LATE_END, START
-from sqlext_operators.sweep.transforms import (
-    Algorithm,
-    Expression,
-    Filter,
-    FirstEnd,
-    Index,
-    Merge,
-    SecondStart,
-    Shifted,
-)
+from sqlext_operators.sweep.expressions import Expression, Filter, FirstEnd, Index, Merge, SecondStart, Shifted
+from sqlext_operators.sweep.transforms import Algorithm
 
 Interval = tuple[int, int]
 #: (time, code, id)

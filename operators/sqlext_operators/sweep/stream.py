@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sqlext_operators.interval.passes import Side
 from sqlext_operators.kernels.sweep_events import EARLY_START, END, START, EventArrays, admit
-from sqlext_operators.sweep.events import FINISHED, EndpointChunk, Mark, select
+from sqlext_operators.sweep.events import FINISHED, EndpointChunk, Mark, int64_column, select
 from sqlext_operators.sweep.gapless import GaplessMap
 from sqlext_operators.sweep.join import PairBuffers, Pairs, SweepJoin
 from sqlext_operators.sweep.pending import PendingPairs
@@ -61,6 +61,7 @@ class SweepStream:
         self._sides: dict[Side, _OpenTuples] = {"left": _OpenTuples("left"), "right": _OpenTuples("right")}
         self._watermark: int | None = None
         self._running = False
+        self._finished = False
 
     @property
     def dropped(self) -> tuple[int, int]:
@@ -92,8 +93,8 @@ class SweepStream:
         may follow. The arrays hold a batch until the next one is asked for; all batches must be taken.
 
         Raises ValueError for events out of order, before the watermark or of another type, for a tuple that starts
-        twice, and for a watermark that goes back; RuntimeError if batches of the last call were not taken, or after
-        an error.
+        twice, and for a watermark that goes back; RuntimeError if batches of the last call were not taken, after an
+        error and after `finish`; TypeError for columns that are no whole numbers.
         """
         self._begin()
         given = [events for events in (left, right) if events is not None and len(events.times)]
@@ -114,12 +115,15 @@ class SweepStream:
         """The pairs that are left when no event follows. Tuples that are open never end: what compares their end does
         not come out."""
         self._begin()
+        self._finished = True
         chunks = {side: self._sides[side].admit(None, None) for side, _ in _both(None, None)}
         return self._pairs(chunks, FINISHED)
 
     def _begin(self) -> None:
         if self._running:
             raise RuntimeError("pairs of the last call have not been taken")
+        if self._finished:
+            raise RuntimeError("the streams have ended")
         self._running = True
 
     def _pairs(self, chunks: dict[Side, EndpointChunk], mark: Mark) -> Iterator[Pairs]:
@@ -175,7 +179,8 @@ class _OpenTuples:
         if given is None:
             given = StreamEvents(np.empty(0, np.int64), np.empty(0, np.uint8), np.empty(0, np.int64))
         self._check(given, watermark)
-        events = EventArrays(given.times, given.types, given.ids, np.empty(len(given.times), np.int64), _NO_KEYS)
+        times, ids = int64_column(given.times), int64_column(given.ids)
+        events = EventArrays(times, given.types.astype(np.uint8), ids, np.empty(len(times), np.int64), _NO_KEYS)
         self._open.reserve(self._open.size + len(given.times))
         self._early.reserve(self._early.size + len(given.times))
         sizes = np.array([self._open.size, self._early.size], np.int64)

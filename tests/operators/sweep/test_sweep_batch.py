@@ -91,6 +91,11 @@ def test_rows_that_take_no_part_are_counted() -> None:
     assert pairs(batches) == [(2, 0)]
 
 
+def test_narrower_integers() -> None:
+    left, right = columns([(1, 4)]), columns([(2, 3), (4, 5)])
+    assert pairs(sweep_join("period_overlaps", *(c.astype(np.int32) for c in left), *right)) == [(0, 0)]
+
+
 def test_a_fraction_of_a_unit_bounds_nothing_more() -> None:
     left, right = columns([(0, 10)]), columns([(2, 3), (3, 4)])
     assert pairs(sweep_join("iseql_start_preceding", *left, *right, delta=2.5)) == [(0, 0)]
@@ -109,5 +114,7 @@ def test_wrong_arguments() -> None:
         sweep_join("iseql_before", side[0], np.array([3, 4]), *side)
     with pytest.raises(ValueError, match="both sides have keys"):
         sweep_join("iseql_before", *side, *side, left_keys=np.array([1]))
+    with pytest.raises(TypeError, match="float64"):
+        sweep_join("iseql_before", side[0] / 2, side[1] / 2, *side)
     with pytest.raises(ValueError, match="at least one row"):
         sweep_join("iseql_before", *side, *side, batch_rows=0)

@@ -11,7 +11,7 @@ from sqlext_operators.kernels.sweep_events import EARLY_START, END, START, Event
 from sqlext_operators.sweep import reference
 from sqlext_operators.sweep.batch import sweep_join
 from sqlext_operators.sweep.events import FINISHED, EndpointChunk, EndpointIndex, Mark, select
-from sqlext_operators.sweep.transforms import (
+from sqlext_operators.sweep.expressions import (
     AMONG_ENDS,
     AT_END,
     AT_START,

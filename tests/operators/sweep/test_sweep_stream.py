@@ -240,6 +240,13 @@ def test_events_out_of_order_are_refused() -> None:
         )
 
 
+def test_nothing_follows_the_end() -> None:
+    stream = SweepStream("period_overlaps")
+    assert pairs(stream.finish()) == []
+    with pytest.raises(RuntimeError, match="have ended"):
+        stream.advance()
+
+
 def test_pairs_that_are_not_taken_are_noticed() -> None:
     stream = SweepStream("period_overlaps", batch_rows=1)
     lines = lines_of([(0, 9), (1, 9)], [(2, 9), (3, 9)])
