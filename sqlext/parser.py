@@ -101,7 +101,7 @@ def parse(
             tree for tree in parser.parse(tokens, text) if tree is not None and not isinstance(tree, exp.Semicolon)
         ]
     except (SqlglotParseError, RecursionError) as error:
-        if _mentions_extension(tokens, compat):
+        if (isinstance(error, PlacedParseError) and error.ours) or _mentions_extension(tokens, compat):
             raise _parse_error(error, text) from None
         return Statement(text, "spark", blanked)
     if len(trees) != 1:

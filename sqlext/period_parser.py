@@ -18,7 +18,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from sqlext.base_parser import BaseParser
 from sqlext.period_nodes import BOUND_WORDS, LONGEST_PHRASE, PHRASES, PeriodComparison, PeriodOperand
-from sqlext.spans import mark
+from sqlext.spans import PlacedParseError, mark
 
 #: Units of time that may stand behind a number in WITHIN; the analyzer refuses those of no fixed length.
 UNIT_WORDS = frozenset(
@@ -26,6 +26,7 @@ UNIT_WORDS = frozenset(
     for unit in "microsecond millisecond second minute hour day week month quarter year".split()  # noqa: SIM905
     for plural in ("", "s")
 )
+_FRACTION = (TokenType.DOT, TokenType.NUMBER)  # .5
 _STRUCTS = ("PERIOD", "STRUCT", "NAMED_STRUCT")
 
 
@@ -60,6 +61,14 @@ class PeriodParser(BaseParser):
         this = this or self._parse_bitwise()
         return super()._parse_range(self._parse_period_comparison(this), parse_is)
 
+    def _refuse(self, message: str, token: Any = None, *, help: str) -> None:
+        """Raises PlacedParseError for a text that is no Spark SQL either."""
+        try:
+            self.raise_error(message, token, help=help)
+        except PlacedParseError as error:
+            error.ours = True
+            raise
+
     def _word(self, ahead: int) -> str:
         """The unquoted word so many tokens ahead in upper case; '' for a quoted one, a string, or the end."""
         at = self._index + ahead
@@ -84,10 +93,10 @@ class PeriodParser(BaseParser):
         ends = self._parse_csv(self._parse_period_end)
         self._match_r_paren()
         if len(ends) != 2:
-            self.raise_error(f"PERIOD takes two ends, not {len(ends)}", first, help="write PERIOD(start, end)")
+            self._refuse(f"PERIOD takes two ends, not {len(ends)}", first, help="write PERIOD(start, end)")
         (start, start_open), (end, end_open) = ends
         if start_open:
-            self.raise_error("only the end of a period can be OPEN", first, help="write PERIOD(start, end OPEN)")
+            self._refuse("only the end of a period can be OPEN", first, help="write PERIOD(start, end OPEN)")
         node = self.expression(PeriodOperand(this=start, expression=end, closed=closed, open=end_open))
         return mark(self, node, index)
 
@@ -124,7 +133,7 @@ class PeriodParser(BaseParser):
         self._advance(skipped + len(words))
         right = self._parse_bitwise()
         if right is None:
-            self.raise_error(f"a period follows {' '.join(words)}", help="write PERIOD(start, end)")
+            self._refuse(f"a period follows {' '.join(words)}", help="write PERIOD(start, end)")
         bounds = self._parse_within(words, relation)
         node = PeriodComparison(
             this=this, expression=right, relation=relation.name, negated=bool(skipped) or None, **bounds
@@ -132,9 +141,7 @@ class PeriodParser(BaseParser):
         node = mark(self, self.expression(node), index, this)
         again = self._phrase_ahead(0)
         if again and self._operand_ahead(len(again), value=PHRASES[again].point):
-            self.raise_error(
-                "a relation of three periods", self._curr, help="write two predicates with AND between them"
-            )
+            self._refuse("a relation of three periods", self._curr, help="write two predicates with AND between them")
         return node
 
     def _phrase_ahead(self, skipped: int) -> tuple[str, ...]:
@@ -149,9 +156,8 @@ class PeriodParser(BaseParser):
             return True
         if kind in self.ID_VAR_TOKENS and after in (TokenType.DOT, TokenType.L_PAREN):
             return True
-        if value and kind in self.TYPE_TOKENS and after == TokenType.STRING:
-            return True
-        return value and kind in self._VALUE_TOKENS
+        two = (kind in self.TYPE_TOKENS and after == TokenType.STRING) or (kind, after) == _FRACTION
+        return value and (two or kind in self._VALUE_TOKENS)
 
     def _period_ahead(self, ahead: int) -> bool:
         """Whether PERIOD(...) stands there."""
@@ -160,10 +166,9 @@ class PeriodParser(BaseParser):
 
     def _refuse_unknown_relation(self, this: Any, skipped: int) -> None:
         """Raises for words between two periods that are no relation."""
-        if self._word(skipped) == "STRICTLY" and self._operand_ahead(skipped + 2, value=False):
-            self._refuse_strictly(skipped)
-        if self._word(skipped) == "ALLEN" and self._operand_ahead(skipped + 2, value=False):
-            self._raise_unknown(skipped, 2)
+        first, is_name = self._word(skipped), self._token_type(skipped + 1) in (TokenType.VAR, TokenType.OVERLAPS)
+        if first in ("STRICTLY", "ALLEN") and is_name and self._operand_ahead(skipped + 2, value=False):
+            self._refuse_qualified(skipped)
         if not _is_written_period(this):
             return
         for size in range(1, LONGEST_PHRASE + 1):
@@ -176,9 +181,10 @@ class PeriodParser(BaseParser):
     def _words(self, skipped: int, size: int) -> str:
         return " ".join(self._word(skipped + i) for i in range(size))
 
-    def _refuse_strictly(self, skipped: int) -> None:
-        if self._word(skipped + 1) == "OVERLAPS":
-            self.raise_error(
+    def _refuse_qualified(self, skipped: int) -> None:
+        """Raises for STRICTLY or ALLEN with a relation that it does not go with."""
+        if self._words(skipped, 2) == "STRICTLY OVERLAPS":
+            self._refuse(
                 "STRICTLY OVERLAPS means something else in every system",
                 self._tokens[self._index + skipped],
                 help="write ALLEN OVERLAPS (r starts first, s ends last), STRICTLY CONTAINS (XTDB's, sides exchanged), "
@@ -191,7 +197,7 @@ class PeriodParser(BaseParser):
         near = _nearest(words)
         known = sorted({" ".join(phrase) for phrase in PHRASES})
         help = f"did you mean {near}?" if near else f"relations: {', '.join(known)}"
-        self.raise_error(f"unknown relation of periods: {words}", self._tokens[self._index + skipped], help=help)
+        self._refuse(f"unknown relation of periods: {words}", self._tokens[self._index + skipped], help=help)
 
     def _parse_within(self, words: tuple[str, ...], relation: Relation) -> dict[str, Any]:
         """WITHIN amount, WITHIN START amount, WITHIN (START amount, END amount); {} where there is none."""
@@ -200,7 +206,7 @@ class PeriodParser(BaseParser):
         if self._word(0) != "WITHIN" or not (named or amount):
             return {}
         if not relation.parameters:
-            self.raise_error(
+            self._refuse(
                 f"{' '.join(words)} takes no WITHIN",
                 self._curr,
                 help="WITHIN goes with the relations of ISEQL: BEFORE, AFTER, START PRECEDING, END FOLLOWING, LEFT "
@@ -222,13 +228,13 @@ class PeriodParser(BaseParser):
         token = self._curr
         name = BOUND_WORDS.get(self._word(0))
         if name is None:
-            self.raise_error("a bound of WITHIN begins with START or END", help="write WITHIN (START 5, END 10)")
+            self._refuse("a bound of WITHIN begins with START or END", help="write WITHIN (START 5, END 10)")
             return
         if name not in relation.parameters:
             other = "START" if name == "epsilon" else "END"
-            self.raise_error(f"{' '.join(words)} takes no {token.text.upper()}", token, help=f"write WITHIN {other} 5")
+            self._refuse(f"{' '.join(words)} takes no {token.text.upper()}", token, help=f"write WITHIN {other} 5")
         if name in found:
-            self.raise_error(f"{token.text.upper()} is given twice", token, help="remove one of them")
+            self._refuse(f"{token.text.upper()} is given twice", token, help="remove one of them")
         self._advance()
         found[name] = self._parse_amount()
 
@@ -237,7 +243,7 @@ class PeriodParser(BaseParser):
         index = self._index
         amount = self._parse_duration()
         if amount is None:
-            self.raise_error("an amount is missing", help="write a number, 5 MINUTES, or INTERVAL '5' MINUTE")
+            self._refuse("an amount is missing", help="write a number, 5 MINUTES, or INTERVAL '5' MINUTE")
         if isinstance(amount, exp.Literal) and not amount.is_string and self._word(0) in UNIT_WORDS:
             unit = exp.var(self._curr.text.upper())
             self._advance()

@@ -17,7 +17,12 @@ class NoPlaceError(ValueError):
 
 
 class PlacedParseError(SqlglotParseError):
-    """sqlglot's error with `span`, the offending token, `help`, and whether the text ended too early."""
+    """sqlglot's error with `span`, the offending token, `help`, and whether the text ended too early.
+
+    `ours`: the text before it can only have been meant for our grammar.
+    """
+
+    ours = False
 
     def __init__(
         self, message: str, errors: list[dict[str, Any]], span: Span, help: str | None, *, at_end: bool

@@ -15,6 +15,20 @@ from sqlext.catalog import DictCatalog
 from sqlext.parser import parse
 
 COLUMNS = {"id": "int", "k": "string", "v": "int", "d": "double", "f": "float", "b": "boolean", "ts": "timestamp"}
+PERIODS = {
+    **dict.fromkeys(("k", "a", "b"), "int"),
+    **dict.fromkeys(("ts", "te"), "timestamp"),
+    **dict.fromkeys(("n", "m"), "timestamp_ntz"),
+    **dict.fromkeys(("d", "e"), "date"),
+    **dict.fromkeys(("x", "y"), "double"),
+    "big": "bigint",
+    "flag": "boolean",
+    "long": "decimal(38,10)",
+    "mixed": "struct<a:date,b:timestamp>",
+    "t": "string",
+    "three": "struct<a:int,b:int,c:int>",
+    "valid": "struct<start:timestamp,end:timestamp>",
+}
 CATALOG = DictCatalog(
     {
         "a": COLUMNS,
@@ -22,6 +36,8 @@ CATALOG = DictCatalog(
         "fewer": {"id": "int", "k": "string"},
         "renamed": {**{n: t for n, t in COLUMNS.items() if n != "ts"}, "time": "timestamp"},
         "retyped": {**COLUMNS, "ts": "bigint"},
+        "r": PERIODS,
+        "s": PERIODS,
         "m": {"k": "map<string,int>", "day": "date", "ts": "timestamp", "v": "int"},
     }
 )
