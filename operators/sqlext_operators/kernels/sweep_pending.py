@@ -107,6 +107,7 @@ def end_tuples(
     probe_ends: Int64s,
     active_fate: int,
     probe_fate: int,
+    probes_first: bool,
     pairs: PairArrays,
     actives: MapArrays,
     probes: MapArrays,
@@ -117,15 +118,20 @@ def end_tuples(
     """Go through the ends of both sides, each ascending, in the order of time; how many matches were written.
 
     A pair matches if the end of its probing tuple lies in [low, high] of its active tuple; active_fate and probe_fate
-    say what is known already when the active or the probing tuple is the first of the two to end. Stops with
-    state[FULL] = 1 where the buffers are full; call again then.
+    say what is known already when the active or the probing tuple is the first of the two to end; of ends of one time
+    those of probing tuples come first if `probes_first`. Stops with state[FULL] = 1 where the buffers are full; call
+    again then.
     """
     count = 0
     room = len(out_active)
     state[FULL] = 0
     while True:
         i, j = state[ACTIVE_EVENT], state[PROBE_EVENT]
-        if i < len(active_ids) and (j == len(probe_ids) or active_ends[i] <= probe_ends[j]):
+        if i < len(active_ids) and (
+            j == len(probe_ids)
+            or active_ends[i] < probe_ends[j]
+            or (active_ends[i] == probe_ends[j] and not probes_first)
+        ):
             entry = find(active_ids[i], actives)
             while entry >= 0 and actives.lows[entry] >= 0:
                 if count == room:

@@ -78,6 +78,7 @@ class PendingPairs:
                 ready[1].ids,
                 ready[1].times,
                 *self._fates,
+                self._residual.probes_end_first,
                 self._pairs,
                 self._maps[0].arrays,
                 self._maps[1].arrays,

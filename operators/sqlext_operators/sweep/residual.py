@@ -54,19 +54,26 @@ class Residual:
             lows = np.where(none, GREATEST, lows)
         return lows, highs
 
+    @property
+    def probes_end_first(self) -> bool:
+        """Which of two ends of one time to look at first: so that the end that may decide knows of the other's."""
+        return self.low.shift > -math.inf
+
     def fate(self, active_first: bool) -> Fate:
-        """What is known when one tuple ends at t and the other will end at t or later (both values are ends)."""
-        above_low = self.low.shift < 0 or (self.low.shift == 0 and not self.low.strict)
-        below_high = self.high.shift > 0 or (self.high.shift == 0 and not self.high.strict)
-        if active_first:  # the active value is t, the probe's only grows
-            return _fate(possible=below_high, sure=above_low and self.high.shift == math.inf)
-        return _fate(possible=above_low, sure=below_high and self.low.shift == -math.inf)
-
-
-def _fate(possible: bool, sure: bool) -> Fate:
-    if not possible:
-        return Fate.NONE
-    return Fate.MATCH if sure else Fate.OPEN
+        """What is known when one tuple of a pair has ended and the other has not (both values are ends): the other's
+        end is later, or at the same time if that is looked at afterwards."""
+        later = active_first == self.probes_end_first
+        above = self.low.shift < 0 or (self.low.shift == 0 and not self.low.strict)
+        below = self.high.shift > 0 or (self.high.shift == 0 and not self.high.strict)
+        if active_first:  # the probe's value only grows from here
+            possible = self.high.shift > 0 if later else below
+            sure = self.high.shift == math.inf and (self.low.shift <= 0 if later else above)
+        else:
+            possible = self.low.shift < 0 if later else above
+            sure = self.low.shift == -math.inf and (self.high.shift >= 0 if later else below)
+        if not possible:
+            return Fate.NONE
+        return Fate.MATCH if sure else Fate.OPEN
 
 
 def residual_range(sweep: Sweep) -> Residual | None:

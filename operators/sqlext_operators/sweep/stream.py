@@ -36,7 +36,7 @@ class SweepStream:
     """A join of two streams of endpoints, in one of the relations of interval/relations.py.
 
     A pair comes out when the endpoints that decide it have been seen and nothing can come before them any more: "start
-    preceding" needs no end at all, "overlaps", "during" and their kind the first of the two ends, "starts" and "equals"
+    preceding" needs no end at all, "overlaps", "during", "starts" and their kind the first of the two ends, "equals"
     both. Where epsilon is given and delta is not, the sweep is behind the stream by epsilon, as the start of a window
     depends on its end; where both are, pairs wait for both ends.
 
