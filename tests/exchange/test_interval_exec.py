@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 from sqlext_planner.config import Config
 from sqlext_planner.optimizer import Optimizer
 from sqlext_planner.physical.base import ExecutionContext, PhysicalPlan, execute_cached
@@ -30,7 +35,7 @@ _SCHEMA = "id int, k bigint, s string, ts bigint, te bigint, x double, t timesta
 _SWEEP = {"intervalJoin.leastPairs": "1"}
 #: Settings for a form each: tiles, tiles with so little memory that everything goes to disk, one partition.
 FORMS = {
-    "tiles": {"intervalJoin.strategy": "exchange", "exchange.partitions": "3", "intervalJoin.tiles": "5"},
+    "tiles": {"intervalJoin.strategy": "exchange", "exchange.partitions": "2", "intervalJoin.tiles": "4"},
     "disk": {
         "intervalJoin.strategy": "exchange",
         "exchange.partitions": "2",
@@ -88,16 +93,27 @@ def rows(seed: int, count: int) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture(scope="module")
-def tables(spark: Spark) -> Iterable[SparkCatalog]:
+def tables(spark: Spark, tmp_path_factory: pytest.TempPathFactory) -> Iterable[SparkCatalog]:
+    """Two tables in Parquet files, one whose file Spark reads (a repartitioned view), one without rows."""
+    folder = tmp_path_factory.mktemp("interval_exec")
+    schema = to_arrow_schema(StructType.fromDDL(_SCHEMA), timezone="UTC")
     for name, seed, count in (("a", 1, 40), ("b", 2, 55), ("nobody", 3, 0)):
-        spark.createDataFrame(rows(seed, count), _SCHEMA).repartition(2).createOrReplaceTempView(name)
+        columns = list(zip(*rows(seed, count), strict=True)) or [()] * len(schema)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        pq.write_table(pa.Table.from_arrays(arrays, schema=schema), folder / f"{name}.parquet", row_group_size=16)
+        spark.read.parquet(str(folder / f"{name}.parquet")).createOrReplaceTempView(name)
     yield SparkCatalog(spark)
     for name in ("a", "b", "nobody"):
         spark.catalog.dropTempView(name)
 
 
+def _settings(form: str | dict[str, str]) -> dict[str, str]:
+    own = FORMS[form] if isinstance(form, str) else form
+    return {f"sqlext.{key}": value for key, value in (_SWEEP | own).items()}
+
+
 def planned(sql: str, catalog: SparkCatalog, settings: dict[str, str]) -> tuple[PhysicalPlan, Config]:
-    config = Config.from_mapping({f"sqlext.{key}": value for key, value in (_SWEEP | settings).items()})
+    config = Config.from_mapping(_settings(settings))
     trace = Optimizer().optimize(analyze(parse(sql), catalog))
     return plan_physical(trace.final, config, catalog), config
 
@@ -114,27 +130,69 @@ def ordered(frame: DataFrame) -> list[str]:
 
 
 def columns(kind: str) -> str:
-    return "a.id, a.x" if kind in ("semi", "anti") else "a.id, b.id AS other, b.s"
+    return "a.id, a.x, a.k AS other" if kind in ("semi", "anti") else "a.id, a.x, b.id AS other"
+
+
+def union(texts: Iterable[str]) -> str:
+    """One statement for all, told apart by a number: a query costs more than the join in it."""
+    return " UNION ALL ".join(text.replace("SELECT ", f"SELECT {i} AS c, ", 1) for i, text in enumerate(texts))
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_kind_with_and_without_keys(spark: Spark, tables: SparkCatalog, form: str) -> None:
-    """One statement for all, as a query costs more than the join in it."""
-    for kind, condition in itertools.product(KINDS, ("overlap", "guarded")):
-        texts = [
-            f"SELECT {number} AS c, {columns(kind)} FROM {KINDS[kind]} ON {key}{CONDITIONS[condition]}"
-            for number, key in enumerate(KEYS.values())
-        ]
-        sql = " UNION ALL ".join(texts)
-        assert ours(spark, sql, tables, FORMS[form]) == ordered(spark.sql(sql)), (kind, condition)
+    pairs = itertools.product(KINDS, ("", "safe"))
+    sql = union(
+        f"SELECT {columns(kind)} FROM {KINDS[kind]} ON {KEYS[key]}{CONDITIONS['guarded']}" for kind, key in pairs
+    )
+    assert ours(spark, sql, tables, FORMS[form]) == ordered(spark.sql(sql))
 
 
 @pytest.mark.parametrize("form", ["tiles", "broadcast"])
-@pytest.mark.parametrize("kind", ["inner", "anti"])
-def test_every_type_and_condition(spark: Spark, tables: SparkCatalog, form: str, kind: str) -> None:
-    texts = [
-        f"SELECT {number} AS c, {columns(kind)} FROM {KINDS[kind]} ON {key}{CONDITIONS[name]}"
-        for number, (name, key) in enumerate(itertools.product(CONDITIONS, KEYS.values()))
-    ]
-    sql = " UNION ALL ".join(texts)
+def test_every_type_and_condition(spark: Spark, tables: SparkCatalog, form: str) -> None:
+    sql = union(
+        f"SELECT {columns(kind)} FROM {KINDS[kind]} ON {CONDITIONS[name]}"
+        for name, kind in itertools.product(CONDITIONS, ("inner", "anti"))
+    )
     assert ours(spark, sql, tables, FORMS[form]) == ordered(spark.sql(sql))
+
+
+@pytest.mark.parametrize("form", ["tiles", "broadcast", "auto"])
+def test_counts_of_matches(spark: Spark, tables: SparkCatalog, form: str) -> None:
+    """Aggregates over counts are those over pairs, types included; NULL where nothing matches."""
+    over = "FROM a JOIN b ON a.ts < b.te AND b.ts < a.te"
+    totals = "count(*) AS n, count(x) AS m, sum(id) AS i, sum(k) AS s, avg(k) AS v, min(d) AS lo, max(t) AS hi"
+    for sql in (
+        f"SELECT {re.sub(r'[(](?=[a-z])', '(a.', totals)} {over}",
+        f"SELECT b.s, {re.sub(r'[(](?=[a-z])', '(b.', totals)} {over} AND a.k = b.k GROUP BY b.s",
+        f"SELECT a.k, count(*) * 2 AS n, sum(a.id) / count(*) AS mean {over} AND a.k = b.k GROUP BY a.k",
+        "SELECT count(*) AS n, sum(a.id) AS s FROM a JOIN nobody b ON a.ts < b.te AND b.ts < a.te",
+    ):
+        physical, _ = planned(sql, tables, FORMS[form])
+        assert [node.kind for node in physical.walk() if isinstance(node, IntervalJoinExec)] == ["count"]
+        expected = spark.sql(sql)
+        frame = execute_cached(physical, ExecutionContext(spark, Config.from_mapping(_settings(form))))
+        assert [item.dataType for item in frame.schema] == [item.dataType for item in expected.schema]
+        assert ordered(frame) == ordered(expected)
+
+
+def test_types_that_spark_converts_with_a_loss_are_sparks(spark: Spark, tables: SparkCatalog) -> None:
+    sql = "SELECT a.id, b.id AS other FROM a LEFT JOIN b ON a.x <= b.ts AND b.ts < a.x + 2"
+    assert ours(spark, sql, tables, FORMS["tiles"]) == ordered(spark.sql(sql))
+
+
+def test_small_inputs_are_left_to_spark_when_it_runs(spark: Spark, tables: SparkCatalog) -> None:
+    """Sizes that planning did not know."""
+    sql = "SELECT a.id, b.id AS other FROM a JOIN b ON a.ts < b.te AND b.ts < a.te"
+    physical, config = planned(sql, tables, {"intervalJoin.leastPairs": "1000000"})
+    frame = execute_cached(physical, ExecutionContext(spark, config))
+    assert "MapInArrow" not in str(frame._jdf.queryExecution().optimizedPlan())
+    assert ordered(frame) == ordered(spark.sql(sql))
+
+
+def test_copies_are_merged_behind_one_shuffle(spark: Spark, tables: SparkCatalog) -> None:
+    sql = "SELECT a.id FROM a LEFT ANTI JOIN b ON a.ts < b.te AND b.ts < a.te"
+    physical, config = planned(sql, tables, FORMS["tiles"])
+    frame = execute_cached(physical, ExecutionContext(spark, config))
+    assert ordered(frame) == ordered(spark.sql(sql))
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "ReusedExchange" in plan
