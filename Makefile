@@ -4,11 +4,14 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+PEERS ?= .peers
+# Real data of `bench interval`, if they are there
+REAL ?= ../shared/data/intervals
 # `make demo ARGS="--rows 1000000"`, `make test ARGS="-k window"`, `make bench ARGS="--scale 0.1"`
 ARGS ?=
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
-.PHONY: demo test test-all lint bench lock java clean help
+.PHONY: demo test test-all lint bench peers lock java clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -30,8 +33,17 @@ lint: $(VENV)/.dev  ## format, lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.bench java  ## ours, native Spark and DuckDB side by side
+bench: $(VENV)/.bench java  ## ours, native Spark and the peers side by side
 	$(BIN)/sqlext bench window $(ARGS)
+	$(BIN)/sqlext bench interval $(if $(wildcard $(REAL)),--real $(REAL)) $(ARGS)
+
+peers: $(PEERS)/polars/.peer $(PEERS)/genomics/.peer  ## peers of `bench interval` that need environments of their own
+
+# Pinned in the requirement files; the two environments exclude each other's versions.
+$(PEERS)/%/.peer: sqlext/bench/peers/%.txt | $(VENV)/.python
+	$(PYTHON) -m venv $(PEERS)/$*
+	$(PEERS)/$*/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
 	$(BIN)/sqlext bench features $(ARGS)
 
 lock: $(VENV)/.dev  ## pin the newest versions that pyproject.toml allows
@@ -39,8 +51,8 @@ lock: $(VENV)/.dev  ## pin the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile --quiet --upgrade --universal --all-extras --no-annotate --python-version 3.11 \
 		--custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
 
-clean:  ## remove the environment and what tools left behind
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
+clean:  ## remove the environments and what tools left behind
+	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
 
 # The lookup that starts Spark decides whether the package's Java is needed.
 java: | $(VENV)/.python

@@ -78,10 +78,10 @@ def able(options: IntervalOptions, text: JoinText, rows: int, pairs: int) -> Ite
     """The contestants that can answer a case end to end in a time that is worth it."""
     yield "ours"
     yield "duckdb"
-    if text.keyed:
+    few = pairs <= MATERIALISED_PAIRS
+    if text.keyed and few:
         yield "duckdb-range"
     yield "duckdb-2"
-    few = pairs <= MATERIALISED_PAIRS
     if few and text.query in ("pairs", *ONE_ROW):
         yield "polars"
     if few and text.bins_apply:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -136,7 +137,8 @@ class PeerContestant:
         if self._child is not None:
             assert self._child.stdin is not None
             assert self._child.stdout is not None
-            self._child.stdin.close()
+            with suppress(BrokenPipeError):  # a request that a dead child never read is flushed once more
+                self._child.stdin.close()
             try:
                 self._child.wait(timeout=10)
             except subprocess.TimeoutExpired:

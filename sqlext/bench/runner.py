@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from sqlext_planner.errors import SqlExtError
 
 from sqlext.bench import machine
 from sqlext.bench.memory import MemoryWatch
@@ -86,7 +87,7 @@ def _attempt(contestant: Contestant, case: Case, measurement: Measurement, answe
         answer = contestant.answer(case)
     except Exception as error:  # a contestant may fail in any way; the report says how
         measurement.status = "failed"
-        measurement.message = f"{type(error).__name__}: {error}"
+        measurement.message = str(error) if isinstance(error, SqlExtError) else f"{type(error).__name__}: {error}"
         answers.pop(contestant.name, None)
         return None
     answers[contestant.name] = answer
