@@ -61,10 +61,11 @@ def join_by_exchange(typed: TypedJoin, context: ExecutionContext) -> DataFrame:
 
     if tiles is None or spec.kind == "inner":
         return from_months(run(gather, typed.result), typed.result)
-    found = run(gather, _with_rows(typed.result))
     if spec.kind == "count":
-        return from_months(_summed(found, typed), typed.result)
-    return from_months(_merged(found, typed), typed.result)
+        return from_months(_summed(run(gather, _with_rows(typed.result)), typed), typed.result)
+    decided = run(replace(gather, part="decided"), typed.result)
+    copies = run(replace(gather, part="undecided"), _with_rows(typed.result))
+    return from_months(_merged(decided, copies, typed), typed.result)
 
 
 def _partitions(sizes: Sequence[Size | None], context: ExecutionContext) -> int:
@@ -98,19 +99,17 @@ def _summed(found: DataFrame, typed: TypedJoin) -> DataFrame:
     return found.select(*payload, count.alias(COUNT)).filter(col(COUNT) > 0)
 
 
-def _merged(found: DataFrame, typed: TypedJoin) -> DataFrame:
+def _merged(decided: DataFrame, copies: DataFrame, typed: TypedJoin) -> DataFrame:
     """The rows that one tile decides, and those that all copies of a row together do.
 
-    Both parts read one shuffle (Spark reuses the exchange); the operator runs for each.
+    Both parts read one shuffle (Spark reuses the exchange); the operator runs for each, for copies without pairs.
     """
     from pyspark.sql.functions import col, first, sum
     from sqlext_operators.interval.spec import MATCHES, ROW
 
     columns = [col(quoted(item.name)) for item in typed.result]
-    decided = found.filter(col(ROW).isNull()).select(*columns)
-    copies = found.filter(col(ROW).isNotNull()).groupBy(ROW)
-    rows = copies.agg(
+    rows = copies.groupBy(ROW).agg(
         sum(MATCHES).alias(MATCHES), *(first(c).alias(i.name) for c, i in zip(columns, typed.result, strict=True))
     )
     wanted = col(MATCHES) > 0 if typed.spec.kind == "semi" else col(MATCHES) == 0
-    return decided.unionAll(rows.filter(wanted).select(*columns))
+    return decided.select(*columns).unionAll(rows.filter(wanted).select(*columns))
