@@ -1,14 +1,17 @@
-"""Writes the tables of docs/windows.md from the code: `python docs/tables.py`. A test checks that they agree."""
+"""Writes the tables of the pages from the code: `python docs/tables.py`. A test checks that they agree."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from sqlext_operators.interval.passes import passes_for
 from sqlext_planner.config import Config
+from sqlext_planner.interval_relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Relation
 from sqlext_planner.window_functions import FUNCTIONS
 
-PAGE = Path(__file__).resolve().parent / "windows.md"
+DOCS = Path(__file__).resolve().parent
 
 
 def function_table() -> str:
@@ -27,17 +30,59 @@ def settings_table() -> str:
     return "\n".join([*rows, *(f"| `{key}` | `{default}` | {doc} |" for key, default, doc in Config.documentation())])
 
 
-def with_tables(page: str) -> str:
-    """The page with the tables as the code has them now."""
-    for name, table in (("functions", function_table()), ("settings", settings_table())):
-        pattern = rf"(<!-- {name}: begin [^>]*-->\n).*?(<!-- {name}: end -->)"
-        page, found = re.subn(
-            pattern, lambda match, table=table: f"{match[1]}{table}\n{match[2]}", page, flags=re.DOTALL
-        )
+def relation_table(family: str) -> str:
+    """One row for each relation of a family."""
+    rows = ["| function | words | holds if | inverse | meaning |", "|---|---|---|---|---|"]
+    for row in RELATIONS.values():
+        if row.family == family:
+            words = ", ".join(f"`{words}`" for words in row.words)
+            cells = [f"`{row.name}`", words, f"`{row.formula}`", _inverse(row), row.doc]
+            rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def window_table() -> str:
+    """How a join finds the pairs of each relation, with all of its bounds given."""
+    rows = ["| function | windows | residual |", "|---|---|---|"]
+    for row in RELATIONS.values():
+        for item in passes_for(row.terms, LEFT_PERIOD, RIGHT_PERIOD):
+            owner = "r" if item.window == "left" else "s"
+            bounds = ", ".join(map(str, item.lowers + item.uppers))
+            residual = f"`{', '.join(map(str, item.residual))}`" if item.residual else ""
+            rows.append(f"| `{row.name}` | {owner} over `{item.probe}`: `{bounds}` | {residual} |")
+    return "\n".join(rows)
+
+
+def _inverse(row: Relation) -> str:
+    if row.inverse is None:
+        return ""
+    return "itself" if row.inverse == row.name else f"`{row.inverse}`"
+
+
+#: The tables of each page, by the names of their places.
+PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
+    "windows.md": {"functions": function_table, "settings": settings_table},
+    "predicates.md": {
+        "period": lambda: relation_table("period"),
+        "iseql": lambda: relation_table("iseql"),
+        "allen": lambda: relation_table("allen"),
+        "windows": window_table,
+    },
+}
+
+
+def with_tables(name: str, page: str) -> str:
+    """The text of the page with its tables as the code has them now. Raises ValueError where a place is missing."""
+    for place, table in PAGES[name].items():
+        pattern = rf"(<!-- {place}: begin [^>]*-->\n).*?(<!-- {place}: end -->)"
+        text = table()
+        page, found = re.subn(pattern, lambda match, text=text: f"{match[1]}{text}\n{match[2]}", page, flags=re.DOTALL)
         if found != 1:
-            raise ValueError(f"{PAGE.name} has {found} places for the table of {name}")
+            raise ValueError(f"{name} has {found} places for the table of {place}")
     return page
 
 
 if __name__ == "__main__":
-    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PAGES:
+        path = DOCS / page
+        path.write_text(with_tables(page, path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -147,8 +147,9 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 
 def test_tables_of_the_reference_are_those_of_the_code() -> None:
     tables = load(ROOT / "docs" / "tables.py")
-    page = (ROOT / "docs" / "windows.md").read_text(encoding="utf-8")
-    assert page == tables.with_tables(page), "run `python docs/tables.py`"
+    for name in tables.PAGES:
+        page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        assert page == tables.with_tables(name, page), "run `python docs/tables.py`"
 
 
 def test_links_between_pages_lead_somewhere() -> None:
