@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sqlext_operators.interval.conditions import Condition
 from sqlext_operators.interval.passes import Pass
 from sqlext_operators.interval.rows import CodedRows, Int32Array, IntArray, Sorted
+from sqlext_operators.interval.spec import PairAlgorithm
 from sqlext_operators.kernels.interval_bounds import cut_slices
 from sqlext_operators.kernels.interval_counts import (
     count_covers,
@@ -20,6 +21,7 @@ from sqlext_operators.kernels.interval_counts import (
 )
 from sqlext_operators.kernels.interval_pairs import count_filtered, fill_filtered_pairs, fill_pairs
 from sqlext_operators.kernels.last_match import group_ranges
+from sqlext_operators.sweep.slices import Slices, sweep_slices
 
 UInt8Array = npt.NDArray[np.uint8]
 
@@ -56,9 +58,14 @@ class PassMatches:
     """
 
     def __init__(
-        self, item: Pass, window: CodedRows, probe: CodedRows, used: tuple[frozenset[str], frozenset[str]]
+        self,
+        item: Pass,
+        window: CodedRows,
+        probe: CodedRows,
+        used: tuple[frozenset[str], frozenset[str]],
+        algorithm: PairAlgorithm = "slices",
     ) -> None:
-        self._item, self._window, self._probe = item, window, probe
+        self._item, self._window, self._probe, self._algorithm = item, window, probe, algorithm
         leading = self._window_name((item.lowers or item.uppers)[0])
         windows = window.ordered(leading, used[0])
         self._probes = probe.probes(item.probe, used[1])
@@ -74,6 +81,12 @@ class PassMatches:
         """Fill the buffers with rows of matching pairs; how many there are, more than 0 each time."""
         state = np.zeros(2, np.int64)
         tested = self._comparisons() if self._item.residual else None
+        if self._algorithm != "slices":
+            slices = Slices(self._rows, self._low, self._high, self._probes.rows)
+            residual = None if tested is None else (tested.ours, tested.theirs, tested.strict)
+            lazy = self._algorithm == "lazy-join-by-s"
+            yield from sweep_slices(slices, residual, buffers.window, buffers.probe, lazy)
+            return
         while state[0] < len(self._rows):
             head = (self._rows, self._low, self._high, self._probes.rows)
             if tested is None:

@@ -78,7 +78,7 @@ class IntervalJoinProcessor:
             for item in passes:
                 probe: Side = "right" if item.window == "left" else "left"
                 names = (used[item.window], used[probe])
-                matches = PassMatches(item, sides[item.window], sides[probe], names)
+                matches = PassMatches(item, sides[item.window], sides[probe], names, self._spec.algorithm)
                 matches.add_counts(wanted[item.window], wanted[probe], exactly=exactly)
                 if self._output.has_pairs:
                     yield from self._pairs(matches, item.window, sides)

@@ -13,6 +13,7 @@ from sqlext_operators.interval.passes import Pass, Side, passes_for
 
 Kind = Literal["inner", "left", "right", "full", "semi", "anti", "count"]
 Empty = Literal["drop", "error", "point"]
+PairAlgorithm = Literal["slices", "join-by-s", "lazy-join-by-s"]
 
 #: The columns that tiles add to the output of every kind but `inner` (exchange/interval_join.py).
 ROW = "__sqlext_row"
@@ -53,7 +54,9 @@ class IntervalJoinSpec:
 
     Output columns: left payload, right payload (inner, left, right, full; NULL where there is no match); left payload
     (semi: left rows with a match, anti: those without); left payload and the number of matches, int64 `COUNT`, of the
-    left rows that have a match (count). Rows come in no particular order. Raises ValueError if parts do not fit.
+    left rows that have a match (count). Rows come in no particular order. `algorithm` says how pairs are gone through,
+    if there are any: window by window, or by a sweep of docs/sweeps.md over the same windows. Raises ValueError if
+    parts do not fit.
     """
 
     kind: Kind
@@ -62,6 +65,7 @@ class IntervalJoinSpec:
     null_safe: tuple[bool, ...]
     alternatives: tuple[tuple[Condition, ...], ...]
     empty: Empty = "drop"
+    algorithm: PairAlgorithm = "slices"
 
     def __post_init__(self) -> None:
         if not len(self.left.keys) == len(self.right.keys) == len(self.null_safe):

@@ -33,6 +33,13 @@ class PairBuffers:
         self.active = np.empty(rows, id_type)
         self.probe = np.empty(rows, id_type)
 
+    @classmethod
+    def over(cls, active: Ids, probe: Ids) -> PairBuffers:
+        """Two arrays of one length and type as buffers."""
+        buffers = cls.__new__(cls)
+        buffers.active, buffers.probe = active, probe
+        return buffers
+
     def __reduce__(self) -> tuple[type[PairBuffers], tuple[int, npt.DTypeLike]]:
         """A state that is saved is saved without them."""
         return PairBuffers, (len(self.active), self.active.dtype)
