@@ -26,6 +26,11 @@ UNIT_WORDS = frozenset(
     for unit in "microsecond millisecond second minute hour day week month quarter year".split()  # noqa: SIM905
     for plural in ("", "s")
 )
+_FIRST_WORDS = frozenset(words[0] for words in PHRASES)
+#: What the tokenizer makes of these words and of NOT; anything else after an operand is told apart at once.
+_FIRST_TOKENS = frozenset(
+    (TokenType.VAR, TokenType.NOT, TokenType.OVERLAPS, TokenType.LEFT, TokenType.RIGHT, TokenType.END)
+)
 _FRACTION = (TokenType.DOT, TokenType.NUMBER)  # .5
 _STRUCTS = ("PERIOD", "STRUCT", "NAMED_STRUCT")
 
@@ -120,7 +125,7 @@ class PeriodParser(BaseParser):
 
     def _parse_period_comparison(self, this: Any) -> Any:
         """`this`, with the relation and the operand that follow it if any do."""
-        if not _may_be_period(this):
+        if self._curr.token_type not in _FIRST_TOKENS or not _may_be_period(this):
             return this
         index, skipped = self._index, 1 if self._word(0) == "NOT" else 0
         words = self._phrase_ahead(skipped)
@@ -145,7 +150,9 @@ class PeriodParser(BaseParser):
         return node
 
     def _phrase_ahead(self, skipped: int) -> tuple[str, ...]:
-        """The longest spelling of a relation here."""
+        """The longest spelling of a relation here; () for none."""
+        if self._word(skipped) not in _FIRST_WORDS:
+            return ()
         words = tuple(self._word(skipped + i) for i in range(LONGEST_PHRASE))
         return next((words[:size] for size in range(LONGEST_PHRASE, 0, -1) if words[:size] in PHRASES), ())
 
