@@ -263,6 +263,23 @@ def test_only_rows_in_several_tiles_are_undecided() -> None:
     assert routes.pids.tolist() == [0, 0, 1, 2, 0, 1, 0]
 
 
+def test_many_copies_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows over all of 40 tiles: the copies of a flush would take 40 times its memory."""
+    monkeypatch.setattr("sqlext_operators.exchange.tile_routing._COPIED_BYTES", 1)
+    spec = spec_of("left", [conditions_of("period_overlaps", (None, None))], keys=True, null_safe=False, periods=True)
+    schema = schema_of("l", pa.int64())
+    left = pa.RecordBatch.from_arrays(
+        [pa.array(range(60)), pa.array(["a", "b", None] * 20), pa.array([-9] * 60), pa.array([50] * 60)], schema=schema
+    )
+    right = rows_of("r", 60, 5, pa.int64())
+    tiles = Tiles(tuple(range(-8, 31)))
+    routes = TileRouter(spec, "left", tiles).route(left, PARTITIONS)
+    assert routes.done is not None
+    assert 1 <= routes.done < 10
+    assert len(routes.pids) <= 120
+    agree(spec, left, right, exchanged(spec, left, right, tiles, 0, 1 << 20, 1 << 20))
+
+
 def test_tiles_are_equally_full() -> None:
     random_ = np.random.default_rng(1)
     sample = pa.array(random_.integers(0, 1 << 40, 10_000))

@@ -118,7 +118,7 @@ class _Collected:
         self._spec, self._spools = spec, spools
         self._held: tuple[list[Block], list[Block]] = ([], [])
         self._bytes = 0
-        self._bucketed = bool(spec.join.null_safe) or spec.tiles is not None
+        self._bucketed = bool(spec.join.left.keys) or spec.tiles is not None
         self._spooled = False
 
     def add(self, block: Block) -> None:

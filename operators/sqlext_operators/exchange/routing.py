@@ -20,12 +20,14 @@ class Routes:
 
     pids is int32, rows int64; a row that occurs several times is replicated, one that does not is dropped.
     Rows of one partition keep their input order only if `rows` is non-decreasing there. `added` makes further columns
-    of the block, one value for each route, from the position of the batch's first row in its input.
+    of the block, one value for each route, from the position of the batch's first row in its input. With `done` these
+    are the routes of that many rows at the front of the batch, at least one: the others would make too many copies.
     """
 
     pids: npt.NDArray[np.int32]
     rows: npt.NDArray[np.int64] | None = None
     added: Callable[[int], Mapping[str, pa.Array]] | None = None
+    done: int | None = None
 
 
 class Router(Protocol):

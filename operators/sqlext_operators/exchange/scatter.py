@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.exchange.blocks import Block, WireBatch
-from sqlext_operators.exchange.routing import Router
+from sqlext_operators.exchange.routing import Router, Routes
 from sqlext_operators.kernels.key_hash import counting_sort
 
 #: Bits of `seq` for the position in an input partition; the partition index stands above them
@@ -48,11 +48,11 @@ def scatter_from(spec: ScatterSpec, seq: int, batches: Iterable[pa.RecordBatch])
             held.append(batch.rename_columns(list(spec.columns)))
             size += batch.nbytes
             if size >= limit:
-                yield _flush(spec, seq, held)
+                yield from _flush(spec, seq, held)
                 seq += sum(part.num_rows for part in held)
                 held, size = [], 0
     if any(batch.num_rows for batch in held):
-        yield _flush(spec, seq, held)
+        yield from _flush(spec, seq, held)
 
 
 def _within(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
@@ -65,10 +65,19 @@ def _within(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, step)
 
 
-def _flush(spec: ScatterSpec, seq: int, held: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One wire row for each partition that gets rows of `held`."""
+def _flush(spec: ScatterSpec, seq: int, held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The wire rows of `held`, at once unless the router makes too many copies of them."""
     batch = held[0] if len(held) == 1 else pa.concat_batches(held)
-    routes = spec.router.route(batch, spec.partitions)
+    start = 0
+    while start < batch.num_rows:
+        rest = batch.slice(start)
+        routes = spec.router.route(rest, spec.partitions)
+        yield _sent(spec, seq + start, rest, routes)
+        start += rest.num_rows if routes.done is None else routes.done
+
+
+def _sent(spec: ScatterSpec, seq: int, batch: pa.RecordBatch, routes: Routes) -> pa.RecordBatch:
+    """One wire row for each partition that gets rows of `batch`."""
     starts = np.empty(spec.partitions + 1, np.int64)
     places = np.empty(len(routes.pids), np.int32)
     counting_sort(routes.pids, spec.partitions, starts, places)

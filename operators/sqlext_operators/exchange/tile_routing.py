@@ -25,6 +25,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 #: The column of a routed row that says for which tile it is; ROW is the other one that tiles add to the wire.
 TILE = "__sqlext_tile"
+#: Bytes of rows and copies that are routed at once, unless the rows alone are more than half of it.
+_COPIED_BYTES = 128 << 20
 _NO_MASK = np.empty(0, np.uint8)
 
 
@@ -55,7 +57,8 @@ class TileRouter:
         if self.tiles is None:
             return self._by_key(hashes, usable, partitions)
         columns = {name: periods.ends.get(name, batch.column(name)) for name in own.values}
-        return self._by_tile(self.tiles, hashes, columns, usable, partitions)
+        most = max(2 * batch.num_rows, _COPIED_BYTES * batch.num_rows // max(1, batch.nbytes))
+        return self._by_tile(self.tiles, hashes, columns, usable, most, partitions)
 
     def _usable(self, batch: pa.RecordBatch, without: BoolArray | None, valid: BoolArray | None) -> BoolArray:
         """bool[n], rows that may match in one of the alternatives."""
@@ -73,7 +76,7 @@ class TileRouter:
 
     def _by_key(self, hashes: npt.NDArray[np.uint64], usable: BoolArray, partitions: int) -> Routes:
         pids = np.zeros(len(hashes), np.int32)
-        if self.join.null_safe:
+        if self.join.left.keys:
             partition_ids(hashes, partitions, pids)
         if usable.all():
             return Routes(pids)
@@ -88,28 +91,22 @@ class TileRouter:
         hashes: npt.NDArray[np.uint64],
         columns: dict[str, pa.Array],
         usable: BoolArray,
+        most: int,
         partitions: int,
     ) -> Routes:
-        first, last = self._ranges(tiles, columns, usable)
-        hot = tiles.hot(hashes)
-        if hot is not None:
-            # one range of one tile, the others empty
-            cold = ~hot
-            first[:, cold], last[:, cold] = 0, -1
-            first[0, cold] = last[0, cold] = UNTILED
-        first[:, ~usable], last[:, ~usable] = 0, -1
+        first, last = self._ranges(tiles, columns, usable, tiles.hot(hashes))
         counts = np.empty(len(hashes), np.int64)
         count_tiles(first, last, counts)
-        if self.join.keeps(self.side):
-            lonely = counts == 0
-            first[0, lonely] = last[0, lonely] = UNTILED
-            counts[lonely] = 1
+        lonely = (counts == 0) & self.join.keeps(self.side)
+        first[0, lonely] = last[0, lonely] = UNTILED
+        counts[lonely] = 1
+        done = max(1, int(np.searchsorted(np.cumsum(counts), most, side="right")))
+        first, last, counts = (np.ascontiguousarray(values[..., :done]) for values in (first, last, counts))
         rows, tile = np.empty(int(counts.sum()), np.int64), np.empty(int(counts.sum()), np.int32)
         fill_tiles(first, last, rows, tile)
         pids = self._partitions(hashes, rows, tile, partitions)
-        if self.join.keeps(self.side):
-            spread = lonely[rows]
-            pids[spread] = _in_turn(len(hashes), partitions)[rows[spread]]
+        spread = lonely[rows]
+        pids[spread] = _in_turn(len(hashes), partitions)[rows[spread]]
         alone = counts[rows] == 1
 
         def added(seq: int) -> dict[str, pa.Array]:
@@ -117,12 +114,12 @@ class TileRouter:
             row = {ROW: pa.array(numbers, mask=alone)} if self.join.decides(self.side) else {}
             return {TILE: pa.array(tile)} | row
 
-        return Routes(pids, rows, added)
+        return Routes(pids, rows, added, done)
 
     def _partitions(
         self, hashes: npt.NDArray[np.uint64], rows: IntArray, tile: npt.NDArray[np.int32], partitions: int
     ) -> npt.NDArray[np.int32]:
-        if not self.join.null_safe:
+        if not self.join.left.keys:
             return (tile % partitions).astype(np.int32)
         mixed = hashes[rows]
         tiled = np.flatnonzero(tile != UNTILED)
@@ -133,8 +130,13 @@ class TileRouter:
         partition_ids(mixed, partitions, pids)
         return pids
 
-    def _ranges(self, tiles: Tiles, columns: dict[str, pa.Array], usable: BoolArray) -> tuple[IntArray, IntArray]:
-        """(first, last) tile of each row, int64[passes, n]: where a pass needs the row, as a window or as a probe."""
+    def _ranges(
+        self, tiles: Tiles, columns: dict[str, pa.Array], usable: BoolArray, hot: BoolArray | None
+    ) -> tuple[IntArray, IntArray]:
+        """(first, last) tile of each row, int64[passes, n]: where a pass needs the row, as a window or as a probe.
+
+        Rows that are not usable have none, those that are not hot the one that is no tile.
+        """
         passes = self.join.passes
         for item in passes:
             kinds = [columns[getattr(bound, self.side)].type for bound in item.lowers + item.uppers]
@@ -150,6 +152,10 @@ class TileRouter:
                 np.maximum(first[place], _tile_of(tiles, item, bound, columns), out=first[place])
             for bound in item.uppers:
                 np.minimum(last[place], _tile_of(tiles, item, bound, columns), out=last[place])
+        if hot is not None:
+            first[:, ~hot], last[:, ~hot] = 0, -1
+            first[0, ~hot] = last[0, ~hot] = UNTILED
+        first[:, ~usable], last[:, ~usable] = 0, -1
         return first, last
 
 
