@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from sqlext_operators.interval.passes import passes_for
+from sqlext_operators.sweep.transforms import documented as sweeps
 from sqlext_planner.config import Config
 from sqlext_planner.interval_relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Relation
 from sqlext_planner.window_functions import FUNCTIONS
@@ -53,6 +54,14 @@ def window_table() -> str:
     return "\n".join(rows)
 
 
+def sweep_table() -> str:
+    """One row for each sweep of a relation."""
+    rows = ["| relation | sweep | active side | its events | residual |", "|---|---|---|---|---|"]
+    for name, sweep, active, events, residual in sweeps():
+        rows.append(f"| `{name}` | {sweep} | {active} | {events} | {residual} |")
+    return "\n".join(rows)
+
+
 def _inverse(row: Relation) -> str:
     if row.inverse is None:
         return ""
@@ -68,6 +77,7 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "allen": lambda: relation_table("allen"),
         "windows": window_table,
     },
+    "sweeps.md": {"transforms": sweep_table},
 }
 
 

@@ -61,6 +61,13 @@ class Config:
         "sent to every task of the other, where the kind of join allows it; spark: Spark compares rows; auto: by size.",
         "auto|exchange|broadcast|spark",
     )
+    interval_join_algorithm: str = _setting(
+        "intervalJoin.algorithm",
+        "slices",
+        "How our operator goes through the pairs of an interval join: slices of sorted values, or one of the sweeps "
+        "over endpoints of docs/sweeps.md. The rows are the same.",
+        "slices|join-by-s|lazy-join-by-s",
+    )
     interval_join_broadcast_bytes: int = _setting(
         "intervalJoin.broadcastBytes",
         16 << 20,

@@ -44,6 +44,7 @@ FORMS = {
     },
     "single": {"intervalJoin.strategy": "exchange", "exchange.partitions": "1"},
     "broadcast": {"intervalJoin.strategy": "broadcast"},
+    "sweep": {"intervalJoin.strategy": "broadcast", "intervalJoin.algorithm": "lazy-join-by-s"},
     "auto": {},
 }
 KINDS = {

@@ -87,7 +87,7 @@ class IntervalJoinExec(PhysicalPlan):
         from sqlext_planner.physical.interval_join_spark import join_by_spark
 
         left, right = (execute_cached(child, context) for child in (self.left, self.right))
-        typed: TypedJoin | None = None if self.form == "spark" else TypedJoin.of(self, left, right)
+        typed: TypedJoin | None = None if self.form == "spark" else TypedJoin.of(self, left, right, context.config)
         if typed is None:
             return join_by_spark(self, left, right)
         form = final_form(self, typed, context)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from sqlext_operators.interval.spec import IntervalJoinSpec, IntervalSide, Kind
+from sqlext_operators.interval.spec import IntervalJoinSpec, IntervalSide, Kind, PairAlgorithm
 
+from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError
 from sqlext_planner.expressions import Column, Expression, SparkExpr
 from sqlext_planner.interval_relations import Condition
@@ -41,7 +42,7 @@ class TypedJoin:
     result: StructType
 
     @classmethod
-    def of(cls, node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> TypedJoin | None:
+    def of(cls, node: IntervalJoinExec, left: DataFrame, right: DataFrame, config: Config) -> TypedJoin | None:
         """None where the operators do not compare as Spark does, or a column is of a type that Python does not get.
 
         Raises AnalysisError for a distance that cannot be added to its values.
@@ -61,7 +62,8 @@ class TypedJoin:
             for terms in node.alternatives
         )
         kind: Kind = node.kind
-        spec = IntervalJoinSpec(kind, sides[0].side, sides[1].side, node.null_safe, alternatives, node.empty)
+        algorithm = cast(PairAlgorithm, config.interval_join_algorithm)
+        spec = IntervalJoinSpec(kind, sides[0].side, sides[1].side, node.null_safe, alternatives, node.empty, algorithm)
         return cls(spec, as_months(frames[0]), as_months(frames[1]), _result_schema(node, left, right))
 
     def frame(self, side: str) -> DataFrame:
