@@ -157,7 +157,7 @@ def agree(spec: IntervalJoinSpec, left: pa.RecordBatch, right: pa.RecordBatch, f
     st.sampled_from([64, 4096]),
     st.sampled_from([pa.int64(), pa.timestamp("us"), pa.float64(), pa.decimal128(12, 2)]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_exchange_agrees_with_twin(
     kind: Kind,
     relation: str,
@@ -203,7 +203,7 @@ def test_several_alternatives_over_tiles(kind: Kind, seed: int, keys: bool, memo
     st.tuples(st.integers(0, 30), st.integers(0, 60)),
     st.integers(0, 1000),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_broadcast_agrees_with_twin(
     kind: Kind, small: Side, relation: str, keys: bool, counts: tuple[int, int], seed: int
 ) -> None:

@@ -32,6 +32,7 @@ LEFT, RIGHT = 0, 1
 _BUCKETS = 32
 #: Rows of the big side that are joined at once with a broadcast one: each time the small side's windows are looked up.
 _BROADCAST_ROWS = 1_048_576
+_BROADCAST_BYTES = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -241,14 +242,15 @@ def broadcast_interval_join(
 def _together(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of several batches in one, with the schema's names and types."""
     held: list[pa.RecordBatch] = []
-    count = 0
+    rows = size = 0
     for batch in batches:
         held.append(batch.rename_columns(schema.names))
-        count += batch.num_rows
-        if count >= _BROADCAST_ROWS:
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _BROADCAST_ROWS or size >= _BROADCAST_BYTES:
             yield _concatenated(schema, held)
-            held, count = [], 0
-    if count:
+            held, rows, size = [], 0, 0
+    if rows:
         yield _concatenated(schema, held)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ Int64s = npt.NDArray[np.int64]
 INF = float("inf")
 DELTAS = (0, 1, 2, 5, INF)
 EPSILONS = (0, 1, 3, INF)
+COMPARE = {"<": operator.lt, "<=": operator.le, "=": operator.eq, ">=": operator.ge, ">": operator.gt}
 _VALUES = {"delta": DELTAS, "epsilon": EPSILONS}
 
 #: (relation, parameters) for every relation and every value of its parameters.
@@ -82,3 +84,12 @@ def named(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
     """Conditions over a, b, c, d as conditions over the columns l0, l1, r0, r1."""
     names = {"a": "l0", "b": "l1", "c": "r0", "d": "r1"}
     return tuple(Condition(names[item.left], item.operator, names[item.right], item.shift) for item in conditions)
+
+
+def truth(conditions: tuple[Condition, ...], **values: Any) -> Any:
+    """Whether all conditions hold; values broadcast."""
+    found: Any = True
+    for item in conditions:
+        assert not isinstance(item.shift, tuple)
+        found = found & COMPARE[item.operator](values[item.left] + item.shift, values[item.right])
+    return found

@@ -20,8 +20,7 @@ from sqlext_operators.interval.spec import IntervalSide
 from sqlext_operators.kernels.interval_bounds import cut_slices
 from sqlext_operators.kernels.interval_tiles import count_tiles, fill_tiles
 
-from tests.operators.interval.interval_data import CASES, holds, intervals, name_of
-from tests.operators.interval.test_interval_relations import truth
+from tests.operators.interval.interval_data import CASES, holds, intervals, name_of, truth
 
 #: Tables that one call joins: 128 cases x (pairs, left counts, right counts) x 300 tables = 115,200 comparisons.
 TABLES = 300

@@ -129,7 +129,7 @@ def joins(draw: st.DrawFn) -> tuple[IntervalJoinSpec, pa.RecordBatch, pa.RecordB
 
 
 @given(joins())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_any_join_agrees_with_twin(join: tuple[IntervalJoinSpec, pa.RecordBatch, pa.RecordBatch, int]) -> None:
     agree(*join)
 
@@ -144,7 +144,7 @@ def test_any_join_agrees_with_twin(join: tuple[IntervalJoinSpec, pa.RecordBatch,
     st.sampled_from([pa.int64(), pa.float64(), pa.timestamp("us")]),
     st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_relations_agree_with_twin(
     relation: str,
     delta: float,

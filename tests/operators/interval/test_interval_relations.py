@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,7 @@ from sqlext_operators.interval.conditions import Condition, consequences, split_
 from sqlext_operators.interval.passes import Pass, passes_for
 from sqlext_operators.interval.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD
 
-from tests.operators.interval.interval_data import CASES, FORMULAS, INF, holds, intervals, name_of
-
-_COMPARE = {"<": operator.lt, "<=": operator.le, "=": operator.eq, ">=": operator.ge, ">": operator.gt}
+from tests.operators.interval.interval_data import CASES, COMPARE, FORMULAS, INF, holds, intervals, name_of, truth
 
 #: The authors' vectors (interval_predicates.md section 2): ids count from 1, "35" is (r3, s5).
 R = [(1, 6), (1, 11), (7, 12), (9, 11)]
@@ -69,15 +66,6 @@ ALLEN_SETS: list[tuple[str, dict[str, float], str]] = [
 PERIODS = np.array(list(itertools.combinations(range(6), 2)))
 LEFT = PERIODS[:, None, :]
 RIGHT = PERIODS[None, :, :]
-
-
-def truth(conditions: tuple[Condition, ...], **values: Any) -> Any:
-    """Whether all conditions hold; values broadcast."""
-    found: Any = True
-    for item in conditions:
-        assert not isinstance(item.shift, tuple)
-        found = found & _COMPARE[item.operator](values[item.left] + item.shift, values[item.right])
-    return found
 
 
 def of_periods(name: str, values: dict[str, float]) -> Any:
@@ -155,7 +143,7 @@ def test_consequences_hold_and_are_not_weakened() -> None:
     grid = dict(zip("abcd", np.meshgrid(*[np.arange(5)] * 4), strict=True))
     for _ in range(300):
         conditions = tuple(
-            Condition(str(rng.choice(["a", "b"])), rng.choice(list(_COMPARE)), str(rng.choice(["c", "d"])), shift)
+            Condition(str(rng.choice(["a", "b"])), rng.choice(list(COMPARE)), str(rng.choice(["c", "d"])), shift)
             for shift in rng.choice([0, 0, 0, 2], rng.integers(1, 4)).tolist()
         )
         left, right = (LEFT_PERIOD if rng.random() < 0.5 else None), (RIGHT_PERIOD if rng.random() < 0.5 else None)
@@ -196,7 +184,7 @@ def test_passes_of_any_conditions_are_disjoint_and_complete(seed: int) -> None:
         conditions = tuple(
             Condition(
                 str(rng.choice(["a", "b", "e"])),
-                rng.choice(list(_COMPARE)),
+                rng.choice(list(COMPARE)),
                 str(rng.choice(["c", "d", "f"])),
                 int(rng.choice([0, 0, -2, 3])),
             )
