@@ -35,6 +35,7 @@ lint: $(VENV)/.dev  ## format, lint, types, import contracts
 
 bench: $(VENV)/.bench java  ## ours, native Spark and the peers side by side
 	$(BIN)/sqlext bench window $(ARGS)
+	$(BIN)/sqlext bench features $(ARGS)
 	$(BIN)/sqlext bench interval $(if $(wildcard $(REAL)),--real $(REAL)) $(ARGS)
 
 peers: $(PEERS)/polars/.peer $(PEERS)/genomics/.peer  ## peers of `bench interval` that need environments of their own
@@ -44,7 +45,6 @@ $(PEERS)/%/.peer: sqlext/bench/peers/%.txt | $(VENV)/.python
 	$(PYTHON) -m venv $(PEERS)/$*
 	$(PEERS)/$*/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
-	$(BIN)/sqlext bench features $(ARGS)
 
 lock: $(VENV)/.dev  ## pin the newest versions that pyproject.toml allows
 	$(PIP_INSTALL) uv
