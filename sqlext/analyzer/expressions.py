@@ -210,6 +210,9 @@ class ExpressionBuilder:
         parts = node.parts
         last = span_of(parts[len(parts) - rest - 1])
         draft.edits.append(Edit(Span(span_of(node).start, last.end), (expression,)))
+        if isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() == "struct":
+            end = span_of(node).end  # the field is called as the column is, not as the DataFrame's column
+            draft.edits.append(Edit(Span(end, end), (" AS `" + node.name.replace("`", "``") + "`",)))
         if isinstance(expression, SparkExpr):  # a lateral alias, taken in whole
             draft.has_subquery = draft.has_subquery or expression.has_subquery
 

@@ -232,3 +232,5 @@ SELECT /*+ BROADCAST(y), REPARTITION(2, a) */ x.a, y.b FROM t AS x JOIN t AS y O
 SELECT /*+ COALESCE(1) */ a, count(*) AS n FROM t GROUP BY a
 -- name: index of an array call
 SELECT array(a, b)[1] AS x, array(a, b)[0] + 1 AS y, map('k', a)['k'] AS z FROM t
+-- name: struct fields are called as the columns
+SELECT to_json(struct(a, t.b, a + 1 AS c)) AS j FROM t
