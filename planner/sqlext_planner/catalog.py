@@ -28,6 +28,9 @@ class Catalog(Protocol):
     def table(self, name: str) -> TableInfo | None:
         """The table called `name` (as written, parts joined by dots, case-insensitive); None if there is none."""
 
+    def table_bytes(self, name: str) -> int | None:
+        """An estimate of a table's bytes for one whose `TableInfo` has none; asked only where a plan depends on it."""
+
     def tables(self) -> tuple[str, ...]:
         """Names for suggestions."""
 

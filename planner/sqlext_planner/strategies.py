@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from sqlext_planner.catalog import Catalog
+from sqlext_planner.catalog import Catalog, TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions import Column, Compare, Literal, NamedExpr, conjuncts
@@ -136,8 +136,7 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     from sqlext_planner.physical.interval_join_forms import choose_form, interval_join
 
     sides = planner.later(node.left), planner.later(node.right)
-    scans = [_plain_scan(side) for side in sides]
-    infos = [None if scan is None else scan.info for scan in scans]
+    infos = [_sized_info(_plain_scan(side), node, planner) for side in sides]
     form, why = choose_form(node, infos[0], infos[1], planner.config)
     if form != "spark":
         left, right = (_exchange_input(side, planner.config) for side in sides)
@@ -148,6 +147,15 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if node.count is not None:
         kept += (NamedExpr(Literal("1L", dtype="bigint"), node.count),)
     return joined if node.output == joined.output else ProjectExec(kept, node.output, joined)
+
+
+def _sized_info(scan: ScanExec | None, node: IntervalJoin, planner: Planner) -> TableInfo | None:
+    """What is known of a scanned table; with the catalog's estimate where small inputs would be left to Spark."""
+    from sqlext_planner.physical.interval_join_forms import may_leave
+
+    if scan is None or scan.info is None or scan.info.bytes is not None or planner.catalog is None:
+        return None if scan is None else scan.info
+    return replace(scan.info, bytes=planner.catalog.table_bytes(scan.table)) if may_leave(node) else scan.info
 
 
 def _scan_bytes(child: PhysicalPlan) -> int | None:

@@ -36,6 +36,10 @@ class DictCatalog:
         lowered = name.lower()
         return self._tables.get(lowered) or self._tables.get(lowered.rpartition(".")[2])
 
+    def table_bytes(self, name: str) -> int | None:
+        """None: there is no data."""
+        return None
+
     def tables(self) -> tuple[str, ...]:
         """All names."""
         return tuple(info.name for info in self._tables.values())

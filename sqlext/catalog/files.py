@@ -36,6 +36,10 @@ class FileCatalog:
             self._known[found] = table_info(found, self._files[found])
         return self._known[found]
 
+    def table_bytes(self, name: str) -> int | None:
+        """None: what is known is in `table`."""
+        return None
+
     def tables(self) -> tuple[str, ...]:
         """All names, sorted."""
         return tuple(sorted(self._files))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.errors import ConfigurationError, SqlExtError
+from sqlext_planner.spark import estimated_bytes
 from sqlext_planner.types import normalize
 
 from sqlext.catalog.csv import CSV_OPTIONS
@@ -33,6 +34,15 @@ class SparkCatalog:
         if key not in self._known:
             self._known[key] = self._find(name)
         return self._known[key]
+
+    def table_bytes(self, name: str) -> int | None:
+        """Catalyst's estimate."""
+        from pyspark.errors import PySparkException
+
+        try:
+            return estimated_bytes(self._spark.table(_quoted(name)))
+        except PySparkException:
+            return None
 
     def tables(self) -> tuple[str, ...]:
         """Views and tables of the current database."""
@@ -59,8 +69,7 @@ class SparkCatalog:
         from pyspark.errors import PySparkException
 
         try:
-            quoted = name if "`" in name else ".".join(f"`{part}`" for part in name.split("."))
-            columns = columns_of(self._spark.table(quoted).schema)
+            columns = columns_of(self._spark.table(_quoted(name)).schema)
         except PySparkException:
             return None
         found = TableInfo(name, columns)
@@ -73,6 +82,10 @@ class SparkCatalog:
             return found
         same = [column.lower() for column, _ in files.columns] == [column.lower() for column, _ in columns]
         return replace(files, columns=columns) if same else found
+
+
+def _quoted(name: str) -> str:
+    return name if "`" in name else ".".join(f"`{part}`" for part in name.split("."))
 
 
 def columns_of(schema: StructType) -> tuple[tuple[str, str], ...]:

@@ -27,14 +27,18 @@ MILLION = (1_000_000, 32_000_000)
 class Sizes:
     """A catalog of Parquet tables with (rows, bytes)."""
 
-    def __init__(self, **sizes: tuple[int, int] | None) -> None:
+    def __init__(self, estimates: dict[str, int] | None = None, **sizes: tuple[int, int] | None) -> None:
         self._sizes = sizes
+        self._estimates = estimates or {}
 
     def table(self, name: str) -> TableInfo | None:
         if name not in self._sizes:
             return None
         rows, size = self._sizes[name] or (None, None)
         return TableInfo(name, COLUMNS, "parquet", (f"/{name}.parquet",), rows, size)
+
+    def table_bytes(self, name: str) -> int | None:
+        return self._estimates.get(name)
 
     def tables(self) -> tuple[str, ...]:
         return tuple(self._sizes)
@@ -68,6 +72,13 @@ def test_small_inequalities_are_sparks_and_the_text_passes() -> None:
     assert contains_extension(physical) == []
     (why,) = [item.why for item in physical.walk() if item.why]
     assert why == "1000 x 2000 rows make 2000000 pairs, less than 20000000: Spark compares them"
+
+
+def test_estimates_of_the_catalog_leave_small_inequalities_to_spark_too() -> None:
+    small = Sizes({"a": 40_000, "b": 80_000}, a=None, b=None)
+    assert contains_extension(plan(join(INEQUALITIES), small)) == []
+    assert node(plan(join(INEQUALITIES), Sizes({"a": 40_000_000, "b": 80_000}, a=None, b=None))).form == "auto"
+    assert node(plan(join(PERIODS), small)).form == "auto"
 
 
 def test_small_predicates_and_hinted_joins_sweep() -> None:

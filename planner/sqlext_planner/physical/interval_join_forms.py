@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 #: `Form` without `auto`, and with the side that is broadcast.
 FinalForm = Literal["exchange", "broadcast left", "broadcast right", "spark"]
 
-#: Bytes of a row where only a table's bytes are known: two ends of a period, and one more column.
-_ROW_BYTES = 24
+#: Bytes of a value, and of a row beside its values, where only a table's bytes are known (as Catalyst reckons).
+_VALUE_BYTES = 8
 
 
 def choose_form(
@@ -101,7 +101,7 @@ def may_leave(node: IntervalJoin) -> bool:
 def _rows(info: TableInfo) -> int | None:
     if info.rows is not None:
         return info.rows
-    return None if info.bytes is None else info.bytes // _ROW_BYTES
+    return None if info.bytes is None else info.bytes // (_VALUE_BYTES * (len(info.columns) + 1))
 
 
 def final_form(node: IntervalJoinExec, typed: TypedJoin, context: ExecutionContext) -> FinalForm:
