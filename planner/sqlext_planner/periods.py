@@ -71,6 +71,10 @@ class Period(Expression):
     def references(self) -> frozenset[Column]:
         return self.start.references | self.end.references
 
+    def sql(self) -> str:
+        """Spark has no periods: a struct of the ends, which fails where one of them does."""
+        return f"struct({self.start.sql()}, {self.end.sql()})"
+
     def __str__(self) -> str:
         return f"PERIOD({self.start}, {self.end})"
 

@@ -14,7 +14,6 @@ from sqlext.analyzer import relations, select, subqueries
 from sqlext.analyzer.context import Analyzed, Context, Cte, Env, LeftToSparkError
 from sqlext.analyzer.expressions import ExpressionBuilder, Replace
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.parser import uses_extension
 from sqlext.spans import span_of
 
 _KINDS: dict[type[exp.Expr], SetKind] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
@@ -174,7 +173,7 @@ def _literal_count(clause: exp.Expr, value: exp.Expr | None) -> int:
 
 def _spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkError) -> Analyzed:
     """The whole block as text, with the CTEs that it needs in front."""
-    if uses_extension(node, context.options.compat):
+    if subqueries.holds_operator(context, node):
         raise UnsupportedError(
             f"{cause.message}, so it cannot stand in one block with a window of ours or a LAST JOIN",
             span=cause.span,

@@ -28,6 +28,11 @@ class Visible:
     database: str = ""
     foreign: bool = False
 
+    @property
+    def may_have_fields(self) -> bool:
+        """Whether a field of the column may be named: it is of a nested or an unknown type."""
+        return self.dtype is None or self.dtype.startswith(("struct<", "array<", "map<", "variant"))
+
     def answers(self, qualifier: tuple[str, ...]) -> bool:
         """Whether `qualifier`, lower case, names this column's table, fully or by its last parts."""
         mine = tuple(part.lower() for part in self.qualifier)
@@ -74,7 +79,8 @@ class Scope:
     def find(self, parts: tuple[str, ...], span: Span | None = None) -> Match | None:
         """What the dotted name `parts` means, as Spark resolves it; None if nothing.
 
-        Longer qualifiers win: in ``a.b.c`` a table `a.b` before a table `a` before a column `a`.
+        Longer qualifiers win: in ``a.b.c`` a table `a.b` before a table `a` before a column `a`. A column whose type
+        has no fields is none of which the name says one.
         Raises AnalysisError for an ambiguous name.
         """
         lowered = tuple(part.lower() for part in parts)
@@ -83,7 +89,9 @@ class Scope:
             found = [
                 item
                 for item in self.columns
-                if item.name.lower() == name and (item.answers(qualifier) if size else not item.qualified_only)
+                if item.name.lower() == name
+                and (item.answers(qualifier) if size else not item.qualified_only)
+                and (size + 1 == len(parts) or item.may_have_fields)
             ]
             distinct = {item.column for item in found}
             if len(distinct) > 1:

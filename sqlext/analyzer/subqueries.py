@@ -7,11 +7,11 @@ out as comparisons.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sqlext_planner.errors import Span, UnsupportedError
+from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions import Expression, SparkExpr
 from sqlglot import exp
 
@@ -68,11 +68,40 @@ def _refuse_left_over(node: exp.Expr, edits: list[Edit]) -> None:
 
 
 def with_prefix(context: Context, node: exp.Expr, env: Env) -> str:
-    """A query's text with the CTEs that it names in front."""
+    """A query's text with the CTEs that it names in front and its period predicates written out."""
+    heading = _cte_heading(context, node, env)
+    edits = [heading] if heading is not None else []
+    return _text(context, span_of(node), [*edits, *_predicate_edits(context, node, env)])
+
+
+def _text(context: Context, span: Span, edits: list[Edit]) -> str:
     from sqlext.analyzer.expressions import apply_edits
 
-    heading = _cte_heading(context, node, env)
-    return "".join(map(str, apply_edits(context, span_of(node), [heading] if heading is not None else [])))
+    parts = apply_edits(context, span, edits)
+    return "".join(part if isinstance(part, str) else part.sql() for part in parts)
+
+
+def _predicate_edits(context: Context, node: exp.Expr, env: Env) -> Iterator[Edit]:
+    """The period predicates of a block that Spark has to read as a whole: columns keep their names in it, and have
+    known types only where they are those of its own FROM."""
+    from sqlext.analyzer.expressions import Edit
+
+    stack: list[tuple[exp.Expr, Scope]] = [(node, _own_scope(context, node, env))]
+    while stack:
+        item, scope = stack.pop()
+        if periods.is_predicate(item):
+            builder = queries.expression_builder(context, scope, env)
+            yield Edit(span_of(item), (_with_names(builder, item, lambda column: True),))
+            continue
+        inner = Scope() if isinstance(item, exp.Query) and item is not node else scope
+        stack.extend((child, inner) for child in item.iter_expressions())
+
+
+def _own_scope(context: Context, node: exp.Expr, env: Env) -> Scope:
+    try:
+        return relations.from_clause(context.sandbox(), node, env)[1] if isinstance(node, exp.Select) else Scope()
+    except SqlExtError:  # Spark knows what stands there
+        return Scope()
 
 
 def _cte_heading(context: Context, node: exp.Expr, env: Env) -> Edit | None:
@@ -111,17 +140,13 @@ def _needed_ctes(context: Context, node: exp.Expr, env: Env, needed: dict[str, s
 
 def _cte_text(context: Context, cte: Cte) -> str:
     """The definition as written, but for its period predicates."""
-    from sqlext.analyzer.expressions import apply_edits
-
     if not any(map(periods.is_predicate, cte.tree.walk())):
         return cte.text
     span = span_of(cte.tree)
     builder = queries.expression_builder(context, Scope(), cte.env)
     edits = list(_block_edits(context.sandbox(), cte.tree, cte.env, (), builder))
     _refuse_left_over(cte.tree, edits)
-    parts = apply_edits(context, span, edits)
-    written = "".join(part if isinstance(part, str) else part.sql() for part in parts)
-    return cte.text.removesuffix(f"({context.slice(span)})") + f"({written})"
+    return cte.text.removesuffix(f"({context.slice(span)})") + f"({_text(context, span, edits)})"
 
 
 def _block_edits(
@@ -188,14 +213,19 @@ def _written_out(
 ) -> Expression:
     """A predicate in which the columns of the subquery keep the names that the subquery has for them."""
     own = replace(builder, scope=scopes[0], outer=(*scopes[1:], builder.scope, *builder.outer), aliases={})
+    return _with_names(own, node, lambda column: _explained(column, scopes, aliases))
+
+
+def _with_names(builder: ExpressionBuilder, node: exp.Expr, keeps: Callable[[exp.Column], bool]) -> Expression:
+    """A predicate in which the columns that `keeps` holds for stay as they are written."""
 
     def as_written(inner: exp.Expr) -> Expression | None:
-        if not isinstance(inner, exp.Column) or not _explained(inner, scopes, aliases):
+        if not isinstance(inner, exp.Column) or not keeps(inner):
             return builder.replace(inner)
         span = span_of(inner)
-        return SparkExpr((builder.context.slice(span),), dtype=own.dtype(inner), span=span)
+        return SparkExpr((builder.context.slice(span),), dtype=builder.dtype(inner), span=span)
 
-    return replace(own, replace=as_written).build(node)
+    return replace(builder, replace=as_written).build(node)
 
 
 def _explained(column: exp.Column, scopes: tuple[Scope, ...], aliases: set[str]) -> bool:

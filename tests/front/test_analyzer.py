@@ -226,7 +226,7 @@ def test_types_are_known_where_certain() -> None:
         "void",
         "bigint",
     ]
-    assert types == [*wanted, "int", None]
+    assert types == [*wanted, "int", "int"]
 
 
 def test_text_is_the_users_own() -> None:

@@ -326,6 +326,13 @@ def test_the_condition_and_where_hold_predicates_among_their_terms() -> None:
         assert [type(term).__name__ for term in terms] == ["Compare", "PeriodPredicate", "Compare", "PeriodPredicate"]
 
 
+def test_a_table_and_a_column_of_one_name() -> None:
+    """`k.ts` is the outer table's: the column k of s has no fields."""
+    sql = "SELECT k.ts FROM r AS k WHERE EXISTS (SELECT 1 FROM s WHERE (k.ts, k.te) ALLEN CONTAINS (s.ts, s.te))"
+    (join,) = plan(sql).collect(Join)
+    assert str(join.condition) == "PERIOD(k.ts, k.te) ALLEN CONTAINS PERIOD(s.ts, s.te)"
+
+
 def test_closed_and_open_ends() -> None:
     closed = predicate("PERIOD CLOSED (r.i, r.j) OVERLAPS PERIOD CLOSED (s.d, s.d)".replace("s.d", "s.i"))
     assert str(closed.left) == "PERIOD(CAST(r.i AS BIGINT), CAST(r.j AS BIGINT) + 1)"

@@ -283,3 +283,24 @@ def test_statements_around_and_places(spark: SparkSession, session: Session, int
     assert tuple(session.sql(lateral).first()) == (True, False)
     nested = f"SELECT count(*) FROM (SELECT {overlap} AS o FROM {integers}) WHERE o"
     assert session.sql(nested).first()[0] == count
+
+
+def test_blocks_that_only_spark_reads(session: Session, integers: str) -> None:
+    """LATERAL VIEW, TABLESAMPLE, PIVOT, QUALIFY, lambdas: the predicate is written out in the text that Spark gets."""
+    wanted = sum(contains_point(a, b, t) is True for a, b, _, _ in ROWS for t in (0, 2))
+    lateral = f"SELECT count_if((a, b) CONTAINS t) FROM {integers} LATERAL VIEW explode(array(0, 2)) v AS t"
+    assert session.sql(lateral).first()[0] == wanted
+    view = f"FROM {integers} LATERAL VIEW explode(array(0, 2)) v AS t"
+    filtered = f"WITH q AS (SELECT t {view} WHERE (a, b) CONTAINS t) SELECT count(*) FROM q"
+    assert session.sql(filtered).first()[0] == wanted
+    shared = f"WITH q AS (SELECT id, a, b FROM {integers} WHERE (a, b) OVERLAPS (0, 1)) SELECT count(*) FROM q"
+    laterally = (
+        f"{shared} LATERAL VIEW explode(array(0)) v AS t WHERE iseql_start_preceding(a, b, t, t + 1, delta => 3)"
+    )
+    expected = sum(related("iseql_start_preceding", a, b, 0, 1, 3) is True for a, b, _, _ in ROWS)
+    assert session.sql(laterally).first()[0] == expected
+    lambdas = f"SELECT count_if(exists(array(0, 2), t -> PERIOD(a, b) CONTAINS t)) FROM {integers}"
+    either = sum(any(contains_point(a, b, t) for t in (0, 2)) for a, b, _, _ in ROWS)
+    assert session.sql(lambdas).first()[0] == either
+    sampled = f"SELECT count(*) FROM {integers} TABLESAMPLE (100 PERCENT) WHERE (a, b) CONTAINS 2"
+    assert session.sql(sampled).first()[0] == sum(contains_point(a, b, 2) is True for a, b, _, _ in ROWS)
