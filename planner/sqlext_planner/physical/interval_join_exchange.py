@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlext_planner.physical.base import ExecutionContext, quoted
-from sqlext_planner.physical.interval_join_forms import frame_size
+from sqlext_planner.physical.interval_join_forms import BUSY_BYTES, frame_size
 from sqlext_planner.physical.interval_join_inputs import TypedJoin, arrow_schema
 from sqlext_planner.physical.interval_join_tiles import choose_tiles
 from sqlext_planner.physical.window_union_inputs import MEMORY_PER_TARGET
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.interval_join import IntervalGatherSpec
 
     from sqlext_planner.physical.sizes import Size
-
-#: From this on there are at least two partitions a core: the work of a join is its pairs, not its bytes.
-_LEAST_BYTES = 256 << 10
 
 
 def join_by_exchange(typed: TypedJoin, context: ExecutionContext) -> DataFrame:
@@ -69,12 +66,13 @@ def join_by_exchange(typed: TypedJoin, context: ExecutionContext) -> DataFrame:
 
 
 def _partitions(sizes: Sequence[Size | None], context: ExecutionContext) -> int:
+    """As any exchange's, but at least two a core: the work of a join is its pairs, not its bytes."""
     from sqlext_planner.physical.exchange import partition_count
     from sqlext_planner.spark import cores
 
     count = partition_count(sizes, context)
     known = sum(size.bytes for size in sizes if size is not None)
-    busy = None in sizes or known >= _LEAST_BYTES
+    busy = None in sizes or known >= BUSY_BYTES
     return count if context.config.partitions or not busy else max(count, 2 * cores(context.spark))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.catalog import TableInfo
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 #: `Form` without `auto`, and with the side that is broadcast.
 FinalForm = Literal["exchange", "broadcast left", "broadcast right", "spark"]
 
+#: Sides of fewer bytes keep no core busy for longer than a task's start.
+BUSY_BYTES = 256 << 10
 #: Bytes of a value, and of a row beside its values, where only a table's bytes are known (as Catalyst reckons).
 _VALUE_BYTES = 8
 
@@ -106,6 +109,8 @@ def _rows(info: TableInfo) -> int | None:
 
 def final_form(node: IntervalJoinExec, typed: TypedJoin, context: ExecutionContext) -> FinalForm:
     """The form with the sizes of the real inputs at hand."""
+    from sqlext_planner.spark import cores
+
     if node.form == "exchange":
         return "exchange"
     sizes = {side: frame_size(typed.frame(side), context) for side in ("left", "right")}
@@ -120,7 +125,22 @@ def final_form(node: IntervalJoinExec, typed: TypedJoin, context: ExecutionConte
         return "broadcast left" if side == "left" else "broadcast right"
     if least is None or least[0] > context.config.interval_join_broadcast_bytes:
         return "exchange"
+    other = "right" if least[1] == "left" else "left"
+    if least[0] >= BUSY_BYTES and _tasks_of_files(typed.frame(other), context) < cores(context.spark):
+        return "exchange"
     return "broadcast left" if least[1] == "left" else "broadcast right"
+
+
+def _tasks_of_files(frame: DataFrame, context: ExecutionContext) -> float:
+    """Tasks that read a frame's files; infinitely many for one that Spark reads, in partitions of its own.
+
+    The work of a join is its pairs: one task for a side of few bytes would leave the other cores idle.
+    """
+    from sqlext_planner.physical.arrow_scan import parquet_scan
+    from sqlext_planner.spark import cores
+
+    scan = parquet_scan(frame, 2 * cores(context.spark)) if context.config.arrow_scan else None
+    return math.inf if scan is None else len(scan.scan.tasks)
 
 
 def _frame_rows(frame: DataFrame, size: Size | None) -> int | None:
