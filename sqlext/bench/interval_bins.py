@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from sqlext.bench.interval_sql import JoinText
 
 #: CPU seconds for one exploded row and for one pair of rows that meet in a bin, in Spark 4.3: fitted to the overlap of
-#: 200,000 x 200,000 rows of mean length 25,000 over 2 * 10^8 at eight widths (2,048: 13.3 s, 8,192: 5.9 s, 32,768: 4.7 s,
+#: 200,000 x 200,000 rows of mean length 25,000 over 2 * 10^8 at eight widths (2,048: 13.3 s, 8,192: 5.9 s, 32,768: 4.7,
 #: 262,144: 10.2 s; the choice below is 32,768).
 SECONDS_A_ROW = 0.5e-6
 SECONDS_A_CANDIDATE = 0.1e-6
