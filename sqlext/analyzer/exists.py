@@ -38,6 +38,7 @@ class _Partners:
     kind: Literal["semi", "anti"]
     plan: LogicalPlan
     condition: Expression | None
+    sweep: bool | None
 
 
 def where(context: Context, node: exp.Where, env: Env, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
@@ -64,7 +65,8 @@ def _where(
     if condition is not None:
         plan = Filter(condition, plan, span=span_of(node))
     for item in partners:
-        plan = Join(plan, item.plan, item.kind, item.condition, span=span_of(node))
+        sweep = hints.sweep(node.parent) if item.sweep is None else item.sweep
+        plan = Join(plan, item.plan, item.kind, item.condition, sweep=sweep, span=span_of(node))
     return plan, correlated
 
 
@@ -109,13 +111,13 @@ def _partners(
     _check_items(queries.expression_builder(context, scope, env, outer=outer), node)
     condition = node.args.get("where")
     if condition is None:
-        return _Partners(kind, plan, None)
+        return _Partners(kind, plan, None, None)
     plan, correlated = _where(context, condition, env, plan, scope, outer)
     reach = {*known, *plan.output_columns}
     for term in correlated:
         if not (is_movable(term) and term.references <= reach):
             raise LeftToSparkError("this condition of an EXISTS is left to Spark", span=term.span)
-    return _Partners(kind, plan, conjunction(correlated))
+    return _Partners(kind, plan, conjunction(correlated), hints.sweep(node))
 
 
 def _refuse_clauses(node: exp.Select) -> None:

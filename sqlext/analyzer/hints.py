@@ -35,6 +35,14 @@ def on_relations(node: exp.Select, plan: LogicalPlan, scope: Scope) -> LogicalPl
     return plan
 
 
+def sweep(node: exp.Expr | None) -> bool | None:
+    """What SWEEP or NO_SWEEP of a block says about a join that its WHERE makes of an EXISTS; None without a hint."""
+    found = (
+        [_SWEEP[_name(hint)] for hint in _hints(node) if _name(hint) in _SWEEP] if isinstance(node, exp.Select) else []
+    )
+    return found[-1] if found else None
+
+
 def _swept(plan: LogicalPlan, sweep: bool) -> LogicalPlan:
     """FROM's plan with its own joins marked, not those of subqueries."""
     if isinstance(plan, Join):
