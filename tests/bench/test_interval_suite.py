@@ -141,11 +141,11 @@ def test_contestants_agree_on_generated_data(spark: SparkSession, tmp_path: Path
     report = _agree(options)
     found = [(result.case.name, len(result.measurements)) for result in report.cases]
     assert found == [
-        ("overlap, 1500, 5k", 4),
-        ("before, 1500, 5k", 4),
-        ("allen_during, 1500, 5k", 4),
-        ("semi, 1500, 7.5k pairs", 3),
-        ("semi, 1500, 750k pairs", 3),
+        ("overlap, 1.5k, 5k", 4),
+        ("before, 1.5k, 5k", 4),
+        ("allen_during, 1.5k, 5k", 4),
+        ("semi, 1.5k, 7.5k pairs", 3),
+        ("semi, 1.5k, 750k pairs", 3),
     ]
     assert spark.range(3).count() == 3  # a Spark that ran before the bench goes on
 
