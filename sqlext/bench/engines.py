@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ class Engines:
     memory: str = "8g"
     spark_conf: dict[str, str] = field(default_factory=dict)
     _spark: SparkSession | None = None
+    _before: dict[str, str | None] = field(default_factory=dict)
     _spark_is_ours: bool = False
     _duck: duckdb.DuckDBPyConnection | None = None
 
@@ -41,6 +43,23 @@ class Engines:
             self._spark_is_ours = sqlext.embedded.active_session() is None
             self._spark = sqlext.embedded.start_spark(master=f"local[{self.cores}]", conf=settings)
         return self._spark
+
+    def configured(self, settings: Mapping[str, str]) -> SparkSession:
+        """That Spark with exactly these settings: those of an earlier call are taken back first."""
+        spark = self.spark()
+        self._take_back(spark)
+        for key, value in settings.items():
+            self._before[key] = spark.conf.get(key, None)
+            spark.conf.set(key, value)
+        return spark
+
+    def _take_back(self, spark: SparkSession) -> None:
+        for key, value in self._before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
+        self._before.clear()
 
     def duckdb(self) -> duckdb.DuckDBPyConnection:
         """An in-memory DuckDB with one thread for each core. Raises ConfigurationError where it is not installed."""
@@ -62,6 +81,8 @@ class Engines:
             self._duck.close()
         if self._spark is not None and self._spark_is_ours:
             self._spark.stop()
+        elif self._spark is not None:
+            self._take_back(self._spark)
         self._spark = self._duck = None
 
 

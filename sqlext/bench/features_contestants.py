@@ -43,16 +43,12 @@ class FeatureContestant:
     engines: Engines
     on_close: Callable[[], None]
     settings: Mapping[str, str] = field(default_factory=dict)
-    _before: dict[str, str | None] = field(default_factory=dict)
     _answers: dict[str, Answer] = field(default_factory=dict)
     _session: Any = None
 
     def prepare(self, case: Case) -> None:
         """Settings, the script's tables as views, and every statement before the query."""
-        spark = self.engines.spark()
-        for key, value in {**SHARED_SETTINGS, **self.settings}.items():
-            self._before.setdefault(key, spark.conf.get(key, None))
-            spark.conf.set(key, value)
+        spark = self.engines.configured({**SHARED_SETTINGS, **self.settings})
         name = str(case.parameters["script"])
         for table, path in self.tables[name].items():
             spark.read.parquet(str(path)).createOrReplaceTempView(table)
@@ -68,12 +64,6 @@ class FeatureContestant:
         return self._answers[case.name]
 
     def close(self) -> None:
-        for key, value in self._before.items():
-            if value is None:
-                self.engines.spark().conf.unset(key)
-            else:
-                self.engines.spark().conf.set(key, value)
-        self._before.clear()
         self.on_close()
 
     def _query(self, case: Case) -> DataFrame:

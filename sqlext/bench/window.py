@@ -103,9 +103,7 @@ class _SparkContestant:
     _last: Mapping[str, Number] | None = None
 
     def prepare(self, case: Case) -> None:
-        spark = self.engines.spark()
-        for key, value in self.settings.items():
-            spark.conf.set(key, value)
+        self.engines.configured(self.settings)
 
     def run(self, case: Case) -> None:
         sums = [f"{sql} AS {name}" for name, sql in CHECKSUMS.items()]
