@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
-from sqlext_planner.errors import SqlExtError
+from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 
 if TYPE_CHECKING:
     from sqlext_planner.logical import LogicalPlan
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from sqlext.parser import Statement
 
 _EXPLAIN = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*EXPLAIN\s+(?:(?P<mode>LOGICAL|FORMATTED|EXTENDED|CODEGEN|COST)\s+)?",
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*EXPLAIN\s+"
+    # EXPLAIN ANALYZE TABLE is Spark's: it explains the command ANALYZE TABLE
+    r"(?:(?P<mode>LOGICAL|FORMATTED|EXTENDED|CODEGEN|COST|ANALYZE(?!\s+TABLES?\b))\s+)?",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -32,7 +34,7 @@ class StagedPlan:
 
     `analyzed`, `trace` and `physical` are None for a statement that is Spark's alone (kind "spark"). `passthrough`
     says that the user's text goes to spark.sql unchanged; `extensions` names the nodes that prevent it.
-    `explain` is the mode of an EXPLAIN statement ("simple", "extended", "formatted", ...), else None; everything
+    `explain` is the mode of an EXPLAIN statement ("simple", "extended", "analyze", ...), else None; everything
     else then describes the statement that it explains.
     """
 
@@ -70,19 +72,26 @@ def stage(
     text = " " * explain.end() + sql[explain.end() :] if explain else sql
     statement = parse(text, compat=compat, is_user_function=catalog.has_function)
     mode = (explain["mode"] or "simple").lower() if explain else None
+    if explain is not None and mode == "analyze" and statement.kind != "query":
+        raise UnsupportedError(
+            "EXPLAIN ANALYZE runs a query, and this is none",
+            span=Span(explain.end(), len(sql.rstrip())),
+            help="EXPLAIN without ANALYZE shows a plan and runs nothing",
+        )
     if statement.kind == "spark":
         return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
     try:
         options = Options(statement.compat, cast("EmptyPeriods", config.interval_empty))
         analyzed = analyze(statement, catalog, options)
     except SqlExtError:
-        if not lenient or statement.uses_extension or config.always_lower:
+        if not lenient or statement.uses_extension or config.always_lower or mode == "analyze":
             raise
         return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
     trace = Optimizer().optimize(analyzed)
     physical = plan_physical(trace.final, config, catalog)
     extensions = tuple(contains_extension(physical))
     # A rule may have pruned the window away, and compat's words mean something else to Spark: neither passes.
-    lowered = statement.uses_extension or (config.always_lower and statement.kind == "query" and mode is None)
+    asked = (config.always_lower and mode is None) or mode == "analyze"  # Spark has no EXPLAIN ANALYZE
+    lowered = statement.uses_extension or (asked and statement.kind == "query")
     passthrough = not extensions and not lowered
     return StagedPlan(sql, statement, analyzed, trace, physical, extensions, mode, passthrough)

@@ -28,7 +28,7 @@ def run(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
     Raises UnsupportedError for a statement that Spark would have to keep as text (CREATE VIEW).
     """
     if plan.explain is not None:
-        return _explain(plan, spark)
+        return _explain(plan, spark, config)
     if plan.statement.kind == "query":
         return _lower(plan, spark, config)
     match plan.statement.ast:
@@ -59,12 +59,16 @@ def _lower(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
     return plan.physical.execute(ExecutionContext(spark, config))
 
 
-def _explain(plan: StagedPlan, spark: SparkSession) -> DataFrame:
-    """One row, one column `plan`: the physical plan; with EXTENDED the stages before it too."""
+def _explain(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
+    """One row, one column `plan`: the physical plan; with EXTENDED the stages before it too, with ANALYZE the run."""
     from sqlext.explain import explain_text
+    from sqlext.explain_analyze import analyze_text
     from sqlext.pipeline import STAGES
 
-    text = explain_text(plan, STAGES if plan.explain == "extended" else ("physical",))
+    if plan.explain == "analyze":
+        text = analyze_text(plan, spark, config)
+    else:
+        text = explain_text(plan, STAGES if plan.explain == "extended" else ("physical",))
     return spark.createDataFrame([(text,)], "plan string")
 
 

@@ -23,19 +23,17 @@ class Periods:
     """The rows of a batch whose periods count.
 
     `valid` is bool[n], None for all rows; `ends` has for the name of a period's end its column with the next value
-    where the period is a point; `degenerate` counts rows that are dropped for an empty or reversed period.
+    where the period is a point.
     """
 
     valid: BoolArray | None
     ends: Mapping[str, pa.Array]
-    degenerate: int
 
 
 def periods_of(side: IntervalSide, rows: pa.RecordBatch, empty: Empty) -> Periods:
     """Raises EmptyPeriodError where `empty` is "error" and a period is empty or reversed; ValueError where it is
     "point" and the type has no next value (strings, binary, decimals of more than 18 digits)."""
     valid: BoolArray | None = None
-    degenerate = np.zeros(rows.num_rows, np.bool_) if side.periods else None
     points: dict[str, BoolArray] = {}
     for first, second in side.periods:
         start, end = rows.column(first), rows.column(second)
@@ -49,16 +47,12 @@ def periods_of(side: IntervalSide, rows: pa.RecordBatch, empty: Empty) -> Period
                 points[second] = points[second] | instant if second in points else instant
                 good = good | instant
         good &= known
-        bad = known & ~good
-        if bad.any():
-            if empty == "error":
-                _refuse(start, end, bad)
-            assert degenerate is not None
-            degenerate |= bad
+        if empty == "error" and not good[known].all():
+            _refuse(start, end, known & ~good)
         if not good.all():
             valid = good if valid is None else valid & good
     ends = {name: _with_next(rows.column(name), instants) for name, instants in points.items()}
-    return Periods(valid, ends, 0 if degenerate is None else int(np.count_nonzero(degenerate)))
+    return Periods(valid, ends)
 
 
 def _with_next(column: pa.Array, rows: BoolArray) -> pa.Array:

@@ -37,7 +37,6 @@ class IntervalJoinProcessor:
     `rows` are all rows of the side `held`, with the columns that the specification names; the other side comes in
     batches to `join`, each of which is then a whole of its own. Types are equal on both sides, or differ in the width
     of integers or floats; int64 row counts are kept for the sides whose rows must be decided (`spec.decides`).
-    `degenerate` is the number of rows, by side, that were dropped for an empty or reversed period so far.
 
     Raises ValueError for types and shifts that do not fit, EmptyPeriodError as the specification says, KeyTypeError for
     a type that cannot be a key.
@@ -52,7 +51,6 @@ class IntervalJoinProcessor:
         tiling: Tiling | None = None,
     ) -> None:
         self._spec, self._held, self._output, self._tiling = spec, held, output, tiling
-        self.degenerate: dict[Side, int] = {"left": 0, "right": 0}
         columns = self._keys(held, rows)
         self._key_codes = KeyCodes(max(1, len(columns)))
         group = self._key_codes.encode(columns) if columns else np.zeros(rows.num_rows, np.int64)
@@ -112,7 +110,6 @@ class IntervalJoinProcessor:
         if without is not None:
             group = np.where(without, -1, group)
         periods = periods_of(own, rows, self._spec.empty)
-        self.degenerate[side] += periods.degenerate
         tiles = None
         if self._tiling is not None:
             tile = rows.column(self._tiling.tile).to_numpy(zero_copy_only=False).astype(np.int64)
