@@ -7,19 +7,11 @@ from collections.abc import Mapping
 
 from sqlext_planner.expressions import Column, Expression, Literal, SparkExpr
 from sqlext_planner.logical.relational import expression_dtype
-from sqlext_planner.periods import Amount
+from sqlext_planner.periods import UNITS, Amount
 
-_UNITS = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-}
-_DAY = _UNITS["day"]
+_DAY = UNITS["day"]
 _QUOTED = r"'\s*(?P<text>\d{1,9})\s*'"
-_AMOUNT = rf"(?:interval\s+(?:{_QUOTED}|(?P<number>\d{{1,9}}))\s*(?P<unit>{'|'.join(_UNITS)})s?|(?P<days>\d{{1,6}}))"
+_AMOUNT = rf"(?:interval\s+(?:{_QUOTED}|(?P<number>\d{{1,9}}))\s*(?P<unit>{'|'.join(UNITS)})s?|(?P<days>\d{{1,6}}))"
 _BEHIND = re.compile(rf"\s*(?P<sign>[+-])\s*{_AMOUNT}\s*", re.IGNORECASE)
 _BEFORE = re.compile(rf"\s*{_AMOUNT}\s*(?P<sign>\+)\s*", re.IGNORECASE)
 
@@ -48,7 +40,7 @@ def shifted(
         return whole
     if match["days"] is not None:
         return (base, sign, Amount(int(match["days"]), False)) if dtype == "date" else whole
-    unit = _UNITS[match["unit"].lower()]
+    unit = UNITS[match["unit"].lower()]
     value = unit * int(match["text"] or match["number"])
     exact = {"date": unit == _DAY, "timestamp_ntz": True, "timestamp": value < _DAY}.get(dtype or "", False)
     return (base, sign, Amount(value, True)) if exact else whole

@@ -159,3 +159,19 @@ def test_an_empty_period_as_an_error(kind: str, spark: SparkSession, session: Se
 def test_a_view_over_spark_keeps_no_text_of_ours(spark: SparkSession, session: Session, oracle: Oracle) -> None:
     with pytest.raises(SqlExtError):
         session.sql(f"CREATE OR REPLACE VIEW kept AS SELECT r.id FROM st_r r JOIN st_s s ON {OVERLAP}")
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        ("to_timestamp(from_unixtime(s.int_te))", "ends of periods of different types, int and timestamp"),
+        ("concat(s.int_te, '')", "an end of a period cannot be of type string"),
+    ],
+)
+def test_types_that_only_spark_knows(end: str, message: str, session: Session, oracle: Oracle) -> None:
+    """The analyzer lets an end of unknown type pass; the operator asks again."""
+    with pytest.raises(SqlExtError, match=message) as error:
+        session.sql(
+            f"SELECT r.id FROM st_r r JOIN st_s s ON PERIOD(r.int_ts, r.int_te) OVERLAPS PERIOD(s.int_ts, {end})"
+        )
+    assert error.value.span is not None

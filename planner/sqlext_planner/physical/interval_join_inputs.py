@@ -12,6 +12,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError
 from sqlext_planner.expressions import Column, Expression, SparkExpr
 from sqlext_planner.interval_relations import Condition
+from sqlext_planner.period_types import PeriodEnd, check_period_types
 from sqlext_planner.periods import Amount
 from sqlext_planner.physical.last_join_inputs import is_shippable, types_of
 from sqlext_planner.physical.last_join_terms import as_type, common_type
@@ -142,6 +143,7 @@ def _common_values(node: IntervalJoinExec, left: DataFrame, right: DataFrame) ->
     own = {f"l{i}": kind for i, kind in enumerate(types_of(left, node.left_values))}
     own |= {f"r{i}": kind for i, kind in enumerate(types_of(right, node.right_values))}
     links = [(item.left, item.right) for terms in node.alternatives for item in terms]
+    _check_periods(node, own, links)
     found: dict[str, tuple[str, str]] = {}
     for group in _components(own, [*links, *node.left_periods, *node.right_periods]):
         common: str | None = own[group[0]]
@@ -151,6 +153,20 @@ def _common_values(node: IntervalJoinExec, left: DataFrame, right: DataFrame) ->
             return None
         found |= {name: (own[name], common) for name in group}
     return found
+
+
+def _check_periods(node: IntervalJoinExec, own: Mapping[str, str], links: Iterable[tuple[str, str]]) -> None:
+    """What the analyzer asks of periods whose types it knows. Raises AnalysisError."""
+    periods = [*node.left_periods, *node.right_periods]
+    ends = {name for period in periods for name in period}
+    values = {f"l{i}": v for i, v in enumerate(node.left_values)} | {
+        f"r{i}": v for i, v in enumerate(node.right_values)
+    }
+    compared = [link for link in links if ends.issuperset(link)]
+    for group in _components(own, [*compared, *periods]):
+        if ends.issuperset(group):
+            spans = {name: values[name].span or node.condition.span for name in group}
+            check_period_types([PeriodEnd(own[name], spans[name]) for name in group], (), node.empty)
 
 
 def _components(names: Iterable[str], links: Iterable[tuple[str, str]]) -> list[list[str]]:
