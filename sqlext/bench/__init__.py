@@ -5,7 +5,7 @@ the outcome, `cli.app` is the command line. A later suite adds one module and on
 """
 
 from sqlext.bench.results import CaseResult, Measurement, Report, Run
-from sqlext.bench.runner import run
+from sqlext.bench.runner import Limits, run
 from sqlext.bench.suite import Answer, Case, Check, Contestant, Suite
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "CaseResult",
     "Check",
     "Contestant",
+    "Limits",
     "Measurement",
     "Report",
     "Run",

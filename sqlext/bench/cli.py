@@ -15,7 +15,7 @@ from sqlext.bench.interval import interval_suite
 from sqlext.bench.interval_options import IntervalOptions
 from sqlext.bench.report import markdown, print_report, read_json, write_json
 from sqlext.bench.results import Report
-from sqlext.bench.runner import run
+from sqlext.bench.runner import LIMIT_SECONDS, Limits, run
 from sqlext.bench.suite import Suite
 from sqlext.bench.window import WindowOptions, window_suite
 
@@ -31,6 +31,7 @@ Repeat = Annotated[int, typer.Option(help="Timed runs of each contestant, after 
 CapSeconds = Annotated[
     float | None, typer.Option(help="A contestant whose warm-up takes longer is not repeated; that run counts.")
 ]
+LimitSeconds = Annotated[float, typer.Option(help="A run that takes longer is interrupted.", min=1.0)]
 Cores = Annotated[int, typer.Option(help="Cores of each engine.", min=1)]
 Memory = Annotated[str, typer.Option(help="Heap of Spark's JVM.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Write every run to this file.")]
@@ -52,6 +53,7 @@ def window(
     skew: Annotated[float, typer.Option(help="Share of the rows that one hot key holds.", min=0.0, max=0.99)] = 0.0,
     repeat: Repeat = 3,
     cap_seconds: CapSeconds = None,
+    limit_seconds: LimitSeconds = LIMIT_SECONDS,
     cores: Cores = 2,
     memory: Memory = "8g",
     scale: Scale = 1.0,
@@ -73,7 +75,7 @@ def window(
     try:
         with Console(stderr=True).status("Generating the data"):
             suite = window_suite(options)
-        measure(suite, repeat=repeat, cap_seconds=cap_seconds, json=json, chart=chart)
+        measure(suite, Limits(repeat, cap_seconds, limit_seconds), json=json, chart=chart)
     except SqlExtError as error:
         _fail(error)
 
@@ -85,6 +87,7 @@ def features(
     contestants: Annotated[str, typer.Option(help="Who takes part.")] = ",".join(CONTESTANTS),
     repeat: Repeat = 3,
     cap_seconds: CapSeconds = None,
+    limit_seconds: LimitSeconds = LIMIT_SECONDS,
     cores: Cores = 2,
     memory: Memory = "8g",
     scale: Scale = 1.0,
@@ -104,7 +107,7 @@ def features(
     try:
         with Console(stderr=True).status("Generating the data"):
             suite = features_suite(options)
-        measure(suite, repeat=repeat, cap_seconds=cap_seconds, json=json, chart=chart)
+        measure(suite, Limits(repeat, cap_seconds, limit_seconds), json=json, chart=chart)
     except SqlExtError as error:
         _fail(error)
 
@@ -155,6 +158,7 @@ def interval(
     peers: Annotated[Path, typer.Option(help="Where `make peers` put the peers.")] = _INTERVAL.peers,
     repeat: Repeat = 3,
     cap_seconds: CapSeconds = 5.0,
+    limit_seconds: LimitSeconds = 60.0,
     cores: Cores = 2,
     memory: Memory = "8g",
     scale: Scale = 1.0,
@@ -183,7 +187,7 @@ def interval(
     try:
         with Console(stderr=True).status("Generating the data"):
             suite = interval_suite(options)
-        measure(suite, repeat=repeat, cap_seconds=cap_seconds, json=json, chart=chart)
+        measure(suite, Limits(repeat, cap_seconds, limit_seconds), json=json, chart=chart)
     except SqlExtError as error:
         _fail(error)
 
@@ -207,12 +211,12 @@ def report(
         print_report(stored, Console())
 
 
-def measure(suite: Suite, *, repeat: int, cap_seconds: float | None, json: Path | None, chart: Path | None) -> Report:
+def measure(suite: Suite, limits: Limits, *, json: Path | None, chart: Path | None) -> Report:
     """Run a suite, print the table, write the files. Exits with 1 if a contestant failed or gave another answer.
 
     Raises SqlExtError where a file cannot be written.
     """
-    result = run(suite, repeat=repeat, cap_seconds=cap_seconds)
+    result = run(suite, limits)
     print_report(result, Console())
     if json is not None:
         write_json(result, json)

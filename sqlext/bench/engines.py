@@ -75,6 +75,16 @@ class Engines:
             self._duck.execute("SET enable_progress_bar = false")  # it would stand in the middle of ours
         return self._duck
 
+    def cancel_spark(self) -> None:
+        """End the jobs that run; the statement that waits for them fails."""
+        if self._spark is not None:
+            self._spark.sparkContext.cancelAllJobs()
+
+    def interrupt_duckdb(self) -> None:
+        """End the statement that runs; it fails."""
+        if self._duck is not None:
+            self._duck.interrupt()
+
     def close(self) -> None:
         """Stop what was started; a Spark that ran before goes on."""
         if self._duck is not None:

@@ -63,6 +63,9 @@ class FeatureContestant:
             self._answers[case.name] = answer_of(self._query(case))
         return self._answers[case.name]
 
+    def interrupt(self) -> None:
+        self.engines.cancel_spark()
+
     def close(self) -> None:
         self.on_close()
 

@@ -78,6 +78,10 @@ class SparkContestant(ABC):
             self._answers[case.name] = answer_of(row.asDict())
         return self._answers[case.name]
 
+    def interrupt(self) -> None:
+        """End the jobs that run."""
+        self.engines.cancel_spark()
+
     def close(self) -> None:
         """Give the engines back."""
         self.on_close()
@@ -166,6 +170,10 @@ class DuckContestant:
         if case.name not in self._answers:
             self._answers[case.name] = answer_of(self._one_row(text.checks(self._statement(case))))
         return self._answers[case.name]
+
+    def interrupt(self) -> None:
+        """End the statement that runs."""
+        self.engines.interrupt_duckdb()
 
     def close(self) -> None:
         """Give the engines back."""

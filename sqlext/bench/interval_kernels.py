@@ -45,6 +45,9 @@ class KernelContestant:
             self._answers[case.name] = answer_of(self._sums(case, mix=True))
         return self._answers[case.name]
 
+    def interrupt(self) -> None:
+        """Compiled code runs to its end."""
+
     def close(self) -> None:
         """Forget the tables."""
         self._left = self._right = None
@@ -85,6 +88,10 @@ class DuckKernelContestant:
             self._answers[case.name] = answer_of(self._one_row(case, JoinText.checks))
         return self._answers[case.name]
 
+    def interrupt(self) -> None:
+        """End the statement that runs."""
+        self.engines.interrupt_duckdb()
+
     def close(self) -> None:
         """Give the engines back."""
         self.on_close()
@@ -120,6 +127,11 @@ class ByKindContestant:
     def answer(self, case: Case) -> Answer:
         """As the one whose case it is."""
         return self._of(case).answer(case)
+
+    def interrupt(self) -> None:
+        """Both; the one that does not run has nothing to end."""
+        self.kernel.interrupt()
+        self.whole.interrupt()
 
     def close(self) -> None:
         """Close both."""

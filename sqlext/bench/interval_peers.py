@@ -78,6 +78,11 @@ class PeerContestant:
         """Rows and checksums of the last run."""
         return answer_of({"n": self._last["rows"], **self._last["checksums"]})
 
+    def interrupt(self) -> None:
+        """Kill the child; the next run starts another."""
+        if self._child is not None:
+            self._child.kill()
+
     def close(self) -> None:
         """End the child."""
         self._stop()

@@ -82,11 +82,12 @@ def _row(report: Report, result: CaseResult, item: Measurement) -> tuple[str, ..
     ratio = report.ratio(result, item.contestant)
     seconds = f"{item.seconds:.2f}" if item.seconds is not None else item.status
     seconds += "*" if item.status == "capped" else ""
+    least = ">" if item.status == "stopped" else ""
     return (
         result.case.name,
         item.contestant,
-        seconds,
-        f"{ratio:.2f}" if ratio is not None else "-",
+        least + seconds,
+        f"{least}{ratio:.2f}" if ratio is not None else "-",
         f"{item.peak('peak_python') / GIB:.2f}",
         f"{item.peak('peak_process') / GIB:.2f}",
         f"{item.peak('peak_jvm') / GIB:.2f}",

@@ -10,8 +10,9 @@ from typing import Any, Literal
 from sqlext.bench.suite import Case, Check
 
 #: ok: median of the repeated runs; capped: the warm-up run was over the cap and is the only measurement;
+#: stopped: that run was interrupted, and would have taken longer than what was measured;
 #: wrong: the answer differs, so no time counts; failed: the contestant raised an error.
-Status = Literal["ok", "capped", "wrong", "failed"]
+Status = Literal["ok", "capped", "stopped", "wrong", "failed"]
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class Measurement:
 
     @property
     def seconds(self) -> float | None:
-        """The median of the timed runs, or the single capped one; None where no time counts."""
-        if self.status == "capped" and self.warmup is not None:
-            return self.warmup.seconds
+        """The median of the timed runs, or the single capped or stopped one; None where no time counts."""
+        if self.status in ("capped", "stopped") and self.warmup is not None:
+            return max(run.seconds for run in (self.warmup, *self.runs))
         if self.status != "ok" or not self.runs:
             return None
         return statistics.median(run.seconds for run in self.runs)
@@ -93,7 +94,7 @@ class Report:
     @property
     def answers_agree(self) -> bool:
         """True if no contestant gave a wrong answer or failed."""
-        return all(m.status in ("ok", "capped") for result in self.cases for m in result.measurements)
+        return all(m.status in ("ok", "capped", "stopped") for result in self.cases for m in result.measurements)
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON values; `from_json` reads it back."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -16,17 +18,29 @@ from sqlext.bench.memory import MemoryWatch
 from sqlext.bench.results import CaseResult, Measurement, Report, Run
 from sqlext.bench.suite import Answer, Case, Contestant, Suite
 
+#: A run may take no longer, so that one contestant does not hold all others up.
+LIMIT_SECONDS = 600.0
+
 #: Called with a line of text at every step; the console shows it.
 Progressed = Callable[[str], None]
 
 
-def run(suite: Suite, *, repeat: int = 3, cap_seconds: float | None = None, console: Console | None = None) -> Report:
+@dataclass(frozen=True)
+class Limits:
+    """How often and how long a contestant runs: above `cap_seconds` only once, above `limit_seconds` not to the end."""
+
+    repeat: int = 3
+    cap_seconds: float | None = None
+    limit_seconds: float = LIMIT_SECONDS
+
+
+def run(suite: Suite, limits: Limits, console: Console | None = None) -> Report:
     """Run every contestant on every case; the contestants are closed afterwards.
 
-    In each case every contestant has one warm-up run whose answer is compared with the reference; then the
-    contestants take turns (so that a slow minute of the machine hits all of them), `repeat` times. A contestant
-    whose warm-up takes longer than `cap_seconds` is not repeated: that run is its measurement, marked "capped".
-    An error of a contestant is recorded, not raised.
+    In each case every contestant has one warm-up run whose answer is compared with the reference; then the contestants
+    take turns (so that a slow minute of the machine hits all of them). A contestant whose warm-up takes longer than
+    `cap_seconds` is not repeated: that run is its measurement, marked "capped". A run that can be interrupted is so
+    after `limit_seconds`: "stopped". An error of a contestant is recorded, not raised.
     """
     report = Report(
         suite=suite.name,
@@ -36,16 +50,16 @@ def run(suite: Suite, *, repeat: int = 3, cap_seconds: float | None = None, cons
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         machine=machine.describe(),
         versions=machine.versions(),
-        parameters={**suite.parameters, "repeat": repeat, "cap_seconds": cap_seconds},
+        parameters={**suite.parameters, **asdict(limits)},
         facts=suite.facts,
         cases=[],
         left_out=list(suite.left_out),
         speedup=suite.speedup,
     )
     try:
-        with _progress(suite, repeat, console or Console(stderr=True)) as progressed:
+        with _progress(suite, limits.repeat, console or Console(stderr=True)) as progressed:
             for case in suite.cases:
-                report.cases.append(_run_case(suite, case, repeat, cap_seconds, progressed))
+                report.cases.append(_run_case(suite, case, limits, progressed))
     finally:
         for contestant in suite.contestants:
             contestant.close()
@@ -53,38 +67,52 @@ def run(suite: Suite, *, repeat: int = 3, cap_seconds: float | None = None, cons
     return report
 
 
-def _run_case(suite: Suite, case: Case, repeat: int, cap_seconds: float | None, progressed: Progressed) -> CaseResult:
+def _run_case(suite: Suite, case: Case, limits: Limits, progressed: Progressed) -> CaseResult:
     contestants = [contestant for contestant in suite.contestants if case.has(contestant.name)]
     measurements = {contestant.name: Measurement(contestant.name) for contestant in contestants}
     answers: dict[str, Answer] = {}
     for contestant in contestants:
         progressed(f"{case.name}: {contestant.name}, warm-up")
         measurement = measurements[contestant.name]
-        run = _attempt(contestant, case, measurement, answers)
+        run = _attempt(contestant, case, measurement, answers, limits.limit_seconds)
         measurement.warmup = run
-        if run is not None and cap_seconds is not None and run.seconds > cap_seconds:
+        over = run is not None and limits.cap_seconds is not None and run.seconds > limits.cap_seconds
+        if over and measurement.status == "ok":
             measurement.status = "capped"
     _check_answers(suite, measurements, answers)
-    for number in range(repeat):
+    for number in range(limits.repeat):
         for contestant in contestants:
-            progressed(f"{case.name}: {contestant.name}, run {number + 1} of {repeat}")
+            progressed(f"{case.name}: {contestant.name}, run {number + 1} of {limits.repeat}")
             measurement = measurements[contestant.name]
             if measurement.status == "ok":
-                run = _attempt(contestant, case, measurement, answers)
+                run = _attempt(contestant, case, measurement, answers, limits.limit_seconds)
                 measurement.runs += [run] if run is not None else []
         _check_answers(suite, measurements, answers)
     return CaseResult(case, list(measurements.values()))
 
 
-def _attempt(contestant: Contestant, case: Case, measurement: Measurement, answers: dict[str, Answer]) -> Run | None:
+def _attempt(
+    contestant: Contestant, case: Case, measurement: Measurement, answers: dict[str, Answer], limit_seconds: float
+) -> Run | None:
     """One run and its answer; an error makes the measurement "failed" and gives None."""
     try:
         contestant.prepare(case)
-        with MemoryWatch() as watch:
+        with MemoryWatch() as watch, _limit(contestant, limit_seconds) as was_stopped:
             start = time.perf_counter()
-            measured = contestant.run(case)
+            try:
+                measured = contestant.run(case)
+            except Exception:
+                if not was_stopped.is_set():
+                    raise
+                measurement.status = "stopped"
+                measured = None
             seconds = time.perf_counter() - start if measured is None else measured
-        answer = contestant.answer(case)
+        run = Run(seconds, watch.peak_python, watch.peak_process, watch.peak_jvm)
+        if measurement.status == "stopped":
+            answers.pop(contestant.name, None)
+            return run
+        with _limit(contestant, limit_seconds):
+            answer = contestant.answer(case)
     except Exception as error:  # a contestant may fail in any way; the report says how
         measurement.status = "failed"
         measurement.message = str(error) if isinstance(error, SqlExtError) else f"{type(error).__name__}: {error}"
@@ -92,7 +120,25 @@ def _attempt(contestant: Contestant, case: Case, measurement: Measurement, answe
         return None
     answers[contestant.name] = answer
     measurement.rows, measurement.checksums = answer.rows, dict(answer.checksums)
-    return Run(seconds, watch.peak_python, watch.peak_process, watch.peak_jvm)
+    return run
+
+
+@contextmanager
+def _limit(contestant: Contestant, seconds: float) -> Iterator[threading.Event]:
+    """Interrupt the contestant after so many seconds, which the event then says; those that cannot be, go on."""
+    was_stopped = threading.Event()
+
+    def stop() -> None:
+        was_stopped.set()
+        contestant.interrupt()
+
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield was_stopped
+    finally:
+        timer.cancel()
 
 
 def _check_answers(suite: Suite, measurements: dict[str, Measurement], answers: dict[str, Answer]) -> None:

@@ -78,6 +78,9 @@ class Contestant(Protocol):
     def answer(self, case: Case) -> Answer:
         """The answer of the last run."""
 
+    def interrupt(self) -> None:
+        """Make a run in another thread end with an error soon, if that is possible; otherwise nothing."""
+
     def close(self) -> None:
         """Give resources back."""
 

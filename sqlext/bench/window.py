@@ -112,6 +112,9 @@ class _SparkContestant:
     def answer(self, case: Case) -> Answer:
         return _answer(self._last)
 
+    def interrupt(self) -> None:
+        self.engines.cancel_spark()
+
     def close(self) -> None:
         self.on_close()
 
@@ -138,6 +141,9 @@ class _DuckContestant:
 
     def answer(self, case: Case) -> Answer:
         return _answer(self._last)
+
+    def interrupt(self) -> None:
+        self.engines.interrupt_duckdb()
 
     def close(self) -> None:
         self.on_close()

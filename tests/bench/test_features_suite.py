@@ -14,7 +14,7 @@ from rich.console import Console
 from sqlext_planner.errors import AnalysisError
 from typer.testing import CliRunner
 
-from sqlext.bench import Case, CaseResult, Measurement, Report, Run, run
+from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
 from sqlext.bench.cli import app
 from sqlext.bench.engines import Engines
 from sqlext.bench.features import FeaturesOptions, features_suite
@@ -77,7 +77,7 @@ def test_data_are_the_same_every_time() -> None:
 def test_all_contestants_agree(spark: SparkSession, tmp_path: Path, script: str) -> None:
     ansi = spark.conf.get("spark.sql.ansi.enabled", None)
     options = FeaturesOptions(rows=3_000, scripts=[script], data=tmp_path)
-    report = run(features_suite(options, Engines(cores=2)), repeat=1, console=Console(file=StringIO()))
+    report = run(features_suite(options, Engines(cores=2)), Limits(repeat=1), console=Console(file=StringIO()))
     (result,) = report.cases
     assert [m.message for m in result.measurements] == [None] * 3
     assert report.answers_agree

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import StringIO
@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.bench import Answer, Case, Check, Report, Suite, run
+from sqlext.bench import Answer, Case, Check, Limits, Report, Suite, run
 from sqlext.bench.chart import write_chart
 from sqlext.bench.report import markdown, print_report, read_json, write_json
 
@@ -26,18 +26,24 @@ class Fake:
     seconds: float = 0.0
     error: str | None = None
     log: list[str] = field(default_factory=list)
+    stopped: threading.Event = field(default_factory=threading.Event)
 
     def prepare(self, case: Case) -> None:
         self.log.append("prepare")
+        self.stopped.clear()
 
     def run(self, case: Case) -> None:
         self.log.append("run")
-        time.sleep(self.seconds)
+        if self.stopped.wait(self.seconds):
+            raise RuntimeError("interrupted")
         if self.error is not None:
             raise RuntimeError(self.error)
 
     def answer(self, case: Case) -> Answer:
         return Answer(self.rows, {"sum": self.total, "count": 3})
+
+    def interrupt(self) -> None:
+        self.stopped.set()
 
     def close(self) -> None:
         self.log.append("close")
@@ -54,7 +60,7 @@ def quiet() -> Console:
 
 def test_one_warm_up_then_medians_in_turn() -> None:
     ours, peer = Fake("ours", seconds=0.01), Fake("peer", seconds=0.03)
-    report = run(suite(ours, peer), repeat=3, console=quiet())
+    report = run(suite(ours, peer), Limits(repeat=3), console=quiet())
     assert ours.log == peer.log == ["prepare", "run"] * 8 + ["close"]
     for result in report.cases:
         assert [len(m.runs) for m in result.measurements] == [3, 3]
@@ -74,7 +80,7 @@ def test_one_warm_up_then_medians_in_turn() -> None:
     ],
 )
 def test_ours_is_held_against_the_first_peer(peer: Fake, status: str, message: str | None) -> None:
-    report = run(suite(Fake("ours"), peer), repeat=1, console=quiet())
+    report = run(suite(Fake("ours"), peer), Limits(repeat=1), console=quiet())
     ours = report.cases[0].measurements[0]
     assert (ours.status, ours.message) == (status, message)
     assert (ours.seconds is None) == (status == "wrong")
@@ -83,7 +89,7 @@ def test_ours_is_held_against_the_first_peer(peer: Fake, status: str, message: s
 
 def test_a_contestant_that_fails_is_recorded_and_not_repeated() -> None:
     broken = Fake("broken", error="no memory")
-    report = run(suite(Fake("ours"), broken), repeat=2, console=quiet())
+    report = run(suite(Fake("ours"), broken), Limits(repeat=2), console=quiet())
     result = report.cases[0].measurements[1]
     assert (result.status, result.message, result.runs) == ("failed", "RuntimeError: no memory", [])
     assert broken.log == ["prepare", "run"] * 2 + ["close"]
@@ -93,7 +99,7 @@ def test_a_contestant_that_fails_is_recorded_and_not_repeated() -> None:
 
 def test_the_cap_makes_the_warm_up_the_measurement() -> None:
     slow = Fake("slow", seconds=0.05)
-    report = run(suite(Fake("ours"), slow), repeat=3, cap_seconds=0.02, console=quiet())
+    report = run(suite(Fake("ours"), slow), Limits(repeat=3, cap_seconds=0.02), console=quiet())
     measured = report.cases[0].measurements[1]
     assert measured.status == "capped"
     assert measured.warmup is not None
@@ -101,11 +107,25 @@ def test_the_cap_makes_the_warm_up_the_measurement() -> None:
     assert slow.log.count("run") == 2
 
 
+def test_a_run_over_the_limit_is_interrupted_and_its_time_is_a_lower_bound() -> None:
+    endless = Fake("endless", seconds=30)
+    report = run(suite(Fake("ours", seconds=0.01), endless), Limits(repeat=3, limit_seconds=0.1), console=quiet())
+    result = report.cases[0]
+    measured = result.measurements[1]
+    assert (measured.status, measured.runs, measured.rows) == ("stopped", [], None)
+    assert measured.seconds is not None
+    assert 0.1 <= measured.seconds < 5
+    assert report.answers_agree
+    assert "| endless | >0.1" in markdown(report)
+    assert [m.status for m in result.measurements] == ["ok", "stopped"]
+    assert report.ratio(result, "endless") is not None
+
+
 def test_report_survives_json_and_is_printed(tmp_path: Path) -> None:
     def check(report: Report) -> list[Check]:
         return [Check("fast", True, "1.0x"), Check("small", False, "5 GiB")]
 
-    report = run(suite(Fake("ours"), Fake("peer"), checks=(check,)), repeat=1, console=quiet())
+    report = run(suite(Fake("ours"), Fake("peer"), checks=(check,)), Limits(repeat=1), console=quiet())
     path = tmp_path / "deep" / "report.json"
     write_json(report, path)
     stored = read_json(path)
@@ -120,14 +140,14 @@ def test_report_survives_json_and_is_printed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_chart(tmp_path: Path, suffix: str) -> None:
-    report = run(suite(Fake("ours"), Fake("peer", error="x")), repeat=1, console=quiet())
+    report = run(suite(Fake("ours"), Fake("peer", error="x")), Limits(repeat=1), console=quiet())
     path = tmp_path / f"chart.{suffix}"
     write_chart(report, path)
     assert path.stat().st_size > 1000
 
 
 def test_unwritable_places_and_foreign_files_are_user_errors(tmp_path: Path) -> None:
-    report = run(suite(Fake("ours")), repeat=1, console=quiet())
+    report = run(suite(Fake("ours")), Limits(repeat=1), console=quiet())
     (tmp_path / "file").write_text("{}")
     with pytest.raises(ConfigurationError, match="cannot write"):
         write_json(report, tmp_path / "file" / "x.json")

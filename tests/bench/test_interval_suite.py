@@ -18,7 +18,7 @@ from sqlext_planner.interval_kernels import KERNELS, kernel_checksums
 from sqlext_planner.interval_relations import RELATIONS
 from typer.testing import CliRunner
 
-from sqlext.bench import Case, CaseResult, Measurement, Report, Run, run
+from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
 from sqlext.bench.chart import write_chart
 from sqlext.bench.cli import app
 from sqlext.bench.engines import Engines
@@ -120,7 +120,7 @@ SPARK = ("ours", "duckdb", "spark-bins", "spark")
 
 
 def _agree(options: IntervalOptions) -> Report:
-    report = run(interval_suite(options, Engines(cores=2)), repeat=1, console=QUIET)
+    report = run(interval_suite(options, Engines(cores=2)), Limits(repeat=1), console=QUIET)
     assert [m.message for result in report.cases for m in result.measurements if m.message] == []
     assert report.answers_agree
     assert all(m.rows for result in report.cases for m in result.measurements)
@@ -222,7 +222,7 @@ def test_a_peer_measures_in_its_own_process(tmp_path: Path, peers: Path) -> None
         peers=peers,
         data=tmp_path,
     )
-    report = run(interval_suite(options), repeat=2, console=QUIET)
+    report = run(interval_suite(options), Limits(repeat=2), console=QUIET)
     assert [m.message for result in report.cases for m in result.measurements if m.message] == []
     assert report.answers_agree
     assert report.left_out == [f"polars-bio: no environment at {peers / 'genomics'} (make peers)"]
@@ -237,7 +237,7 @@ def test_a_peer_that_fails_says_why(tmp_path: Path, peers: Path) -> None:
     options = IntervalOptions(
         sets=["large"], queries=["count"], scale=0.001, contestants=["duckdb", "duckdb-2"], peers=peers, data=tmp_path
     )
-    report = run(interval_suite(options), repeat=1, console=QUIET)
+    report = run(interval_suite(options), Limits(repeat=1), console=QUIET)
     assert not report.answers_agree
     assert {result.measurements[1].message for result in report.cases} == {
         "ConfigurationError: the process of duckdb-2 ended with 3: no such engine"
@@ -259,7 +259,7 @@ def test_installed_peers_agree(tmp_path: Path, name: str) -> None:
         peers=folder,
         data=tmp_path,
     )
-    report = run(interval_suite(options), repeat=1, console=QUIET)
+    report = run(interval_suite(options), Limits(repeat=1), console=QUIET)
     assert [m.message for result in report.cases for m in result.measurements if m.message] == []
     assert {m.contestant for result in report.cases for m in result.measurements} == {"duckdb", name}
 

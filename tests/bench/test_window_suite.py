@@ -13,7 +13,7 @@ from rich.console import Console
 from sqlext_planner.errors import AnalysisError
 from typer.testing import CliRunner
 
-from sqlext.bench import Case, CaseResult, Measurement, Report, Run, run
+from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
 from sqlext.bench.cli import app
 from sqlext.bench.engines import Engines
 from sqlext.bench.points import PointTables
@@ -47,7 +47,7 @@ def test_data_are_the_same_every_time_and_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("hot", [0.0, 0.5])
 def test_all_contestants_agree(spark: SparkSession, tmp_path: Path, hot: float) -> None:
     options = WindowOptions(rows=[10_000], keys=10, lengths=[100, 3_000], hot=hot, data=tmp_path)
-    report = run(window_suite(options, Engines(cores=2)), repeat=1, console=Console(file=StringIO()))
+    report = run(window_suite(options, Engines(cores=2)), Limits(repeat=1), console=Console(file=StringIO()))
     assert [m.message for result in report.cases for m in result.measurements] == [None] * 8
     assert report.answers_agree
     assert all(m.rows == 10_000 for result in report.cases for m in result.measurements)

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from sqlext.bench import run
+from sqlext.bench import Limits, run
 from sqlext.bench.engines import Engines
 from sqlext.bench.window import WindowOptions, window_suite
 
@@ -22,7 +22,7 @@ def test_a_hot_key_of_ten_million_rows_stays_below_4_gib(spark: SparkSession, tm
     options = WindowOptions(
         rows=[10_000_000], keys=100, lengths=[100_000], contestants=("ours", "duckdb"), hot=0.5, data=tmp_path
     )
-    report = run(window_suite(options, Engines(cores=2)), repeat=1, console=Console(file=StringIO()))
+    report = run(window_suite(options, Engines(cores=2)), Limits(repeat=1), console=Console(file=StringIO()))
     ours = report.cases[0].measurements[0]
     assert ours.message is None
     assert report.answers_agree
