@@ -70,8 +70,9 @@ class Config:
     )
     interval_join_broadcast_bytes: int = _setting(
         "intervalJoin.broadcastBytes",
-        16 << 20,
-        "The smaller side of an interval join is broadcast up to this size.",
+        64 << 20,
+        "The smaller side of an interval join is broadcast up to this size, if that costs less than an exchange on the "
+        "cores that there are.",
         "bytes",
     )
     interval_join_least_pairs: int = _setting(

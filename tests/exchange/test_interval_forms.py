@@ -12,6 +12,8 @@ from sqlext_planner.periods import Amount
 from sqlext_planner.physical.arrow_scan import ArrowScanExec
 from sqlext_planner.physical.base import PhysicalPlan
 from sqlext_planner.physical.interval_join import IntervalJoinExec
+from sqlext_planner.physical.interval_join_forms import broadcast_pays
+from sqlext_planner.physical.sizes import Size
 from sqlext_planner.strategies import contains_extension, plan_physical
 from sqlext_planner.weighted_aggregates import weighted
 
@@ -22,6 +24,7 @@ COLUMNS = (("k", "bigint"), ("ts", "bigint"), ("te", "bigint"), ("v", "int"))
 INEQUALITIES = "a.ts < b.te AND b.ts < a.te"
 PERIODS = "PERIOD(a.ts, a.te) OVERLAPS PERIOD(b.ts, b.te)"
 MILLION = (1_000_000, 32_000_000)
+LARGE = (10_000_000, 280_000_000)
 
 
 class Sizes:
@@ -90,19 +93,29 @@ def test_small_predicates_and_hinted_joins_sweep() -> None:
 
 
 def test_large_sides_are_exchanged_and_read_in_the_task() -> None:
-    found = node(plan(join(INEQUALITIES), Sizes(a=MILLION, b=MILLION)))
+    found = node(plan(join(INEQUALITIES), Sizes(a=LARGE, b=LARGE)))
     assert found.form == "exchange"
-    assert found.why == "one exchange for sides of at most 32000000 and 32000000 bytes"
+    assert found.why == "one exchange for sides of at most 200000000 and 160000000 bytes"  # of columns that are read
     assert isinstance(found.left, ArrowScanExec)
     assert isinstance(found.right, ArrowScanExec)
 
 
 def test_a_small_side_is_broadcast_where_its_rows_need_not_see_all_matches() -> None:
-    sizes = Sizes(a=MILLION, b=(50_000, 800_000))
+    sizes = Sizes(a=LARGE, b=(50_000, 1_400_000))
     assert "800000 bytes is sent to every task" in node(plan(join(PERIODS), sizes)).why
     assert "800000 bytes is sent to every task" in node(plan(join(PERIODS, "LEFT JOIN"), sizes)).why
     assert node(plan(join(PERIODS, "RIGHT JOIN"), sizes)).form == "exchange"
     assert node(plan(join(PERIODS, "FULL JOIN"), sizes, strategy="broadcast")).form == "exchange"
+
+
+def test_the_more_cores_the_smaller_a_side_has_to_be_to_be_broadcast() -> None:
+    half = 64 << 20
+    fitting = {
+        cores: [mib for mib in (4, 16, 64, 512) if broadcast_pays(mib << 20, Size(half), cores)] for cores in (2, 8, 64)
+    }
+    assert fitting == {2: [4, 16, 64, 512], 8: [4, 16], 64: [4, 16]}
+    assert broadcast_pays(64 << 20, None, 64)
+    assert broadcast_pays(64 << 20, Size(10 << 30), 8)
 
 
 def test_unknown_sizes_are_decided_when_it_runs() -> None:

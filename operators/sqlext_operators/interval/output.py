@@ -29,8 +29,9 @@ class Output:
     number where only all copies of a row together decide: then every kind but "inner" gets two more columns, int64
     ROW (NULL for pairs and for rows that are decided here) and MATCHES, the copy's own matches. An undecided row comes
     out once a copy with the other side and COUNT NULL: left, right and full need it if the matches of all copies are 0,
-    anti likewise, semi if they are not, count with their sum if that is not 0. `part` leaves out the undecided rows,
-    and with them the two columns, or all others; undecided rows alone are found without going through pairs.
+    anti likewise, semi if they are not, count with their sum if that is not 0. Counts without a payload are added up at
+    once, copies or not. `part` leaves out the undecided rows, and with them the two columns, or all others; undecided
+    rows alone are found without going through pairs.
     """
 
     def __init__(
@@ -67,6 +68,11 @@ class Output:
 
     def decided(self, side: Side, rows: pa.RecordBatch, counts: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
         """The rows of a side that come out beside pairs, by how many matches they have, and its undecided ones."""
+        if self._spec.kind == "count" and not self._spec.left.payload:
+            total = int(counts.sum())
+            if total:
+                yield self._batch([pa.array([total]), *(_nulls(field.type, 1) for field in self._extra)], 1)
+            return
         undecided = np.zeros(rows.num_rows, np.bool_)
         if self._row is not None:
             undecided = rows.column(self._row).is_valid().to_numpy(zero_copy_only=False)

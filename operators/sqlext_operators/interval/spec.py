@@ -54,7 +54,8 @@ class IntervalJoinSpec:
 
     Output columns: left payload, right payload (inner, left, right, full; NULL where there is no match); left payload
     (semi: left rows with a match, anti: those without); left payload and the number of matches, int64 `COUNT`, of the
-    left rows that have a match (count). Rows come in no particular order. `algorithm` says how pairs are gone through,
+    left rows that have a match (count; without a payload, counts of several rows come as one row with their sum). Rows
+    come in no particular order. `algorithm` says how pairs are gone through,
     if there are any: window by window, or by a sweep of docs/sweeps.md over the same windows. Raises ValueError if
     parts do not fit.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -53,10 +54,47 @@ class ArrowScan:
     rows: int
 
 
-def parquet_scan(frame: DataFrame, parallelism: int) -> ArrowScan | None:
-    """How pyarrow reads what `frame` selects, in `parallelism` tasks or more if it is large; None to leave it to Spark.
+@dataclass(frozen=True)
+class PlainFiles:
+    """Parquet files that pyarrow reads as Spark would: what is selected of them, its Arrow types, their footers."""
 
-    Only where both read the same: unpartitioned local files of one schema, types that need no rebasing
+    plain: PlainScan
+    kinds: tuple[pa.DataType, ...]
+    stored: dict[str, pa.DataType]
+    footers: tuple[pq.FileMetaData, ...]
+
+    def scan(self, parallelism: int) -> ArrowScan:
+        """How they are read, in `parallelism` tasks or more if they are large."""
+        from sqlext_operators.exchange.parquet_scan import Comparison, ParquetScan
+
+        sizes = [_group_bytes(footer, self.stored) for footer in self.footers]
+        rows = sum(footer.num_rows for footer in self.footers)
+        total = sum(map(sum, sizes)) + rows * _constant_bytes(self.plain)
+        tasks = _tasks(self.plain, self.footers, sizes, parallelism)
+        filters = tuple(Comparison(item.column, item.op, item.value) for item in self.plain.filters)
+        return ArrowScan(ParquetScan(tuple(tasks), self.plain.columns, self.kinds, filters), total, rows)
+
+
+def scan_of(frame: DataFrame, context: ExecutionContext, parallelism: int) -> ArrowScan | None:
+    """As `parquet_scan`, looking at each frame of a statement once; None where the setting says that Spark reads."""
+    if not context.config.arrow_scan:
+        return None
+    if id(frame) not in context.files:
+        context.files[id(frame)] = (frame, plain_files(frame))
+    files = context.files[id(frame)][1]
+    return None if files is None else files.scan(parallelism)
+
+
+def parquet_scan(frame: DataFrame, parallelism: int) -> ArrowScan | None:
+    """How pyarrow reads what `frame` selects; None to leave it to Spark."""
+    files = plain_files(frame)
+    return None if files is None else files.scan(parallelism)
+
+
+def plain_files(frame: DataFrame) -> PlainFiles | None:
+    """The files that `frame` only selects rows and columns of; None for any other frame.
+
+    Only where pyarrow and Spark read the same: unpartitioned local files of one schema, types that need no rebasing
     (no INT96, no files of Spark 2) and agree with Spark's, no settings that change Spark's reading.
     """
     from pyarrow import ArrowException
@@ -67,14 +105,14 @@ def parquet_scan(frame: DataFrame, parallelism: int) -> ArrowScan | None:
         return None
     collated = any("COLLATE" in field.dataType.simpleString().upper() for field in frame.schema)
     try:
-        return None if collated else _scan(plain, [kind for kind in kinds if kind is not None], parallelism)
+        return None if collated else _files(plain, [kind for kind in kinds if kind is not None])
     except (OSError, ArrowException):
         return None  # Spark reports unreadable files in its own words, when it reads them
 
 
-def _scan(plain: PlainScan, kinds: list[pa.DataType], parallelism: int) -> ArrowScan | None:
+def _files(plain: PlainScan, kinds: list[pa.DataType]) -> PlainFiles | None:
     import pyarrow.parquet as pq
-    from sqlext_operators.exchange.parquet_scan import POSITION, Comparison, ParquetScan
+    from sqlext_operators.exchange.parquet_scan import POSITION
 
     if len(kinds) != len(plain.columns):
         return None
@@ -88,12 +126,7 @@ def _scan(plain: PlainScan, kinds: list[pa.DataType], parallelism: int) -> Arrow
             if not _reads_alike(file, plain, stored):
                 return None
             footers.append(file.metadata)
-    sizes = [_group_bytes(footer, stored) for footer in footers]
-    rows = sum(footer.num_rows for footer in footers)
-    total = sum(map(sum, sizes)) + rows * _constant_bytes(plain)
-    tasks = _tasks(plain, footers, sizes, parallelism)
-    filters = tuple(Comparison(item.column, item.op, item.value) for item in plain.filters)
-    return ArrowScan(ParquetScan(tuple(tasks), plain.columns, tuple(kinds), filters), total, rows)
+    return PlainFiles(plain, tuple(kinds), stored, tuple(footers))
 
 
 def _reads_alike(file: pq.ParquetFile, plain: PlainScan, stored: dict[str, pa.DataType]) -> bool:
@@ -163,7 +196,7 @@ def _constant_bytes(plain: PlainScan) -> int:
 
 
 def _tasks(
-    plain: PlainScan, footers: list[pq.FileMetaData], sizes: list[list[int]], parallelism: int
+    plain: PlainScan, footers: Sequence[pq.FileMetaData], sizes: list[list[int]], parallelism: int
 ) -> list[ParquetTask]:
     """Neighbouring row groups of a file together up to a target of bytes, in input order; larger ones in parts."""
     target = min(max(sum(map(sum, sizes)) // parallelism, _LEAST_TASK_BYTES), _MOST_TASK_BYTES)

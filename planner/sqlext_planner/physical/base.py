@@ -18,6 +18,7 @@ from sqlext_planner.tree import TreeNode
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from sqlext_planner.physical.arrow_scan import PlainFiles
     from sqlext_planner.physical.stages import ArrowStage
 
 
@@ -27,12 +28,14 @@ class ExecutionContext:
 
     `cache` maps id(node) to (node, DataFrame): a node shared by two parents is built once. The node is kept
     in the value so that its id stays taken. `stages` are the operators' runs so far, by the ids of their columns.
+    `files` are, by id(frame), (the frame, the Parquet files that it only selects from).
     """
 
     spark: SparkSession
     config: Config = field(default_factory=Config)
     cache: dict[int, tuple[PhysicalPlan, DataFrame]] = field(default_factory=dict)
     stages: dict[tuple[int, ...], ArrowStage] = field(default_factory=dict)
+    files: dict[int, tuple[DataFrame, PlainFiles | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

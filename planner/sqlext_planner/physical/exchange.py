@@ -16,7 +16,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
-from sqlext_planner.physical.arrow_scan import ArrowScan, parquet_scan
+from sqlext_planner.physical.arrow_scan import ArrowScan, scan_of
 from sqlext_planner.physical.base import ExecutionContext
 from sqlext_planner.physical.sizes import Size
 from sqlext_planner.physical.stages import ArrowStage, staged_bytes, upstream_of
@@ -102,7 +102,7 @@ class _Input:
         stage = upstream_of(frame, context)
         if stage is not None:
             return cls(shipment, None, stage, stage[0].size)
-        scan = parquet_scan(frame, 2 * cores(context.spark)) if context.config.arrow_scan else None
+        scan = scan_of(frame, context, 2 * cores(context.spark))
         if scan is not None:
             return cls(shipment, scan, None, Size(scan.bytes, scan.rows))
         staged = staged_bytes(frame, context)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
     from sqlext_planner.physical.arrow_scan import ArrowScan
 
+#: Every task sorts the small side, and two tasks a core balance their load better than one: that pays where the big
+#: side has more than this many times the small one's rows.
+_ROWS_PER_SMALL = 8
+
 
 def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context: ExecutionContext) -> DataFrame:
     """The join's rows: `side` is collected, the other side's tasks join their own rows with it, without a shuffle.
@@ -25,14 +29,17 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     from sqlext_operators.exchange.broadcast_scan import broadcast_parquet
     from sqlext_operators.exchange.interval_join import IntervalBroadcastSpec, broadcast_interval_join
 
-    from sqlext_planner.physical.arrow_scan import parquet_scan
+    from sqlext_planner.physical.arrow_scan import scan_of
     from sqlext_planner.spark import broadcast_function, check_workers, cores
 
     check_workers(context.spark)
     big = typed.right if side == "left" else typed.left
     spec = IntervalBroadcastSpec(typed.spec, side, arrow_schema(big), context.config.output_batch_rows)
-    small = _stream(_collected(typed.frame(side), context))
-    scan = parquet_scan(big, 2 * cores(context.spark)) if context.config.arrow_scan else None
+    table = _collected(typed.frame(side), context)
+    small = _stream(table)
+    scan = scan_of(big, context, cores(context.spark))
+    if scan is not None and scan.rows > _ROWS_PER_SMALL * table.num_rows:
+        scan = scan_of(big, context, 2 * cores(context.spark))
     if scan is not None:
         entry = broadcast_function(partial(broadcast_parquet, spec, scan.scan), small, context.spark)
         count = len(scan.scan.tasks)
@@ -48,11 +55,11 @@ def _collected(frame: DataFrame, context: ExecutionContext) -> pa.Table:
     """All rows of a frame, with the types that Spark hands to Python."""
     import pyarrow as pa
 
-    from sqlext_planner.physical.arrow_scan import parquet_scan
+    from sqlext_planner.physical.arrow_scan import scan_of
     from sqlext_planner.spark import cores
 
     schema = arrow_schema(frame)
-    scan = parquet_scan(frame, cores(context.spark)) if context.config.arrow_scan else None
+    scan = scan_of(frame, context, 2 * cores(context.spark))
     table = frame.toArrow() if scan is None else _read(scan)
     columns = [table.column(place).cast(field.type) for place, field in enumerate(schema)]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -67,13 +67,13 @@ def _sample(typed: TypedJoin, side: str, keyed: bool, fraction: float, context: 
     """The keys and probe values of some rows of a side."""
     from pyspark.sql.functions import col
 
-    from sqlext_planner.physical.arrow_scan import parquet_scan
+    from sqlext_planner.physical.arrow_scan import scan_of
     from sqlext_planner.spark import cores
 
     own = typed.spec.left if side == "left" else typed.spec.right
     names = list(dict.fromkeys((*(own.keys if keyed else ()), *typed.probes(side))))
     frame = typed.frame(side).select(*(col(quoted(name)) for name in names))
-    scan = parquet_scan(frame, 2 * cores(context.spark)) if context.config.arrow_scan else None
+    scan = scan_of(frame, context, 2 * cores(context.spark))
     table = _spark_sample(frame, fraction) if scan is None else _file_sample(scan, fraction)
     return table.rename_columns(names)
 
