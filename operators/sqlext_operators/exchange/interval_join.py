@@ -8,7 +8,7 @@ too large is joined chunk by chunk, every left chunk with every right one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -222,16 +222,26 @@ def broadcast_interval_join(
     spec: IntervalBroadcastSpec, small: bytes, partition: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The join of a task's rows with the small side, an Arrow IPC stream with the columns that the join names."""
+
+    def read() -> pa.Table:
+        with pa.ipc.open_stream(small) as reader:
+            return reader.read_all()
+
+    yield from join_with_held(spec, read, batches)
+
+
+def join_with_held(
+    spec: IntervalBroadcastSpec, read: Callable[[], pa.Table], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The join of a task's rows with the small side that `read` gives, which is asked for if there are any rows."""
     processor: IntervalJoinProcessor | None = None
     for rows in _together(spec.columns, batches):
         if processor is None:
-            with pa.ipc.open_stream(small) as reader:
-                table = reader.read_all()
-            held = _whole(table)
+            held = _whole(read())
             schemas = (held.schema, spec.columns) if spec.small == "left" else (spec.columns, held.schema)
             output = Output(spec.join, *schemas, spec.batch_rows)
             processor = IntervalJoinProcessor(spec.join, spec.small, held, output)
-            del table, held
+            del held
         big: Side = "right" if spec.small == "left" else "left"
         counts = np.zeros(rows.num_rows, np.int64) if spec.join.decides(big) else None
         yield from processor.join(rows, counts)

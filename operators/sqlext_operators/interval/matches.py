@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +75,9 @@ class PassMatches:
         self._low, self._high = self._group_ranges()
         for condition in item.lowers + item.uppers:
             near = self._window_name(condition) == leading
-            self._cut(condition, self._probes, near, self._low, self._high)
+            is_sorted = near and not self._shift(condition, "window")
+            value = windows.codes if is_sorted else self._ours(condition, self._rows)
+            self._cut(condition, self._probes, value, near, self._low, self._high)
         self._compared: _Comparisons | None = None
 
     def pairs(self, buffers: Buffers) -> Iterator[int]:
@@ -132,7 +135,7 @@ class PassMatches:
         by_value, rank = self._probe.resorted(self._probes, self._probe_name(residual[0]))
         least, most = self._group_ranges()
         for condition in residual:
-            self._cut(condition, by_value, True, least, most)
+            self._cut(condition, by_value, self._ours(condition, self._rows), True, least, most)
         used = np.where(least < most, self._high - self._low, 0)
         size = len(rank) + 1
         lists = []
@@ -170,10 +173,11 @@ class PassMatches:
         group_ranges(self._group, self._probes.starts, low, high)
         return low, high
 
-    def _cut(self, condition: Condition, order: Sorted, near: bool, low: IntArray, high: IntArray) -> None:
-        """Cut slices of `order`, which is sorted by the probe value of the condition."""
-        rank = self._theirs(condition, order.rows)
-        value = self._ours(condition, self._rows)
+    def _cut(
+        self, condition: Condition, order: Sorted, value: IntArray, near: bool, low: IntArray, high: IntArray
+    ) -> None:
+        """Cut slices of `order`, which is sorted by the probe value of the condition, by the windows' values."""
+        rank = self._theirs(condition, order.rows) if self._shift(condition, "probe") else order.codes
         cut_slices(rank, value, self._is_lower(condition), condition.is_strict, near, low, high)
 
     def _is_lower(self, condition: Condition) -> bool:
@@ -187,12 +191,15 @@ class PassMatches:
         return condition.right if self._item.window == "left" else condition.left
 
     def _ours(self, condition: Condition, rows: Int32Array) -> IntArray:
-        shift = condition.shift if self._item.window == "left" else 0
-        return self._window.codes(self._window_name(condition), _number(shift))[rows]
+        return self._window.codes(self._window_name(condition), self._shift(condition, "window"))[rows]
 
     def _theirs(self, condition: Condition, rows: Int32Array) -> IntArray:
-        shift = condition.shift if self._item.window == "right" else 0
-        return self._probe.codes(self._probe_name(condition), _number(shift))[rows]
+        return self._probe.codes(self._probe_name(condition), self._shift(condition, "probe"))[rows]
+
+    def _shift(self, condition: Condition, role: Literal["window", "probe"]) -> int | float:
+        """What the condition adds to the value of that side: it is added to the left one."""
+        is_left = (role == "window") == (self._item.window == "left")
+        return _number(condition.shift) if is_left else 0
 
 
 def _number(shift: object) -> int | float:

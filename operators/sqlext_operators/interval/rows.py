@@ -22,9 +22,10 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Sorted:
-    """Rows by (group, code): rows int32[k]; group g takes places starts[g]:starts[g + 1]."""
+    """Rows by (group, code): rows int32[k], their codes int64[k]; group g takes places starts[g]:starts[g + 1]."""
 
     rows: Int32Array
+    codes: IntArray
     starts: IntArray
 
 
@@ -33,7 +34,7 @@ class CodedRows:
 
     `group` int64[n] are dense codes below `groups` of the keys, negative for keys that match nothing. `tile` int64[n],
     with `tiles`, is the tile that a copy of a row belongs to. Memory beside the rows: 8 bytes a row for the groups, 8
-    for each value whose codes are not its own bytes and for each shift, 4 for each order.
+    for each value whose codes are not its own bytes and for each shift, 12 for each order.
     """
 
     def __init__(
@@ -83,19 +84,19 @@ class CodedRows:
             return found
         tiles, tile = self._tiles
         own = tile[found.rows]
-        kept = (own == UNTILED) | (own == tiles.of(self.codes(name, 0)[found.rows]))
+        kept = (own == UNTILED) | (own == tiles.of(found.codes))
         if kept.all():
             return found
         before = np.zeros(len(kept) + 1, np.int64)
         np.cumsum(kept, out=before[1:])
-        return Sorted(found.rows[kept], before[found.starts])
+        return Sorted(found.rows[kept], found.codes[kept], before[found.starts])
 
     def resorted(self, order: Sorted, name: str) -> tuple[Sorted, Int32Array]:
         """(the rows of `order` by group and the value `name`, the place there of each place in `order`)."""
         places = sort_rows(self.group[order.rows], self.codes(name, 0)[order.rows], self._groups)
         rank = np.empty(len(order.rows), np.int32)
         rank[places.rows] = np.arange(len(order.rows), dtype=np.int32)
-        return Sorted(order.rows[places.rows], order.starts), rank
+        return Sorted(order.rows[places.rows], places.codes, order.starts), rank
 
     def _sorted(self, name: str, used: frozenset[str]) -> Sorted:
         usable = self._usable
@@ -107,7 +108,7 @@ class CodedRows:
             return sort_rows(self.group, self.codes(name, 0), self._groups)
         chosen = np.flatnonzero(usable).astype(np.int32)
         found = sort_rows(self.group[chosen], self.codes(name, 0)[chosen], self._groups)
-        return Sorted(chosen[found.rows], found.starts)
+        return Sorted(chosen[found.rows], found.codes, found.starts)
 
 
 def sort_rows(group: IntArray, codes: IntArray, groups: int) -> Sorted:
@@ -117,4 +118,4 @@ def sort_rows(group: IntArray, codes: IntArray, groups: int) -> Sorted:
     keys = np.empty(len(group), np.int64)
     group_rows(group, codes, np.arange(groups), starts, rows, keys)
     sort_groups(starts, keys, rows)
-    return Sorted(rows, starts)
+    return Sorted(rows, keys, starts)

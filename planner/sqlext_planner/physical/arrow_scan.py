@@ -63,26 +63,28 @@ class PlainFiles:
     stored: dict[str, pa.DataType]
     footers: tuple[pq.FileMetaData, ...]
 
-    def scan(self, parallelism: int) -> ArrowScan:
-        """How they are read, in `parallelism` tasks or more if they are large."""
+    def scan(self, parallelism: int, least_bytes: int = _LEAST_TASK_BYTES) -> ArrowScan:
+        """How they are read: in `parallelism` tasks of at least `least_bytes`, in more if they are large."""
         from sqlext_operators.exchange.parquet_scan import Comparison, ParquetScan
 
         sizes = [_group_bytes(footer, self.stored) for footer in self.footers]
         rows = sum(footer.num_rows for footer in self.footers)
         total = sum(map(sum, sizes)) + rows * _constant_bytes(self.plain)
-        tasks = _tasks(self.plain, self.footers, sizes, parallelism)
+        tasks = _tasks(self.plain, self.footers, sizes, parallelism, least_bytes)
         filters = tuple(Comparison(item.column, item.op, item.value) for item in self.plain.filters)
         return ArrowScan(ParquetScan(tuple(tasks), self.plain.columns, self.kinds, filters), total, rows)
 
 
-def scan_of(frame: DataFrame, context: ExecutionContext, parallelism: int) -> ArrowScan | None:
+def scan_of(
+    frame: DataFrame, context: ExecutionContext, parallelism: int, least_bytes: int = _LEAST_TASK_BYTES
+) -> ArrowScan | None:
     """As `parquet_scan`, looking at each frame of a statement once; None where the setting says that Spark reads."""
     if not context.config.arrow_scan:
         return None
     if id(frame) not in context.files:
         context.files[id(frame)] = (frame, plain_files(frame))
     files = context.files[id(frame)][1]
-    return None if files is None else files.scan(parallelism)
+    return None if files is None else files.scan(parallelism, least_bytes)
 
 
 def parquet_scan(frame: DataFrame, parallelism: int) -> ArrowScan | None:
@@ -196,10 +198,10 @@ def _constant_bytes(plain: PlainScan) -> int:
 
 
 def _tasks(
-    plain: PlainScan, footers: Sequence[pq.FileMetaData], sizes: list[list[int]], parallelism: int
+    plain: PlainScan, footers: Sequence[pq.FileMetaData], sizes: list[list[int]], parallelism: int, least_bytes: int
 ) -> list[ParquetTask]:
     """Neighbouring row groups of a file together up to a target of bytes, in input order; larger ones in parts."""
-    target = min(max(sum(map(sum, sizes)) // parallelism, _LEAST_TASK_BYTES), _MOST_TASK_BYTES)
+    target = min(max(sum(map(sum, sizes)) // parallelism, least_bytes), _MOST_TASK_BYTES)
     tasks: list[ParquetTask] = []
     for path, footer, groups in zip(plain.paths, footers, sizes, strict=True):
         held: list[int] = []

@@ -24,6 +24,8 @@ FinalForm = Literal["exchange", "broadcast left", "broadcast right", "spark"]
 
 #: Sides of fewer bytes keep no core busy for longer than a task's start.
 BUSY_BYTES = 256 << 10
+#: The least that a task reads of the side that is not broadcast: the work of a join is its pairs, not its bytes.
+TASK_BYTES = 64 << 10
 #: What a byte costs in an exchange, in terms of one in a broadcast join, and what a stage costs in such bytes.
 _EXCHANGE_COST = 2.7
 _STAGE_BYTES = 18 << 20
@@ -173,7 +175,7 @@ def _tasks_of_files(frame: DataFrame, context: ExecutionContext) -> float:
     from sqlext_planner.physical.arrow_scan import scan_of
     from sqlext_planner.spark import cores
 
-    scan = scan_of(frame, context, 2 * cores(context.spark))
+    scan = scan_of(frame, context, cores(context.spark), TASK_BYTES)
     return math.inf if scan is None else len(scan.scan.tasks)
 
 

@@ -68,6 +68,9 @@ class TypedMatch:
 
 def types_of(frame: DataFrame, expressions: Sequence[Expression]) -> list[str]:
     """The types of expressions over a frame, as simple strings."""
+    known = {item.name: item.dataType.simpleString() for item in frame.schema}
+    if all(isinstance(item, Column) and item.spark_name in known for item in expressions):
+        return [known[item.spark_name] for item in expressions if isinstance(item, Column)]
     columns = [spark_column(expression).alias(f"c{place}") for place, expression in enumerate(expressions)]
     return [item.dataType.simpleString() for item in frame.select(*columns).schema]
 
