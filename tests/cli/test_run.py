@@ -34,6 +34,7 @@ def test_csv_to_stdout(sqlext: Sqlext, data: Path) -> None:
     assert {int(row["id"]): int(row["s"]) for row in rows} == EXPECTED
 
 
+@pytest.mark.slow  # each of these starts a JVM
 def test_json_to_a_file(sqlext: Sqlext, data: Path, tmp_path: Path) -> None:
     sql = WINDOW.replace("AS s", "AS s, double('nan') AS x, timestamp '2024-01-02 03:04:05' AS t, array(1, 2) AS l")
     out = tmp_path / "out.json"
@@ -57,6 +58,7 @@ def test_parquet_to_a_file(sqlext: Sqlext, data: Path, tmp_path: Path) -> None:
     assert dict(zip(table["id"], table["s"], strict=True)) == EXPECTED
 
 
+@pytest.mark.slow
 def test_settings_reach_spark_and_the_planner(sqlext: Sqlext, data: Path) -> None:
     sql = "SELECT current_timezone() AS zone FROM a LIMIT 1"
     conf = ("--conf", "spark.sql.session.timeZone=Asia/Tokyo", "--conf", "sqlext.planner.alwaysLower=true")
@@ -71,11 +73,12 @@ def test_settings_reach_spark_and_the_planner(sqlext: Sqlext, data: Path) -> Non
             "SELECT 1;\nSELECT nothing OVER w FROM a WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS 1 PRECEDING)",
             "query:2:",
         ),
-        (
+        pytest.param(
             WINDOW.replace("id,", "id, nosuch(ts),"),
             "query:1:12\n1 | SELECT id, nosuch(ts), sum(v) OVER w AS s\n               ^^^^^^^^^^",
+            marks=pytest.mark.slow,
         ),
-        ("SELECT nothing FROM a", "nothing"),
+        pytest.param("SELECT nothing FROM a", "nothing", marks=pytest.mark.slow),
         ("SELEC 1", "SELEC"),
         ("SELECT raise_error('stop here')", "stop here"),
     ],

@@ -123,6 +123,7 @@ def test_exons_and_fbrain(form: str, spark: SparkSession, real: Callable[[str], 
     assert tuple(made[0]) == duck.execute(wanted).fetchone()
 
 
+@pytest.mark.slow
 def test_flights_with_their_dirty_rows(spark: SparkSession, session: Session, real: Callable[[str], str]) -> None:
     """1,469 NULL and 2,395 reversed ends: the relation leaves such rows out, inequalities take them as they are."""
     real("flights")
