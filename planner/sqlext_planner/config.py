@@ -70,7 +70,7 @@ class Config:
     )
     interval_join_broadcast_bytes: int = _setting(
         "intervalJoin.broadcastBytes",
-        64 << 20,
+        256 << 20,
         "The smaller side of an interval join is broadcast up to this size, if that costs less than an exchange on the "
         "cores that there are.",
         "bytes",

@@ -24,7 +24,7 @@ COLUMNS = (("k", "bigint"), ("ts", "bigint"), ("te", "bigint"), ("v", "int"))
 INEQUALITIES = "a.ts < b.te AND b.ts < a.te"
 PERIODS = "PERIOD(a.ts, a.te) OVERLAPS PERIOD(b.ts, b.te)"
 MILLION = (1_000_000, 32_000_000)
-LARGE = (10_000_000, 280_000_000)
+LARGE = (30_000_000, 840_000_000)
 
 
 class Sizes:
@@ -95,7 +95,7 @@ def test_small_predicates_and_hinted_joins_sweep() -> None:
 def test_large_sides_are_exchanged_and_read_in_the_task() -> None:
     found = node(plan(join(INEQUALITIES), Sizes(a=LARGE, b=LARGE)))
     assert found.form == "exchange"
-    assert found.why == "one exchange for sides of at most 200000000 and 160000000 bytes"  # of columns that are read
+    assert found.why == "one exchange for sides of at most 600000000 and 480000000 bytes"  # of columns that are read
     assert isinstance(found.left, ArrowScanExec)
     assert isinstance(found.right, ArrowScanExec)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator
+from itertools import product
 
 import duckdb
 import pytest
@@ -114,6 +115,28 @@ def test_relations_with_semi_and_anti(
         mine.append(f"{exists}{condition})" if number % 2 else join)
         theirs.append(f"{exists}{duck_text(more)}{item.inequalities()})")
     assert ours(sweeping(spark, form), union(mine)) == oracle(union(theirs))
+
+
+def grid() -> list[Predicate]:
+    """Every relation with every combination of bounds, each with one of the types."""
+    bounds = {"delta": (0, 1, 2, 5, None), "epsilon": (0, 1, 3, None)}
+    found = []
+    for relation in RELATIONS.values():
+        for values in product(*(bounds[name] for name in relation.parameters)):
+            given = dict(zip(relation.parameters, values, strict=True))
+            found.append(Predicate(relation, TYPES[len(found) % len(TYPES)], **given))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["slices", "join-by-s", "lazy-join-by-s"])
+@pytest.mark.parametrize("part", range(8))
+def test_every_relation_with_every_bound(part: int, algorithm: str, spark: SparkSession, oracle: Oracle) -> None:
+    chosen = grid()[part::8]
+    query = "SELECT r.id AS a, s.id AS b FROM ivl_r r JOIN ivl_s s ON "
+    want = oracle(union(query + item.inequalities() for item in chosen))
+    session = Session(spark, config={"sqlext.intervalJoin.algorithm": algorithm})
+    assert ours(session, union(query + item.function() for item in chosen)) == want
 
 
 WHERE_FORMS = [
