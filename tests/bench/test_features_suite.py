@@ -82,10 +82,12 @@ def test_all_contestants_agree(spark: SparkSession, tmp_path: Path, script: str)
     assert [m.message for m in result.measurements] == [None] * 3
     assert report.answers_agree
     assert all(m.rows == 3_000 for m in result.measurements)
-    # a column that is NULL everywhere would agree with anything
+    # A column that is NULL everywhere would agree with anything. One of Q3's is: the ratio of two windows that have
+    # rows for few requests, and at this size for none both.
     counted = {name: value for name, value in result.measurements[0].checksums.items() if name.endswith("_n")}
     assert counted
-    assert sum(value == 0 for value in counted.values()) == 0, counted
+    empty = [name for name, value in counted.items() if value == 0]
+    assert empty == (["c49_n"] if script == "Q3" else [])
     assert spark.conf.get("spark.sql.ansi.enabled", None) == ansi  # the contestants' settings are taken back
 
 
