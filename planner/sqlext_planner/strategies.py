@@ -152,16 +152,27 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 def _sized_info(scan: ScanExec | None, node: IntervalJoin, planner: Planner) -> TableInfo | None:
     """What is known of a scanned table: with the bytes of the columns that are read, where it has a number of rows;
     with the catalog's estimate where small inputs would be left to Spark."""
-    from sqlext_planner.physical.interval_join_forms import may_leave, value_bytes
+    from sqlext_planner.physical.interval_join_forms import may_leave
 
     if scan is None or scan.info is None:
         return None
     if scan.info.rows is not None and scan.info.bytes is not None:
-        width = sum(value_bytes(field.dtype) for field in scan.fields)
+        width = sum(_value_bytes(field.dtype) for field in scan.fields)
         return replace(scan.info, bytes=min(scan.info.bytes, scan.info.rows * width))
     if scan.info.bytes is not None or planner.catalog is None or not may_leave(node):
         return scan.info
     return replace(scan.info, bytes=planner.catalog.table_bytes(scan.table))
+
+
+def _value_bytes(dtype: str | None) -> int:
+    from sqlext_planner.errors import UnsupportedError
+    from sqlext_planner.physical.sizes import value_bytes
+    from sqlext_planner.types import to_arrow
+
+    try:
+        return value_bytes(to_arrow(dtype) if dtype is not None else None)
+    except UnsupportedError:
+        return value_bytes(None)
 
 
 def _scan_bytes(child: PhysicalPlan) -> int | None:

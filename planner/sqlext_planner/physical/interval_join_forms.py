@@ -31,8 +31,6 @@ _EXCHANGE_COST = 2.7
 _STAGE_BYTES = 18 << 20
 #: Bytes of a value, and of a row beside its values, where only a table's bytes are known (as Catalyst reckons).
 _VALUE_BYTES = 8
-#: What Catalyst takes for the size of a text.
-_TEXT_BYTES = 20
 
 
 def choose_form(
@@ -97,17 +95,6 @@ def interval_join(
         may_leave=may_leave(node),
         why=why,
     )
-
-
-def value_bytes(dtype: str | None) -> int:
-    """Estimated bytes of a value in memory."""
-    from sqlext_planner.errors import UnsupportedError
-    from sqlext_planner.types import to_arrow
-
-    try:
-        return max(1, int(to_arrow(dtype).bit_width) // 8) if dtype is not None else _TEXT_BYTES
-    except (UnsupportedError, ValueError):  # a type that we do not know, or without a width
-        return _TEXT_BYTES
 
 
 def _auto_reason(node: IntervalJoin, config: Config) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.spark import arrow_type
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import DataType, StructType
 
 #: What Catalyst takes for the size of a text.
@@ -28,7 +29,11 @@ def row_bytes(schema: StructType) -> int:
 
 
 def _value_bytes(dtype: DataType) -> int:
-    kind = arrow_type(dtype)
+    return value_bytes(arrow_type(dtype))
+
+
+def value_bytes(kind: pa.DataType | None) -> int:
+    """Estimated bytes of a value of an Arrow type, None for one that is not known."""
     try:
         return _TEXT_BYTES if kind is None else max(1, int(kind.bit_width) // 8)
     except ValueError:  # a type without a width
