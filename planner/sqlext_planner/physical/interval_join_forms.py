@@ -146,7 +146,7 @@ def broadcast_pays(small: int, other: Size | None, core_count: int) -> bool:
 
     Every task sorts the whole small side; an exchange spreads that over all cores, but handles each byte more often and
     has one more stage. Measured (counts, 1M and 4M rows a side, 2 cores): 16 ns a byte in a broadcast join, 43 ns in an
-    exchange, 0.3 s for the stage.
+    exchange. The stage is reckoned at 0.3 s (100,000 rows a side, where bytes matter little: 0.9 s against 0.4 s).
     """
     if other is None:
         return True
