@@ -22,6 +22,7 @@ from sqlext_planner.logical.relational import (
     Values,
     Window,
 )
+from sqlext_planner.logical.umjoin import MemberKind, UMJoin
 from sqlext_planner.logical.window_union import WindowCall, WindowGroup, WindowUnion
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "LastMatch",
     "Limit",
     "LogicalPlan",
+    "MemberKind",
     "Output",
     "Project",
     "Scan",
@@ -45,6 +47,7 @@ __all__ = [
     "SortKey",
     "SparkRelation",
     "SubqueryAlias",
+    "UMJoin",
     "Values",
     "Window",
     "WindowCall",
