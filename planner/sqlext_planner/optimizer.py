@@ -25,6 +25,8 @@ from sqlext_planner.rules.push_filter_through_window_union import push_filter_th
 from sqlext_planner.rules.push_join_condition import push_join_condition
 from sqlext_planner.rules.push_last_join_condition import push_last_join_condition
 from sqlext_planner.rules.remove_no_op_project import remove_no_op_project
+from sqlext_planner.rules.simplify_outer_join import simplify_outer_join
+from sqlext_planner.rules.tsc import tsc
 
 __all__ = ["BATCHES", "Batch", "FixedPoint", "Once", "Optimizer", "PlanTrace", "RuleExecutor", "Step"]
 
@@ -54,11 +56,18 @@ BATCHES = (
             merge_filters,
         ),
     ),
+    # After pushdown, which brings the terms that reject NULLs as near to the outer joins as they get; before joins are
+    # grouped or planned, which inner ones leave more room. What has become inner lets more terms down.
+    Batch("Outer joins", Once, (simplify_outer_join,)),
+    Batch("Pushdown again", FixedPoint(30), (push_filter_into_join, push_join_condition, merge_filters)),
     # Before pruning, which would make the union sources of adjacent nodes differ.
     Batch("WindowUnion merge", FixedPoint(10), (merge_window_unions,)),
     # After pushdown, which moves predicates of WHERE into ON and terms of one side to their inputs; before pruning,
     # which finds out which columns of the pairs anybody reads. Counting needs the join below the aggregate.
     Batch("Interval joins", Once, (plan_interval_joins, count_interval_matches)),
+    # After interval joins have taken theirs, and after pushdown, which leaves the terms of one input to that input.
+    # Before pruning, whose projections would stand between the joins.
+    Batch("TSC", Once, (tsc,)),
     # Last: pruning sees what the final nodes read; the projections it adds may melt into their neighbours. LAST JOINs
     # merge here because pruning drops those that nobody reads, which may have stood between two of the same keys;
     # unlike union sources their right sides need not be alike, so pruning does not get in the way. What stands between

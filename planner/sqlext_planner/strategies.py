@@ -27,6 +27,7 @@ from sqlext_planner.logical import (
     Sort,
     SparkRelation,
     SubqueryAlias,
+    UMJoin,
     Values,
     Window,
     WindowUnion,
@@ -149,6 +150,20 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     return joined if node.output == joined.output else ProjectExec(kept, node.output, joined)
 
 
+def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    """UMJoin -> Catalyst's binary joins."""
+    if not isinstance(node, UMJoin):
+        return None
+    from sqlext_planner.physical.umjoin_cascade import cascade
+    from sqlext_planner.physical.umjoin_plain import UMJoinCascadeExec
+    from sqlext_planner.umjoin_group import UMJoinGroup
+
+    why = "Catalyst's binary joins"
+    return UMJoinCascadeExec(
+        UMJoinGroup.of(node), cascade(node, [planner.later(item) for item in node.inputs]), why=why
+    )
+
+
 def _sized_info(scan: ScanExec | None, node: IntervalJoin, planner: Planner) -> TableInfo | None:
     """What is known of a scanned table: with the bytes of the columns that are read, where it has a number of rows;
     with the catalog's estimate where small inputs would be left to Spark."""
@@ -259,6 +274,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     group_aggregates,
     last_joins,
     interval_joins,
+    umjoins,
     # Last, so that every query that Spark runs, runs.
     plain_spark,
 )

@@ -127,7 +127,8 @@ class Window(LogicalPlan):
 class Join(LogicalPlan):
     """A binary join. A semi or anti join outputs the left side's columns only.
 
-    `sweep`: a hint asked for (True) or refused (False) an interval join.
+    `sweep`: a hint asked for (True) or refused (False) an interval join. `umjoin`: a hint asked for the relations that
+    it names (() for whatever is joined here) to be joined by one operator, or refused that (False).
     """
 
     left: LogicalPlan
@@ -135,6 +136,7 @@ class Join(LogicalPlan):
     kind: JoinKind
     condition: Expression | None
     sweep: bool | None = None
+    umjoin: tuple[str, ...] | Literal[False] | None = None
 
     def __post_init__(self) -> None:
         if self.kind == "cross" and self.condition is not None:
@@ -146,8 +148,15 @@ class Join(LogicalPlan):
         return self.left.output if self.kind in ("semi", "anti") else self.left.output + self.right.output
 
     def label(self) -> str:
-        hint = {None: "", True: " [SWEEP]", False: " [NO_SWEEP]"}[self.sweep]
+        hint = {None: "", True: " [SWEEP]", False: " [NO_SWEEP]"}[self.sweep] + umjoin_label(self.umjoin)
         return f"Join: {self.kind}" + (f" ON {self.condition}" if self.condition is not None else "") + hint
+
+
+def umjoin_label(asked: tuple[str, ...] | Literal[False] | None) -> str:
+    """The UMJOIN hint as plans print it."""
+    if asked is None:
+        return ""
+    return " [NO_UMJOIN]" if asked is False else f" [UMJOIN({comma(asked)})]" if asked else " [UMJOIN]"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Literal
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions import Column, Compare, Expression, conjuncts
 from sqlext_planner.logical.base import Field, LogicalPlan
+from sqlext_planner.logical.relational import umjoin_label
 
 #: How an input takes part: `inner` inputs make the rows; each `left` input extends a row by its matches, or by NULLs;
 #: `semi` and `anti` inputs keep the rows with and without a match.
@@ -43,8 +44,8 @@ class UMJoin(LogicalPlan):
     matches: tuple[Expression | None, ...]
     count: Column | None = None
     payload: tuple[Column, ...] | None = None
-    #: What a hint asked for: True by UMJOIN, False by NO_UMJOIN, None without one.
-    asked: bool | None = None
+    #: The relations that a hint UMJOIN names, () for none in particular; None without a hint.
+    asked: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not len(self.inputs) == len(self.kinds) == len(self.matches):
@@ -117,7 +118,7 @@ class UMJoin(LogicalPlan):
         on += [f"{name}: {match}" for name, match in zip(names, self.matches, strict=True) if match is not None]
         suffix = "" if self.payload is None else f" PAYLOAD [{', '.join(map(str, self.payload))}]"
         suffix += "" if self.count is None else f" AS {self.count}"
-        suffix += {None: "", True: " [UMJOIN]", False: " [NO_UMJOIN]"}[self.asked]
+        suffix += umjoin_label(self.asked)
         return f"UMJoin: {', '.join(shown)}" + (f" ON {', '.join(on)}" if on else "") + suffix
 
 

@@ -21,6 +21,7 @@ from sqlext_planner.logical import (
     SetOperation,
     Sort,
     SubqueryAlias,
+    UMJoin,
     Window,
     WindowCall,
     WindowGroup,
@@ -96,6 +97,9 @@ def _child_needs(node: LogicalPlan, needed: set[Column]) -> Needs:
         case Join(left, right) | IntervalJoin(left, right):
             columns = needed | _reads(node.expressions())
             return [(side, columns & set(side.output_columns)) for side in (left, right)]
+        case UMJoin(inputs):
+            columns = needed | _reads(node.expressions())
+            return [(item, columns & set(item.output_columns)) for item in inputs]
         case LastJoin(left):
             kept_rights = _kept_rights(node, needed)
             columns = needed | {column for _, found in kept_rights for column in found.references}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from sqlext_planner.expressions import Expression, conjunction, conjuncts
@@ -78,6 +79,6 @@ def push_filter_into_join(node: LogicalPlan) -> LogicalPlan | None:
             new_on = conjunction([*conjuncts(on), *into_on])
             new_kind = "inner" if kind == "cross" and new_on is not None else kind
             sides = filtered(to_left, left), filtered(to_right, right)
-            new = Join(*sides, new_kind, new_on, join.sweep, span=join.span)
+            new = replace(join, left=sides[0], right=sides[1], kind=new_kind, condition=new_on)
             return filtered(rest, new)
     return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlext_planner.expressions import Expression, conjunction, conjuncts
 from sqlext_planner.logical import Join, LogicalPlan
 from sqlext_planner.patterns import filtered, is_movable, reads_only
@@ -41,7 +43,7 @@ def push_join_condition(node: LogicalPlan) -> LogicalPlan | None:
     Counter-example: ``t LEFT JOIN u ON t.b > 0 AND t.a = u.x`` returns the rows with b <= 0 too.
     """
     match node:
-        case Join(left, right, kind, on, sweep) if on is not None:
+        case Join(left, right, kind, on) if on is not None:
             left_legal, right_legal = LEGAL[kind]
             to_left: list[Expression] = []
             to_right: list[Expression] = []
@@ -56,5 +58,5 @@ def push_join_condition(node: LogicalPlan) -> LogicalPlan | None:
             if not (to_left or to_right):
                 return None
             sides = filtered(to_left, left), filtered(to_right, right)
-            return Join(*sides, kind, conjunction(rest), sweep, span=node.span)
+            return replace(node, left=sides[0], right=sides[1], condition=conjunction(rest))
     return None
