@@ -11,6 +11,7 @@ from sqlext_planner.plan_format import dot, html_page, mermaid, tree_json, tree_
 from sqlext_planner.tree import TreeNode
 from sqlglot import exp
 
+from sqlext.explain_umjoins import tsc_text, umjoins_json
 from sqlext.pipeline import STAGES, StagedPlan
 from sqlext.spans import span_of
 
@@ -54,6 +55,8 @@ def explain_text(plan: StagedPlan, stages: Sequence[str]) -> str:
         parts += [f"== {name} ==", tree_text(tree)]
         if name == "optimized" and plan.trace is not None:
             parts.append("rules: " + (", ".join(plan.trace.rules) or "none changed the plan"))
+            found = tsc_text(plan)
+            parts += ["", "== TSC ==", found] if found else []
         parts.append("")
     if plan.passthrough:
         parts.append(_passthrough_note(plan))
@@ -64,7 +67,7 @@ def explain_json(plan: StagedPlan, stages: Sequence[str]) -> str:
     """``{"sql", "stages": {stage: tree}, "umjoins": [...], "extensions": [...]}``; a tree is
     ``{"node": NAME, "args": {...}, "children": [...]}``."""
     trees = {name: _json(tree) for name, tree in stage_trees(plan, stages).items()}
-    page = {"sql": plan.sql, "stages": trees, "umjoins": [], "extensions": list(plan.extensions)}
+    page = {"sql": plan.sql, "stages": trees, "umjoins": umjoins_json(plan), "extensions": list(plan.extensions)}
     return json.dumps(page, indent=2, ensure_ascii=False)
 
 

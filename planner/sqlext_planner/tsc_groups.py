@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sqlext_planner.expressions import Column, Expression, conjuncts
-from sqlext_planner.logical import Filter, Join, LogicalPlan, Project, SubqueryAlias
+from sqlext_planner.logical import Filter, Join, LogicalPlan, Project, SubqueryAlias, UMJoinHint
 from sqlext_planner.patterns import is_movable
 
 #: The children of a join that can be members of its group: the side whose rows the join multiplies or filters.
@@ -26,6 +26,12 @@ class MultiJoinGroup:
 
     root: Join
     members: dict[int, LogicalPlan] = field(default_factory=dict)
+
+    @property
+    def hint(self) -> UMJoinHint | None:
+        """The hint UMJOIN of one of the joins."""
+        hints = (member.umjoin for member in self.members.values() if isinstance(member, Join))
+        return next((hint for hint in hints if hint is not None), None)
 
     def __contains__(self, node: LogicalPlan) -> bool:
         return id(node) in self.members
@@ -66,7 +72,8 @@ def can_be_multi_join_group_member(node: LogicalPlan) -> bool:
     """
     match node:
         case Join(kind=kind, condition=condition, sweep=sweep, umjoin=umjoin):
-            return kind != "full" and sweep is not True and umjoin is not False and _movable(conjuncts(condition))
+            refused = kind == "full" or sweep is True or (umjoin is not None and not umjoin.wanted)
+            return not refused and _movable(conjuncts(condition))
         case Filter(condition, child):
             return _movable((condition,)) and can_be_multi_join_group_member(child)
         case Project(items, child):

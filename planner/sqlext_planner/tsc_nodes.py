@@ -62,14 +62,12 @@ def _create_multi_join_node_by_group(
     for item in flat.inputs:
         item.plan = get_multi_join_node(item.plan, groups, visited)
     _compute_keys(flat)
-    hints = [member.umjoin for member in group.members.values() if isinstance(member, Join)]
-    names = frozenset(name for hint in hints if hint for name in hint)
     joined = UMJoin(
         tuple(item.plan for item in flat.inputs),
         tuple(item.kind for item in flat.inputs),
         conjunction(flat.terms),
         tuple(conjunction(item.match) for item in flat.inputs),
-        asked=tuple(sorted(names)) if any(hint is not None for hint in hints) else None,
+        asked=group.hint,
         span=group.root.span,
     )
     wanted = tuple(NamedExpr(flat.columns[column], column) for column in group.root.output_columns)

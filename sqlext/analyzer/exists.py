@@ -107,7 +107,7 @@ def _partners(
     _refuse_clauses(node)
     env = queries.with_ctes(context, node, builder.env)
     plan, scope = relations.from_clause(context, node, env)
-    plan = hints.on_relations(node, plan, scope)
+    plan = hints.on_relations(context, node, plan, scope)
     _check_items(queries.expression_builder(context, scope, env, outer=outer), node)
     condition = node.args.get("where")
     if condition is None:

@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sqlext_planner.errors import Span, UnsupportedError
+from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions import Column, Expression, Literal
-from sqlext_planner.logical import Hint, Join, LastJoin, LogicalPlan
+from sqlext_planner.logical import Hint, Join, LastJoin, LogicalPlan, UMJoinHint
 from sqlglot import exp
 
-from sqlext.analyzer.context import Analyzed
-from sqlext.analyzer.scope import Scope
+from sqlext.analyzer.context import Analyzed, Context
+from sqlext.analyzer.scope import Scope, suggest
 from sqlext.spans import NoPlaceError, span_of
 
 #: Whether the joins of a block are to be interval joins, as far as their conditions allow.
 _SWEEP = {"SWEEP": True, "NO_SWEEP": False}
+#: Whether they are to be one multi-way join.
+_UMJOIN = {"UMJOIN": True, "NO_UMJOIN": False}
 
 
-def on_relations(node: exp.Select, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
-    """FROM's plan, with the join hints (``BROADCAST(d)``) on the relations that they name, and SWEEP or
-    NO_SWEEP on its joins; a name that is no relation of this block hints at nothing, as in Spark."""
+def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
+    """FROM's plan, with the join hints (``BROADCAST(d)``) on the relations that they name, and SWEEP, NO_SWEEP,
+    ``UMJOIN(a, b, c)`` or NO_UMJOIN on its joins; a name that is no relation of this block hints at nothing, as in
+    Spark, but raises AnalysisError in UMJOIN."""
     for hint in _hints(node):
         if _name(hint) in _SWEEP:
-            plan = _swept(plan, _SWEEP[_name(hint)])
+            plan = _marked(plan, sweep=_SWEEP[_name(hint)])
+        elif _name(hint) in _UMJOIN:
+            plan = _marked(plan, umjoin=_umjoin(context, hint, node, scope))
         elif isinstance(hint, exp.JoinHint):
             wanted = {table.name.lower() for table in hint.expressions}
             relations = {
@@ -43,10 +48,27 @@ def sweep(node: exp.Expr | None) -> bool | None:
     return found[-1] if found else None
 
 
-def _swept(plan: LogicalPlan, sweep: bool) -> LogicalPlan:
+def _umjoin(context: Context, hint: exp.Expr, node: exp.Select, scope: Scope) -> UMJoinHint:
+    relations = {item.qualifier[-1].lower(): item.column.relation for item in scope.columns if item.qualifier}
+    names = []
+    for item in _arguments(hint):
+        relation = relations.get(item.name.lower())
+        if relation is None:
+            nearest = suggest(item.name, list(relations))
+            raise AnalysisError(
+                f"'{item.name}' in the hint {_name(hint)} is no relation of this FROM",
+                span=_place(context, item, node),
+                help=f"did you mean '{nearest}'?" if nearest else f"relations here: {', '.join(relations)}",
+            )
+        names.append(relation)
+    return UMJoinHint(tuple(names), _UMJOIN[_name(hint)], span=_place(context, hint, node))
+
+
+def _marked(plan: LogicalPlan, **hint: object) -> LogicalPlan:
     """FROM's plan with its own joins marked, not those of subqueries."""
     if isinstance(plan, Join):
-        return replace(plan, left=_swept(plan.left, sweep), right=_swept(plan.right, sweep), sweep=sweep)
+        sides = {"left": _marked(plan.left, **hint), "right": _marked(plan.right, **hint)}
+        return replace(plan, **sides, **hint)  # type: ignore[arg-type]
     return plan
 
 
@@ -58,7 +80,7 @@ def _hinted(plan: LogicalPlan, name: str, relations: set[str]) -> LogicalPlan:
     return Hint(name, (), plan) if named else plan
 
 
-def on_result(node: exp.Select, query: Analyzed) -> Analyzed:
+def on_result(context: Context, node: exp.Select, query: Analyzed) -> Analyzed:
     """The block's result, with the hints on partitions (``REPARTITION(8, k)``) on it.
 
     Raises UnsupportedError for a parameter that is neither a whole number nor a column of the result.
@@ -66,8 +88,8 @@ def on_result(node: exp.Select, query: Analyzed) -> Analyzed:
     plan = query.plan
     shown = {name.lower(): column for name, column in zip(query.names, plan.output_columns, strict=True)}
     for hint in _hints(node):
-        if not isinstance(hint, exp.JoinHint) and _name(hint) not in _SWEEP:
-            parameters = tuple(_parameter(item, shown, _place(hint, node)) for item in _arguments(hint))
+        if not isinstance(hint, exp.JoinHint) and _name(hint) not in (*_SWEEP, *_UMJOIN):
+            parameters = tuple(_parameter(item, shown, _place(context, hint, node)) for item in _arguments(hint))
             plan = Hint(_name(hint), parameters, plan)
     return Analyzed(plan, query.names)
 
@@ -102,8 +124,11 @@ def _parameter(item: exp.Expr, shown: dict[str, Column], place: Span) -> Express
     )
 
 
-def _place(hint: exp.Expr, node: exp.Select) -> Span:
+def _place(context: Context, hint: exp.Expr, node: exp.Select) -> Span:
+    """Where a hint or a part of one stands: the parser counts from the end of ``/*+``."""
+    start = context.text.index("/*+", span_of(node).start) + len("/*+")
     try:
-        return span_of(hint)
-    except NoPlaceError:
-        return span_of(node)
+        span = span_of(hint)
+    except NoPlaceError:  # a hint that is one word
+        return Span(start - len("/*+"), context.text.index("*/", start) + len("*/"))
+    return Span(start + span.start, start + span.end)

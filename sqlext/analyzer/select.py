@@ -41,7 +41,9 @@ def analyze_select(context: Context, node: exp.Select, env: Env) -> Analyzed:
             raise LeftToSparkError(f"{name} is left to Spark", span=_place(place, node))
     queries.refuse_sorts(node)
     plan, scope = relations.from_clause(context, node, env)
-    return hints.on_result(node, _block(context, node, env, hints.on_relations(node, plan, scope), scope))
+    return hints.on_result(
+        context, node, _block(context, node, env, hints.on_relations(context, node, plan, scope), scope)
+    )
 
 
 def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scope: Scope) -> Analyzed:

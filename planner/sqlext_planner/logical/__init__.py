@@ -19,6 +19,7 @@ from sqlext_planner.logical.relational import (
     SortKey,
     SparkRelation,
     SubqueryAlias,
+    UMJoinHint,
     Values,
     Window,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "SparkRelation",
     "SubqueryAlias",
     "UMJoin",
+    "UMJoinHint",
     "Values",
     "Window",
     "WindowCall",

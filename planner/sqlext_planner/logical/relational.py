@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from sqlext_planner.errors import InternalError
+from sqlext_planner.errors import InternalError, Span
 from sqlext_planner.expressions import And, Column, Compare, Expression, NamedExpr, SparkExpr
 from sqlext_planner.expressions import Literal as Constant
 from sqlext_planner.logical.base import Field, LogicalPlan, comma
@@ -124,11 +124,23 @@ class Window(LogicalPlan):
 
 
 @dataclass(frozen=True)
+class UMJoinHint:
+    """A hint UMJOIN, with the relations that it names (none for whatever the block joins), or NO_UMJOIN."""
+
+    names: tuple[str, ...] = ()
+    wanted: bool = True
+    span: Span | None = field(default=None, compare=False, kw_only=True, repr=False)
+
+    def __str__(self) -> str:
+        return ("UMJOIN" if self.wanted else "NO_UMJOIN") + (f"({comma(self.names)})" if self.names else "")
+
+
+@dataclass(frozen=True)
 class Join(LogicalPlan):
     """A binary join. A semi or anti join outputs the left side's columns only.
 
-    `sweep`: a hint asked for (True) or refused (False) an interval join. `umjoin`: a hint asked for the relations that
-    it names (() for whatever is joined here) to be joined by one operator, or refused that (False).
+    `sweep`: a hint asked for (True) or refused (False) an interval join. `umjoin`: a hint asked for this and other
+    joins to be one operator, or refused that.
     """
 
     left: LogicalPlan
@@ -136,7 +148,7 @@ class Join(LogicalPlan):
     kind: JoinKind
     condition: Expression | None
     sweep: bool | None = None
-    umjoin: tuple[str, ...] | Literal[False] | None = None
+    umjoin: UMJoinHint | None = None
 
     def __post_init__(self) -> None:
         if self.kind == "cross" and self.condition is not None:
@@ -148,15 +160,9 @@ class Join(LogicalPlan):
         return self.left.output if self.kind in ("semi", "anti") else self.left.output + self.right.output
 
     def label(self) -> str:
-        hint = {None: "", True: " [SWEEP]", False: " [NO_SWEEP]"}[self.sweep] + umjoin_label(self.umjoin)
+        hint = {None: "", True: " [SWEEP]", False: " [NO_SWEEP]"}[self.sweep]
+        hint += "" if self.umjoin is None else f" [{self.umjoin}]"
         return f"Join: {self.kind}" + (f" ON {self.condition}" if self.condition is not None else "") + hint
-
-
-def umjoin_label(asked: tuple[str, ...] | Literal[False] | None) -> str:
-    """The UMJOIN hint as plans print it."""
-    if asked is None:
-        return ""
-    return " [NO_UMJOIN]" if asked is False else f" [UMJOIN({comma(asked)})]" if asked else " [UMJOIN]"
 
 
 @dataclass(frozen=True)

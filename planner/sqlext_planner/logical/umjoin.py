@@ -10,7 +10,7 @@ from typing import Literal
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions import Column, Compare, Expression, conjuncts
 from sqlext_planner.logical.base import Field, LogicalPlan
-from sqlext_planner.logical.relational import umjoin_label
+from sqlext_planner.logical.relational import UMJoinHint
 
 #: How an input takes part: `inner` inputs make the rows; each `left` input extends a row by its matches, or by NULLs;
 #: `semi` and `anti` inputs keep the rows with and without a match.
@@ -44,8 +44,7 @@ class UMJoin(LogicalPlan):
     matches: tuple[Expression | None, ...]
     count: Column | None = None
     payload: tuple[Column, ...] | None = None
-    #: The relations that a hint UMJOIN names, () for none in particular; None without a hint.
-    asked: tuple[str, ...] | None = None
+    asked: UMJoinHint | None = None
 
     def __post_init__(self) -> None:
         if not len(self.inputs) == len(self.kinds) == len(self.matches):
@@ -118,7 +117,7 @@ class UMJoin(LogicalPlan):
         on += [f"{name}: {match}" for name, match in zip(names, self.matches, strict=True) if match is not None]
         suffix = "" if self.payload is None else f" PAYLOAD [{', '.join(map(str, self.payload))}]"
         suffix += "" if self.count is None else f" AS {self.count}"
-        suffix += umjoin_label(self.asked)
+        suffix += "" if self.asked is None else f" [{self.asked}]"
         return f"UMJoin: {', '.join(shown)}" + (f" ON {', '.join(on)}" if on else "") + suffix
 
 

@@ -53,5 +53,5 @@ def json_value(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(name): json_value(entry) for name, entry in value.items()}
     if is_dataclass(value):
-        return {item.name: json_value(getattr(value, item.name)) for item in fields(value)}
+        return {item.name: json_value(getattr(value, item.name)) for item in fields(value) if item.compare}
     return str(value)

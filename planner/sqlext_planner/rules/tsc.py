@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlext_planner.logical import LogicalPlan
 from sqlext_planner.rules import rule
 from sqlext_planner.tsc_groups import create_multi_join_groups
+from sqlext_planner.tsc_hints import check_hints
 from sqlext_planner.tsc_nodes import get_multi_join_node
 
 
@@ -46,7 +47,6 @@ def tsc(root: LogicalPlan) -> LogicalPlan | None:
     input.
     """
     groups = create_multi_join_groups(root)
-    if not groups:
-        return None
-    new = get_multi_join_node(root, groups, {})
+    new = get_multi_join_node(root, groups, {}) if groups else root
+    check_hints(root, groups, new)
     return None if new is root else new
