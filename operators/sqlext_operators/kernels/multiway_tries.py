@@ -1,0 +1,122 @@
+"""Tries over sorted key codes: rows by several codes, and the distinct prefixes of these as nodes in flat arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sqlext_operators.kernels.jit import jit
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+UInt8s = npt.NDArray[np.uint8]
+
+
+@jit
+def shift_codes(values: Int64s, valid: UInt8s, least: int, greatest: int, codes: Int32s) -> None:
+    """codes[i] = values[i] - least, -1 outside [least, greatest] and for NULL; `valid` is empty where there is none."""
+    nullable = len(valid) > 0
+    for i in range(len(values)):
+        inside = least <= values[i] <= greatest and (not nullable or valid[i])
+        codes[i] = np.int32(values[i] - least) if inside else np.int32(-1)
+
+
+@jit
+def mark_codes(codes: Int32s, rounds: int, seen: UInt8s) -> None:
+    """Codes that were seen in `rounds` rounds, and are among `codes` (-1 is none), were seen in one more."""
+    for i in range(len(codes)):
+        code = codes[i]
+        if code >= 0 and seen[code] == rounds:
+            seen[code] = np.uint8(rounds + 1)
+
+
+@jit
+def rank_codes(seen: UInt8s, rounds: int, rank: Int32s) -> int:
+    """rank[c] = the place of code c among those seen in all rounds, -1 for others; how many there are."""
+    count = 0
+    for code in range(len(seen)):
+        if seen[code] == rounds:
+            rank[code] = count
+            count += 1
+        else:
+            rank[code] = -1
+    return count
+
+
+@jit
+def recode(rank: Int32s, codes: Int32s) -> None:
+    """codes[i] = rank[codes[i]], in place; -1 stays."""
+    for i in range(len(codes)):
+        if codes[i] >= 0:
+            codes[i] = rank[codes[i]]
+
+
+@jit
+def order_by(codes: Int32s, count: int, rows: Int32s, out: Int32s) -> bool:
+    """Stable counting sort: `out` has `rows` in the order of codes[row], which are below `count`.
+
+    Whether anything was written: rows that are in order already stay where they are.
+    """
+    places = np.zeros(count + 1, np.int64)
+    previous = np.int32(-1)
+    is_sorted = True
+    for i in range(len(rows)):
+        code = codes[rows[i]]
+        places[code + 1] += 1
+        is_sorted = is_sorted and code >= previous
+        previous = code
+    if is_sorted:
+        return False
+    for code in range(count):
+        places[code + 1] += places[code]
+    for i in range(len(rows)):
+        row = rows[i]
+        code = codes[row]
+        out[places[code]] = row
+        places[code] += 1
+    return True
+
+
+@jit
+def count_nodes(codes: Any, rows: Int32s, counts: Int64s) -> None:
+    """counts[l] = how many distinct prefixes of length l + 1 the rows have.
+
+    codes int32[levels, n]; `rows` are sorted by (codes[0], codes[1], ...).
+    """
+    levels = len(counts)
+    counts[:] = 0
+    for i in range(len(rows)):
+        first = 0
+        if i > 0:
+            a, b = rows[i - 1], rows[i]
+            while first < levels and codes[first, a] == codes[first, b]:
+                first += 1
+        for level in range(first, levels):
+            counts[level] += 1
+
+
+@jit
+def fill_nodes(codes: Any, rows: Int32s, bases: Int64s, values: Int32s, starts: Int32s) -> None:
+    """The nodes of the rows' trie, level l from place bases[l] on: ascending values under each parent.
+
+    The children of node k stand at starts[k]:starts[k + 1], which are places of nodes, or of `rows` from bases[-1] on
+    for the last level; every level has one more entry that ends its last node's children.
+    """
+    levels = len(bases) - 1
+    ends = bases.copy()
+    for i in range(len(rows)):
+        first = 0
+        if i > 0:
+            a, b = rows[i - 1], rows[i]
+            while first < levels and codes[first, a] == codes[first, b]:
+                first += 1
+        for level in range(first, levels):
+            at = ends[level]
+            values[at] = codes[level, rows[i]]
+            starts[at] = ends[level + 1]
+            ends[level] = at + 1
+        ends[levels] += 1
+    for level in range(levels):
+        starts[ends[level]] = ends[level + 1]

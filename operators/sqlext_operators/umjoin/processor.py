@@ -1,0 +1,104 @@
+"""Multi-way joins of inputs in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from sqlext_operators.kernels.multiway_products import fill_products
+from sqlext_operators.kernels.multiway_search import SATURATED, fill_bindings
+from sqlext_operators.umjoin.class_order import class_order, emitted_depth
+from sqlext_operators.umjoin.codes import class_codes
+from sqlext_operators.umjoin.output import Output
+from sqlext_operators.umjoin.spec import MultiwayJoinSpec
+from sqlext_operators.umjoin.tries import SortedInput, Tries, build_tries, sorted_input
+
+#: Bindings that are found at once: their slices, 8 bytes for each input with payload, stay in the L2 cache.
+_BINDINGS = 16_384
+
+
+class MultiwayJoin:
+    """The multi-way join operator over one partition: the rows of all inputs, with the columns that the specification
+    names.
+
+    Memory beside the inputs: 4 bytes for each key and row, 4 for each row's place, and up to 8 for each key and row in
+    the tries. Raises KeyTypeError for a type that cannot be a key, OverflowError for more than 2^31 rows.
+    """
+
+    def __init__(self, spec: MultiwayJoinSpec, tables: Sequence[pa.RecordBatch]) -> None:
+        self._spec = spec
+        self._output = Output(spec, [rows.schema for rows in tables])
+        self._payloads = [
+            rows.select(list(item.payload)) for item, rows in zip(spec.inputs, tables, strict=True) if item.payload
+        ]
+        self._tries: Tries | None = None
+        self._emitted = 0
+        if all(rows.num_rows for item, rows in zip(spec.inputs, tables, strict=True) if item.kind in ("inner", "semi")):
+            self._prepare(tables)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the output."""
+        return self._output.schema
+
+    def batches(self, batch_rows: int = 262_144) -> Iterator[pa.RecordBatch]:
+        """The joined rows, once, in batches of at most `batch_rows` rows and about 64 MB.
+
+        Raises OverflowError if a count is above the largest int64.
+        """
+        if self._tries is None:
+            return
+        columns, capacity = len(self._payloads), self._output.batch_rows(self._payloads, batch_rows)
+        low, high = np.empty((2, columns, _BINDINGS), np.int32)
+        counts = np.empty(_BINDINGS, np.int64)
+        out, out_counts = np.empty((columns, capacity), np.int32), np.empty(capacity, np.int64)
+        found = _BINDINGS
+        while found == _BINDINGS:
+            found = fill_bindings(self._tries.arrays, self._tries.state, self._emitted, low, high, counts)
+            if found:
+                checked_count(int(counts[:found].max()))
+            state = np.zeros(columns + 2, np.int64)
+            while state[0] < found:
+                made = fill_products(
+                    low, high, counts, found, not self._spec.count, self._tries.rows, state, out, out_counts
+                )
+                yield self._output.batch(self._payloads, out[:, :made], out_counts[:made])
+
+    def _prepare(self, tables: Sequence[pa.RecordBatch]) -> None:
+        """Make the tries, unless there can be no binding."""
+        spec = self._spec
+        codes = []
+        for place in range(spec.classes):
+            having = {
+                i: item.keys[item.classes.index(place)] for i, item in enumerate(spec.inputs) if place in item.classes
+            }
+            required = [i for i in having if spec.inputs[i].kind in ("inner", "semi")]
+            codes.append(class_codes({i: tables[i].column(name) for i, name in having.items()}, required))
+        order = class_order(spec, [item.count for item in codes])
+        depth_of = {place: depth for depth, place in enumerate(order)}
+        inputs: list[SortedInput] = []
+        for i, (item, rows) in enumerate(zip(spec.inputs, tables, strict=True)):
+            own = {depth_of[place]: (codes[place].codes[i], codes[place].count) for place in item.classes}
+            inputs.append(sorted_input(item, rows.num_rows, own))
+            if item.kind in ("inner", "semi") and not len(inputs[-1].rows):
+                return
+            if item.kind == "anti" and not item.classes and rows.num_rows:
+                return
+        self._tries = build_tries(inputs, spec.classes)
+        self._emitted = emitted_depth(spec, order)
+
+
+def checked_count(count: int) -> int:
+    """The count, if it is a bigint below the largest one; raises OverflowError otherwise."""
+    if count >= SATURATED:
+        raise OverflowError("a multi-way join counts more rows than a bigint holds")
+    return count
+
+
+def join_batches(
+    spec: MultiwayJoinSpec, tables: Sequence[pa.RecordBatch], batch_rows: int = 262_144
+) -> Iterator[pa.RecordBatch]:
+    """The whole join of one batch of each input."""
+    yield from MultiwayJoin(spec, tables).batches(batch_rows)

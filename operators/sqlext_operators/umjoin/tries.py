@@ -1,0 +1,159 @@
+"""The inputs of a multi-way join as tries over their key codes, all in the same order of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sqlext_operators.kernels.multiway_search import (
+    ANTI,
+    LEFT_WEIGHT,
+    NOTHING,
+    SATURATED,
+    SEMI,
+    WEIGHT,
+    SearchState,
+    TrieArrays,
+)
+from sqlext_operators.kernels.multiway_tries import count_nodes, fill_nodes, order_by
+from sqlext_operators.umjoin.spec import MultiwayInput
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+
+_END = {"inner": WEIGHT, "left": LEFT_WEIGHT, "semi": SEMI, "anti": ANTI}
+
+
+@dataclass(frozen=True)
+class SortedInput:
+    """The rows of an input that may join, by the codes of its classes at the `depths`, ascending.
+
+    rows int32[k]; codes int32[levels, n], of all rows of the input; nodes int64[levels], how many distinct prefixes of
+    each length the rows have.
+    """
+
+    item: MultiwayInput
+    depths: tuple[int, ...]
+    rows: Int32s
+    codes: Int32s
+    nodes: Int64s
+
+    @property
+    def is_enumerated(self) -> bool:
+        """Whether the output has columns of this input."""
+        return bool(self.item.payload)
+
+
+def sorted_input(item: MultiwayInput, count: int, codes: Mapping[int, tuple[Int32s, int]]) -> SortedInput:
+    """Sorts the `count` rows of an input; `codes` are its rows' codes and their number by depth, -1 for none."""
+    depths = tuple(sorted(codes))
+    matrix = np.empty((len(depths), count), np.int32)
+    for level, depth in enumerate(depths):
+        matrix[level] = codes[depth][0]
+    rows = np.arange(count, dtype=np.int32)
+    if len(depths) and count and matrix.min() < 0:
+        rows = rows[(matrix >= 0).all(axis=0)]
+    other = np.empty_like(rows)
+    for level in reversed(range(len(depths))):
+        if order_by(matrix[level], codes[depths[level]][1], rows, other):
+            rows, other = other, rows
+    nodes = np.zeros(len(depths), np.int64)
+    count_nodes(matrix, rows, nodes)
+    return SortedInput(item, depths, rows, matrix, nodes)
+
+
+class Tries(NamedTuple):
+    """What the kernels work on; rows int32 of all enumerated inputs, one after the other."""
+
+    arrays: TrieArrays
+    state: SearchState
+    rows: Int32s
+
+
+def build_tries(inputs: Sequence[SortedInput], depths: int) -> Tries:
+    """The tries of all inputs with classes, and the slices of those without.
+
+    The rows of a binding are columns of the enumerated inputs, in order. Raises OverflowError for too many rows.
+    """
+    slots = _Slots(depths)
+    size = sum(int(item.nodes.sum()) + len(item.nodes) for item in inputs)
+    if max(size, sum(len(item.rows) for item in inputs)) > np.iinfo(np.int32).max:
+        raise OverflowError("a multi-way join takes at most 2^31 rows at once")
+    values, starts = np.empty(size, np.int32), np.empty(size, np.int32)
+    base = row_base = 0
+    for item in inputs:
+        bases = base + np.concatenate(([0], np.cumsum(item.nodes + 1)))
+        base = int(bases[-1])
+        bases[-1] = row_base
+        fill_nodes(item.codes, item.rows, bases, values, starts)
+        slots.add(item, bases)
+        if item.is_enumerated:
+            row_base += len(item.rows)
+    rows = [item.rows for item in inputs if item.is_enumerated]
+    return Tries(*slots.arrays(values, starts), np.concatenate([np.empty(0, np.int32), *rows]))
+
+
+class _Slots:
+    """The slots of inputs, one after the other."""
+
+    def __init__(self, depths: int) -> None:
+        self._slots: list[tuple[int, int, int, int]] = []  # parent, first, last, what it does
+        self._members: list[list[tuple[int, int]]] = [[] for _ in range(depths)]  # (nodes, slot) at each depth
+        self._followers: list[list[int]] = [[] for _ in range(depths)]
+        self._columns: list[tuple[int, int, int]] = []  # slot, first row, last row
+        self._weight = 1
+
+    def add(self, item: SortedInput, bases: Int64s) -> None:
+        """The levels of an input whose nodes and rows begin at these places."""
+        kind, first_row = item.item.kind, int(bases[-1])
+        leaf = -1
+        for level, depth in enumerate(item.depths):
+            parent, leaf = leaf, len(self._slots)
+            first, nodes = int(bases[level]), int(item.nodes[level])
+            self._slots.append((parent, first, first + nodes, NOTHING))
+            if kind in ("inner", "semi"):
+                self._members[depth].append((nodes, leaf))
+            else:
+                self._followers[depth].append(leaf)
+        if item.is_enumerated:
+            self._columns.append((leaf, first_row, first_row + len(item.rows)))
+        elif leaf >= 0:
+            self._slots[leaf] = (*self._slots[leaf][:3], _END[kind])
+        elif kind in ("inner", "left"):
+            self._weight *= max(1, len(item.rows))
+
+    def arrays(self, values: Int32s, starts: Int32s) -> tuple[TrieArrays, SearchState]:
+        """What `fill_bindings` takes. The members with the fewest nodes come first at each depth."""
+        count = len(self._slots)
+        parent, first, last, ends = np.array(self._slots, np.int64).reshape(count, 4).T.copy()
+        columns, first_row, last_row = np.array(self._columns, np.int64).reshape(-1, 3).T.copy()
+        members = [[slot for _, slot in sorted(found)] for found in self._members]
+        found = np.zeros(count, np.int64)
+        found[[slot for slots in members for slot in slots]] = 1
+        tries = TrieArrays(
+            values,
+            starts,
+            parent,
+            first,
+            last,
+            ends,
+            *_flat(members),
+            *_flat(self._followers),
+            columns,
+            first_row,
+            last_row,
+        )
+        weight = np.zeros(len(members) + 1, np.int64)
+        weight[0] = min(self._weight, SATURATED)
+        place, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        return tries, SearchState(place, end, found, weight, np.zeros(3, np.int64))
+
+
+def _flat(lists: Sequence[Sequence[int]]) -> tuple[Int64s, Int64s]:
+    """(starts, items) of lists put one after the other."""
+    starts = np.cumsum([0, *map(len, lists)])
+    return starts.astype(np.int64), np.array([item for found in lists for item in found], np.int64)
