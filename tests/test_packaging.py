@@ -22,7 +22,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """The wheel that hatchling builds from the sources."""
     pytest.importorskip("hatchling", reason="the build backend is not installed")
     source = tmp_path_factory.mktemp("source")
-    for name in ("sqlext", "planner", "operators"):
+    for name in ("sqlext", "planner", "operators", "tpch_queries", "tpcds_queries"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
@@ -47,6 +47,12 @@ def test_wheel_holds_every_module(wheel: zipfile.ZipFile, package: str) -> None:
     modules = {str(path.relative_to(folder)) for path in (folder / package).rglob("*.py")}
     assert modules <= set(wheel.namelist())
     assert f"{package}/py.typed" in wheel.namelist()
+
+
+@pytest.mark.parametrize(("name", "size"), [("tpch", 22), ("tpcds", 99)])
+def test_wheel_holds_the_queries(wheel: zipfile.ZipFile, name: str, size: int) -> None:
+    files = {Path(file).name for file in wheel.namelist() if file.startswith(f"sqlext/tpc/queries/{name}/")}
+    assert {"schema.sql", *(f"q{number:02}.sql" for number in range(1, size + 1))} <= files
 
 
 def test_wheel_names_the_command_and_the_dialect(wheel: zipfile.ZipFile) -> None:

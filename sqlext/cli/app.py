@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sqlext import __version__
+from sqlext.cli.tpc import tpc_app
 
 app = typer.Typer(
     name="sqlext",
@@ -193,3 +194,7 @@ def bench(context: typer.Context) -> None:
     from sqlext.bench.cli import app as suites
 
     suites(args=context.args, prog_name="sqlext bench")
+
+
+app.add_typer(tpc_app("tpch", "TPC-H"))
+app.add_typer(tpc_app("tpcds", "TPC-DS"))

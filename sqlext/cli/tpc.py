@@ -1,0 +1,149 @@
+"""The options of `sqlext tpch` and `sqlext tpcds`; what they do is in `tpc_commands.py`, imported when it runs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class PlanFormat(StrEnum):
+    """How `plan` prints."""
+
+    text = "text"
+    json = "json"
+
+
+_Queries = Annotated[
+    str | None,
+    typer.Option(help="Numbers of queries, as in 3,5 or 1-9; all of them by default.", metavar="3,5"),
+]
+_Scale = Annotated[
+    float | None,
+    typer.Option(help="Scale factor: 1 is about 1 GB of text. By default 0.1.", metavar="F", show_default=False),
+]
+_Conf = Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting, `sqlext.*` or Spark's. Repeatable.")]
+
+
+def tpc_app(name: str, title: str) -> typer.Typer:
+    """The commands of one benchmark: generate, plan, run."""
+    app = typer.Typer(
+        name=name,
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        help=f"""{title}: generate its tables, plan and run its queries, check the answers against plain Spark.
+
+        [bold]Examples[/]
+
+          sqlext {name} plan --queries 3,5
+
+          sqlext {name} generate --scale 1 --data DIR
+
+          sqlext {name} run --data DIR --check
+
+        Tables without --data are kept in ~/.cache/sqlext/{name}-SCALE (below XDG_CACHE_HOME if that is set).
+        """,
+    )
+    _add_generate(app, name, title)
+    _add_plan(app, name, title)
+    _add_run(app, name, title)
+    return app
+
+
+def _add_generate(app: typer.Typer, name: str, title: str) -> None:
+    @app.command(
+        help=f"""Make the tables of {title} as Parquet files, one for each table. Does nothing if they are there.
+
+        Needs the packages of the extra `tpc` (DuckDB and its generator); downloads nothing. Memory stays below 2 GB.
+
+        [bold]Examples[/]
+
+          sqlext {name} generate
+
+          sqlext {name} generate --scale 1 --data DIR
+        """
+    )
+    def generate(
+        scale: _Scale = None,
+        data: Annotated[
+            Path | None,
+            typer.Option(help="Folder for the tables; by default that of the cache.", metavar="DIR"),
+        ] = None,
+    ) -> None:
+        from sqlext.cli.tpc_commands import run_generate
+
+        run_generate(name, scale, data)
+
+
+def _add_plan(app: typer.Typer, name: str, title: str) -> None:
+    @app.command(
+        help=f"""Show how the queries of {title} are rewritten. Starts no Spark and needs no data.
+
+        Prints the plan before and after the rules and the physical one. --format json prints
+        {{"benchmark": "{name}", "queries": {{"2": PAGE, ...}}}}, by the number of the query; a PAGE is what
+        `sqlext plan --format json` prints: sql, stages, umjoins, extensions.
+
+        [bold]Examples[/]
+
+          sqlext {name} plan --queries 3,5
+
+          sqlext {name} plan --format json -o plans.json
+        """
+    )
+    def plan(
+        queries: _Queries = None,
+        data: Annotated[
+            Path | None,
+            typer.Option(
+                help="Folder of the tables, whose sizes the choices then follow; by default only the types are known.",
+                metavar="DIR",
+            ),
+        ] = None,
+        format: Annotated[PlanFormat, typer.Option(help="How to print it.")] = PlanFormat.text,
+        output: Annotated[
+            Path | None, typer.Option("-o", "--output", help="Write to this file.", metavar="OUT")
+        ] = None,
+        conf: _Conf = None,
+    ) -> None:
+        from sqlext.cli.tpc_commands import run_plan
+
+        run_plan(name, queries, data, str(format), output, conf or [])
+
+
+def _add_run(app: typer.Typer, name: str, title: str) -> None:
+    @app.command(
+        help=f"""Run the queries of {title} on a local Spark: a line for each, with its rows and seconds.
+
+        --check also runs each with plain spark.sql on the same tables and compares the answers: names and types of the
+        columns, the rows with all their duplicates, NULL as NULL, the order that ORDER BY asks for, and with LIMIT
+        that only rows are left out which may be. Floats may differ by 1e-9. Exits with 1 if any answer differs.
+
+        [bold]Examples[/]
+
+          sqlext {name} run --check
+
+          sqlext {name} run --queries 3,5 --data DIR --check --json checked.json
+
+          sqlext {name} run --check --conf sqlext.planner.alwaysLower=true
+        """
+    )
+    def run(
+        queries: _Queries = None,
+        scale: _Scale = None,
+        data: Annotated[
+            Path | None,
+            typer.Option(
+                help="Folder of the tables; by default that of the cache, filled at --scale if it is empty.",
+                metavar="DIR",
+            ),
+        ] = None,
+        check: Annotated[bool, typer.Option("--check", help="Compare every answer with plain Spark's.")] = False,
+        conf: _Conf = None,
+        json: Annotated[Path | None, typer.Option(help="Write the outcomes to this file.", metavar="OUT")] = None,
+    ) -> int:
+        from sqlext.cli.tpc_commands import run_queries
+
+        return run_queries(name, queries, scale, data, check, conf or [], json)

@@ -1,0 +1,160 @@
+"""Is a table of rows a right answer of a query? NULL-safe, and aware of ORDER BY and of the ties that LIMIT cuts.
+
+The judge is the *reference*: all rows of the query without its LIMIT, each with the values of the ORDER BY keys. A
+table is a right answer if its rows can be paired with different rows of the reference such that
+
+- paired rows are equal: NULL is equal to NULL only, floats to a relative 1e-9, everything else exactly;
+- the keys of the paired rows come in the order that ORDER BY asks for; rows that tie in them may come in any order;
+- the keys are the smallest N of the reference in that order, N being the LIMIT or the number of all rows. So rows
+  before the last key are there with all their duplicates, and those that tie with the last key are some of them.
+
+Without ORDER BY all rows tie. Equal rows can differ in a key that is no column: they take the smallest keys first,
+which finds a pairing if there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+RELATIVE, ABSOLUTE = 1e-9, 1e-12
+
+Codes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class OrderKey:
+    """A key of ORDER BY: the position of its column in the reference, and how it sorts."""
+
+    column: int
+    descending: bool = False
+    nulls_first: bool = True
+
+
+def difference(answer: pa.Table, reference: pa.Table, keys: Sequence[OrderKey] = (), limit: int | None = None) -> str:
+    """Why `answer` is no right answer; empty if it is one.
+
+    The first columns of `reference` are those of `answer`, of the same types; columns for keys may follow. Both are
+    Arrow tables of atomic types (nested ones are compared exactly and cannot be keys).
+    """
+    asked = reference.num_rows if limit is None else min(limit, reference.num_rows)
+    if answer.num_rows != asked:
+        return f"{answer.num_rows} rows instead of {asked}"
+    if not asked:
+        return ""
+    codes = [_codes(answer, reference, column) for column in range(reference.num_columns)]
+    ranks = _ranks([_sort_codes(codes[key.column][1], key) for key in keys], reference.num_rows)
+    rows = np.stack([np.concatenate(pair) for pair in codes[: answer.num_columns]], axis=1)
+    names = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    own, theirs = names[:asked], names[asked:]
+    paired = _pair(own, theirs, ranks)
+    stranger = np.flatnonzero(paired < 0)
+    if len(stranger):
+        return _stranger(answer, int(stranger[0]), own, theirs)
+    falls = np.flatnonzero(np.diff(paired) < 0)
+    if len(falls):
+        place = int(falls[0]) + 1
+        return f"row {place + 1} comes too late in the order: {_row(answer, place)}"
+    first = np.sort(ranks)[:asked]
+    if not np.array_equal(paired, first):
+        place = int(np.flatnonzero(paired != first)[0])
+        return (
+            f"rows that come before row {place + 1} in the order are missing; row {place + 1} is {_row(answer, place)}"
+        )
+    return ""
+
+
+def same_rows(one: pa.Table, other: pa.Table) -> bool:
+    """Whether two tables of the same types hold equal rows in the same order, floats to the tolerance."""
+    if one.num_rows != other.num_rows:
+        return False
+    pairs = (_codes(one, other, column) for column in range(one.num_columns))
+    return all(np.array_equal(left, right) for left, right in pairs)
+
+
+def _codes(answer: pa.Table, reference: pa.Table, column: int) -> tuple[Codes, Codes]:
+    """The values of a column of both tables as numbers in the order of the values; NULL is -1.
+
+    A column that only the reference has gives no codes for the answer.
+    """
+    own = answer.column(column) if column < answer.num_columns else None
+    chunks = ([] if own is None else own.chunks) + reference.column(column).chunks
+    kind = reference.schema.field(column).type
+    values = pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind).combine_chunks()
+    if isinstance(values, pa.ChunkedArray):  # what pyarrow makes of no chunks or of too large ones
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], kind)
+    codes = _float_codes(values) if pa.types.is_floating(kind) else _exact_codes(values)
+    codes[np.asarray(values.is_null())] = -1
+    cut = 0 if own is None else answer.num_rows
+    return codes[:cut], codes[cut:]
+
+
+def _exact_codes(values: Any) -> Codes:
+    if pa.types.is_nested(values.type) or pa.types.is_null(values.type):
+        texts = [repr(value) for value in values.to_pylist()]
+        values = pa.array(texts, pa.string())
+    encoded = values.dictionary_encode()
+    rank = np.empty(len(encoded.dictionary), np.int64)
+    rank[np.asarray(pc.sort_indices(encoded.dictionary))] = np.arange(len(rank))
+    indices = np.asarray(encoded.indices.fill_null(0))
+    return rank[indices] if len(rank) else np.zeros(len(values), np.int64)
+
+
+def _float_codes(values: Any) -> Codes:
+    """One number for values that the tolerance chains together; NaN is the largest value, as in Spark."""
+    numbers = np.asarray(values.fill_null(0.0), np.float64)
+    distinct, where = np.unique(numbers, return_inverse=True)  # sorted, one NaN at the end; -0.0 and 0.0 are one
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(np.diff(distinct)) > np.maximum(ABSOLUTE, RELATIVE * np.abs(distinct[1:]))
+    apart |= np.isnan(distinct[1:]) != np.isnan(distinct[:-1])
+    apart |= np.isinf(distinct[1:]) != np.isinf(distinct[:-1])
+    return np.concatenate([[0], np.cumsum(apart)]).astype(np.int64)[where.reshape(-1)]
+
+
+def _sort_codes(codes: Codes, key: OrderKey) -> Codes:
+    """The codes of a key's column such that the smallest comes first."""
+    ends = (-1 if key.nulls_first else 1) * (np.int64(codes.max(initial=0)) + 1)
+    return np.where(codes < 0, ends, -codes if key.descending else codes)
+
+
+def _ranks(keys: Sequence[Codes], rows: int) -> Codes:
+    """The place of each row's keys among all keys that there are; the same for rows that tie."""
+    if not keys or not rows:
+        return np.zeros(rows, np.int64)
+    return np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _pair(own: Codes, theirs: Codes, ranks: Codes) -> Codes:
+    """The rank of the reference row that each row is paired with; -1 for one without a partner left."""
+    order = np.lexsort((ranks, theirs))
+    sorted_names = theirs[order]
+    begin = np.searchsorted(sorted_names, own, "left")
+    place = begin + _occurrence(own)
+    found = place < np.searchsorted(sorted_names, own, "right")
+    return np.where(found, ranks[order[np.minimum(place, len(order) - 1)]], -1)
+
+
+def _occurrence(names: Codes) -> Codes:
+    """0 for the first row of a name, 1 for the next one, and so on."""
+    order = np.argsort(names, kind="stable")
+    sorted_names = names[order]
+    counts = np.empty(len(names), np.int64)
+    counts[order] = np.arange(len(names)) - np.searchsorted(sorted_names, sorted_names, "left")
+    return counts
+
+
+def _stranger(answer: pa.Table, place: int, own: Codes, theirs: Codes) -> str:
+    expected, got = int((theirs == own[place]).sum()), int((own == own[place]).sum())
+    row = f"row {place + 1}: {_row(answer, place)}"
+    return f"{row} comes {got} times, not {expected}" if expected else f"{row} is not among the expected rows"
+
+
+def _row(table: pa.Table, place: int) -> str:
+    values = (table.column(column)[place].as_py() for column in range(table.num_columns))
+    return "(" + ", ".join("NULL" if value is None else str(value) for value in values) + ")"

@@ -1,0 +1,146 @@
+"""The tables of a benchmark as Parquet files, made by DuckDB's generator."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlext_planner.errors import ConfigurationError
+
+from sqlext.tpc.benchmark import Benchmark
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: Says what a folder holds; written last, so a folder with it is complete. Hidden: it is no table.
+MARKER = ".sqlext-tpc.json"
+#: Above this DuckDB keeps generated rows in the temporary database on disk. Scale 1 of either benchmark fits in.
+MEMORY_LIMIT = "2GB"
+ROW_GROUP_ROWS = 250_000
+
+#: Told of each step: a table that is done has its rows, the generator's own work has None.
+Report = Callable[[str, int | None], None]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What a folder holds: the benchmark's name, the scale, the generator with its version, rows by table."""
+
+    benchmark: str
+    scale: float
+    generator: str
+    rows: dict[str, int]
+
+
+def connect(benchmark: Benchmark, database: Path | None = None) -> duckdb.DuckDBPyConnection:
+    """A DuckDB with the benchmark's extension, in memory or in a file. Downloads nothing.
+
+    Raises ConfigurationError where a package is not installed, or not for this version of DuckDB.
+    """
+    package = f"duckdb_extension_{benchmark.name}"
+    found = importlib.util.find_spec(package)
+    if importlib.util.find_spec("duckdb") is None or found is None or not found.submodule_search_locations:
+        raise ConfigurationError(
+            f"{benchmark.title} needs the packages duckdb and {package.replace('_', '-')}",
+            help="pip install 'sql-for-time-on-spark[tpc]'",
+        )
+    import duckdb
+
+    version = f"v{duckdb.__version__}"
+    file = Path(found.submodule_search_locations[0], "extensions", version, f"{benchmark.name}.duckdb_extension")
+    if not file.is_file():
+        raise ConfigurationError(
+            f"{package.replace('_', '-')} has no extension for DuckDB {version}",
+            help="install both in one version: pip install 'sql-for-time-on-spark[tpc]'",
+        )
+    connection = duckdb.connect(
+        str(database) if database is not None else ":memory:", config={"autoinstall_known_extensions": "false"}
+    )
+    connection.execute("SET enable_progress_bar = false")  # ours is on the terminal
+    connection.execute(f"LOAD '{_quoted(file)}'")
+    return connection
+
+
+def generated(folder: Path) -> Generated | None:
+    """What an earlier `generate` made of the folder; None if none did, or if one of its tables is gone."""
+    try:
+        found = Generated(**json.loads((folder / MARKER).read_text(encoding="utf-8")))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f"{folder / MARKER} is not what `generate` wrote", help="remove the folder, or give another one"
+        ) from error
+    return found if all((folder / f"{table}.parquet").is_file() for table in found.rows) else None
+
+
+def generate(benchmark: Benchmark, scale: float, folder: Path, report: Report) -> Generated:
+    """Make `TABLE.parquet` in the folder for every table, with the types of the schema; nothing if they are there.
+
+    Memory is bounded by MEMORY_LIMIT: rows above it go to a temporary database in the folder. Raises
+    ConfigurationError if the folder holds tables of another scale or benchmark, or files that are not generated.
+    """
+    known = generated(folder)
+    if known is not None:
+        if (known.benchmark, known.scale) == (benchmark.name, scale):
+            return known
+        raise ConfigurationError(
+            f"{folder} holds {known.benchmark} at scale {known.scale:g} already", help="give another folder as --data"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / MARKER).exists():
+        _refuse_tables(folder)
+    with tempfile.TemporaryDirectory(prefix=".generating-", dir=folder) as work:
+        with connect(benchmark, Path(work, "tables.duckdb")) as connection:
+            connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
+            connection.execute(f"SET temp_directory = '{_quoted(Path(work))}'")
+            report(f"{benchmark.generator} at scale {scale:g}", None)
+            connection.execute(f"CALL {benchmark.generator}(sf = {scale!r})")
+            rows = {table: _write(connection, benchmark, table, Path(work), report) for table in benchmark.tables}
+            import duckdb
+
+            done = Generated(benchmark.name, scale, f"duckdb {duckdb.__version__} {benchmark.generator}", rows)
+        for table in rows:
+            Path(work, f"{table}.parquet").replace(folder / f"{table}.parquet")
+    (folder / MARKER).write_text(json.dumps(asdict(done), indent=2) + "\n", encoding="utf-8")
+    return done
+
+
+def _refuse_tables(folder: Path) -> None:
+    """Files of somebody else's in the folder would be mixed up with ours, or lost."""
+    found = next((path for path in sorted(folder.iterdir()) if not path.name.startswith(".")), None)
+    if found is not None:
+        raise ConfigurationError(
+            f"{folder} is not empty, and `generate` did not fill it: there is {found.name}",
+            help="give a new folder as --data",
+        )
+
+
+def _write(
+    connection: duckdb.DuckDBPyConnection, benchmark: Benchmark, table: str, folder: Path, report: Report
+) -> int:
+    """Write one table, cast to the types of the schema (the generator has wider integers); its rows."""
+    columns = ", ".join(
+        f"CAST({name} AS {_duckdb_type(kind)}) AS {name}" for name, kind in benchmark.tables[table].items()
+    )
+    connection.execute(
+        f"COPY (SELECT {columns} FROM {table}) TO '{_quoted(folder / f'{table}.parquet')}' "
+        f"(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP_ROWS})"
+    )
+    row = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+    assert row is not None
+    report(table, row[0])
+    return int(row[0])
+
+
+def _duckdb_type(kind: str) -> str:
+    return {"string": "VARCHAR"}.get(kind.lower(), kind)
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
