@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from sqlext_planner.errors import InternalError
@@ -43,28 +44,55 @@ def cascade(node: Members, inputs: Sequence[PhysicalPlan], why: str = "") -> Phy
     follow, each as soon as the columns of its match are there. Terms that stay (over columns of left inputs, constant,
     or tied to their place, such as rand()) filter the result. With `count`, every row is counted as one.
     """
-    tree = _Tree(conjuncts(node.condition))
-    tree.join_inner([child for child, kind in zip(inputs, node.kinds, strict=True) if kind == "inner"])
-    members = zip(inputs, node.kinds, node.matches, strict=True)
-    tree.join_others([(child, kind, match) for child, kind, match in members if kind != "inner"])
-    joined = tree.finished(why)
-    if joined.output_columns == tuple(item.column for item in node.output):
-        return joined
+    members = list(zip(inputs, node.kinds, node.matches, strict=True))
+    terms = _Terms(conjuncts(node.condition))
+    inner = terms.joined([child for child, kind, _ in members if kind == "inner"])
+    plan = with_members(inner, [(child, kind, match) for child, kind, match in members if kind != "inner"])
+    if isinstance(plan, JoinExec):
+        plan = replace(plan, why=why)
+    return with_columns(terms.filtering(plan), node)
+
+
+def with_members(
+    plan: PhysicalPlan, members: Sequence[tuple[PhysicalPlan, MemberKind, Expression | None]]
+) -> PhysicalPlan:
+    """The joins of a plan with left, semi and anti inputs, each as soon as the columns of its match are there.
+
+    Raises InternalError if one reads columns that never are.
+    """
+    waiting = list(members)
+    while waiting:
+        ready = (i for i, (child, _, match) in enumerate(waiting) if _reads_only(match, _columns(plan, child)))
+        place = next(ready, None)
+        if place is None:
+            raise InternalError("the match of a UMJoin's input reads columns that are not joined")
+        child, kind, match = waiting.pop(place)
+        plan = JoinExec(plan, child, kind, match)
+    return plan
+
+
+def with_columns(plan: PhysicalPlan, node: Members) -> PhysicalPlan:
+    """The plan with the columns of a multi-way join, in its order; rows that have no count yet count one."""
+    if plan.output_columns == tuple(item.column for item in node.output):
+        return plan
+    known = frozenset(plan.output_columns)
     one = Literal("1L", dtype="bigint")
-    items = [NamedExpr(one if item.column == node.count else item.column, item.column) for item in node.output]
-    return ProjectExec(tuple(items), node.output, joined)
+    items = [
+        NamedExpr(one if item.column == node.count and node.count not in known else item.column, item.column)
+        for item in node.output
+    ]
+    return ProjectExec(tuple(items), node.output, plan)
 
 
-class _Tree:
-    """Binary joins so far, and the terms that no join holds yet."""
+class _Terms:
+    """The terms of a condition, and which of them no join holds yet."""
 
     def __init__(self, terms: Sequence[Expression]) -> None:
         self._waiting = [term for term in terms if is_movable(term) and term.references]
         self._last = [term for term in terms if not (is_movable(term) and term.references)]
-        self._plan: PhysicalPlan | None = None
 
-    def join_inner(self, inputs: list[PhysicalPlan]) -> None:
-        """Join the inner inputs (one or more)."""
+    def joined(self, inputs: list[PhysicalPlan]) -> PhysicalPlan:
+        """The join of the inner inputs (one or more)."""
         rest = [self._filtered(child) for child in inputs]
         plan = rest.pop(0)
         while rest:
@@ -72,35 +100,12 @@ class _Tree:
             child = rest.pop(place)
             condition = conjunction(self._take(_columns(plan, child)))
             plan = JoinExec(plan, child, "cross" if condition is None else "inner", condition)
-        self._plan = plan
+        return plan
 
-    def join_others(self, members: list[tuple[PhysicalPlan, MemberKind, Expression | None]]) -> None:
-        """Join the left, semi and anti inputs. Raises InternalError if one reads columns that never are there."""
-        plan = self._joined
-        while members:
-            ready = (i for i, (child, _, match) in enumerate(members) if _reads_only(match, _columns(plan, child)))
-            place = next(ready, None)
-            if place is None:
-                raise InternalError("the match of a UMJoin's input reads columns that are not joined")
-            child, kind, match = members.pop(place)
-            if kind == "inner":
-                raise InternalError("inner inputs are joined first")
-            plan = JoinExec(plan, child, kind, match)
-        self._plan = plan
-
-    def finished(self, why: str) -> PhysicalPlan:
-        """The joins below the terms that are left."""
-        plan = self._joined
+    def filtering(self, plan: PhysicalPlan) -> PhysicalPlan:
+        """The plan below the terms that are left."""
         condition = conjunction([*self._waiting, *self._last])
-        if isinstance(plan, JoinExec):
-            plan = JoinExec(plan.left, plan.right, plan.kind, plan.condition, why=why)
         return plan if condition is None else FilterExec(condition, plan)
-
-    @property
-    def _joined(self) -> PhysicalPlan:
-        if self._plan is None:
-            raise InternalError("inner inputs are joined first")
-        return self._plan
 
     def _filtered(self, child: PhysicalPlan) -> PhysicalPlan:
         condition = conjunction(self._take(_columns(child)))

@@ -1,0 +1,98 @@
+"""The physical multi-way join: all inputs at once, behind one Arrow-block exchange."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from sqlext_planner.errors import InternalError
+from sqlext_planner.expressions import Column, Expression
+from sqlext_planner.logical import Field, MemberKind
+from sqlext_planner.logical.base import comma
+from sqlext_planner.physical.base import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.physical.umjoin_keys import KeyLayout
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: `shared key`: rows meet by the hash of the key classes that all inputs have, each row in one partition; `hypercube`:
+#: they meet in the cells of a grid over several classes, copied along those that their input lacks.
+Strategy = Literal["shared key", "hypercube"]
+
+
+@dataclass(frozen=True)
+class UMJoinExec(PhysicalPlan):
+    """Joins inputs on equal columns, as a UMJoin does (logical/umjoin.py), and does nothing else.
+
+    `condition` holds equalities of two inner inputs' columns, ``matches[i]`` of input i's columns and inner ones; rows
+    in which one of these columns is NULL do not come out. `fields` are the output: columns of inner and left inputs in
+    their order, and `count` if there is one. `shares` are the places of each key class in a hypercube, None to choose
+    them from the real inputs' sizes.
+
+    Where types have no common one that the operator compares as Spark does, or Python does not get one, Catalyst's
+    binary joins compute the same rows.
+    """
+
+    inputs: tuple[PhysicalPlan, ...]
+    kinds: tuple[MemberKind, ...]
+    condition: Expression | None
+    matches: tuple[Expression | None, ...]
+    fields: tuple[Field, ...]
+    count: Column | None
+    strategy: Strategy
+    shares: tuple[int, ...] | None = None
+
+    is_extension = True
+
+    def __post_init__(self) -> None:
+        if self.strategy == "shared key" and not self.layout.shared:
+            raise InternalError("a join by shared key has a key class that all inputs have")
+        if self.shares is not None and (self.strategy != "hypercube" or len(self.shares) != self.layout.count):
+            raise InternalError("a hypercube has a share for each key class")
+        given = [item.column for child in self.inputs for item in child.output]
+        kept = [item.column for item in self.fields if item.column != self.count]
+        if kept != [column for column in given if column in kept]:
+            raise InternalError("the columns of a UMJoinExec are those of its inputs, in order")
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.fields
+
+    @cached_property
+    def layout(self) -> KeyLayout:
+        """The key classes."""
+        return KeyLayout.of([child.output_columns for child in self.inputs], self.kinds, self.condition, self.matches)
+
+    @cached_property
+    def payload(self) -> tuple[tuple[Column, ...], ...]:
+        """The columns that are handed on from each input."""
+        kept = frozenset(item.column for item in self.fields)
+        return tuple(
+            tuple(column for column in child.output_columns if column in kept and kind in ("inner", "left"))
+            for child, kind in zip(self.inputs, self.kinds, strict=True)
+        )
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        """Raises ConfigurationError if the workers lack the package."""
+        from sqlext_planner.physical.umjoin_cascade import cascade
+        from sqlext_planner.physical.umjoin_exchange import join_by_exchange
+        from sqlext_planner.physical.umjoin_inputs import TypedInputs
+
+        frames = [execute_cached(child, context) for child in self.inputs]
+        typed = TypedInputs.of(self, frames)
+        if typed is None:
+            return execute_cached(cascade(self, self.inputs), context)
+        return join_by_exchange(typed, self.strategy, self.shares, context)
+
+    def label(self) -> str:
+        kept = comma(tuple(column for columns in self.payload for column in columns))
+        counted = "" if self.count is None else f" AS {self.count}"
+        kinds = "" if set(self.kinds) == {"inner"} else f" {comma(self.kinds)}"
+        return f"UMJoinExec: [{self.strategy}]{kinds} ON {comma(self.layout.names)} PAYLOAD [{kept}]{counted}"
+
+    def details(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {"strategy": self.strategy, "key classes": list(self.layout.names)}
+        if self.shares is not None:
+            facts["shares"] = list(self.shares)
+        return facts | super().details()

@@ -1,0 +1,118 @@
+"""A multi-way join behind one Arrow-block exchange: by the hash of shared keys, or in the cells of a hypercube."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlext_planner.physical.base import ExecutionContext
+from sqlext_planner.physical.interval_join_forms import BUSY_BYTES, frame_size
+from sqlext_planner.physical.interval_join_inputs import arrow_schema
+from sqlext_planner.physical.sizes import Size
+from sqlext_planner.physical.umjoin_shares import choose_shares, moved
+from sqlext_planner.physical.window_union_inputs import MEMORY_PER_TARGET
+from sqlext_planner.physical.year_month import from_months, months_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlext_operators.exchange.routing import Router
+    from sqlext_operators.umjoin.spec import MultiwayJoinSpec
+
+    from sqlext_planner.physical.umjoin import Strategy
+    from sqlext_planner.physical.umjoin_inputs import TypedInputs
+
+#: More cells than this are not looked for: the rows of a cell that is still too large go to disk.
+_MOST_CELLS = 4096
+_COUNT_BYTES = 8
+
+
+def join_by_exchange(
+    typed: TypedInputs, strategy: Strategy, shares: tuple[int, ...] | None, context: ExecutionContext
+) -> DataFrame:
+    """The join's rows: every input is routed by its keys, each partition is joined alone.
+
+    Raises ConfigurationError if the workers lack the package.
+    """
+    from sqlext_operators.exchange.umjoin import MultiwayGatherSpec, gather_umjoin
+
+    from sqlext_planner.physical.exchange import Shipment, ship
+    from sqlext_planner.physical.stages import run_stage
+    from sqlext_planner.spark import check_workers
+
+    check_workers(context.spark)
+    spec = typed.spec
+    sizes = [frame_size(frame, context) for frame in typed.frames]
+    partitions, routers = _routed(spec, strategy, shares, sizes, context)
+    shipments = [
+        Shipment(tag, frame, item.keys, router)
+        for tag, (frame, item, router) in enumerate(zip(typed.frames, spec.inputs, routers, strict=True))
+    ]
+    sent = ship(shipments, replace(context, config=replace(context.config, partitions=partitions)))
+    gather = MultiwayGatherSpec(
+        spec,
+        tuple(arrow_schema(frame) for frame in typed.frames),
+        memory_bytes=MEMORY_PER_TARGET * context.config.target_partition_bytes,
+        batch_rows=context.config.output_batch_rows,
+    )
+    totals = spec.count and len(typed.result) == 1
+    size = Size(_COUNT_BYTES * partitions, partitions) if totals else None
+    result = run_stage(sent.frame, partial(gather_umjoin, gather), months_schema(typed.result), size, context)
+    return from_months(result, typed.result)
+
+
+def _routed(
+    spec: MultiwayJoinSpec,
+    strategy: Strategy,
+    shares: tuple[int, ...] | None,
+    sizes: Sequence[Size | None],
+    context: ExecutionContext,
+) -> tuple[int, list[Router]]:
+    """How many partitions there are, and who sends each input's rows to them."""
+    from sqlext_operators.exchange.last_join import MatchRouter
+    from sqlext_operators.exchange.shares_routing import SharesRouter
+
+    if strategy == "shared key":
+        keys = [dict(zip(item.classes, item.keys, strict=True)) for item in spec.inputs]
+        named = [tuple(held[place] for place in spec.shared) for held in keys]
+        # One hash of all shared keys; a row in which one of them is NULL matches nothing.
+        routers: list[Router] = [MatchRouter(names, (False,) * len(names), keep=False) for names in named]
+        return _partitions(sizes, context), routers
+    chosen = shares or shares_for(spec, sizes, context)
+    return math.prod(chosen), [SharesRouter.of(item, chosen) for item in spec.inputs]
+
+
+def shares_for(spec: MultiwayJoinSpec, sizes: Sequence[Size | None], context: ExecutionContext) -> tuple[int, ...]:
+    """The shares of a hypercube: as many cells as an exchange of the copied rows would have partitions, a power of two
+    (others have few factorisations) unless the setting says how many. Inputs of unknown size count as the known ones
+    do on average."""
+    classes = [item.classes for item in spec.inputs]
+    known = [size.bytes for size in sizes if size is not None]
+    average = sum(known) / len(known) if known else 1.0
+    weights = [average if size is None else float(size.bytes) for size in sizes]
+    cells = _partitions(sizes, context)
+    if context.config.partitions:
+        return choose_shares(weights, classes, spec.classes, cells)
+    cells = min(1 << (cells - 1).bit_length(), _MOST_CELLS)
+    shares = choose_shares(weights, classes, spec.classes, cells)
+    while known and cells < _MOST_CELLS and moved(weights, classes, shares) > cells * _target(context):
+        cells *= 2
+        shares = choose_shares(weights, classes, spec.classes, cells)
+    return shares
+
+
+def _target(context: ExecutionContext) -> int:
+    return context.config.target_partition_bytes
+
+
+def _partitions(sizes: Sequence[Size | None], context: ExecutionContext) -> int:
+    """As any exchange's, but at least two a core: the work of a join is its bindings and rows, not its bytes."""
+    from sqlext_planner.physical.exchange import partition_count
+    from sqlext_planner.spark import cores
+
+    count = partition_count(sizes, context)
+    known = sum(size.bytes for size in sizes if size is not None)
+    busy = None in sizes or known >= BUSY_BYTES
+    return count if context.config.partitions or not busy else max(count, 2 * cores(context.spark))
