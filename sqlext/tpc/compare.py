@@ -111,9 +111,8 @@ def _float_codes(values: Any) -> Codes:
     numbers = np.asarray(values.fill_null(0.0), np.float64)
     distinct, where = np.unique(numbers, return_inverse=True)  # sorted, one NaN at the end; -0.0 and 0.0 are one
     with np.errstate(invalid="ignore"):
-        apart = np.abs(np.diff(distinct)) > np.maximum(ABSOLUTE, RELATIVE * np.abs(distinct[1:]))
-    apart |= np.isnan(distinct[1:]) != np.isnan(distinct[:-1])
-    apart |= np.isinf(distinct[1:]) != np.isinf(distinct[:-1])
+        near = np.diff(distinct) <= np.maximum(ABSOLUTE, RELATIVE * np.abs(distinct[1:]))
+    apart = ~(near & np.isfinite(distinct[1:]) & np.isfinite(distinct[:-1]))
     return np.concatenate([[0], np.cumsum(apart)]).astype(np.int64)[where.reshape(-1)]
 
 
