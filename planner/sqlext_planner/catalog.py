@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,15 @@ class TableInfo:
     bytes: int | None = None
 
 
+@dataclass(frozen=True)
+class KeyStatistics:
+    """What footers say of a table's columns: its rows and, for each column, how many values it has at most, by the
+    range of integers and dates (None for other types and where a footer lacks it)."""
+
+    rows: int
+    distinct: tuple[int | None, ...]
+
+
 class Catalog(Protocol):
     """Finds tables by name, in a JVM or without one."""
 
@@ -30,6 +43,12 @@ class Catalog(Protocol):
 
     def table_bytes(self, name: str) -> int | None:
         """An estimate of a table's bytes for one whose `TableInfo` has none; asked only where a plan depends on it."""
+
+    def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
+        """Of a table that is plain Parquet files; None for any other. Asked only where a plan depends on it."""
+
+    def key_sample(self, name: str, columns: Sequence[str], rows: int) -> pa.Table | None:
+        """About so many rows of a table that is plain Parquet files, from all over them; None for any other."""
 
     def tables(self) -> tuple[str, ...]:
         """Names for suggestions."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from sqlext_planner.catalog import TableInfo
+from sqlext_planner.catalog import KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext_planner.types import normalize
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class DictCatalog:
@@ -37,6 +41,14 @@ class DictCatalog:
         return self._tables.get(lowered) or self._tables.get(lowered.rpartition(".")[2])
 
     def table_bytes(self, name: str) -> int | None:
+        """None: there is no data."""
+        return None
+
+    def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
+        """None: there is no data."""
+        return None
+
+    def key_sample(self, name: str, columns: Sequence[str], rows: int) -> pa.Table | None:
         """None: there is no data."""
         return None
 

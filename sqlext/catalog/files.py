@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sqlext_planner.catalog import TableInfo
+from sqlext_planner.catalog import KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.catalog.csv import csv_columns
 from sqlext.catalog.parquet import parquet_columns
+from sqlext.catalog.statistics import file_sample, file_statistics
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SUFFIXES = (".parquet", ".csv")
 _LAYOUT = "tables are NAME.parquet, NAME.csv, or folders NAME/ of such files"
@@ -40,6 +45,16 @@ class FileCatalog:
         """None: what is known is in `table`."""
         return None
 
+    def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
+        """By the footers of the table's Parquet files."""
+        files = self._parquet(name)
+        return file_statistics(files, columns) if files else None
+
+    def key_sample(self, name: str, columns: Sequence[str], rows: int) -> pa.Table | None:
+        """From row groups of the table's Parquet files."""
+        files = self._parquet(name)
+        return file_sample(files, columns, rows) if files else None
+
     def tables(self) -> tuple[str, ...]:
         """All names, sorted."""
         return tuple(sorted(self._files))
@@ -55,6 +70,10 @@ class FileCatalog:
     def has_function(self, name: str) -> bool:
         """False: there is no Spark in which one could be registered."""
         return False
+
+    def _parquet(self, name: str) -> tuple[str, ...]:
+        info = self.table(name)
+        return info.paths if info is not None and info.format == "parquet" else ()
 
 
 def data_files(folder: Path | str) -> dict[str, Path]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlext_planner.catalog import TableInfo
+from sqlext_planner.catalog import KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext_planner.spark import estimated_bytes
 from sqlext_planner.types import normalize
 
 from sqlext.catalog.csv import CSV_OPTIONS
 from sqlext.catalog.files import table_files, table_info
+from sqlext.catalog.statistics import file_sample, file_statistics
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -27,6 +29,7 @@ class SparkCatalog:
         self._spark = spark
         self._files = {name.lower(): Path(path) for name, path in (files or {}).items()}
         self._known: dict[str, TableInfo | None] = {}
+        self._scanned: dict[str, tuple[str, ...]] = {}
 
     def table(self, name: str) -> TableInfo | None:
         """The table or view called `name`, as Spark finds it."""
@@ -43,6 +46,16 @@ class SparkCatalog:
             return estimated_bytes(self._spark.table(_quoted(name)))
         except PySparkException:
             return None
+
+    def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
+        """By the footers of the table's Parquet files."""
+        files = self._parquet(name)
+        return file_statistics(files, columns) if files else None
+
+    def key_sample(self, name: str, columns: Sequence[str], rows: int) -> pa.Table | None:
+        """From row groups of the table's Parquet files."""
+        files = self._parquet(name)
+        return file_sample(files, columns, rows) if files else None
 
     def tables(self) -> tuple[str, ...]:
         """Views and tables of the current database."""
@@ -65,6 +78,21 @@ class SparkCatalog:
         """Whether Spark has a function of this name, built in or registered."""
         return bool(self._spark.catalog.functionExists(name))
 
+    def _parquet(self, name: str) -> tuple[str, ...]:
+        """The files behind a table or view: those that were registered, or those that Spark would scan for all of
+        its columns under their own names (what a view filters is in the sample all the same)."""
+        from sqlext_planner.spark import plain_parquet_scan
+
+        info = self.table(name)
+        if info is None or info.format is not None:
+            return info.paths if info is not None and info.format == "parquet" else ()
+        if name.lower() not in self._scanned:
+            frame = self._spark.table(_quoted(name))
+            found = plain_parquet_scan(frame)
+            plain = found is not None and [str(item).lower() for item in found.columns] == _lowered(frame.columns)
+            self._scanned[name.lower()] = found.paths if found is not None and plain else ()
+        return self._scanned[name.lower()]
+
     def _find(self, name: str) -> TableInfo | None:
         from pyspark.errors import PySparkException
 
@@ -82,6 +110,10 @@ class SparkCatalog:
             return found
         same = [column.lower() for column, _ in files.columns] == [column.lower() for column, _ in columns]
         return replace(files, columns=columns) if same else found
+
+
+def _lowered(names: Sequence[str]) -> list[str]:
+    return [name.lower() for name in names]
 
 
 def _quoted(name: str) -> str:

@@ -1,0 +1,87 @@
+"""What the ways to compute a multi-way join cost, in seconds, and how many rows they go through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlext_planner.catalog import Catalog
+from sqlext_planner.logical import UMJoin
+from sqlext_planner.umjoin_inputs import InputFacts, input_facts
+from sqlext_planner.umjoin_sizes import is_foreign_key_join, prefix_rows
+
+#: Seconds of one core (the time is shared by all cores).
+_READ_ROW = 60e-9  # an input's row, scanned and hashed by Spark
+_JOINED_ROW = 30e-9  # a row of a binary join that Spark makes, and counts or hands on
+_AGGREGATED_ROW = 120e-9  # an input's row that Spark aggregates by its keys before joins
+_SHIPPED_ROW = 900e-9  # an input's row that our exchange cuts, sends, codes and sorts
+_RETURNED_ROW = 60e-9  # a row that our operator hands to Spark
+#: Seconds that a stage more costs, whatever its rows.
+_STAGE = 0.12
+_OPERATOR = 0.45
+#: Estimates are not good enough to leave Spark's own plan for less than this.
+LEAST_GAIN = 2.0
+LEAST_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class JoinSizes:
+    """Rows of the inputs, and after each binary join of the cascade in Catalyst's order."""
+
+    inputs: tuple[float, ...]
+    steps: tuple[float, ...]
+
+    @property
+    def result(self) -> float:
+        """Rows of the whole join."""
+        return self.steps[-1] if self.steps else self.inputs[0]
+
+    def __str__(self) -> str:
+        return f"about {' -> '.join(map(_short, self.steps))} rows join by join, of {_short(sum(self.inputs))} read"
+
+
+def join_sizes(node: UMJoin, catalog: Catalog | None) -> JoinSizes | str:
+    """The sizes, or in words why they are not looked at."""
+    if catalog is None:
+        return "no data to estimate by"
+    facts = input_facts(node, catalog)
+    if isinstance(facts, str):
+        return facts
+    if is_foreign_key_join(facts):
+        return "by foreign keys no join has more rows than one of the tables"
+    samples = [item.sample(catalog) for item in facts]
+    known = [sample for sample in samples if sample is not None]
+    if len(known) < len(facts):
+        return "nothing is known of the values of some keys"
+    return _sizes(facts, prefix_rows(facts, known))
+
+
+def _sizes(facts: Sequence[InputFacts], steps: Sequence[float]) -> JoinSizes:
+    return JoinSizes(tuple(item.rows for item in facts), tuple(steps))
+
+
+def cascade_seconds(sizes: JoinSizes, cores: int) -> float:
+    """Binary joins: every row of every step is made."""
+    return (_READ_ROW * sum(sizes.inputs) + _JOINED_ROW * sum(sizes.steps)) / cores
+
+
+def factorised_seconds(sizes: JoinSizes, cores: int) -> float:
+    """Aggregates before joins: what is joined has no more rows than the inputs."""
+    return _AGGREGATED_ROW * sum(sizes.inputs) / cores + _STAGE * len(sizes.inputs)
+
+
+def operator_seconds(sizes: JoinSizes, returned: float, cores: int) -> float:
+    """Our operator: the inputs are shipped; of the intermediate results only what is `returned` is made."""
+    return (_SHIPPED_ROW * sum(sizes.inputs) + _RETURNED_ROW * returned) / cores + _OPERATOR
+
+
+def pays(seconds: float, cascade: float) -> bool:
+    """Whether a way of `seconds` is worth leaving Spark's plan of `cascade` seconds."""
+    return cascade > LEAST_GAIN * seconds and cascade - seconds > LEAST_SECONDS
+
+
+def _short(number: float) -> str:
+    for limit, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= limit:
+            return f"{number / limit:.3g}{unit}"
+    return f"{number:.3g}"

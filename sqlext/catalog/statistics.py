@@ -1,0 +1,70 @@
+"""What the footers and a few row groups of Parquet files tell of key columns."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from sqlext_planner.catalog import KeyStatistics
+
+
+def file_statistics(files: Sequence[str], columns: Sequence[str]) -> KeyStatistics | None:
+    """Rows and numbers of values of the columns (names ignore case); None if a file lacks one, or cannot be read."""
+    import pyarrow.parquet as pq
+
+    try:
+        footers = [pq.read_metadata(file) for file in files]
+        places = [_places(footer.schema.names, columns) for footer in footers]
+    except (OSError, ValueError):
+        return None
+    rows = sum(footer.num_rows for footer in footers)
+    parts = [
+        (footer.row_group(group), found)
+        for footer, found in zip(footers, places, strict=True)
+        for group in range(footer.num_row_groups)
+    ]
+    distinct = [
+        _distinct([group.column(found[i]).statistics for group, found in parts if group.num_rows], rows)
+        for i in range(len(columns))
+    ]
+    return KeyStatistics(rows, tuple(distinct))
+
+
+def _places(names: Sequence[str], columns: Sequence[str]) -> list[int]:
+    """Where top-level columns stand among a file's leaves. Raises ValueError for a name that is not there."""
+    lowered = [name.lower() for name in names]
+    return [lowered.index(column.lower()) for column in columns]
+
+
+def _distinct(statistics: Sequence[Any], rows: int) -> int | None:
+    """The number of values between the least and the greatest one, at most one a row."""
+    if not all(item is not None and item.has_min_max for item in statistics):
+        return None
+    ends = [(item.min, item.max) for item in statistics]
+    if not ends:
+        return 0
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    if type(low) is datetime.date:
+        return min(rows, int((high - low).days) + 1)
+    return min(rows, int(high) - int(low) + 1) if isinstance(low, int) else None
+
+
+def file_sample(files: Sequence[str], columns: Sequence[str], rows: int) -> pa.Table | None:
+    """About `rows` rows in whole row groups, spread evenly over the files; None if they cannot be read."""
+    import pyarrow.parquet as pq
+
+    try:
+        opened = [pq.ParquetFile(file) for file in files]
+        names = opened[0].schema_arrow.names
+        wanted = [names[place] for place in _places(names, columns)]
+        groups = [(file, group) for file in opened for group in range(file.num_row_groups)]
+        total = sum(file.metadata.num_rows for file in opened)
+        count = min(len(groups), max(1, round(len(groups) * rows / max(1, total))))
+        chosen = [groups[place * len(groups) // count] for place in range(count)] if groups else []
+        parts = [file.read_row_group(group, columns=wanted, use_threads=False) for file, group in chosen]
+        parts = parts or [opened[0].schema_arrow.empty_table().select(wanted)]
+        return pa.concat_tables(part.select(wanted) for part in parts).rename_columns(list(columns))
+    except (OSError, ValueError):
+        return None
