@@ -94,6 +94,14 @@ class Config:
         "statement fails; point: [t, t) is the one instant t, reversed ones are dropped.",
         "drop|error|point",
     )
+    umjoin_strategy: str = _setting(
+        "umjoin.strategy",
+        "auto",
+        "How multi-way joins are made. cascade: Spark's binary joins; factorised: aggregates are taken before the joins, "
+        "where there is an aggregate that allows it; operator: ours, behind one exchange, by a shared key or as a "
+        "hypercube, where the conditions allow it; auto: by estimated cost.",
+        "auto|cascade|factorised|operator",
+    )
     output_batch_rows: int = _setting(
         "exchange.outputBatchRows", 262_144, "Rows of one Arrow batch that an operator returns to Spark.", "rows"
     )

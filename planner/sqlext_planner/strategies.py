@@ -65,6 +65,10 @@ class Planner:
             self._known[id(node)] = known
         return known[1]
 
+    def marked(self, child: PhysicalPlan) -> PhysicalPlan:
+        """`child` as an input of an exchange: it says if the exchange reads its files itself."""
+        return _exchange_input(child, self.config)
+
     def _first_answer(self, node: LogicalPlan) -> PhysicalPlan:
         for strategy in STRATEGIES:
             physical = strategy(node, self)
@@ -151,17 +155,12 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 
 
 def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
-    """UMJoin -> Catalyst's binary joins."""
+    """UMJoin -> Catalyst's binary joins, or one operator behind one exchange, by cost."""
     if not isinstance(node, UMJoin):
         return None
-    from sqlext_planner.physical.umjoin_cascade import cascade
-    from sqlext_planner.physical.umjoin_plain import UMJoinCascadeExec
-    from sqlext_planner.umjoin_group import UMJoinGroup
+    from sqlext_planner.umjoin_strategy import plan_umjoin
 
-    why = "Catalyst's binary joins"
-    return UMJoinCascadeExec(
-        UMJoinGroup.of(node), cascade(node, [planner.later(item) for item in node.inputs]), why=why
-    )
+    return plan_umjoin(node, planner)
 
 
 def _sized_info(scan: ScanExec | None, node: IntervalJoin, planner: Planner) -> TableInfo | None:

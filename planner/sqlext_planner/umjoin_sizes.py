@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +61,7 @@ def prefix_rows(facts: Sequence[InputFacts], samples: Sequence[pa.Table]) -> lis
     first = facts[order[0]]
     weights = {number: _weights(values, None, scaled[0]) for number, values in columns[0].items()}
     total = first.rows
+    repeats = [_repeats(held) for held in columns]
     sizes = []
     for step in range(1, len(order)):
         item, values, scale = facts[order[step]], columns[step], scaled[step]
@@ -66,11 +69,44 @@ def prefix_rows(facts: Sequence[InputFacts], samples: Sequence[pa.Table]) -> lis
         rows, total = _joined(weights, values, item, before, scale)
         if item.kind == "left":
             total = max(total, before)
+        else:
+            total = min(total, _most_rows([facts[place] for place in order[: step + 1]], repeats[: step + 1]))
         sizes.append(total)
         weights = {number: held * (total / max(before, 1e-9)) for number, held in weights.items()}
         for number, found in values.items():
             weights[number] = _weights(found, rows, 1.0)
     return sizes
+
+
+def _most_rows(facts: Sequence[InputFacts], repeats: Sequence[float]) -> float:
+    """The bound of Atserias, Grohe and Marx: the product of the inputs' numbers of keys to the power of the weights of
+    the best fractional cover of the classes, times how often each input repeats a key. Weights 0, 1/2 and 1 suffice for
+    inputs of two classes; more inputs than 8 are not looked at."""
+    members = [(item, often) for item, often in zip(facts, repeats, strict=True) if item.kind == "inner"]
+    if len(members) > 8:
+        return math.inf
+    logs = [math.log(max(1.0, item.rows / often)) for item, often in members]
+    classes = {number for item, _ in members for number in item.keys}
+    best = math.inf
+    for halves in itertools.product((0, 1, 2), repeat=len(members)):
+        weights = list(zip(halves, (item for item, _ in members), strict=True))
+        covered = all(sum(half for half, item in weights if number in item.keys) >= 2 for number in classes)
+        if covered and all(half == 2 for half, item in weights if not item.keys):
+            best = min(best, sum(half / 2 * log for half, log in zip(halves, logs, strict=True)))
+    return math.exp(min(best + sum(math.log(often) for _, often in members), 700.0))
+
+
+def _repeats(values: Mapping[int, npt.NDArray[np.int64]]) -> float:
+    """How many sampled rows have the same key, on average."""
+    import numpy as np
+
+    codes = list(values.values())
+    if not codes or not len(codes[0]):
+        return 1.0
+    mixed = codes[0]
+    for other in codes[1:]:
+        mixed = np.unique(mixed, return_inverse=True)[1] * (int(other.max()) + 1) + other
+    return len(mixed) / len(np.unique(mixed))
 
 
 def _joined(

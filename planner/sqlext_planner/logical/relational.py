@@ -12,6 +12,7 @@ from sqlext_planner.expressions import And, Column, Compare, Expression, NamedEx
 from sqlext_planner.expressions import Literal as Constant
 from sqlext_planner.logical.base import Field, LogicalPlan, comma
 from sqlext_planner.periods import AllenRelation, PeriodPredicate
+from sqlext_planner.subquery import Subquery
 
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 SetKind = Literal["union", "intersect", "except"]
@@ -336,7 +337,7 @@ def expression_dtype(expression: Expression, known: dict[Column, str | None]) ->
     """The type of an expression over columns of `known` types, where it is certain."""
     if isinstance(expression, Column):
         return known.get(expression)
-    if isinstance(expression, (SparkExpr, Constant)):
+    if isinstance(expression, (SparkExpr, Constant, Subquery)):
         return expression.dtype
     if isinstance(expression, AllenRelation):
         return "string"

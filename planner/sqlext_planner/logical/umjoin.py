@@ -32,10 +32,11 @@ class UMJoin(LogicalPlan):
     The rows: the inner inputs' product where the terms of `condition` over them hold; then, for every other input i in
     an order in which `matches[i]` reads only what is there, its matches (`left`), or those rows that have one (`semi`)
     or none (`anti`); then the remaining terms of `condition`, which read columns of `left` inputs. `matches[i]` is None
-    for inner inputs and for one that every row matches. Output: the columns of the inner and left inputs, in order.
+    for inner inputs and for one that every row matches. Output: the columns of the inner and left inputs that are in
+    `payload` (None: all), in order.
 
-    With `count`, only the columns in `payload` come out, and equal rows may stand as one row with their number in the
-    column `count` (bigint, > 0); without payload the result may be one row or several whose counts add up.
+    With `count`, equal rows may stand as one row with their number in the column `count` (bigint, > 0); with an empty
+    payload the result may be one row or several whose counts add up.
     """
 
     inputs: tuple[LogicalPlan, ...]

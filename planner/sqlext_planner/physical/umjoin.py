@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +12,7 @@ from sqlext_planner.logical import Field, MemberKind
 from sqlext_planner.logical.base import comma
 from sqlext_planner.physical.base import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.physical.umjoin_keys import KeyLayout
+from sqlext_planner.umjoin_group import UMJoinGroup
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,7 +29,7 @@ class UMJoinExec(PhysicalPlan):
     `condition` holds equalities of two inner inputs' columns, ``matches[i]`` of input i's columns and inner ones; rows
     in which one of these columns is NULL do not come out. `fields` are the output: columns of inner and left inputs in
     their order, and `count` if there is one. `shares` are the places of each key class in a hypercube, None to choose
-    them from the real inputs' sizes.
+    them from the real inputs' sizes. `group` is the whole node's, which Spark may compute a part of.
 
     Where types have no common one that the operator compares as Spark does, or Python does not get one, Catalyst's
     binary joins compute the same rows.
@@ -42,6 +43,7 @@ class UMJoinExec(PhysicalPlan):
     count: Column | None
     strategy: Strategy
     shares: tuple[int, ...] | None = None
+    group: UMJoinGroup | None = field(default=None, compare=False, repr=False)
 
     is_extension = True
 
@@ -83,7 +85,8 @@ class UMJoinExec(PhysicalPlan):
         typed = TypedInputs.of(self, frames)
         if typed is None:
             return execute_cached(cascade(self, self.inputs), context)
-        return join_by_exchange(typed, self.strategy, self.shares, context)
+        frame = join_by_exchange(typed, self.strategy, self.shares, context)
+        return frame if tuple(frame.columns) == self.frame_columns else frame.toDF(*self.frame_columns)
 
     def label(self) -> str:
         kept = comma(tuple(column for columns in self.payload for column in columns))

@@ -17,6 +17,7 @@ from sqlext_planner.physical.umjoin import Strategy, UMJoinExec
 from sqlext_planner.physical.umjoin_cascade import with_columns, with_members
 from sqlext_planner.physical.umjoin_keys import KeyLayout, class_type, equality
 from sqlext_planner.types import to_arrow
+from sqlext_planner.umjoin_group import UMJoinGroup
 
 #: An input without a key goes to every cell, and multiplies the rows of all of them.
 _MOST_UNKEYED_BYTES = 1 << 20
@@ -197,6 +198,7 @@ def operator_plan(
         count=node.count,
         strategy=strategy,
         shares=shares,
+        group=UMJoinGroup.of(node),
         why=why,
     )
     plan = with_members(core, [(inputs[i], node.kinds[i], node.matches[i]) for i in split.members])

@@ -150,6 +150,11 @@ def _narrow(node: LogicalPlan, needed: set[Column], built: dict[int, LogicalPlan
             return _narrow_window_union(node, needed, built)
         case IntervalJoin():
             return _narrow_interval_join(node, needed, built)
+        case UMJoin(inputs):
+            new = with_fields(node, inputs=tuple(built[id(item)] for item in inputs))
+            everything = tuple(field.column for field in new.joined)
+            kept = tuple(column for column in everything if column in needed) or everything[:1]
+            return with_fields(new, payload=None if kept == everything else kept)
         case LastJoin(left):
             kept_rights = _kept_rights(node, needed)
             if not kept_rights:
