@@ -27,13 +27,17 @@ def sqlext() -> Sqlext:
     """``sqlext("plan", "-e", "SELECT 1")``: the finished process, with its output as text."""
 
     def run(
-        *arguments: str | Path, stdin: str = "", env: Mapping[str, str] | None = None, cwd: Path | None = None
+        *arguments: str | Path,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        timeout: float = 300,
     ) -> subprocess.CompletedProcess[str]:
         path = os.pathsep.join(map(str, (ROOT, ROOT / "planner", ROOT / "operators")))
         environment = {**(os.environ if env is None else env), "PYTHONPATH": path}
         command = [sys.executable, "-m", "sqlext", *map(str, arguments)]
         return subprocess.run(
-            command, input=stdin, env=environment, cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+            command, input=stdin, env=environment, cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False
         )
 
     return run
