@@ -65,7 +65,7 @@ def read_query(node: Aggregate) -> Query:
     if node.grouping_sets is not None:
         raise NotFactorisedError("grouping sets are several aggregates")
     keys, items, join = _over_join(node)
-    if join.count is not None or join.payload is not None:
+    if join.count is not None:
         raise NotFactorisedError("the join gives counts already")
     query = Query(Classes(join))
     given: dict[Expression, Column] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import Catalog, TableInfo
 from sqlext_planner.config import Config
@@ -48,6 +49,9 @@ from sqlext_planner.physical.relational_aggregate import AggregateExec
 from sqlext_planner.physical.relational_joins import JoinExec, SetOperationExec
 from sqlext_planner.physical.relational_sources import ScanExec, SparkRelationExec, ValuesExec
 
+if TYPE_CHECKING:
+    from sqlext_planner.umjoin_choice import Choice
+
 
 @dataclass
 class Planner:
@@ -55,6 +59,8 @@ class Planner:
 
     config: Config
     catalog: Catalog | None = None
+    #: What was chosen for a multi-way join together with the aggregate above it, by id(join).
+    decided: dict[int, tuple[UMJoin, Choice]] = field(default_factory=dict)
     _known: dict[int, tuple[LogicalPlan, PhysicalPlan]] = field(default_factory=dict)
 
     def later(self, node: LogicalPlan) -> PhysicalPlan:
@@ -155,12 +161,13 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 
 
 def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
-    """UMJoin -> Catalyst's binary joins, or one operator behind one exchange, by cost."""
-    if not isinstance(node, UMJoin):
+    """UMJoin, and Aggregate over one -> Catalyst's binary joins, one operator behind one exchange, or aggregates before
+    the joins, by cost."""
+    if not isinstance(node, (Aggregate, UMJoin)) or (isinstance(node, Aggregate) and not node.collect(UMJoin)):
         return None
-    from sqlext_planner.umjoin_strategy import plan_umjoin
+    from sqlext_planner.umjoin_strategy import plan_aggregate, plan_umjoin
 
-    return plan_umjoin(node, planner)
+    return plan_umjoin(node, planner) if isinstance(node, UMJoin) else plan_aggregate(node, planner)
 
 
 def _sized_info(scan: ScanExec | None, node: IntervalJoin, planner: Planner) -> TableInfo | None:

@@ -43,10 +43,11 @@ class Obstacles:
 
 @dataclass(frozen=True)
 class Choice:
-    """A way and the reason for it, with its numbers."""
+    """A way and the reason for it, with its numbers; `sizes` if they were looked at."""
 
     way: Way
     why: str
+    sizes: JoinSizes | None = None
 
 
 def choose(node: UMJoin, obstacles: Obstacles, counts: bool, config: Config, catalog: Catalog | None) -> Choice:
@@ -83,8 +84,8 @@ def _cheapest(node: UMJoin, open_ways: list[Way], sizes: JoinSizes, counts: bool
     prices = ", ".join(f"{way} {value:.2g} s" for way, value in {"cascade": cascade, **seconds}.items())
     why = f"{sizes}; estimated: {prices}"
     if node.asked is not None:
-        return Choice(best, f"as the hint says; {why}")
-    return Choice(best if pays(seconds[best], cascade) else "cascade", why)
+        return Choice(best, f"as the hint says; {why}", sizes)
+    return Choice(best if pays(seconds[best], cascade) else "cascade", why, sizes)
 
 
 def _obstacle(obstacles: Obstacles, asked: str) -> str | None:

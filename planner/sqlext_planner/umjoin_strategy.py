@@ -6,11 +6,12 @@ from typing import Protocol
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
-from sqlext_planner.logical import LogicalPlan, UMJoin
+from sqlext_planner.factorised import Factorised, NotFactorised, factorise
+from sqlext_planner.logical import Aggregate, LogicalPlan, Project, UMJoin
 from sqlext_planner.physical.base import PhysicalPlan
 from sqlext_planner.physical.umjoin import Strategy
 from sqlext_planner.physical.umjoin_cascade import cascade
-from sqlext_planner.physical.umjoin_plain import UMJoinCascadeExec
+from sqlext_planner.physical.umjoin_plain import FactorisedAggregateExec, UMJoinCascadeExec
 from sqlext_planner.physical.umjoin_split import UMJoinSplit, ineligible, operator_plan
 from sqlext_planner.umjoin_choice import Choice, Obstacles, choose
 from sqlext_planner.umjoin_group import UMJoinGroup
@@ -21,6 +22,8 @@ class Planner(Protocol):
 
     config: Config
     catalog: Catalog | None
+    #: What was chosen for a join together with the aggregate above it, by id.
+    decided: dict[int, tuple[UMJoin, Choice]]
 
     def later(self, node: LogicalPlan) -> PhysicalPlan:
         """The physical plan of a node."""
@@ -29,9 +32,9 @@ class Planner(Protocol):
         """`child` as an input of an exchange."""
 
 
-def plan_umjoin(node: UMJoin, planner: Planner, decided: Choice | None = None) -> PhysicalPlan:
-    """The physical plan of a node. `decided` is what was chosen for it together with the aggregate above."""
-    choice = decided
+def plan_umjoin(node: UMJoin, planner: Planner) -> PhysicalPlan:
+    """The physical plan of a node. Raises UnsupportedError for a hint that cannot be followed."""
+    _, choice = planner.decided.get(id(node), (node, None))
     if choice is None:
         obstacles = Obstacles("there is no aggregate above", ineligible(node))
         choice = choose(node, obstacles, False, planner.config, planner.catalog)
@@ -40,3 +43,30 @@ def plan_umjoin(node: UMJoin, planner: Planner, decided: Choice | None = None) -
         return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), why=choice.why)
     strategy: Strategy = "shared key" if UMJoinSplit.of(node).layout.shared else "hypercube"
     return operator_plan(node, inputs, strategy, why=choice.why, mark=planner.marked)
+
+
+def plan_aggregate(node: Aggregate, planner: Planner) -> PhysicalPlan | None:
+    """The physical plan of an aggregate over a multi-way join where that is more than the two one above the other.
+
+    Raises UnsupportedError for a hint that cannot be followed.
+    """
+    join = _joined(node)
+    if join is None:
+        return None
+    factorised = factorise(node)
+    closed = factorised.reason if isinstance(factorised, NotFactorised) else None
+    choice = choose(join, Obstacles(closed, ineligible(join)), False, planner.config, planner.catalog)
+    if choice.way == "factorised":
+        factorised = factorise(node, None if choice.sizes is None else choice.sizes.inputs)
+        if isinstance(factorised, Factorised):
+            return FactorisedAggregateExec(UMJoinGroup.of(join), planner.later(factorised.plan), why=choice.why)
+    planner.decided[id(join)] = (join, choice)
+    return None
+
+
+def _joined(node: Aggregate) -> UMJoin | None:
+    """The multi-way join that an aggregate reads, through what is computed row by row."""
+    below: LogicalPlan = node.child
+    while isinstance(below, Project):
+        below = below.child
+    return below if isinstance(below, UMJoin) else None
