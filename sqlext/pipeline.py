@@ -87,7 +87,10 @@ def stage(
         if not lenient or statement.uses_extension or config.always_lower or mode == "analyze":
             raise
         return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
-    trace = Optimizer().optimize(analyzed)
+    try:
+        trace = Optimizer().optimize(analyzed)
+    except SqlExtError as error:
+        raise error.with_sql(statement.sql) from None
     physical = plan_physical(trace.final, config, catalog)
     extensions = tuple(contains_extension(physical))
     # A rule may have pruned the window away, and compat's words mean something else to Spark: neither passes.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from sqlext_planner.errors import InternalError, SqlExtError
+from sqlext_planner.expressions import Column
 from sqlext_planner.logical import LogicalPlan, Output
 from sqlext_planner.rules import Rule
 
@@ -80,9 +81,10 @@ class RuleExecutor:
         self.batches = tuple(batches)
         self.strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
 
-    def optimize(self, plan: LogicalPlan) -> PlanTrace:
-        """Run all batches. Raises InternalError for a rule that breaks an invariant."""
-        run = _Run(plan)
+    def optimize(self, plan: LogicalPlan, outer: Collection[Column] = ()) -> PlanTrace:
+        """Run all batches; `outer` are columns of queries around this one that it may read. Raises InternalError for a
+        rule that breaks an invariant."""
+        run = _Run(plan, frozenset(outer))
         for batch in self.batches:
             run.batch(batch, self.strict)
         return PlanTrace(plan, run.plan, tuple(run.steps))
@@ -91,8 +93,9 @@ class RuleExecutor:
 class _Run:
     """The state of one optimization."""
 
-    def __init__(self, plan: LogicalPlan) -> None:
+    def __init__(self, plan: LogicalPlan, outer: frozenset[Column]) -> None:
         self.plan = plan
+        self._outer = outer
         self.steps: list[Step] = []
         self._numbers = PlanNumbers()
         self._sound: dict[int, LogicalPlan] = {}
@@ -153,7 +156,7 @@ class _Run:
         for node in plan.walk():
             if id(node) in self._sound:
                 continue
-            missing = node.missing_references()
+            missing = node.missing_references() - self._outer
             if missing:
                 columns = ", ".join(sorted(map(str, missing)))
                 raise InternalError(f"rule {rule.name} left {node.label()} reading {columns}, which no child gives")

@@ -22,6 +22,11 @@ class Expression(TreeNode):
 
     span: Span | None = field(default=None, compare=False, kw_only=True, repr=False)
 
+    @property
+    def atomic(self) -> bool:
+        """Whether its text is one operand whatever stands around it."""
+        return False
+
     @classmethod
     def child_type(cls) -> type[TreeNode]:
         return Expression
@@ -124,7 +129,8 @@ class SparkExpr(Expression):
     """Opaque Spark SQL: the user's own text, with resolved columns in place of the names in it.
 
     `parts` alternates text and columns; `deterministic` is False if the text calls rand(), uuid() or the like,
-    `has_window` is True if it holds an OVER clause of Spark's own, `has_subquery` if it holds a subquery.
+    `has_window` is True if it holds an OVER clause of Spark's own, `has_subquery` if its text holds a subquery (one
+    that was analysed is a part of its own, a `subquery.Subquery`).
     `dtype` is the type of the result where the analyzer is certain of it.
     """
 
@@ -144,7 +150,7 @@ class SparkExpr(Expression):
 def _operand(expression: Expression) -> str:
     """An expression inside another's text, in parentheses where it could be misread."""
     text = str(expression)
-    plain = isinstance(expression, (Column, Literal)) or not (" " in text or text.startswith("-"))
+    plain = isinstance(expression, (Column, Literal)) or expression.atomic or not (" " in text or text.startswith("-"))
     return text if plain else f"({text})"
 
 
@@ -162,6 +168,9 @@ class NamedExpr(Expression):
     def map_children(self, function: Callable[[Any], Any]) -> NamedExpr:
         new = function(self.expression)
         return self if new is self.expression else NamedExpr(new, self.column, span=self.span)
+
+    def substitute(self, mapping: Mapping[Column, Expression]) -> NamedExpr:
+        return self.map_children(lambda child: child.substitute(mapping))
 
     def sql(self) -> str:
         return f"{self.expression.sql()} AS {self.column.sql()}"

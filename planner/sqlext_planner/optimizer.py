@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlext_planner.executor import Batch, FixedPoint, Once, PlanTrace, RuleExecutor, Step
+from sqlext_planner.expressions import Column
+from sqlext_planner.logical import LogicalPlan
 from sqlext_planner.rules.compute_last_join_operands import compute_last_join_operands
 from sqlext_planner.rules.count_interval_matches import count_interval_matches
+from sqlext_planner.rules.decorrelate_exists import decorrelate_exists
+from sqlext_planner.rules.decorrelate_in import decorrelate_in
+from sqlext_planner.rules.decorrelate_scalar import decorrelate_scalar
 from sqlext_planner.rules.expand_endpoint_equalities import expand_endpoint_equalities
 from sqlext_planner.rules.merge_alias_into_project import merge_alias_into_project
 from sqlext_planner.rules.merge_filters import merge_filters
@@ -27,11 +32,16 @@ from sqlext_planner.rules.push_last_join_condition import push_last_join_conditi
 from sqlext_planner.rules.remove_no_op_project import remove_no_op_project
 from sqlext_planner.rules.simplify_outer_join import simplify_outer_join
 from sqlext_planner.rules.tsc import tsc
+from sqlext_planner.subquery import refuse_left_over
 
 __all__ = ["BATCHES", "Batch", "FixedPoint", "Once", "Optimizer", "PlanTrace", "RuleExecutor", "Step"]
 
 BATCHES = (
-    # First: adjacent nodes of one kind are one node, so that the patterns of later rules match whatever the
+    # Before everything: a common table expression that a query and its subqueries read is one node as long as no rule
+    # has rewritten it in the query, and the joins made of subqueries are then treated like those of FROM. IN and EXISTS
+    # first, since a scalar subquery may be what stands before IN. 30 rounds: one for each level of nested subqueries.
+    Batch("Decorrelate", FixedPoint(30), (decorrelate_in, decorrelate_exists, decorrelate_scalar)),
+    # Adjacent nodes of one kind are one node, so that the patterns of later rules match whatever the
     # nesting of the text was.
     Batch(
         "Normalize",
@@ -89,7 +99,14 @@ BATCHES = (
 
 
 class Optimizer(RuleExecutor):
-    """`Optimizer().optimize(plan)` -> PlanTrace; see RuleExecutor for what is checked."""
+    """`Optimizer().optimize(plan)` -> PlanTrace; see RuleExecutor for what is checked of rules."""
 
     def __init__(self, batches: Sequence[Batch] = BATCHES, strict: bool | None = None) -> None:
         super().__init__(batches, strict)
+
+    def optimize(self, plan: LogicalPlan, outer: Collection[Column] = ()) -> PlanTrace:
+        """Run all batches. Raises UnsupportedError for a subquery that only a join could run and that is none,
+        InternalError for a rule that breaks an invariant."""
+        trace = super().optimize(plan, outer)
+        refuse_left_over(trace.final)
+        return trace

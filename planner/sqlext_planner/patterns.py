@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from sqlext_planner.expressions import Column, Expression, Literal, SparkExpr, conjunction
 from sqlext_planner.logical import Filter, LogicalPlan, SparkRelation
+from sqlext_planner.subquery import Subquery
 
 Plan = TypeVar("Plan", bound=LogicalPlan)
 
@@ -43,10 +44,14 @@ def is_movable(expression: Expression) -> bool:
     the other rows of the place where they stand), subqueries (their text may name columns of the place where they
     stand in ways that only Spark resolves), generators.
     """
-    return not any(
-        isinstance(node, SparkExpr) and (not node.deterministic or node.has_window or node.has_subquery)
-        for node in expression.walk()
-    ) and not is_generator(expression)
+    return is_deterministic(expression) and not holds_subquery(expression) and not is_generator(expression)
+
+
+def holds_subquery(expression: Expression) -> bool:
+    """True if a subquery stands in the expression, with a plan or as text."""
+    return any(
+        isinstance(node, Subquery) or (isinstance(node, SparkExpr) and node.has_subquery) for node in expression.walk()
+    )
 
 
 #: Types of which two equal values are one value. 0.0 = -0.0 and strings of some collations are equal but differ.

@@ -9,14 +9,16 @@ list too stands above, over the columns of a GroupAggregate.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import zip_longest
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions import Column, Expression, NamedExpr
 from sqlext_planner.logical import Aggregate, Filter, LogicalPlan, Window
+from sqlext_planner.patterns import holds_subquery
 from sqlglot import exp
 
-from sqlext.analyzer import queries, select
+from sqlext.analyzer import queries, select, subquery_plans
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definitions
 from sqlext.analyzer.expressions import ExpressionBuilder, inlined
@@ -83,7 +85,7 @@ class _AggregateBlock:
             name = column if column is not None else self._window_column(item, expression)
             chosen.append(NamedExpr(expression, name, span=item.span))
         having = self.node.args.get("having")
-        condition = above.build(having.this) if having is not None else None
+        condition = self._having(having.this, above) if having is not None else None
         names = tuple(item.name for item in self.items)
         order = select.ordering(self.node, chosen, names, above, self.names)
         top = self._grouped(plan)
@@ -92,6 +94,15 @@ class _AggregateBlock:
         if windows:
             top = Window(tuple(windows), top)
         return select.arrange(self.node, top, chosen, order, names)
+
+    def _having(self, node: exp.Expr, above: ExpressionBuilder) -> Expression:
+        """HAVING over the Aggregate's columns. A subquery in it sees the grouping keys that are columns of FROM."""
+        if next(node.find_all(exp.Query), None) is None:
+            return above.build(node)
+        keys = [key for key in self.keys.keys if isinstance(key, Column) and key.relation]
+        kept = {key for key in keys if self.column_of(key, "key") == key}
+        seen = Scope(tuple(item for item in self.builder.scope.columns if item.column in kept))
+        return subquery_plans.filter_condition(node, replace(above, outer=(seen, *self.context.outer)))
 
     def _expressions(self) -> list[exp.Expr]:
         """Select items, keys of ORDER BY, and HAVING."""
@@ -169,6 +180,8 @@ class _AggregateBlock:
         if isinstance(node, exp.Column):
             return self._key_column(node)
         if not self.keys.keys or next(aggregate_calls(node), None) is not None or next(outer_calls(node), None):
+            return None
+        if next(node.find_all(exp.Query), None) is not None and not any(map(holds_subquery, self.keys.keys)):
             return None
         try:
             expression = self.builder.build(node)

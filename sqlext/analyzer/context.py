@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.errors import Span, UnsupportedError
@@ -11,6 +11,8 @@ from sqlext_planner.expressions import Column
 from sqlext_planner.logical import LogicalPlan
 from sqlext_planner.periods import EmptyPeriods
 from sqlglot import exp
+
+from sqlext.analyzer.scope import Scope
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,18 @@ class Names:
 
 @dataclass(frozen=True)
 class Context:
-    """One analysis. `text` is the statement with comments blanked."""
+    """One analysis. `text` is the statement with comments blanked.
+
+    `outer` are the scopes of the queries around a subquery of an expression, innermost first, for names that mean
+    nothing in it. `looks_ahead`: only names and types are asked for, so that subqueries of expressions need no plans.
+    """
 
     text: str
     catalog: Catalog
     options: Options
     names: Names = field(default_factory=Names)
+    outer: tuple[Scope, ...] = ()
+    looks_ahead: bool = False
 
     @property
     def openmldb(self) -> bool:
@@ -84,7 +92,11 @@ class Context:
 
     def sandbox(self) -> Context:
         """A context for looking ahead: names used there stay free here."""
-        return Context(self.text, self.catalog, self.options, Names(set(self.names.taken)))
+        return Context(self.text, self.catalog, self.options, Names(set(self.names.taken)), looks_ahead=True)
+
+    def inside(self, *outer: Scope) -> Context:
+        """The context of a query in an expression over `outer`; of one that sees no other query's columns for none."""
+        return self if self.outer == outer else replace(self, outer=outer)
 
 
 class LeftToSparkError(UnsupportedError):

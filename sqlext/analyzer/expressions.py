@@ -13,6 +13,7 @@ from sqlext_planner.errors import Span
 from sqlext_planner.expressions import Column, Compare, Expression, Literal, SparkExpr, conjunction
 from sqlext_planner.logical.relational import expression_dtype
 from sqlext_planner.patterns import is_movable
+from sqlext_planner.subquery import Subquery
 from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
@@ -53,6 +54,7 @@ class Draft:
 
 Replace = Callable[[exp.Expr], Expression | None]
 SubqueryEdits = Callable[[exp.Query, "ExpressionBuilder"], list[Edit]]
+PlannedSubquery = Callable[[exp.Expr, "ExpressionBuilder"], Subquery | None]
 
 
 @dataclass(frozen=True)
@@ -61,16 +63,18 @@ class ExpressionBuilder:
 
     `replace` may give an expression for a whole subtree (a window call's column, a grouping key). `aliases` are the
     select items that later items may name (lateral column aliases). `outer` are the scopes of the queries around this
-    one, innermost first, for names that mean nothing in its own.
+    one, innermost first, for names that mean nothing in its own. `is_filter`: for the condition of WHERE or HAVING.
     """
 
     context: Context
     scope: Scope
     env: Env
     subquery_edits: SubqueryEdits
+    subquery: PlannedSubquery
     replace: Replace = lambda node: None
     aliases: Mapping[str, Expression] = field(default_factory=dict)
     outer: tuple[Scope, ...] = ()
+    is_filter: bool = False
 
     def build(self, node: exp.Expr) -> Expression:
         """The expression for `node`. Raises AnalysisError for a name that means nothing."""
@@ -80,6 +84,9 @@ class ExpressionBuilder:
         related = periods.predicate(self, node)
         if related is not None:
             return related
+        planned = self.subquery(node, self)
+        if planned is not None:
+            return planned
         span = span_of(node)
         match node:
             case exp.Paren() if _is_structural(node.this):
@@ -168,7 +175,7 @@ class ExpressionBuilder:
         stack = [node]
         while stack:
             top = stack.pop()
-            replaced = self.replace(top)
+            replaced = self.replace(top) or self.subquery(top, self)
             if replaced is not None:
                 draft.edits.append(Edit(span_of(top), (replaced,)))
             else:
@@ -285,7 +292,10 @@ def conjunction_terms(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _is_structural(node: exp.Expr) -> bool:
-    return isinstance(node, (exp.And, exp.Between, exp.Column, exp.Paren, *_COMPARISONS)) or periods.is_predicate(node)
+    if isinstance(node, exp.Not):
+        return isinstance(node.this.unnest(), (exp.Exists, exp.In))
+    kinds: tuple[type[exp.Expr], ...] = (exp.And, exp.Between, exp.Column, exp.Exists, exp.In, exp.Paren, *_COMPARISONS)
+    return isinstance(node, kinds) or periods.is_predicate(node)
 
 
 def _is_unit(arguments: Sequence[exp.Expr]) -> bool:

@@ -6,14 +6,18 @@ from dataclasses import replace
 
 from sqlext_planner.expressions import Column, NamedExpr, SparkExpr
 from sqlext_planner.logical import Filter, Join, LastJoin, LogicalPlan, Project, SubqueryAlias
+from sqlext_planner.patterns import holds_subquery
 
 from sqlext.analyzer.context import ComputedNames
 
 
 def is_reordered(plan: LogicalPlan) -> bool:
-    """Whether a LAST JOIN or an EXISTS, with rows that are its left side's, has sent them through an exchange."""
+    """Whether a join with rows that are its left side's may have sent them through an exchange: a LAST JOIN, a semi
+    join, or one that is made of a subquery, by us or by Catalyst."""
     match plan:
         case LastJoin() | Join(kind="semi" | "anti"):
+            return True
+        case Filter() | Project() if any(map(holds_subquery, plan.expressions())):
             return True
         case Filter(child=child) | Project(child=child) | SubqueryAlias(child=child):
             return is_reordered(child)
@@ -23,7 +27,7 @@ def is_reordered(plan: LogicalPlan) -> bool:
 def with_input_position(plan: LogicalPlan, names: ComputedNames) -> tuple[LogicalPlan, Column]:
     """`plan` with its rows' place in the input, (partition index, place in the partition), as one more column.
 
-    Below LAST JOINs and the joins of EXISTS, which send rows elsewhere, it is taken where their left side still has
+    Below LAST JOINs and subqueries, whose joins send rows elsewhere, it is taken where their left side still has
     its order.
     """
     taken = {column.name.lower() for node in plan.walk() for column in node.output_columns}

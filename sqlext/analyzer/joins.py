@@ -65,7 +65,7 @@ def _start(node: exp.Join) -> int:
 
 def _join(context: Context, left: Relation, node: exp.Join, env: Env) -> Relation:
     if isinstance(node, LastJoinClause):
-        return last_joins.last_join(context, left, node, env)
+        return last_joins.last_join(context.inside(), left, node, env)
     if node.args.get("match_condition") or node.args.get("pivots"):
         raise LeftToSparkError("this join is left to Spark", span=span_of(node))
     right = relations.relation(context, node.this, env)

@@ -10,7 +10,7 @@ from sqlext_planner.logical import Limit, LogicalPlan, SetOperation, Sort, SortK
 from sqlext_planner.logical.relational import SetKind
 from sqlglot import exp
 
-from sqlext.analyzer import relations, select, subqueries
+from sqlext.analyzer import relations, select, subqueries, subquery_plans
 from sqlext.analyzer.context import Analyzed, Context, Cte, Env, LeftToSparkError
 from sqlext.analyzer.expressions import ExpressionBuilder, Replace
 from sqlext.analyzer.scope import Scope, Visible
@@ -35,10 +35,19 @@ def expression_builder(
     context: Context, scope: Scope, env: Env, replace: Replace | None = None, **more: object
 ) -> ExpressionBuilder:
     """A builder of scalar expressions that knows how to treat subqueries."""
-    builder = ExpressionBuilder(context, scope, env, subqueries.subquery_edits, **more)  # type: ignore[arg-type]
-    if replace is None:
-        return builder
-    return ExpressionBuilder(context, scope, env, subqueries.subquery_edits, replace, **more)  # type: ignore[arg-type]
+    treatment = (subqueries.subquery_edits, subquery_plans.subquery)
+    more.setdefault("outer", context.outer)
+    if replace is not None:
+        more["replace"] = replace
+    return ExpressionBuilder(context, scope, env, *treatment, **more)  # type: ignore[arg-type]
+
+
+def subquery_plan(context: Context, node: exp.Expr, env: Env) -> Analyzed:
+    """The plan of a subquery of an expression, in a context that is `inside` the scopes around it.
+
+    Raises AnalysisError, UnsupportedError; LeftToSparkError, as such a block stays text with the expression around it.
+    """
+    return _analyze(context, node, env)
 
 
 def _analyze(context: Context, node: exp.Expr, env: Env) -> Analyzed:
@@ -63,7 +72,7 @@ def with_ctes(context: Context, node: exp.Expr, env: Env) -> Env:
     reach = dict(env)
     for cte in with_.expressions:
         name = cte.alias
-        query = analyze_query(context, cte.this, reach)
+        query = analyze_query(context.inside(), cte.this, reach)
         columns = [column.name for column in cte.args["alias"].args.get("columns") or []]
         if columns and len(columns) != len(query.names):
             message = f"'{name}' lists {len(columns)} names for {len(query.names)} columns"

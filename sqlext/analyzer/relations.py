@@ -117,7 +117,7 @@ def spark_relation(context: Context, text: str, columns: Sequence[tuple[str, str
 def _derived(context: Context, node: exp.Subquery, env: Env) -> Relation:
     if node.args.get("pivots") or node.args.get("sample"):
         raise LeftToSparkError("PIVOT and TABLESAMPLE are left to Spark", span=span_of(node))
-    query = queries.analyze_query(context, node.this, env)
+    query = queries.analyze_query(context.inside(), node.this, env)
     plan, scope = aliased(context, query.plan, query.names, node.alias, _alias_columns(node))
     if context.openmldb and not node.alias:
         scope = scope.with_qualifier(_single_table(node.this))

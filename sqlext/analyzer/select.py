@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions import Column, Expression, NamedExpr
-from sqlext_planner.logical import Aggregate, Distinct, LogicalPlan, Project, Sort, SortKey
+from sqlext_planner.logical import Aggregate, Distinct, Filter, LogicalPlan, Project, Sort, SortKey
 from sqlglot import exp
 
-from sqlext.analyzer import aggregates, exists, hints, queries, relations
+from sqlext.analyzer import aggregates, hints, queries, relations, subquery_plans
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definitions
 from sqlext.analyzer.expressions import ExpressionBuilder, inlined
@@ -51,7 +51,8 @@ def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scop
     where = node.args.get("where")
     if where is not None:
         _refuse_in_where(where)
-        plan = exists.where(context, where, env, plan, scope)
+        condition = subquery_plans.filter_condition(where.this, queries.expression_builder(context, scope, env))
+        plan = Filter(condition, plan, span=span_of(where))
     items = select_items(context, node, scope)
     definitions = Definitions(context, node, [call for root, _ in roots(node, items) for call in outer_calls(root)])
     if _is_aggregate(node, items, definitions):
@@ -105,7 +106,7 @@ class _Block:
         for column in plan.output_columns:
             if not column.relation:
                 self.names.reserve(column.name)
-        windows = BlockWindows(self.context, self.env, self.scope, self.names, self.definitions)
+        windows = BlockWindows(self.context.inside(), self.env, self.scope, self.names, self.definitions)
         plan = windows.plan(roots(self.node, self.items), plan)
         builder = queries.expression_builder(self.context, self.scope, self.env, windows.replace, aliases=self.aliases)
         outputs: list[NamedExpr] = []

@@ -168,7 +168,7 @@ def _block_edits(
         return
     if not isinstance(node, exp.Select):
         return
-    _, scope = relations.from_clause(context, node, env)
+    _, scope = relations.from_clause(context.inside(*inner, builder.scope, *builder.outer), node, env)
     scopes = (scope, *inner)
     aliases = {item.alias.lower() for item in node.expressions if isinstance(item, exp.Alias)}
     stack: list[exp.Expr] = [node.args[key] for key in ("having", "where", "group", "order") if node.args.get(key)]

@@ -12,6 +12,7 @@ from sqlext_planner.interval_relations import RELATIONS
 from sqlext_planner.logical import Filter, Join, LogicalPlan
 from sqlext_planner.period_types import PeriodEnd, check_period_types, common_type
 from sqlext_planner.periods import Amount, PeriodPredicate
+from sqlext_planner.subquery import Subquery
 
 from sqlext.analyzer import Options, analyze
 from sqlext.catalog import DictCatalog
@@ -329,8 +330,10 @@ def test_the_condition_and_where_hold_predicates_among_their_terms() -> None:
 def test_a_table_and_a_column_of_one_name() -> None:
     """`k.ts` is the outer table's: the column k of s has no fields."""
     sql = "SELECT k.ts FROM r AS k WHERE EXISTS (SELECT 1 FROM s WHERE (k.ts, k.te) ALLEN CONTAINS (s.ts, s.te))"
-    (join,) = plan(sql).collect(Join)
-    assert str(join.condition) == "PERIOD(k.ts, k.te) ALLEN CONTAINS PERIOD(s.ts, s.te)"
+    (filter_,) = plan(sql).collect(Filter)
+    assert isinstance(filter_.condition, Subquery)
+    (inner,) = filter_.condition.plan.collect(Filter)
+    assert str(inner.condition) == "PERIOD(k.ts, k.te) ALLEN CONTAINS PERIOD(s.ts, s.te)"
 
 
 def test_closed_and_open_ends() -> None:

@@ -1,0 +1,138 @@
+"""Subqueries inside expressions, with their plans: EXISTS, IN over a subquery, and a query that stands for a value.
+
+A subquery that the analyzer has no plan for stays text (subqueries.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
+from sqlext_planner.expressions import Expression, SparkExpr, conjuncts
+from sqlext_planner.subquery import Subquery, SubqueryKind
+from sqlglot import exp
+
+from sqlext.analyzer import hints, queries
+from sqlext.spans import NoPlaceError, span_of
+
+if TYPE_CHECKING:
+    from sqlext.analyzer.expressions import ExpressionBuilder
+
+
+#: What a join calls the columns of a subquery that have to have a name of their own.
+_RELATIONS: dict[SubqueryKind, str] = {"exists": "exists_rows", "in": "in_rows", "scalar": "scalar"}
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a subquery stands in an expression."""
+
+    kind: SubqueryKind
+    query: exp.Query
+    operands: tuple[exp.Expr, ...] = ()
+    negated: bool = False
+
+
+def subquery(node: exp.Expr, builder: ExpressionBuilder) -> Subquery | None:
+    """The subquery that `node` is, NOT in front of it included; None for another node and for one that stays text.
+
+    Raises AnalysisError for a mistake in a subquery that no text can hold either.
+    """
+    if not isinstance(node, (exp.Not, exp.Exists, exp.In, exp.Subquery)) or builder.context.looks_ahead:
+        return None
+    form = _form(node)
+    if form is None or (builder.aliases and builder.outer):  # text knows which of an alias and an outer column is meant
+        return None
+    names = builder.context.names
+    taken = set(names.taken)
+    try:
+        plan = queries.subquery_plan(
+            builder.context.inside(builder.scope, *builder.outer), form.query, builder.env
+        ).plan
+        relation = names.unique(_RELATIONS[form.kind])
+    except (SqlExtError, NoPlaceError, RecursionError) as cause:
+        names.taken = taken
+        _explain(cause, form, builder)
+        return None
+    text, refusal = _text(node, form, builder)
+    return Subquery(
+        form.kind,
+        tuple(builder.build(operand) for operand in form.operands),
+        form.negated,
+        text,
+        plan,
+        relation,
+        _sweep(form.query, node),
+        refusal,
+        span=text.span,
+    )
+
+
+def filter_condition(node: exp.Expr, builder: ExpressionBuilder) -> Expression:
+    """A condition of WHERE or HAVING. Raises UnsupportedError for a subquery that can be neither a join nor text."""
+    condition = replace(builder, is_filter=True).build(node)
+    for term in conjuncts(condition):
+        for item in term.walk():
+            if isinstance(item, Subquery) and item.refusal is not None and item is not term and item.kind != "scalar":
+                raise item.refusal
+    return condition
+
+
+def _form(node: exp.Expr) -> _Form | None:
+    match node:
+        case exp.Exists(this=exp.Query() as query):
+            return _Form("exists", query)
+        case exp.In() if isinstance(node.args.get("query"), exp.Query):
+            left = node.this
+            operands = tuple(left.expressions) if isinstance(left, exp.Tuple) else (left,)
+            return _Form("in", node.args["query"], operands)
+        case exp.Not():
+            inner = _form(node.this.unnest())
+            if inner is None or inner.kind == "scalar":
+                return None
+            return _Form(inner.kind, inner.query, inner.operands, negated=not inner.negated)
+        case exp.Subquery() if isinstance(node.this, exp.Query) and not _is_argument(node):
+            return _Form("scalar", node)
+    return None
+
+
+def _is_argument(node: exp.Subquery) -> bool:
+    """Whether a query in parentheses is a set of rows to what stands around it."""
+    parent = node.parent
+    if isinstance(parent, exp.Anonymous):
+        return parent.name.lower() == "exists"
+    if isinstance(parent, exp.In):
+        return parent.this is not node
+    return isinstance(parent, (exp.Any, exp.All, exp.Subquery, exp.From, exp.Join, exp.SetOperation))
+
+
+def _explain(cause: Exception, form: _Form, builder: ExpressionBuilder) -> None:
+    """Raises the mistake itself where text cannot hold the subquery: it says more than that."""
+    if isinstance(cause, AnalysisError):
+        try:
+            builder.subquery_edits(form.query, builder)
+        except UnsupportedError:
+            raise cause from None
+
+
+def _text(node: exp.Expr, form: _Form, builder: ExpressionBuilder) -> tuple[SparkExpr, UnsupportedError | None]:
+    """The expression for Spark, and why Spark cannot have it if so."""
+    from sqlext.analyzer.expressions import Draft
+
+    draft = Draft()
+    for operand in form.operands:
+        builder.collect(operand, draft)
+    try:
+        draft.edits.extend(builder.subquery_edits(form.query, builder))
+    except UnsupportedError as refusal:
+        if not builder.is_filter:
+            raise
+        return builder.assemble(span_of(node), draft), refusal
+    return builder.assemble(span_of(node), draft), None
+
+
+def _sweep(query: exp.Query, node: exp.Expr) -> bool | None:
+    """What the hints of the subquery, or else of the block around it, say about a join that is made of it."""
+    own = hints.sweep(query.unnest())
+    return hints.sweep(node.find_ancestor(exp.Select)) if own is None else own
