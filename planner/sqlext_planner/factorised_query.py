@@ -64,7 +64,7 @@ def read_query(node: Aggregate) -> Query:
     """Take apart an aggregate. Raises NotFactorisedError with the reason where it cannot be factorised."""
     if node.grouping_sets is not None:
         raise NotFactorisedError("grouping sets are several aggregates")
-    keys, items, join = _over_join(node)
+    keys, items, join = over_join(node)
     if join.count is not None:
         raise NotFactorisedError("the join gives counts already")
     query = Query(Classes(join))
@@ -82,8 +82,11 @@ def read_query(node: Aggregate) -> Query:
     return query
 
 
-def _over_join(node: Aggregate) -> tuple[tuple[Expression, ...], tuple[NamedExpr, ...], UMJoin]:
-    """The keys and items over the UMJoin's columns, through projections."""
+def over_join(node: Aggregate) -> tuple[tuple[Expression, ...], tuple[NamedExpr, ...], UMJoin]:
+    """The keys and items of an aggregate over a UMJoin's columns, through projections, and the join.
+
+    Raises NotFactorisedError where no such join is below, or is not plainly below.
+    """
     keys, items, child = node.keys, node.items, node.child
     while isinstance(child, Project):
         given: Mapping[Column, Expression] = {item.column: item.expression for item in child.items}
@@ -94,6 +97,8 @@ def _over_join(node: Aggregate) -> tuple[tuple[Expression, ...], tuple[NamedExpr
         child = child.child
     if not isinstance(child, UMJoin):
         raise NotFactorisedError("the aggregate does not stand over the join")
+    if child.count is not None or child.payload is not None:
+        raise NotFactorisedError("the join gives counts already")
     return keys, items, child
 
 
