@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from sqlext_planner.correlation import free_columns
 from sqlext_planner.logical import UMJoin
 from sqlext_planner.optimizer import BATCHES, Optimizer
 from sqlext_planner.plan_format import side_by_side, tree_text
+from sqlext_planner.subquery import own_subqueries
 from sqlext_planner.umjoin_group import UMJoinGroup
 
 if TYPE_CHECKING:
@@ -26,7 +28,14 @@ def umjoins_json(plan: StagedPlan) -> list[dict[str, Any]]:
     if plan.optimized is None or plan.physical is None:
         return []
     chosen = {id(node.group.node): node for node in _physical_groups(plan.physical)}
-    return [_entry(UMJoinGroup.of(node), chosen.get(id(node))) for node in plan.optimized.collect(UMJoin)]
+    return [_entry(UMJoinGroup.of(node), chosen.get(id(node))) for node in _umjoins(plan.optimized)]
+
+
+def _umjoins(plan: LogicalPlan) -> Iterator[UMJoin]:
+    """The multi-way joins of a plan, and of the subqueries that stand in its expressions."""
+    yield from plan.collect(UMJoin)
+    for item in own_subqueries(plan):
+        yield from _umjoins(Optimizer().optimize(item.plan, free_columns(item.plan)).final)
 
 
 def _entry(group: UMJoinGroup, physical: Any) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def over_join(node: Aggregate) -> tuple[tuple[Expression, ...], tuple[NamedExpr,
         child = child.child
     if not isinstance(child, UMJoin):
         raise NotFactorisedError("the aggregate does not stand over the join")
-    if child.count is not None or child.payload is not None:
+    if child.count is not None:
         raise NotFactorisedError("the join gives counts already")
     return keys, items, child
 

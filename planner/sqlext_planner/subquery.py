@@ -71,18 +71,21 @@ class Subquery(Expression):
         return str(self.text)
 
 
+def own_subqueries(plan: LogicalPlan) -> Iterator[Subquery]:
+    """Every subquery in the plan's expressions."""
+    for node in plan.walk():
+        for expression in node.expressions():
+            if not isinstance(expression, Column):
+                yield from (inner for inner in expression.walk() if isinstance(inner, Subquery))
+
+
 def subqueries(plan: LogicalPlan) -> Iterator[Subquery]:
     """Every subquery in the plan's expressions, and in the expressions of the subqueries' own plans."""
     stack = [plan]
     while stack:
-        for node in stack.pop().walk():
-            for expression in node.expressions():
-                if isinstance(expression, Column):
-                    continue
-                for inner in expression.walk():
-                    if isinstance(inner, Subquery):
-                        yield inner
-                        stack.append(inner.plan)
+        for inner in own_subqueries(stack.pop()):
+            yield inner
+            stack.append(inner.plan)
 
 
 def refuse_left_over(plan: LogicalPlan) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.logical import UMJoin
 from sqlext_planner.umjoin_inputs import InputFacts, input_facts
-from sqlext_planner.umjoin_sizes import is_foreign_key_join, prefix_rows
+from sqlext_planner.umjoin_sizes import is_foreign_key_join, prefix_rows, uniform_rows
 
 #: Seconds of one core (the time is shared by all cores).
 _READ_ROW = 60e-9  # an input's row, scanned and hashed by Spark
@@ -51,9 +51,8 @@ def join_sizes(node: UMJoin, catalog: Catalog | None) -> JoinSizes | str:
         return "by foreign keys no join has more rows than one of the tables"
     samples = [item.sample(catalog) for item in facts]
     known = [sample for sample in samples if sample is not None]
-    if len(known) < len(facts):
-        return "nothing is known of the values of some keys"
-    return _sizes(facts, prefix_rows(facts, known))
+    steps = prefix_rows(facts, known) if len(known) == len(facts) else uniform_rows(facts)
+    return "nothing is known of the values of some keys" if steps is None else _sizes(facts, steps)
 
 
 def _sizes(facts: Sequence[InputFacts], steps: Sequence[float]) -> JoinSizes:

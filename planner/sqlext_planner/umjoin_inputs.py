@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from sqlext_planner.logical import (
     SubqueryAlias,
     UMJoin,
 )
+from sqlext_planner.logical.umjoin import input_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +86,7 @@ class _Base:
 def _facts(child: LogicalPlan, kind: MemberKind, keys: dict[int, Column], catalog: Catalog) -> InputFacts | str:
     base = _base(child)
     if base is None:
-        return f"nothing is known of the {type(child).__name__} among the inputs"
+        return f"nothing is known of the input '{input_name(child)}'"
     names = {number: base.columns[column].name for number, column in keys.items() if column in base.columns}
     statistics = catalog.key_statistics(base.scan.table, list(names.values()))
     if statistics is None:
@@ -101,7 +103,8 @@ def _facts(child: LogicalPlan, kind: MemberKind, keys: dict[int, Column], catalo
         names = {}
     elif len(names) < len(keys):
         names = {}
-    return InputFacts(kind, rows, statistics.rows, keys, distinct, base.scan.table, names)
+    table_rows = statistics.rows if base.unique is None else math.ceil(rows)
+    return InputFacts(kind, rows, table_rows, keys, distinct, base.scan.table, names)
 
 
 def _base(plan: LogicalPlan) -> _Base | None:

@@ -69,12 +69,33 @@ def prefix_rows(facts: Sequence[InputFacts], samples: Sequence[pa.Table]) -> lis
         rows, total = _joined(weights, values, item, before, scale)
         if item.kind == "left":
             total = max(total, before)
-        else:
+        elif len(weights.keys() & values.keys()) > 1:  # it closes a cycle
             total = min(total, _most_rows([facts[place] for place in order[: step + 1]], repeats[: step + 1]))
         sizes.append(total)
         weights = {number: held * (total / max(before, 1e-9)) for number, held in weights.items()}
         for number, found in values.items():
             weights[number] = _weights(found, rows, 1.0)
+    return sizes
+
+
+def uniform_rows(facts: Sequence[InputFacts]) -> list[float] | None:
+    """As `prefix_rows`, by numbers of values alone: each value as often as any other (System R). None if one of the
+    shared classes has no number."""
+    order = _catalyst_order(facts)
+    total = facts[order[0]].rows
+    values = dict(facts[order[0]].distinct)
+    sizes = []
+    for place in order[1:]:
+        item = facts[place]
+        before, total = total, total * item.rows
+        for number in item.keys:
+            own, other = item.distinct[number], values.get(number, 1.0)
+            if own is None or other is None:
+                return None
+            total /= max(own, other, 1.0) if number in values else 1.0
+            values[number] = min(own, other) if number in values else own
+        total = max(total, before) if item.kind == "left" else total
+        sizes.append(total)
     return sizes
 
 

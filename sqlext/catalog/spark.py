@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -48,9 +49,9 @@ class SparkCatalog:
             return None
 
     def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
-        """By the footers of the table's Parquet files."""
+        """By the footers of the table's Parquet files, else by what ANALYZE TABLE has left in Spark's catalog."""
         files = self._parquet(name)
-        return file_statistics(files, columns) if files else None
+        return file_statistics(files, columns) if files else self._analyzed(name, columns)
 
     def key_sample(self, name: str, columns: Sequence[str], rows: int) -> pa.Table | None:
         """From row groups of the table's Parquet files."""
@@ -93,6 +94,24 @@ class SparkCatalog:
             self._scanned[name.lower()] = found.paths if found is not None and plain else ()
         return self._scanned[name.lower()]
 
+    def _analyzed(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
+        from pyspark.errors import PySparkException
+
+        try:
+            table = self._described(name, "")
+            rows = re.search(r"(\d+) rows", table.get("Statistics", ""))
+            found = [self._described(name, _quoted_part(column)) for column in columns] if rows is not None else []
+        except PySparkException:  # a temporary view, or a catalog without statistics
+            return None
+        if rows is None:
+            return None
+        counts = [item.get("distinct_count", "NULL") for item in found]
+        return KeyStatistics(int(rows[1]), tuple(int(count) if count.isdigit() else None for count in counts))
+
+    def _described(self, name: str, column: str) -> dict[str, str]:
+        rows = self._spark.sql(f"DESCRIBE EXTENDED {_quoted(name)} {column}").collect()
+        return {str(row[0]): str(row[1]) for row in rows}
+
     def _find(self, name: str) -> TableInfo | None:
         from pyspark.errors import PySparkException
 
@@ -118,6 +137,10 @@ def _lowered(names: Sequence[str]) -> list[str]:
 
 def _quoted(name: str) -> str:
     return name if "`" in name else ".".join(f"`{part}`" for part in name.split("."))
+
+
+def _quoted_part(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def columns_of(schema: StructType) -> tuple[tuple[str, str], ...]:

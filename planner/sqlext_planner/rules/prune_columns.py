@@ -153,8 +153,8 @@ def _narrow(node: LogicalPlan, needed: set[Column], built: dict[int, LogicalPlan
         case UMJoin(inputs):
             new = with_fields(node, inputs=tuple(built[id(item)] for item in inputs))
             everything = tuple(field.column for field in new.joined)
-            kept = tuple(column for column in everything if column in needed) or everything[:1]
-            return with_fields(new, payload=None if kept == everything else kept)
+            payload = tuple(column for column in everything if column in needed) or everything[:1]
+            return with_fields(new, payload=None if payload == everything else payload)
         case LastJoin(left):
             kept_rights = _kept_rights(node, needed)
             if not kept_rights:

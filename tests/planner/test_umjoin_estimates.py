@@ -1,0 +1,152 @@
+"""What is known of a multi-way join's sizes, and which way is chosen by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sqlext_planner.config import Config
+from sqlext_planner.logical import UMJoin
+from sqlext_planner.optimizer import Optimizer
+from sqlext_planner.umjoin_costs import JoinSizes, cascade_seconds, join_sizes, operator_seconds
+from sqlext_planner.umjoin_inputs import input_facts
+from sqlext_planner.umjoin_sizes import uniform_rows
+
+from sqlext.analyzer import Options, analyze
+from sqlext.catalog import DictCatalog, FileCatalog
+from sqlext.explain_umjoins import umjoins_json
+from sqlext.parser import parse
+from sqlext.pipeline import stage
+
+ROWS = 20_000
+STAR = "FROM a, b, c WHERE a.k = b.k AND b.k = c.k"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """a, b, c: k of 2,000 values, skewed in c; dim: each k once; edges: a dense graph; texts: keys as strings."""
+    folder = tmp_path_factory.mktemp("umjoin")
+    random = np.random.default_rng(3)
+
+    def write(table: str, **columns: object) -> None:
+        pq.write_table(pa.table(columns), folder / f"{table}.parquet", row_group_size=5_000)
+
+    write("a", k=random.integers(0, 2_000, ROWS), v=random.integers(0, 9, ROWS))
+    write("b", k=random.integers(0, 2_000, ROWS), v=random.integers(0, 9, ROWS))
+    write("c", k=np.minimum(random.geometric(0.01, ROWS), 1_999), v=random.integers(0, 9, ROWS))
+    write("dim", k=random.permutation(2_000), name=[str(i) for i in range(2_000)])
+    write("edges", src=random.zipf(1.5, ROWS) % 500, dst=random.zipf(1.5, ROWS) % 500)
+    write("texts", k=[str(i % 50) for i in range(ROWS)], v=range(ROWS))
+    return folder
+
+
+def joined(sql: str, data: Path) -> tuple[UMJoin, FileCatalog]:
+    catalog = FileCatalog(data)
+    plan = Optimizer().optimize(analyze(parse(sql), catalog, Options())).final
+    (node,) = plan.collect(UMJoin)
+    return node, catalog
+
+
+def sizes_of(sql: str, data: Path) -> JoinSizes:
+    found = join_sizes(*joined(sql, data))
+    assert isinstance(found, JoinSizes), found
+    return found
+
+
+def true_rows(data: Path, *tables: str) -> float:
+    counts = [np.bincount(pq.read_table(data / f"{t}.parquet").column("k").to_numpy(), minlength=2_000) for t in tables]
+    return float(np.prod(counts, axis=0).sum())
+
+
+def test_samples_show_how_many_rows_every_step_makes(data: Path) -> None:
+    sizes = sizes_of(f"SELECT a.v {STAR}", data)
+    assert sizes.inputs == (ROWS, ROWS, ROWS)
+    assert sizes.steps == pytest.approx([true_rows(data, "a", "b"), true_rows(data, "a", "b", "c")], rel=0.01)
+    assert sizes.result == sizes.steps[-1]
+
+
+def test_filters_are_taken_to_keep_a_part(data: Path) -> None:
+    whole = sizes_of(f"SELECT a.v {STAR}", data)
+    sizes = sizes_of(f"SELECT a.v {STAR} AND a.v = 3", data)
+    assert sizes.inputs == (ROWS / 10, ROWS, ROWS)
+    assert sizes.result == pytest.approx(whole.result / 10, rel=0.01)
+
+
+def test_strings_are_seen_through_their_values(data: Path) -> None:
+    sizes = sizes_of("SELECT x.v FROM texts x, texts y, texts z WHERE x.k = y.k AND y.k = z.k", data)
+    assert sizes.steps == pytest.approx([ROWS**2 / 50, ROWS**3 / 50**2], rel=0.01)
+
+
+def test_a_cycle_has_no_more_rows_than_its_bound(data: Path) -> None:
+    sql = "SELECT a.src FROM edges a, edges b, edges c WHERE a.dst = b.src AND b.dst = c.src AND c.dst = a.src"
+    sizes = sizes_of(sql, data)
+    table = pq.read_table(data / "edges.parquet")
+    adjacency = np.zeros((500, 500))
+    np.add.at(adjacency, (table.column("src").to_numpy(), table.column("dst").to_numpy()), 1)
+    paths = adjacency @ adjacency
+    assert sizes.steps[0] == pytest.approx(paths.sum(), rel=0.01)
+    assert sizes.result <= sizes.steps[0]
+    assert sizes.result <= 100 * np.trace(paths @ adjacency)
+
+
+def test_foreign_keys_need_no_sample(data: Path) -> None:
+    node, catalog = joined("SELECT a.v FROM a, dim d, dim e WHERE a.k = d.k AND d.k = e.k", data)
+    catalog.key_sample = None  # type: ignore[method-assign, assignment]
+    assert join_sizes(node, catalog) == "by foreign keys no join has more rows than one of the tables"
+
+
+def test_without_samples_values_are_taken_to_be_uniform(data: Path) -> None:
+    node, catalog = joined(f"SELECT a.v {STAR}", data)
+    facts = input_facts(node, catalog)
+    assert not isinstance(facts, str)
+    assert uniform_rows(facts) == pytest.approx([ROWS**2 / 2_000, ROWS**3 / 2_000**2], rel=0.01)
+
+
+def test_what_is_not_known_is_said(data: Path) -> None:
+    node, _ = joined(f"SELECT a.v {STAR}", data)
+    assert join_sizes(node, None) == "no data to estimate by"
+    schemas = DictCatalog({name: {"k": "bigint", "v": "bigint"} for name in "abc"})
+    assert join_sizes(node, schemas) == "'a' has no statistics"
+    texts, catalog = joined("SELECT x.v FROM texts x, texts y, (SELECT 1 AS k, v FROM a ORDER BY v LIMIT 2) z WHERE "
+                            "x.k = y.k AND y.v = z.v", data)  # fmt: skip
+    assert join_sizes(texts, catalog) == "nothing is known of the input 'z'"
+
+
+def test_an_aggregate_has_each_key_once(data: Path) -> None:
+    sql = "SELECT a.v FROM a, (SELECT k, count(*) AS n FROM b GROUP BY k) s, dim d WHERE a.k = s.k AND s.k = d.k"
+    assert join_sizes(*joined(sql, data)) == "by foreign keys no join has more rows than one of the tables"
+
+
+@pytest.mark.parametrize("steps", [(1e3, 1e3), (1e9, 1e9)])
+def test_costs_grow_with_what_is_made(steps: tuple[float, ...]) -> None:
+    sizes = JoinSizes((1e5, 1e5, 1e5), steps)
+    assert cascade_seconds(sizes, 2) == pytest.approx(cascade_seconds(sizes, 1) / 2)
+    assert (cascade_seconds(sizes, 2) > operator_seconds(sizes, 0, 2)) == (steps[0] == 1e9)
+
+
+def strategies(sql: str, data: Path, **settings: str) -> list[str]:
+    config = Config.from_mapping({f"sqlext.umjoin.{key}": value for key, value in settings.items()})
+    return [item["strategy"] for item in umjoins_json(stage(sql, FileCatalog(data), config))]
+
+
+def test_small_joins_stay_a_cascade(data: Path) -> None:
+    assert strategies("SELECT count(*) FROM a, dim d, dim e WHERE a.k = d.k AND d.k = e.k", data) == ["cascade"]
+
+
+def test_many_rows_are_not_made_to_be_counted(data: Path) -> None:
+    four = "FROM c a, c b, c d, c e WHERE a.k = b.k AND b.k = d.k AND d.k = e.k"
+    assert strategies(f"SELECT count(*), sum(a.v) {four}", data) == ["factorised aggregate"]
+
+
+def test_settings_and_hints_go_before_cost(data: Path) -> None:
+    count = f"SELECT count(*) {STAR}"
+    assert strategies(count, data, strategy="factorised") == ["factorised aggregate"]
+    assert strategies(count, data, strategy="operator") == ["shared key"]
+    assert strategies(f"SELECT a.v {STAR}", data, strategy="factorised") == ["cascade"]
+    assert strategies(f"SELECT /*+ UMJOIN(a, b) */ a.v {STAR}", data) == ["shared key"]
+    assert strategies(f"SELECT /*+ NO_UMJOIN */ a.v {STAR}", data, strategy="operator") == []
+    cycle = "FROM edges a, edges b, edges c WHERE a.dst = b.src AND b.dst = c.src AND c.dst = a.src"
+    assert strategies(f"SELECT a.src {cycle}", data, strategy="operator") == ["hypercube"]
