@@ -17,7 +17,7 @@ from sqlext_planner.subquery import Subquery
 from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
-from sqlext.analyzer import periods
+from sqlext.analyzer import disjunctions, periods
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.analyzer.types import field_type, infer, literal_type
@@ -84,7 +84,10 @@ class ExpressionBuilder:
         related = periods.predicate(self, node)
         if related is not None:
             return related
-        planned = self.subquery(node, self)
+        inner = _unwrapped(node)
+        planned: Expression | None = self.subquery(inner, self)
+        if planned is None and self.is_filter and isinstance(inner, exp.Or):
+            planned = disjunctions.factored(inner, self)
         if planned is not None:
             return planned
         span = span_of(node)
@@ -292,10 +295,14 @@ def conjunction_terms(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _is_structural(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Not):
-        return isinstance(node.this.unnest(), (exp.Exists, exp.In))
-    kinds: tuple[type[exp.Expr], ...] = (exp.And, exp.Between, exp.Column, exp.Exists, exp.In, exp.Paren, *_COMPARISONS)
-    return isinstance(node, kinds) or periods.is_predicate(node)
+    return isinstance(node, (exp.And, exp.Between, exp.Column, exp.Paren, *_COMPARISONS)) or periods.is_predicate(node)
+
+
+def _unwrapped(node: exp.Expr) -> exp.Expr:
+    """What stands inside parentheses."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
 def _is_unit(arguments: Sequence[exp.Expr]) -> bool:

@@ -1,0 +1,53 @@
+"""Terms that all sides of an OR share, taken out of it: ``a = b AND x OR a = b AND y`` is ``a = b AND (x OR y)``.
+
+Catalyst does the same later; rules need it where they look for equalities of a join or of a subquery (TPC-H Q19, TPC-DS
+Q13, Q41 and Q48 say their join conditions that way). True of SQL's three-valued logic too: AND distributes over OR.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlext_planner.expressions import Expression, SparkExpr, conjunction, conjuncts
+from sqlext_planner.patterns import is_movable
+from sqlglot import exp
+
+from sqlext.spans import span_of
+
+if TYPE_CHECKING:
+    from sqlext.analyzer.expressions import ExpressionBuilder
+
+
+def factored(node: exp.Or, builder: ExpressionBuilder) -> Expression | None:
+    """The conjunction of the shared terms and of what is left of the OR; None if nothing is shared."""
+    if next(node.find_all(exp.Query), None) is not None:
+        return None
+    sides: list[tuple[Expression, ...]] = []
+    shared: list[Expression] = []
+    for side in _sides(node):
+        sides.append(conjuncts(builder.build(side)))
+        shared = [term for term in (shared or sides[0]) if is_movable(term) and term in sides[-1]]
+        if not shared:
+            return None
+    rests = [conjunction([term for term in side if term not in shared]) for side in sides]
+    if any(rest is None for rest in rests):  # a side that is the shared terms alone: the others add nothing
+        return conjunction(shared)
+    parts: list[str | Expression] = []
+    for rest in rests:
+        assert rest is not None
+        parts += [" OR ", rest] if parts else [rest]
+    return conjunction([*shared, SparkExpr(tuple(parts), dtype="boolean", span=span_of(node))])
+
+
+def _sides(node: exp.Expr) -> list[exp.Expr]:
+    """The sides of a chain of OR in the order of the text, walked without recursion."""
+    found: list[exp.Expr] = []
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        inner = top.this if isinstance(top, exp.Paren) and isinstance(top.this, exp.Or) else top
+        if isinstance(inner, exp.Or):
+            stack += [inner.right, inner.left]
+        else:
+            found.append(top)
+    return found
