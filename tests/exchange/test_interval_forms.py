@@ -181,11 +181,17 @@ def test_distances(parts: tuple[str, str], dtype: str, expected: tuple[int, Amou
         ("sum(#)", "decimal(20,3)", None),
         ("avg(#)", "decimal(10,2)", None),
         ("sum(#)", None, None),
-        ("sum(1)", "int", None),
+        ("sum(1)", "int", "sum(CAST(1 AS BIGINT) * n)"),
+        (
+            "count(*) FILTER (WHERE # > 3)",
+            "int",
+            "coalesce(sum(CASE WHEN (CASE WHEN (v > 3) THEN 1 END) IS NOT NULL THEN n END), 0L)",
+        ),
+        ("round(sum(# * 2), 2)", "int", "round(sum(CAST((v * 2) AS BIGINT) * n), 2)"),
+        ("count(*) + #", "int", "coalesce(sum(n), 0L) + v"),
         ("first(#)", "int", None),
-        ("count(*) FILTER (WHERE # > 3)", "int", None),
-        ("round(avg(#), 2)", "int", None),
-        ("count(*) + #", "int", None),
+        ("count(*) + stddev(#)", "int", None),
+        ("sum(# || 1)", "string", None),
     ],
 )
 def test_aggregates_by_weight(call: str, dtype: str | None, expected: str | None) -> None:
