@@ -105,7 +105,12 @@ def _extends(output: LogicalPlan, node: LogicalPlan) -> bool:
         return False
     made_up = nullable_columns(node)
     terms = conjuncts(output.condition)
-    return output.kind not in ("inner", "cross") or not any(made_up & term.references for term in terms)
+    if output.kind not in ("inner", "cross") or not any(made_up & term.references for term in terms):
+        return True
+    # Terms over what a left join makes wait for it; the join itself needs another term between its sides.
+    sides_columns = [frozenset(side.output_columns) for side in (output.left, output.right)]
+    known = (term.references for term in terms if not made_up & term.references)
+    return any(all(references & columns for columns in sides_columns) for references in known)
 
 
 def nullable_columns(node: LogicalPlan) -> frozenset[Column]:
