@@ -1,0 +1,173 @@
+"""What factorised aggregates look like, which root they take, what they are refused for. No Spark."""
+
+from __future__ import annotations
+
+import pytest
+from sqlext_planner.aggregate_calls import AggregateCall, aggregate_calls
+from sqlext_planner.expressions import Column, SparkExpr
+from sqlext_planner.factorised import Factorised, NotFactorised, factorise
+from sqlext_planner.logical import Aggregate, Join, UMJoin
+from sqlext_planner.optimizer import Optimizer
+
+from sqlext.analyzer import analyze
+from sqlext.catalog import DictCatalog
+from sqlext.parser import parse
+
+COLUMNS = {"k": "bigint", "j": "bigint", "v": "int", "m": "decimal(15,2)", "big": "decimal(30,2)", "s": "string"}
+TABLES = dict.fromkeys(("a", "b", "c", "d", "e"), COLUMNS) | {
+    "ints": {"k": "int", "v": "int"},
+    "texts": {"k": "string", "v": "int"},
+}
+CHAIN = "FROM a, b, c, d WHERE a.k = b.k AND b.j = c.j AND c.k = d.k"
+ONE_KEY = "FROM a, b, c WHERE a.k = b.k AND b.k = c.k"
+
+
+def aggregate(sql: str) -> Aggregate:
+    plan = Optimizer().optimize(analyze(parse(sql), DictCatalog(TABLES))).final
+    return next(node for node in plan.collect(Aggregate) if node.collect(UMJoin))
+
+
+def factorised(sql: str, *sizes: float) -> Factorised:
+    found = factorise(aggregate(sql), sizes or None)
+    assert isinstance(found, Factorised), found.reason
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT count(*) FROM a, b, c WHERE a.k = b.k AND b.j = c.j AND c.k = a.j", "the inputs form a cycle: "),
+        (
+            "SELECT count(*) FROM a, b, c, d WHERE a.k = b.k AND b.j = c.j AND c.k = d.k AND d.j = a.j",
+            "the inputs form a cycle: ",
+        ),
+        (f"SELECT count(*) {CHAIN} AND a.v < c.v", "the term a.v < c.v looks at rows of a, c together"),
+        (f"SELECT sum(a.v * b.v) {CHAIN}", "sum(a.v * b.v) looks at rows of a, b together"),
+        (f"SELECT avg(a.m) {CHAIN}", "avg(a.m): of decimal(15,2) Spark rounds on the way"),
+        (f"SELECT sum(a.big) {CHAIN}", "sum(a.big): decimal(30,2) times a number of rows may lose digits"),
+        (f"SELECT sum(a.s) {CHAIN}", "sum(a.s): the argument is string"),
+        (f"SELECT sum(length(a.s) % 3) {CHAIN}", "sum(length(a.s) % 3): the argument is of no type known here"),
+        (f"SELECT stddev(a.v) {CHAIN}", "stddev(a.v) holds more than count, sum, avg, min and max"),
+        (f"SELECT count(*) + first(a.v) {CHAIN}", "count(*) + first(a.v) holds more than count, sum, avg, min and max"),
+        (f"SELECT sum(rand() * a.v) {CHAIN}", "sum(rand() * a.v) holds more than count, sum, avg, min and max"),
+        (f"SELECT count(*) {CHAIN} GROUP BY ROLLUP (a.s)", "grouping sets are several aggregates"),
+        (
+            "SELECT count(*) FROM a JOIN b ON a.k = b.k LEFT JOIN c ON b.j = c.j AND a.v = c.v",
+            "left input c matches with columns of several inputs",
+        ),
+        (
+            "SELECT count(*) FROM a JOIN b ON a.k = b.k LEFT JOIN c ON b.j = c.j AND b.v < c.v",
+            "the term b.v < c.v looks at rows of b, c together",
+        ),
+        (
+            "SELECT count(*) FROM ints, a, texts WHERE ints.k = a.k AND texts.k = a.k",
+            "the types of ints.k, a.k, texts.k differ: equal to one of them is not equal to all",
+        ),
+    ],
+)
+def test_reasons(sql: str, reason: str) -> None:
+    found = factorise(aggregate(sql))
+    assert isinstance(found, NotFactorised)
+    assert found.reason.startswith(reason)
+
+
+def test_columns_and_types_stay() -> None:
+    node = aggregate(
+        f"SELECT a.s, a.k + 1 AS k1, count(*) AS n, sum(b.m) AS t, avg(c.v) AS g {CHAIN} GROUP BY a.s, a.k"
+    )
+    found = factorise(node)
+    assert isinstance(found, Factorised)
+    assert found.plan.output == node.output
+
+
+def test_inputs_on_one_key_are_a_star() -> None:
+    found = factorised("SELECT count(*) FROM a, b, c, d WHERE a.k = b.k AND b.k = c.k AND c.k = d.k", 1, 2, 9, 3)
+    assert found.root == 2
+    assert [(step.action, step.number, step.other) for step in found.steps] == [
+        ("reduce", 2, None),
+        ("reduce", 0, None),
+        ("join", 2, 0),
+        ("reduce", 1, None),
+        ("join", 2, 1),
+        ("reduce", 3, None),
+        ("join", 2, 3),
+        ("merge", 2, None),
+    ]
+    assert found.steps[-1].inputs == {0, 1, 2, 3}
+
+
+def test_a_chain_starts_in_its_middle_and_grouping_columns_draw_the_root() -> None:
+    assert factorised(f"SELECT count(*) {CHAIN}", 1, 1, 2, 9).root == 2
+    assert factorised(f"SELECT count(*) {CHAIN} GROUP BY d.s", 9, 9, 9, 1).root == 3
+    assert factorised(f"SELECT count(*) {CHAIN} GROUP BY a.k", 1, 1, 1, 1).root in (0, 1)
+
+
+def test_merges_happen_where_a_class_ends() -> None:
+    found = factorised(f"SELECT a.s, count(*) {CHAIN} GROUP BY a.s")
+    merges = {step.number: step.columns for step in found.steps if step.action == "merge"}
+    assert merges == {0: (Column("a", "s"),), 1: (Column("b", "k"),), 2: (Column("c", "j"),)}
+
+
+def test_a_key_of_another_input_is_the_roots_own() -> None:
+    """Grouping by the column of a class carries nothing: the root has it."""
+    found = factorised(f"SELECT b.k, count(*) {ONE_KEY} GROUP BY b.k", 1, 1, 9)
+    assert found.root == 2
+    assert all(step.carried == 0 for step in found.steps)
+    assert [step.columns for step in found.steps if step.action == "reduce"] == [
+        (Column("c", "k"),),
+        (Column("a", "k"),),
+        (Column("b", "k"),),
+    ]
+
+
+def test_extremes_and_keys_multiply_nothing() -> None:
+    text = factorised(f"SELECT a.s, max(b.v) {CHAIN} GROUP BY a.s").plan.tree_string()
+    assert " * " not in text
+    assert " * " in factorised(f"SELECT a.s, count(b.v) {CHAIN} GROUP BY a.s").plan.tree_string()
+
+
+def test_semi_and_anti_inputs_filter_what_they_are_looked_up_from() -> None:
+    found = factorised(
+        "SELECT count(*) FROM a, b WHERE a.k = b.k AND EXISTS (SELECT 1 FROM c WHERE c.j = b.j AND c.v > b.v) "
+        "AND NOT EXISTS (SELECT 1 FROM d WHERE d.k = b.k)"
+    )
+    joins = {join.kind: str(join.condition) for join in found.plan.collect(Join)}
+    assert set(joins) == {"inner", "semi", "anti"}
+    assert "c.v > b.v" in joins["semi"]
+
+
+def test_terms_meet_in_one_input_through_a_key() -> None:
+    """a.k is b.k in every joined row, so a.k < b.v is b.k < b.v."""
+    text = factorised("SELECT count(*) FROM a, b, c WHERE a.k = b.k AND b.j = c.j AND a.k < b.v").plan.tree_string()
+    assert "Filter: b.k < b.v" in text
+
+
+def calls(*parts: str | Column) -> list[str] | None:
+    found = aggregate_calls(SparkExpr(parts))
+    if found is None:
+        return None
+    return [piece.name + str(len(piece.arguments)) for piece in found if isinstance(piece, AggregateCall)]
+
+
+V = Column("a", "v")
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (("count(*)",), ["count0"]),
+        (("SUM (", V, " )  / count( /* all) */ * )"), ["sum1", "count0"]),
+        (("sum(CASE WHEN ", V, " = 'it''s )' THEN 1 END)"), ["sum1"]),
+        (("count(DISTINCT ", V, ", ", V, ") + mean(", V, ")"), ["count2", "avg1"]),
+        (("min(", V, ") FILTER (WHERE ", V, " > 0)"), ["min1"]),
+        (("sum(ALL ", V, ")"), ["sum1"]),
+        (("round(coalesce(sum(greatest(", V, ", 0)), 0), 2)"), ["sum1"]),
+        (("my_sum(", V, ")"), None),
+        (("sum(", V, ") + collect_list(", V, ")"), None),
+        (("count(", V, ", ", V, ")"), None),
+        (("sum(*)",), None),
+        (("'sum(x)' "), []),
+    ],
+)
+def test_calls_of_a_text(parts: tuple[str | Column, ...], expected: list[str] | None) -> None:
+    assert calls(*((parts,) if isinstance(parts, str) else parts)) == expected
