@@ -3,6 +3,11 @@
 A slot is one level of one input's trie; every slot belongs to one depth, a key class. At each depth the members, which
 must have the value, are intersected below the nodes chosen so far; followers (left and anti inputs) are looked up at
 each value found. Bindings of the first `emitted` depths are written; what lies below is only counted.
+
+Below the first depths, the prefix, the rest may be cut into branches that meet in one class, the pivot, and share no
+other one. Each branch then has depths of its own, the pivot's last, and is gone through alone: its counts are added up
+by the pivot's value, and multiplied. (Of the 4-cycles through a vertex, paths of two edges are counted by where they
+end, from both sides.)
 """
 
 from __future__ import annotations
@@ -31,7 +36,8 @@ class TrieArrays(NamedTuple):
 
     parent[slot] is the input's slot one level up, -1 at the top, where the nodes are first[slot]:last[slot].
     ends[slot] says what the slot does to a binding. members[member_starts[d]:member_starts[d + 1]] are the slots that
-    are intersected at depth d, `followers` likewise. The slice of column c is the children of slot columns[c], or
+    are intersected at depth d, `followers` likewise. branches[b]:branches[b + 1] are the depths of branch b, and
+    branches[0] is the number of depths of the prefix. The slice of column c is the children of slot columns[c], or
     [first_row[c], last_row[c]) if that is -1.
     """
 
@@ -45,6 +51,7 @@ class TrieArrays(NamedTuple):
     members: Int64s
     follower_starts: Int64s
     followers: Int64s
+    branches: Int64s
     columns: Int64s
     first_row: Int64s
     last_row: Int64s
@@ -52,13 +59,20 @@ class TrieArrays(NamedTuple):
 
 class SearchState(NamedTuple):
     """int64 arrays: place and end of the nodes left in each slot; whether a follower has its value; weight[d], the
-    count of a binding above depth d; search = (state, depth, the sum of the counts below the emitted binding)."""
+    count of a binding above depth d; search = (state, depth, the sum of the counts below the emitted binding).
+
+    With branches, products and sums int64[pivot's values] are zeros between calls, and touched int32[pivot's values]
+    has the values that are not.
+    """
 
     place: Int64s
     end: Int64s
     found: Int64s
     weight: Int64s
     search: Int64s
+    products: Int64s
+    sums: Int64s
+    touched: Int32s
 
 
 @jit
@@ -104,22 +118,26 @@ def fill_bindings(tries: TrieArrays, state: SearchState, emitted: int, low: Any,
     weight[0], the count of inputs without keys, and found[slot] of members, 1. The end is reached if less than the
     capacity is written.
     """
-    depths = len(tries.member_starts) - 1
+    depths = int(tries.branches[0])
+    branched = len(tries.branches) > 1
     search = state.search
     count = 0
     while search[0] != _DONE and count < len(counts):
         depth = search[1]
-        if depth == depths:  # a whole binding
-            if depths == emitted:
-                _write(tries, state, state.weight[depths], low, high, counts, count)
+        if depth == depths:  # a whole binding of the prefix
+            weight = state.weight[depths]
+            if branched:
+                weight = times(weight, _count_branches(tries, state))
+            if depths != emitted:
+                search[2] = plus(search[2], weight)
+            elif weight > 0:
+                _write(tries, state, weight, low, high, counts, count)
                 count += 1
-            else:
-                search[2] = plus(search[2], state.weight[depths])
             _up(search)
             continue
         if search[0] == _OPEN:
             _open(tries, state, depth)
-            if depth == depths - 1 and emitted < depths and _is_countable(tries, depth):
+            if depth == depths - 1 and emitted < depths and not branched and _is_countable(tries, depth):
                 search[2] = plus(search[2], times(state.weight[depth], _count_common(tries, state, depth)))
                 exhausted = True
             else:
@@ -270,4 +288,95 @@ def _count_common(tries: TrieArrays, state: SearchState, depth: int) -> int:
             total = plus(total, found)
             a += 1
             b += 1
+    return total
+
+
+@jit
+def _count_branches(tries: TrieArrays, state: SearchState) -> int:
+    """The number of ways to complete a binding of the prefix: the sum over the pivot's values of the branches' counts,
+    multiplied."""
+    branches = len(tries.branches) - 1
+    total = touched = 0
+    for branch in range(branches):
+        first, stop = int(tries.branches[branch]), int(tries.branches[branch + 1])
+        state.weight[first] = 1
+        _open(tries, state, first)
+        depth = first
+        is_new = True
+        while depth >= first:
+            if depth == stop - 1:
+                if branch == 0:
+                    touched = _add_products(tries, state, depth, touched)
+                elif branch < branches - 1:
+                    _add_sums(tries, state, depth)
+                else:
+                    total = plus(total, _multiply_last(tries, state, depth))
+            else:
+                if not is_new:
+                    state.place[tries.members[tries.member_starts[depth]]] += 1
+                if _meet(tries, state, depth):
+                    _follow(tries, state, depth)
+                    depth += 1
+                    is_new = True
+                    _open(tries, state, depth)
+                    continue
+            depth -= 1
+            is_new = False
+        if 0 < branch < branches - 1:
+            for k in range(touched):
+                value = state.touched[k]
+                state.products[value] = times(state.products[value], state.sums[value])
+                state.sums[value] = 0
+    for k in range(touched):
+        state.products[state.touched[k]] = 0
+    return total
+
+
+@jit
+def _weight(tries: TrieArrays, state: SearchState, depth: int) -> int:
+    """The count of a binding of a branch whose pivot has its members' value."""
+    weight = int(state.weight[depth])
+    for i in range(tries.member_starts[depth], tries.member_starts[depth + 1]):
+        slot = tries.members[i]
+        if tries.ends[slot] == WEIGHT:
+            at = state.place[slot]
+            weight = times(weight, int(tries.starts[at + 1] - tries.starts[at]))
+    return weight
+
+
+@jit
+def _add_products(tries: TrieArrays, state: SearchState, depth: int, touched: int) -> int:
+    """Add the first branch's counts to `products`; how many values are touched now."""
+    first = tries.members[tries.member_starts[depth]]
+    while _meet(tries, state, depth):
+        value = tries.values[state.place[first]]
+        if state.products[value] == 0:
+            state.touched[touched] = value
+            touched += 1
+        state.products[value] = plus(state.products[value], _weight(tries, state, depth))
+        state.place[first] += 1
+    return touched
+
+
+@jit
+def _add_sums(tries: TrieArrays, state: SearchState, depth: int) -> None:
+    """Add a branch's counts to `sums` where the branches before have the value."""
+    first = tries.members[tries.member_starts[depth]]
+    while _meet(tries, state, depth):
+        value = tries.values[state.place[first]]
+        if state.products[value] > 0:
+            state.sums[value] = plus(state.sums[value], _weight(tries, state, depth))
+        state.place[first] += 1
+
+
+@jit
+def _multiply_last(tries: TrieArrays, state: SearchState, depth: int) -> int:
+    """The sum of the last branch's counts, each times the product of the others."""
+    first = tries.members[tries.member_starts[depth]]
+    total = 0
+    while _meet(tries, state, depth):
+        product = int(state.products[tries.values[state.place[first]]])
+        if product > 0:
+            total = plus(total, times(product, _weight(tries, state, depth)))
+        state.place[first] += 1
     return total

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sqlext_operators.kernels.multiway_products import fill_products
 from sqlext_operators.kernels.multiway_search import SATURATED, fill_bindings
-from sqlext_operators.umjoin.class_order import class_order, emitted_depth
+from sqlext_operators.umjoin.class_order import search_order
 from sqlext_operators.umjoin.codes import class_codes
 from sqlext_operators.umjoin.output import Output
 from sqlext_operators.umjoin.spec import MultiwayJoinSpec
@@ -76,18 +76,21 @@ class MultiwayJoin:
             }
             required = [i for i in having if spec.inputs[i].kind in ("inner", "semi")]
             codes.append(class_codes({i: tables[i].column(name) for i, name in having.items()}, required))
-        order = class_order(spec, [item.count for item in codes])
-        depth_of = {place: depth for depth, place in enumerate(order)}
+        order = search_order(spec, [item.count for item in codes], [rows.num_rows for rows in tables])
         inputs: list[SortedInput] = []
         for i, (item, rows) in enumerate(zip(spec.inputs, tables, strict=True)):
-            own = {depth_of[place]: (codes[place].codes[i], codes[place].count) for place in item.classes}
+            depths = order.depths(item.classes)
+            own = {
+                depth: (codes[place].codes[i], codes[place].count)
+                for depth, place in zip(depths, item.classes, strict=True)
+            }
             inputs.append(sorted_input(item, rows.num_rows, own))
             if item.kind in ("inner", "semi") and not len(inputs[-1].rows):
                 return
             if item.kind == "anti" and not item.classes and rows.num_rows:
                 return
-        self._tries = build_tries(inputs, spec.classes)
-        self._emitted = emitted_depth(spec, order)
+        self._tries = build_tries(inputs, order, codes[order.pivot].count if order.branches else 0)
+        self._emitted = order.emitted(spec)
 
 
 def checked_count(count: int) -> int:

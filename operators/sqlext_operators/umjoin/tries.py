@@ -20,6 +20,7 @@ from sqlext_operators.kernels.multiway_search import (
     TrieArrays,
 )
 from sqlext_operators.kernels.multiway_tries import count_nodes, fill_nodes, order_by
+from sqlext_operators.umjoin.class_order import SearchOrder
 from sqlext_operators.umjoin.spec import MultiwayInput
 
 Int32s = npt.NDArray[np.int32]
@@ -74,12 +75,12 @@ class Tries(NamedTuple):
     rows: Int32s
 
 
-def build_tries(inputs: Sequence[SortedInput], depths: int) -> Tries:
-    """The tries of all inputs with classes, and the slices of those without.
+def build_tries(inputs: Sequence[SortedInput], order: SearchOrder, pivots: int) -> Tries:
+    """The tries of all inputs with classes, and the slices of those without; `pivots` are the values of the pivot.
 
     The rows of a binding are columns of the enumerated inputs, in order. Raises OverflowError for too many rows.
     """
-    slots = _Slots(depths)
+    slots = _Slots(order, pivots)
     size = sum(int(item.nodes.sum()) + len(item.nodes) for item in inputs)
     if max(size, sum(len(item.rows) for item in inputs)) > np.iinfo(np.int32).max:
         raise OverflowError("a multi-way join takes at most 2^31 rows at once")
@@ -100,7 +101,10 @@ def build_tries(inputs: Sequence[SortedInput], depths: int) -> Tries:
 class _Slots:
     """The slots of inputs, one after the other."""
 
-    def __init__(self, depths: int) -> None:
+    def __init__(self, order: SearchOrder, pivots: int) -> None:
+        depths = order.bounds[-1]
+        self._bounds = np.array(order.bounds, np.int64)
+        self._pivots = pivots if order.branches else 0
         self._slots: list[tuple[int, int, int, int]] = []  # parent, first, last, what it does
         self._members: list[list[tuple[int, int]]] = [[] for _ in range(depths)]  # (nodes, slot) at each depth
         self._followers: list[list[int]] = [[] for _ in range(depths)]
@@ -143,6 +147,7 @@ class _Slots:
             ends,
             *_flat(members),
             *_flat(self._followers),
+            self._bounds,
             columns,
             first_row,
             last_row,
@@ -150,7 +155,9 @@ class _Slots:
         weight = np.zeros(len(members) + 1, np.int64)
         weight[0] = min(self._weight, SATURATED)
         place, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        return tries, SearchState(place, end, found, weight, np.zeros(3, np.int64))
+        products, sums = np.zeros((2, self._pivots), np.int64)
+        touched = np.empty(self._pivots, np.int32)
+        return tries, SearchState(place, end, found, weight, np.zeros(3, np.int64), products, sums, touched)
 
 
 def _flat(lists: Sequence[Sequence[int]]) -> tuple[Int64s, Int64s]:
