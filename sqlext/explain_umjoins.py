@@ -27,8 +27,9 @@ def umjoins_json(plan: StagedPlan) -> list[dict[str, Any]]:
     "why": ...}]``: every group that TSC made, outer queries first, whatever strategy was chosen for it."""
     if plan.optimized is None or plan.physical is None:
         return []
-    chosen = {id(node.group.node): node for node in _physical_groups(plan.physical)}
-    return [_entry(UMJoinGroup.of(node), chosen.get(id(node))) for node in _umjoins(plan.optimized)]
+    chosen = {node.group: node for node in _physical_groups(plan.physical)}
+    groups = map(UMJoinGroup.of, _umjoins(plan.optimized))
+    return [_entry(group, chosen.get(group)) for group in groups]
 
 
 def _umjoins(plan: LogicalPlan) -> Iterator[UMJoin]:

@@ -97,9 +97,9 @@ class Config:
     umjoin_strategy: str = _setting(
         "umjoin.strategy",
         "auto",
-        "How multi-way joins are made. cascade: Spark's binary joins; factorised: aggregates are taken before the joins, "
-        "where there is an aggregate that allows it; operator: ours, behind one exchange, by a shared key or as a "
-        "hypercube, where the conditions allow it; auto: by estimated cost.",
+        "How multi-way joins are made. cascade: Spark's binary joins; factorised: aggregates are taken before the joins "
+        "where one allows it; operator: ours, behind one exchange, by a shared key or as a hypercube, where the "
+        "conditions allow it; auto: by estimated cost.",
         "auto|cascade|factorised|operator",
     )
     output_batch_rows: int = _setting(

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
+from sqlext_planner.counted_umjoin import counted
 from sqlext_planner.factorised import Factorised, NotFactorised, factorise
 from sqlext_planner.logical import Aggregate, LogicalPlan, Project, UMJoin
 from sqlext_planner.physical.base import PhysicalPlan
@@ -55,11 +56,16 @@ def plan_aggregate(node: Aggregate, planner: Planner) -> PhysicalPlan | None:
         return None
     factorised = factorise(node)
     closed = factorised.reason if isinstance(factorised, NotFactorised) else None
-    choice = choose(join, Obstacles(closed, ineligible(join)), False, planner.config, planner.catalog)
+    counting = counted(node)
+    target = join if counting is None else _joined(counting) or join
+    choice = choose(join, Obstacles(closed, ineligible(target)), target.payload == (), planner.config, planner.catalog)
     if choice.way == "factorised":
         factorised = factorise(node, None if choice.sizes is None else choice.sizes.inputs)
         if isinstance(factorised, Factorised):
             return FactorisedAggregateExec(UMJoinGroup.of(join), planner.later(factorised.plan), why=choice.why)
+    if choice.way == "operator" and counting is not None:
+        planner.decided[id(target)] = (target, choice)
+        return planner.later(counting)
     planner.decided[id(join)] = (join, choice)
     return None
 

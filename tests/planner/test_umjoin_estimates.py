@@ -150,3 +150,4 @@ def test_settings_and_hints_go_before_cost(data: Path) -> None:
     assert strategies(f"SELECT /*+ NO_UMJOIN */ a.v {STAR}", data, strategy="operator") == []
     cycle = "FROM edges a, edges b, edges c WHERE a.dst = b.src AND b.dst = c.src AND c.dst = a.src"
     assert strategies(f"SELECT a.src {cycle}", data, strategy="operator") == ["hypercube"]
+    assert strategies(f"SELECT count(*) {cycle}", data, strategy="operator") == ["hypercube"]

@@ -40,7 +40,7 @@ def tsc(root: LogicalPlan) -> LogicalPlan | None:
     Legal because an inner join's terms, a semi or anti join and the matches of a left join are decided for each row of
     the inner inputs' product alone: in which order they are asked does not matter, as long as what they read has not
     been made by another left join. Counter-example: in ``(t LEFT JOIN u ON t.a = u.x) JOIN v ON coalesce(u.y, 0) =
-    v.p`` v is joined to nothing but what the left join makes; the left join is an input of its own there. Where the term
+    v.p`` v is joined to nothing but what the left join makes; the left join is an input there. Where the term
     rejects NULLs (``u.y = v.p``) the left join has become an inner one before (simplify_outer_join). What stands on
     the other side of a left, semi or anti join stays apart: ``t LEFT JOIN (u JOIN v)`` keeps t where u has a match and
     v has none. rand(), subqueries and generators are evaluated where they are written: a join or Project with one is an
