@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections import Counter
+from collections.abc import Sequence
 from decimal import Decimal
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -74,7 +75,7 @@ def write_tables(spark: Spark, folder: Path) -> None:
         arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
         pq.write_table(pa.Table.from_arrays(arrays, schema=schema), folder / f"{name}.parquet")
         frame = spark.read.schema(SCHEMA).parquet(str(folder / f"{name}.parquet"))
-        (frame.repartition(2) if name == "t1" else frame).createOrReplaceTempView(name)
+        (frame.filter("id + 1 > 0") if name == "t1" else frame).createOrReplaceTempView(name)
 
 
 def column(text: str) -> Column:
@@ -129,7 +130,8 @@ def scans(node: UMJoin) -> list[ScanExec]:
 
 
 def binary_joins(node: UMJoin) -> str:
-    """The join as a statement: a cross product, then the other inputs in their order, then the condition."""
+    """The join as a statement: a cross product, then the other inputs in their order, then the condition. Rows without
+    columns have the column `many`."""
     inner, others = [], []
     for child, kind, match in zip(node.inputs, node.kinds, node.matches, strict=True):
         assert isinstance(child, Scan)
@@ -141,18 +143,22 @@ def binary_joins(node: UMJoin) -> str:
         else:
             others.append(f"{_SQL_JOINS[kind]} {relation} ON {on}")
     kept = [f"`{item.column.spark_name}`" for item in node.output if item.column != node.count]
-    kept += ["1L AS many"] if node.count is not None else []
+    kept += ["1L AS many"] if node.count is not None or not kept else []
     where = "TRUE" if node.condition is None else node.condition.sql()
     return f"SELECT {', '.join(kept)} FROM {' CROSS JOIN '.join(inner)} {' '.join(others)} WHERE {where}"
 
 
-def bag(frame: DataFrame, node: UMJoin) -> Counter[str]:
-    """How often each row occurs, counts added up. NaN is NaN, and 0.0 is -0.0 where rows are only counted."""
-    found: Counter[str] = Counter()
-    for row in frame.collect():
-        values = tuple(row)
-        if node.count is None:
-            found[repr(values)] += 1
-        else:
-            found[repr(values[:-1])] += values[-1]
-    return found
+def tagged(frame: DataFrame, node: UMJoin, number: int) -> DataFrame:
+    """The rows of a join as texts after its number, and how often each occurs: (row string, many bigint)."""
+    from pyspark.sql.functions import col, concat_ws, lit, struct
+
+    kept = [col(f"`{item.column.spark_name}`") for item in node.output if item.column != node.count]
+    text = struct(*kept).cast("string") if kept else lit("")
+    many = lit(1).cast("bigint") if node.count is None else col("many")
+    return frame.select(concat_ws("/", lit(str(number)), text).alias("row"), many.alias("many"))
+
+
+def bag(frames: Sequence[DataFrame]) -> dict[str, int]:
+    """How often each row of `tagged` frames occurs, counts added up. NaN is NaN."""
+    every = reduce(lambda one, other: one.unionAll(other), frames)
+    return {row[0]: row[1] for row in every.groupBy("row").agg({"many": "sum"}).collect()}
