@@ -97,7 +97,7 @@ class Config:
     umjoin_strategy: str = _setting(
         "umjoin.strategy",
         "auto",
-        "How multi-way joins are made. cascade: Spark's binary joins; factorised: aggregates are taken before the joins "
+        "How multi-way joins are made. cascade: Spark's binary joins; factorised: aggregates before the joins "
         "where one allows it; operator: ours, behind one exchange, by a shared key or as a hypercube, where the "
         "conditions allow it; auto: by estimated cost.",
         "auto|cascade|factorised|operator",
