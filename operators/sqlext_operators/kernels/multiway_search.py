@@ -78,9 +78,9 @@ class SearchState(NamedTuple):
 @jit
 def times(a: int, b: int) -> int:
     """a * b, both not negative, or SATURATED."""
-    if b > 1 and a > SATURATED // b:
-        return SATURATED
-    return a * b
+    if (a | b) >> 31 == 0:  # no division, which takes longer than all the rest of a step
+        return a * b
+    return SATURATED if b > 0 and a > SATURATED // b else a * b
 
 
 @jit
@@ -333,6 +333,12 @@ def _count_branches(tries: TrieArrays, state: SearchState) -> int:
 
 
 @jit
+def _is_single(tries: TrieArrays, depth: int) -> bool:
+    """Whether a depth has one member: its values stand in one list, which is read at 3 ns each, not 8."""
+    return int(tries.member_starts[depth + 1] - tries.member_starts[depth]) == 1
+
+
+@jit
 def _weight(tries: TrieArrays, state: SearchState, depth: int) -> int:
     """The count of a binding of a branch whose pivot has its members' value."""
     weight = int(state.weight[depth])
@@ -348,12 +354,23 @@ def _weight(tries: TrieArrays, state: SearchState, depth: int) -> int:
 def _add_products(tries: TrieArrays, state: SearchState, depth: int, touched: int) -> int:
     """Add the first branch's counts to `products`; how many values are touched now."""
     first = tries.members[tries.member_starts[depth]]
+    products = state.products
+    if _is_single(tries, depth):
+        weight, weighs = state.weight[depth], tries.ends[first] == WEIGHT
+        for at in range(state.place[first], state.end[first]):
+            value = tries.values[at]
+            if products[value] == 0:
+                state.touched[touched] = value
+                touched += 1
+            rows = int(tries.starts[at + 1] - tries.starts[at]) if weighs else 1
+            products[value] = plus(products[value], times(weight, rows))
+        return touched
     while _meet(tries, state, depth):
         value = tries.values[state.place[first]]
-        if state.products[value] == 0:
+        if products[value] == 0:
             state.touched[touched] = value
             touched += 1
-        state.products[value] = plus(state.products[value], _weight(tries, state, depth))
+        products[value] = plus(products[value], _weight(tries, state, depth))
         state.place[first] += 1
     return touched
 
@@ -374,6 +391,14 @@ def _multiply_last(tries: TrieArrays, state: SearchState, depth: int) -> int:
     """The sum of the last branch's counts, each times the product of the others."""
     first = tries.members[tries.member_starts[depth]]
     total = 0
+    if _is_single(tries, depth):
+        weight, weighs = state.weight[depth], tries.ends[first] == WEIGHT
+        for at in range(state.place[first], state.end[first]):
+            product = int(state.products[tries.values[at]])
+            if product > 0:
+                rows = int(tries.starts[at + 1] - tries.starts[at]) if weighs else 1
+                total = plus(total, times(product, times(weight, rows)))
+        return total
     while _meet(tries, state, depth):
         product = int(state.products[tries.values[state.place[first]]])
         if product > 0:
