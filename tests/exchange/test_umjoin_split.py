@@ -7,8 +7,8 @@ from itertools import product
 
 import pytest
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions import Column, SparkExpr, conjunction
-from sqlext_planner.logical import UMJoin
+from sqlext_planner.expressions import Column, NamedExpr, SparkExpr, conjunction
+from sqlext_planner.logical import Aggregate, UMJoin
 from sqlext_planner.physical.umjoin import UMJoinExec
 from sqlext_planner.physical.umjoin_keys import KeyLayout, class_type, compared_type
 from sqlext_planner.physical.umjoin_split import UMJoinSplit, ineligible, operator_plan
@@ -70,7 +70,7 @@ def test_the_plan_around_the_operator() -> None:
         ProjectExec: a.s, d.id
           FilterExec: a.id < c.h
             JoinExec: semi ON e.i = a.i AND e.id > c.id
-              UMJoinExec: [hypercube] inner, inner, inner, left ON a.i = b.i = d.i, b.j = c.j \
+              UMJoinExec: [hypercube] a, b, c, left d ON a.i = b.i = d.i, b.j = c.j \
 PAYLOAD [a.id, a.i, a.s, c.id, c.h, d.id]
                 ScanExec: t0 AS a [id, i, j, h, s]
                 FilterExec: b.id <> 3
@@ -110,6 +110,15 @@ def test_why_a_join_is_not_the_operators() -> None:
     unkeyed = reasons["no column of c must be equal to another input's"]
     assert ineligible(unkeyed, [None, None, 1 << 10]) is None
     assert ineligible(unkeyed, [0, 0, 1 << 30]) is not None
+
+
+def test_an_aggregate_over_everything_is_one_row() -> None:
+    most = NamedExpr(term("max({c.id})"), Column("", "most"))
+    total = Aggregate((), None, (most,), scan("c", "t2"))
+    by_key = Aggregate((column("c.i"),), None, (most,), scan("c", "t2"))
+    for last, reason in ((total, None), (by_key, "no column of c must be equal to another input's")):
+        inputs = (scan("a", "t0"), scan("b", "t1"), last)
+        assert ineligible(UMJoin(inputs, ("inner",) * 3, equal("a.i", "b.i"), (None,) * 3)) == reason
 
 
 def test_types_that_no_operator_gets() -> None:

@@ -91,11 +91,22 @@ class UMJoinExec(PhysicalPlan):
     def label(self) -> str:
         kept = comma(tuple(column for columns in self.payload for column in columns))
         counted = "" if self.count is None else f" AS {self.count}"
-        kinds = "" if set(self.kinds) == {"inner"} else f" {comma(self.kinds)}"
-        return f"UMJoinExec: [{self.strategy}]{kinds} ON {comma(self.layout.names)} PAYLOAD [{kept}]{counted}"
+        names = [_name(child) for child in self.inputs]
+        shown = [name if kind == "inner" else f"{kind} {name}" for name, kind in zip(names, self.kinds, strict=True)]
+        classes = comma(self.layout.names)
+        return f"UMJoinExec: [{self.strategy}] {', '.join(shown)} ON {classes} PAYLOAD [{kept}]{counted}"
 
     def details(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"strategy": self.strategy, "key classes": list(self.layout.names)}
-        if self.shares is not None:
-            facts["shares"] = list(self.shares)
+        if self.strategy == "hypercube":
+            facts["shares"] = "by the inputs' sizes when it runs" if self.shares is None else list(self.shares)
         return facts | super().details()
+
+
+def _name(child: PhysicalPlan) -> str:
+    """As `input_name` of the logical plan: the relation that all columns come from, here or below."""
+    relations = {column.relation for column in child.output_columns}
+    if len(relations) == 1 and (name := relations.pop()):
+        return name
+    below = child.children
+    return _name(below[0]) if len(below) == 1 else type(child).__name__.removesuffix("Exec").lower()

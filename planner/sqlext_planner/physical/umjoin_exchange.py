@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: More cells than this are not looked for: the rows of a cell that is still too large go to disk.
 _MOST_CELLS = 4096
+#: As long as sizes are not known, copies may cost more than cells spare.
+_MOST_UNKNOWN_CELLS = 64
 _COUNT_BYTES = 8
 
 
@@ -95,7 +97,7 @@ def shares_for(spec: MultiwayJoinSpec, sizes: Sequence[Size | None], context: Ex
     cells = _partitions(sizes, context)
     if context.config.partitions:
         return choose_shares(weights, classes, spec.classes, cells)
-    cells = min(1 << (cells - 1).bit_length(), _MOST_CELLS)
+    cells = min(1 << (cells - 1).bit_length(), _MOST_UNKNOWN_CELLS if None in sizes else _MOST_CELLS)
     shares = choose_shares(weights, classes, spec.classes, cells)
     while known and cells < _MOST_CELLS and moved(weights, classes, shares) > cells * _target(context):
         cells *= 2

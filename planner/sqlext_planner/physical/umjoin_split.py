@@ -8,7 +8,7 @@ from functools import cached_property
 
 from sqlext_planner.errors import InternalError, UnsupportedError
 from sqlext_planner.expressions import Column, Expression, conjunction, conjuncts
-from sqlext_planner.logical import Field
+from sqlext_planner.logical import Aggregate, Field, Filter, LogicalPlan, Project, SubqueryAlias
 from sqlext_planner.logical.umjoin import MemberKind, UMJoin, input_name
 from sqlext_planner.patterns import is_movable, reads_only
 from sqlext_planner.physical.base import PhysicalPlan
@@ -125,7 +125,7 @@ def _inner_column(term: Expression, own: frozenset[Column], inner: dict[Column, 
 
 def ineligible(node: UMJoin, sizes: Sequence[float | None] = ()) -> str | None:
     """Why our operator cannot compute a multi-way join, for EXPLAIN and for whoever asked for it by a hint; None if it
-    can. `sizes` are the inputs' bytes where they are known.
+    can. `sizes` are the inputs' bytes where they are known: inputs without a key must be tiny, as those of one row are.
 
     Types are judged as far as the plan knows them: `UMJoinExec` joins by cascade if the real ones do not fit.
     """
@@ -141,9 +141,17 @@ def _obstacles(node: UMJoin, sizes: Sequence[float | None]) -> Iterator[str]:
         yield "no two of its inputs are joined on equal columns"
     for i, classes in zip(split.places, layout.classes, strict=True):
         size = sizes[i] if sizes else None
-        if not classes and (size is None or size > _MOST_UNKEYED_BYTES):
+        is_tiny = size <= _MOST_UNKEYED_BYTES if size is not None else _is_single_row(node.inputs[i])
+        if not classes and not is_tiny:
             yield f"no column of {input_name(node.inputs[i])} must be equal to another input's"
     yield from _type_obstacles(node, layout)
+
+
+def _is_single_row(plan: LogicalPlan) -> bool:
+    """Whether a plan has one row at most: an aggregate over everything, as scalar subqueries are."""
+    while isinstance(plan, (Project, Filter, SubqueryAlias)):
+        plan = plan.child
+    return isinstance(plan, Aggregate) and not plan.keys and plan.grouping_sets is None
 
 
 def _type_obstacles(node: UMJoin, layout: KeyLayout) -> Iterator[str]:
