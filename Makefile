@@ -36,6 +36,7 @@ lint: $(VENV)/.dev  ## format, lint, types, import contracts
 bench: $(VENV)/.bench java  ## ours, native Spark and the peers side by side
 	$(BIN)/sqlext bench window $(ARGS)
 	$(BIN)/sqlext bench features $(ARGS)
+	$(BIN)/sqlext bench umjoin $(ARGS)
 	$(BIN)/sqlext bench interval $(if $(wildcard $(REAL)),--real $(REAL)) $(ARGS)
 
 peers: $(PEERS)/polars/.peer $(PEERS)/genomics/.peer  ## peers of `bench interval` that need environments of their own
@@ -71,7 +72,7 @@ $(VENV)/.runtime: pyproject.toml requirements.lock | $(VENV)/.python
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml requirements.lock | $(VENV)/.python
-	$(PIP_INSTALL) --editable '.[bench]'
+	$(PIP_INSTALL) --editable '.[bench,tpc]'
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.dev: pyproject.toml requirements.lock | $(VENV)/.python

@@ -88,7 +88,7 @@ def _draw(axes: Axes, report: Report, results: list[CaseResult], colors: dict[st
             )
     if axes.lines:
         axes.set_yscale("log")
-        if not words:
+        if not words and all(result.case.x > 0 for result in results):
             axes.set_xscale("log")
     if words:
         axes.set_xticks(range(len(results)), [tick or "" for tick in ticks], fontsize=8)

@@ -17,6 +17,8 @@ from sqlext.bench.report import markdown, print_report, read_json, write_json
 from sqlext.bench.results import Report
 from sqlext.bench.runner import LIMIT_SECONDS, Limits, run
 from sqlext.bench.suite import Suite
+from sqlext.bench.umjoin import umjoin_suite
+from sqlext.bench.umjoin_options import UMJoinOptions
 from sqlext.bench.window import WindowOptions, window_suite
 
 app = typer.Typer(
@@ -187,6 +189,69 @@ def interval(
     try:
         with Console(stderr=True).status("Generating the data"):
             suite = interval_suite(options)
+        measure(suite, Limits(repeat, cap_seconds, limit_seconds), json=json, chart=chart)
+    except SqlExtError as error:
+        _fail(error)
+
+
+_UMJOIN = UMJoinOptions()
+_UMJOIN_HELP = (
+    "Multi-way joins, TPC-H, and planning of TPC-DS.",
+    "The same SQL text through Session.sql, through spark.sql in the same session, and in DuckDB, on the same Parquet "
+    "files. All answers are compared. The chart shows how many times as fast as each contestant ours is.",
+    "The tables of TPC-H and TPC-DS are those of `sqlext tpch|tpcds generate`, made when they are first needed "
+    "(pip install 'sql-for-time-on-spark[bench,tpc]').",
+    "A first look, in a minute: sqlext bench umjoin --scale 0.05 --repeat 1",
+    "One set of cases: sqlext bench umjoin --cases triangle --contestants ours,spark",
+    "TPC-H at scale 10: sqlext bench umjoin --cases tpch --scale 10 --repeat 5",
+    "Planning needs no Spark: sqlext bench umjoin --cases planning",
+)
+
+
+@app.command(short_help=_UMJOIN_HELP[0], help="\n\n".join(_UMJOIN_HELP))
+def umjoin(
+    cases: Annotated[
+        str,
+        typer.Option(
+            help="seed: four tables of TPC-DS on one key. star, chain: four inputs, 1e9 and 1e12 result rows. "
+            "triangle, cycle4: cycles of skewed graphs. tpch: all 22 queries. planning: the 99 queries of TPC-DS, not run."
+        ),
+    ] = ",".join(_UMJOIN.cases),
+    contestants: Annotated[str, typer.Option(help="Who takes part.")] = ",".join(_UMJOIN.contestants),
+    scale: Annotated[
+        float,
+        typer.Option(help="Scale factor of TPC-H and TPC-DS; multiplies the rows of all other tables.", min=0.001),
+    ] = _UMJOIN.scale,
+    rows: Annotated[int, typer.Option(help="In star and chain: rows of each input.", min=1_000)] = _UMJOIN.rows,
+    edges: Annotated[int, typer.Option(help="In triangle and cycle4: edges.", min=1_000)] = _UMJOIN.edges,
+    repeat: Repeat = 3,
+    cap_seconds: CapSeconds = 20.0,
+    limit_seconds: LimitSeconds = 120.0,
+    cores: Cores = 2,
+    memory: Memory = "8g",
+    json: Json = None,
+    chart: Chart = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep generated data here; by default TPC tables are kept in ~/.cache/sqlext, others are temporary."
+        ),
+    ] = None,
+) -> None:
+    """Multi-way joins, TPC-H, and planning of TPC-DS."""
+    options = UMJoinOptions(
+        cases=_names(cases),
+        contestants=_names(contestants),
+        scale=scale,
+        rows=rows,
+        edges=edges,
+        cores=cores,
+        memory=memory,
+        data=data,
+    )
+    try:
+        with Console(stderr=True).status("Generating the data") as status:
+            suite = umjoin_suite(options, report=lambda step: status.update(f"Generating the data: {step}"))
         measure(suite, Limits(repeat, cap_seconds, limit_seconds), json=json, chart=chart)
     except SqlExtError as error:
         _fail(error)

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from sqlext_planner.errors import AnalysisError
 
+from sqlext.bench.either import EitherContestant
 from sqlext.bench.engines import Closing, Engines
 from sqlext.bench.interval_bins import BinWidth
 from sqlext.bench.interval_cases import SETS, CaseList
 from sqlext.bench.interval_checks import CHECKS
 from sqlext.bench.interval_contestants import BinsContestant, DuckContestant, OursContestant, PlainContestant
-from sqlext.bench.interval_kernels import ByKindContestant, DuckKernelContestant, KernelContestant
+from sqlext.bench.interval_kernels import DuckKernelContestant, KernelContestant
 from sqlext.bench.interval_options import CONTESTANTS, IntervalOptions
 from sqlext.bench.interval_peers import PEERS, PeerContestant, interpreter
 from sqlext.bench.interval_sql import SHORT_NAMES
@@ -93,11 +94,11 @@ def _contestant(name: str, options: IntervalOptions, found: CaseList, engines: E
     closing.left += 1
     if name == "ours":
         whole = OursContestant(name, found.joins, engines, closing)
-        return ByKindContestant(name, kernels, KernelContestant(name, "slices", found.joins), whole)
+        return EitherContestant(name, kernels, KernelContestant(name, "slices", found.joins), whole)
     if name == "duckdb":
         closing.left += 1
         kernel = DuckKernelContestant(name, found.joins, engines, closing)
-        return ByKindContestant(name, kernels, kernel, DuckContestant(name, found.joins, engines, closing))
+        return EitherContestant(name, kernels, kernel, DuckContestant(name, found.joins, engines, closing))
     if name == "duckdb-range":
         return DuckContestant(name, found.joins, engines, closing, range_joins=True)
     if name == "spark-bins":

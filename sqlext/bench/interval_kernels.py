@@ -13,7 +13,7 @@ from sqlext_planner.interval_kernels import kernel_checksums
 from sqlext.bench.engines import Engines
 from sqlext.bench.interval_contestants import JoinCases, answer_of
 from sqlext.bench.interval_sql import JoinText
-from sqlext.bench.suite import Answer, Case, Contestant
+from sqlext.bench.suite import Answer, Case
 
 if TYPE_CHECKING:
     import duckdb
@@ -105,38 +105,3 @@ class DuckKernelContestant:
         cursor = self._connection.execute(form(text, text.plain(("left_rows", "right_rows"), "duckdb")))
         names = [column[0] for column in cursor.description or ()]
         return dict(zip(names, cursor.fetchone() or (), strict=True))
-
-
-@dataclass
-class ByKindContestant:
-    """One name in the tables: `kernel` answers the kernel cases, `whole` the others."""
-
-    name: str
-    kernels: frozenset[str]
-    kernel: Contestant
-    whole: Contestant
-
-    def prepare(self, case: Case) -> None:
-        """As the one whose case it is."""
-        self._of(case).prepare(case)
-
-    def run(self, case: Case) -> float | None:
-        """As the one whose case it is."""
-        return self._of(case).run(case)
-
-    def answer(self, case: Case) -> Answer:
-        """As the one whose case it is."""
-        return self._of(case).answer(case)
-
-    def interrupt(self) -> None:
-        """Both; the one that does not run has nothing to end."""
-        self.kernel.interrupt()
-        self.whole.interrupt()
-
-    def close(self) -> None:
-        """Close both."""
-        self.kernel.close()
-        self.whole.close()
-
-    def _of(self, case: Case) -> Contestant:
-        return self.kernel if case.name in self.kernels else self.whole

@@ -80,8 +80,9 @@ class PeerContestant:
 
     def interrupt(self) -> None:
         """Kill the child; the next run starts another."""
-        if self._child is not None:
-            self._child.kill()
+        child = self._child
+        if child is not None:
+            child.kill()
 
     def close(self) -> None:
         """End the child."""

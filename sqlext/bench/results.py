@@ -50,6 +50,12 @@ class Measurement:
             return None
         return statistics.median(run.seconds for run in self.runs)
 
+    @property
+    def best(self) -> float | None:
+        """The shortest of the timed runs; else as `seconds`. Of two contestants that do the same, the times that other
+        work on the machine adds differ more than the shortest ones do."""
+        return min(run.seconds for run in self.runs) if self.status == "ok" and self.runs else self.seconds
+
     def peak(self, which: Literal["peak_python", "peak_process", "peak_jvm"]) -> int:
         """The highest of a memory figure over all runs, the warm-up included."""
         runs = self.runs + ([self.warmup] if self.warmup is not None else [])
@@ -65,7 +71,12 @@ class CaseResult:
 
     def seconds(self, contestant: str) -> float | None:
         """Median seconds of a contestant; None if it did not take part or gave no valid time."""
-        return next((m.seconds for m in self.measurements if m.contestant == contestant), None)
+        found = self.measurement(contestant)
+        return None if found is None else found.seconds
+
+    def measurement(self, contestant: str) -> Measurement | None:
+        """The measurement of a contestant; None if it did not take part."""
+        return next((m for m in self.measurements if m.contestant == contestant), None)
 
 
 @dataclass

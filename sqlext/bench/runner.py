@@ -21,6 +21,10 @@ from sqlext.bench.suite import Answer, Case, Contestant, Suite
 #: A run may take no longer, so that one contestant does not hold all others up.
 LIMIT_SECONDS = 600.0
 
+#: A contestant that has not ended is interrupted again after so many seconds: Spark forgets a cancellation that comes
+#: between two jobs of a query.
+AGAIN_SECONDS = 1.0
+
 #: Called with a line of text at every step; the console shows it.
 Progressed = Callable[[str], None]
 
@@ -38,7 +42,8 @@ def run(suite: Suite, limits: Limits, console: Console | None = None) -> Report:
     """Run every contestant on every case; the contestants are closed afterwards.
 
     In each case every contestant has one warm-up run whose answer is compared with the reference; then the contestants
-    take turns (so that a slow minute of the machine hits all of them). A contestant whose warm-up takes longer than
+    take turns (so that a slow minute of the machine hits all of them), in both orders (so that nobody always comes
+    after the same other one). A contestant whose warm-up takes longer than
     `cap_seconds` is not repeated: that run is its measurement, marked "capped". A run that can be interrupted is so
     after `limit_seconds`: "stopped". An error of a contestant is recorded, not raised.
     """
@@ -71,21 +76,22 @@ def _run_case(suite: Suite, case: Case, limits: Limits, progressed: Progressed) 
     contestants = [contestant for contestant in suite.contestants if case.has(contestant.name)]
     measurements = {contestant.name: Measurement(contestant.name) for contestant in contestants}
     answers: dict[str, Answer] = {}
+    limit_seconds = min(limits.limit_seconds, case.limit_seconds or limits.limit_seconds)
     for contestant in contestants:
         progressed(f"{case.name}: {contestant.name}, warm-up")
         measurement = measurements[contestant.name]
-        run = _attempt(contestant, case, measurement, answers, limits.limit_seconds)
+        run = _attempt(contestant, case, measurement, answers, limit_seconds)
         measurement.warmup = run
         over = run is not None and limits.cap_seconds is not None and run.seconds > limits.cap_seconds
         if over and measurement.status == "ok":
             measurement.status = "capped"
     _check_answers(suite, measurements, answers)
     for number in range(limits.repeat):
-        for contestant in contestants:
+        for contestant in contestants[:: 1 if number % 2 else -1]:
             progressed(f"{case.name}: {contestant.name}, run {number + 1} of {limits.repeat}")
             measurement = measurements[contestant.name]
             if measurement.status == "ok":
-                run = _attempt(contestant, case, measurement, answers, limits.limit_seconds)
+                run = _attempt(contestant, case, measurement, answers, limit_seconds)
                 measurement.runs += [run] if run is not None else []
         _check_answers(suite, measurements, answers)
     return CaseResult(case, list(measurements.values()))
@@ -126,19 +132,23 @@ def _attempt(
 @contextmanager
 def _limit(contestant: Contestant, seconds: float) -> Iterator[threading.Event]:
     """Interrupt the contestant after so many seconds, which the event then says; those that cannot be, go on."""
-    was_stopped = threading.Event()
+    was_stopped, has_ended = threading.Event(), threading.Event()
 
-    def stop() -> None:
+    def watch() -> None:
+        if has_ended.wait(seconds):
+            return
         was_stopped.set()
         contestant.interrupt()
+        while not has_ended.wait(AGAIN_SECONDS):
+            contestant.interrupt()
 
-    timer = threading.Timer(seconds, stop)
-    timer.daemon = True
-    timer.start()
+    watcher = threading.Thread(target=watch, name="sqlext-limit", daemon=True)
+    watcher.start()
     try:
         yield was_stopped
     finally:
-        timer.cancel()
+        has_ended.set()
+        watcher.join()
 
 
 def _check_answers(suite: Suite, measurements: dict[str, Measurement], answers: dict[str, Answer]) -> None:

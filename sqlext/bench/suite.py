@@ -18,7 +18,8 @@ class Case:
     """One point of the measurement: a data set and a query size. `x` is its place on the chart's axis.
 
     Cases with the same `panel` share one diagram of the chart, None leaves a case out of it. A `tick` stands on the
-    axis instead of the number. `contestants` are those who take part; None means all.
+    axis instead of the number. `contestants` are those who take part; None means all. `limit_seconds` is for cases that
+    not all of them can finish: a run of one is interrupted then, if the limit of the whole run is not less.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Case:
     panel: str | None = ""
     tick: str | None = None
     contestants: tuple[str, ...] | None = None
+    limit_seconds: float | None = None
 
     def has(self, contestant: str) -> bool:
         """Whether a contestant takes part in it."""
