@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sqlext_planner.correlation import free_columns
 from sqlext_planner.decorrelation import as_side, lifted, with_membership_joins
 from sqlext_planner.expressions import Expression, conjunction
 from sqlext_planner.logical import Aggregate, Distinct, Limit, LogicalPlan, Project, Sort, Window
@@ -22,10 +23,12 @@ def decorrelate_exists(node: LogicalPlan) -> LogicalPlan | None:
                                                      Filter: s.x > 3
                                                        Scan: s [x, k]
 
-    Of a term of WHERE or HAVING. What the subquery selects does not matter, nor do DISTINCT, ORDER BY, a LIMIT of one
-    row or more, or GROUP BY without HAVING: they leave a row where there is one. A subquery that reads nothing of the
-    outer query is asked for one row. top_down, as are the rules for IN and scalar subqueries: a subquery in a subquery
-    is seen where it has become part of the plan, and a common table expression that both sides read stays one node.
+    Of a term of WHERE or HAVING. What the subquery selects does not matter, nor do DISTINCT, ORDER BY, GROUP BY without
+    HAVING, or a LIMIT of one row or more: they leave a row where there is one. (Spark 4.3 takes the LIMIT of a
+    correlated subquery for all outer rows together; where it can run the subquery, what that gives is left to it.) A
+    subquery that reads nothing of the outer query is asked for one row. top_down, as are the rules for IN and scalar
+    subqueries: a subquery in a subquery is seen where it has become part of the plan, and a common table expression
+    that both sides read stays one node.
 
     Legal because a semi join keeps the rows with a partner for which the condition is true, and the subquery has a row
     for exactly these; what is unknown is no partner in either form. Which terms can leave the subquery is the table of
@@ -38,7 +41,8 @@ def decorrelate_exists(node: LogicalPlan) -> LogicalPlan | None:
 
 
 def _side(subquery: Subquery, child: LogicalPlan) -> tuple[LogicalPlan, Expression | None] | None:
-    plan = _rows(subquery.plan)
+    limits = subquery.refusal is not None or not free_columns(subquery.plan)
+    plan = _rows(subquery.plan, limits=limits)
     found = lifted(subquery, plan, child)
     if found is None:
         return None
@@ -49,15 +53,16 @@ def _side(subquery: Subquery, child: LogicalPlan) -> tuple[LogicalPlan, Expressi
     return right, conjunction([term.substitute(names) for term in found.terms])
 
 
-def _rows(plan: LogicalPlan) -> LogicalPlan:
-    """The plan without what changes neither whether it has a row nor what it reads of the outer query."""
+def _rows(plan: LogicalPlan, *, limits: bool) -> LogicalPlan:
+    """The plan without what changes neither whether it has a row nor what it reads of the outer query; with `limits`,
+    without LIMIT."""
     match plan:
         case Project(items, child) if not any(is_generator(item.expression) for item in items):
-            return _rows(child)
+            return _rows(child, limits=limits)
         case Sort(child=child) | Distinct(child) | Window(child=child):
-            return _rows(child)
-        case Limit(count, 0, child) if count is None or count > 0:
-            return _rows(child)
+            return _rows(child, limits=limits)
+        case Limit(count, 0, child) if limits and (count is None or count > 0):
+            return _rows(child, limits=limits)
         case Aggregate(keys, None, _, child) if keys:
-            return _rows(child)
+            return _rows(child, limits=limits)
     return plan

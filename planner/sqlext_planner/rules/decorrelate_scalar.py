@@ -177,12 +177,14 @@ def _value(subquery: Subquery, child: LogicalPlan) -> _Value | None:
 
 
 def _block(plan: LogicalPlan) -> LogicalPlan:
-    """The plan without what changes nothing of a single row."""
+    """The plan without what changes nothing of a single row. (Spark 4.3 takes the LIMIT of a grouped query for all
+    outer rows together: what that gives is left to it.)"""
     match plan:
         case Sort(child=child) | Distinct(child):
             return _block(child)
         case Limit(count, 0, child) if count is None or count > 0:
-            return _block(child)
+            aggregate = _aggregate(_block(child))
+            return plan if aggregate is None or aggregate.keys else _block(child)
     return plan
 
 
