@@ -214,7 +214,7 @@ def umjoin(
         str,
         typer.Option(
             help="seed: four tables of TPC-DS on one key. star, chain: four inputs, 1e9 and 1e12 result rows. "
-            "triangle, cycle4: cycles of skewed graphs. tpch: all 22 queries. planning: the 99 queries of TPC-DS, not run."
+            "triangle, cycle4: cycles of skewed graphs. tpch: all 22 queries. planning: 99 queries of TPC-DS, not run."
         ),
     ] = ",".join(_UMJOIN.cases),
     contestants: Annotated[str, typer.Option(help="Who takes part.")] = ",".join(_UMJOIN.contestants),

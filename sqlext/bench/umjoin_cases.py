@@ -137,10 +137,11 @@ def _cycles(found: CaseList, name: str) -> None:
         graphs[exponent] = SkewedGraph(edges, max(10, edges // DEGREE), exponent).write(found.root)
     for query, items, checks in wanted:
         for exponent, path in graphs.items():
+            known: dict[str, float | str] = {"set": name, "query": query, "edges": edges, "exponent": exponent}
             case = Case(
                 f"{name}: {query}, skew {exponent:g}",
                 exponent,
-                {"set": name, "query": query, "edges": edges, "exponent": exponent},
+                known,
                 panel=f"{name}, {query}",
             )
             found.add(case, QueryCase(cycle(length, items), {"edges": path}, checks))
