@@ -42,7 +42,7 @@ class Output:
         """Row rows[i, k] of payloads[i], for each k; negative ones are NULLs. With `count`, the counts as well."""
         columns = [column for batch, places in zip(payloads, rows, strict=True) for column in _taken(batch, places)]
         if self._spec.count:
-            columns.append(pa.array(counts))
+            columns.append(pa.array(counts.copy()))  # an Arrow array shares the buffer, which is used again
         if not columns:
             return rows_without_columns(len(counts))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sqlext_operators.kernels.multiway_search import (
+from sqlext_operators.kernels.multiway_steps import (
     ANTI,
     LEFT_WEIGHT,
     NOTHING,

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlext_operators.kernels.multiway_products import fill_products
-from sqlext_operators.kernels.multiway_search import SATURATED, plus, seek, times
+from sqlext_operators.kernels.multiway_steps import SATURATED, plus, seek, times
 from sqlext_operators.kernels.multiway_tries import count_nodes, fill_nodes, order_by
 from sqlext_operators.umjoin.codes import class_codes
 

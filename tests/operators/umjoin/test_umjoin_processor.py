@@ -142,3 +142,13 @@ def test_nested_types_are_no_keys() -> None:
     item = MultiwayInput("inner", (0,), ("k",))
     with pytest.raises(KeyTypeError, match=r"a column of type list<item: int64> cannot be a key"):
         MultiwayJoin(MultiwayJoinSpec((item, item), 1), [table, table])
+
+
+def test_batches_stay_as_they_are_when_more_come() -> None:
+    """Buffers are used again, also that of the counts."""
+    spec, _ = star(1, count=True, payload=("id",))
+    rows = pa.RecordBatch.from_pydict({"k": np.repeat(np.arange(5), np.arange(5)), "id": np.arange(10)})
+    batches = list(MultiwayJoin(spec, [rows] * 4).batches(1))
+    assert [batch.to_pylist() for batch in batches] == [
+        [{"id": row, COUNT: key**3}] for row, key in enumerate(rows.column("k").to_pylist())
+    ]
