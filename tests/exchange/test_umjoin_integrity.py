@@ -189,9 +189,12 @@ def joins(draw: st.DrawFn) -> tuple[UMJoin, Tables]:
             there.append(alias)
     if len(there) > len(inner) and draw(st.booleans()):
         terms.append(compared(there[-1], there, draw(st.sampled_from(("=", "<>")))))
-    value = st.one_of(st.none(), st.integers(0, 2))
+    # Mostly one value: of joins of six inputs with several, nearly all are empty.
+    row = st.tuples(*[st.sampled_from((0, 0, 0, 0, 1, 1, None))] * 3)
+    sizes = [draw(st.sampled_from((0, 1, 2, 2, 3, 3, 4, 4))) for _ in aliases]
     tables = {
-        alias: [(n, *draw(st.tuples(value, value, value))) for n in range(draw(st.integers(0, 4)))] for alias in aliases
+        alias: [(n, *values) for n, values in enumerate(draw(st.lists(row, min_size=size, max_size=size)))]
+        for alias, size in zip(aliases, sizes, strict=True)
     }
     wanted = draw(st.lists(st.sampled_from([Column(alias, "id") for alias in there]), unique=True))
     node = UMJoin(
