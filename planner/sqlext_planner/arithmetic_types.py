@@ -72,8 +72,10 @@ def _number(text: str) -> _Type | None:
     if found is None:
         return None
     suffix = (found[3] or "").lower()
-    if suffix in _SUFFIXES:
+    if suffix in ("d", "f"):
         return _Type(_SUFFIXES[suffix])
+    if suffix in _SUFFIXES and found[1].isdigit():
+        return _Type(_SUFFIXES[suffix], len(str(int(found[1]))))
     if found[2] and not suffix:
         return _Type("double")
     if "." in found[1] or suffix:
