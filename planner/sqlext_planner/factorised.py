@@ -14,6 +14,7 @@ from sqlext_planner.factorised_totals import (
     count_of,
     mean,
     one_or,
+    one_row,
     product_of,
     rows,
     sum_of_counts,
@@ -23,19 +24,21 @@ from sqlext_planner.factorised_tree import Edge, JoinTree, join_tree
 from sqlext_planner.logical import Aggregate, Join, LogicalPlan, Project
 from sqlext_planner.patterns import inline
 
+Action = Literal["keep", "reduce", "join", "merge"]
+
 
 @dataclass(frozen=True)
 class Step:
     """One step of a factorised aggregate, for cost models.
 
-    `reduce`: the rows of input `number` become one row for each combination of `columns` (all of that input), at most
-    the input's rows. `join`: what input `number` was made of so far is joined with what `other` was made of, which has
-    at most one row for each combination of its join columns and the columns it carries: without carried columns the
-    result has no more rows than the first. `merge`: the rows are aggregated by `columns` again. `inputs` are all that
-    the rows stand for after the step.
+    `keep`: input `number` is read as it is. `reduce`: its rows become one row for each combination of `columns`, at
+    most as many. `join`: what input `number` was made of so far is joined with what `other` was made of, which has at
+    most one row for each combination of its join columns and the `carried` columns: without carried ones the result has
+    no more rows than the first. `merge`: the rows are aggregated by `columns` again. `inputs` are all that the rows
+    stand for after the step.
     """
 
-    action: Literal["reduce", "join", "merge"]
+    action: Action
     number: int
     columns: tuple[Column, ...]
     inputs: frozenset[int]
@@ -69,16 +72,15 @@ def factorise(node: Aggregate, sizes: Sequence[float | None] | None = None) -> F
           Join: inner ON a.k = b.k
             Aggregate: [a.k, a.g] count(*) AS n_a
               Scan: a
-            Aggregate: [b.k] sum(n_b * n_c) AS n_b, sum(p_b * n_c) AS p_b
+            Aggregate: [b.k] sum(n_c) AS n_b, sum(b.v * n_c) AS p_b
               Join: inner ON b.j = c.j
-                Aggregate: [b.k, b.j] count(*) AS n_b, sum(b.v) AS p_b
-                  Scan: b
+                Scan: b
                 Aggregate: [c.j] count(*) AS n_c
                   Scan: c
 
     Message passing over a join tree (Yannakakis 1981, with the semiring of FAQ, Abo Khamis et al. 2016): every input is
-    reduced to its key classes and the values to carry, joined with its children's messages, and aggregated to what its
-    parent joins on. `sizes` are rows of the inputs where known: they choose the root.
+    reduced to its key classes and the values to carry (unless that is several columns), joined with its children's
+    messages, and aggregated to what its parent joins on. `sizes` are rows of the inputs where known: they choose the root.
 
     Legal because a joined row is a choice of one row of each input that agree on the classes, and inputs apart in the
     tree agree on nothing but what the inputs between them have: for each value there, the numbers of choices multiply,
@@ -184,14 +186,14 @@ class _Fold:
 
     def _multiplied(self, number: int, edges: tuple[Edge, ...], plan: LogicalPlan) -> Project:
         """Numbers of rows, and partial results times the numbers of rows of the other inputs."""
-        counts: dict[int, Expression] = {number: _count(number)}
+        counts: dict[int, Expression] = {} if self._is_kept(number) else {number: _count(number)}
         for edge in edges:
             counts[edge.child] = one_or(_count(edge.child)) if edge.left else _count(edge.child)
         above = self.tree.above(number)
         kept = dict.fromkeys((*(above.child_columns if above else ()), *self._carried(number)))
         items = [NamedExpr(column, column) for column in kept]
         many = self.query.sees_multiplicity
-        items.append(NamedExpr(product_of(list(counts.values())) if many else _count(number), _count(number)))
+        items.append(NamedExpr(product_of(list(counts.values())) if many else one_row(), _count(number)))
         for place in self._partials(number):
             partial = self.query.partials[place]
             origin = next((edge for edge in edges if partial.owner in self._below(edge.child)), None)
@@ -204,8 +206,22 @@ class _Fold:
             items.append(NamedExpr(partial.times(value, others), _partial(place, number)))
         return Project(tuple(items), plan)
 
+    def _is_kept(self, number: int) -> bool:
+        """Whether an input's rows are joined with its children's messages as they are.
+
+        An input between others has seldom fewer combinations of its join columns than rows, and an aggregation more
+        costs a shuffle more. On one column it is reduced: the join may be of rows without broadcast.
+        """
+        edges = self.tree.children(number)
+        above = self.tree.above(number)
+        columns = {column for edge in edges for column in edge.parent_columns}
+        return bool(edges) and len(columns | set(above.child_columns if above else ())) > 1
+
     def _reduced(self, number: int) -> LogicalPlan:
-        """An input by the columns that it is joined on and what it carries: numbers of rows, partial results."""
+        """An input by the columns that it is joined on and what it carries: numbers of rows, partial results.
+
+        An input that is kept has these columns for each row.
+        """
         above = self.tree.above(number)
         wanted = list(above.child_columns if above else ())
         for edge in self.tree.children(number):
@@ -213,13 +229,16 @@ class _Fold:
         keys = {column: column for column in wanted} | {
             self.columns[whole]: own for whole, (home, own) in self.homes.items() if home == number
         }
+        kept = self._is_kept(number)
         own = [
-            NamedExpr(partial.of_rows(), _partial(place, number))
+            NamedExpr(partial.of_row() if kept else partial.of_rows(), _partial(place, number))
             for place, partial in enumerate(self.query.partials)
             if partial.owner == number
         ]
-        self._step("reduce", number, tuple(keys))
+        self._step("keep" if kept else "reduce", number, tuple(keys))
         named = [NamedExpr(expression, column) for column, expression in keys.items()]
+        if kept:
+            return Project((*named, *own), self.members.plans[number])
         return _aggregate(named, [NamedExpr(rows(), _count(number)), *own], self.members.plans[number])
 
     def _below(self, number: int) -> frozenset[int]:
@@ -240,7 +259,7 @@ class _Fold:
 
     def _step(
         self,
-        action: Literal["reduce", "join", "merge"],
+        action: Action,
         number: int,
         columns: tuple[Column, ...],
         other: int | None = None,

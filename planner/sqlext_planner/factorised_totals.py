@@ -8,7 +8,7 @@ mode Spark gives NULL for it, which the next sum would pass over: `raise_error` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqlext_planner.arithmetic_types import FLOATS, INTEGERS, SMALL_INTEGERS, decimal_shape
@@ -76,15 +76,20 @@ class Partial:
         adding = "try_sum" if self.dtype in SMALL_INTEGERS else "sum"
         return _known(self.type, value, (f"CAST({adding}(", value, f") AS {str(self.type).upper()})"))
 
+    def of_row(self) -> Expression:
+        """The partial result of one row of the input."""
+        value = self.argument
+        if self.kind in ("min", "max"):
+            return value
+        if self.kind == "count":
+            return _expr(self.type, "CAST(CASE WHEN ", value, " IS NOT NULL THEN 1 ELSE 0 END AS DECIMAL(38,0))")
+        return _expr(self.type, "CAST(", value, f" AS {str(self.type).upper()})")
+
     def of_nothing(self) -> Expression | None:
         """The partial result of a row without a match in the left input; None for NULL."""
         if self.absent is None:
             return _expr(self.type, "CAST(0 AS DECIMAL(38,0))") if self.kind == "count" else None
-        if self.kind == "count":
-            return _expr(self.type, "CAST(CASE WHEN ", self.absent, " IS NOT NULL THEN 1 ELSE 0 END AS DECIMAL(38,0))")
-        if self.kind == "sum":
-            return _expr(self.type, "CAST(", self.absent, f" AS {str(self.type).upper()})")
-        return self.absent
+        return replace(self, argument=self.absent).of_row()
 
     def times(self, value: Expression, counts: Sequence[Expression]) -> Expression:
         """The partial result of rows that stand for as many rows as the product of `counts`."""
@@ -155,6 +160,11 @@ def count_of(value: Expression, call: str) -> SparkExpr:
     """count() from numbers of rows, 0 for none; fails where the result is beyond bigint."""
     found = _known("bigint", value, ("try_cast(sum(", value, ") AS BIGINT)"), f"bigint overflow in {call}")
     return _expr("bigint", "coalesce(", found, ", 0L)")
+
+
+def one_row() -> Expression:
+    """The number of rows that a row of an input stands for."""
+    return _expr(ROWS_TYPE, _ONE)
 
 
 def one_or(count: Expression) -> Expression:

@@ -178,7 +178,8 @@ CASE WHEN v > 0 THEN m ELSE 0 END; CASE WHEN v > 0 THEN m END; CASE WHEN v > 0 T
 CASE v WHEN 1 THEN 1 WHEN 2 THEN 2 ELSE CASE WHEN w > 0 THEN 3 END END; coalesce(m, 0); coalesce(v, 0); coalesce(w, 1);
 coalesce(m, 0.0); if(v > 0, 1, 0); CAST(v AS DECIMAL(10, 3)) * m2; CAST(s AS BIGINT) + 1; try_cast(s AS INT);
 nvl(m2, 1) + 1; CASE WHEN v > 0 THEN m * m2 ELSE m END; m * m * m; 10 * m; 100 - m; m * 100.00; f + v; v + f; f * w;
-CASE WHEN v > 0 THEN 1 ELSE 2L END; 3S * m; m2 - 100Y; CASE WHEN v > 0 THEN 1 ELSE 0.5 END; m + 1L; m * 12345; coalesce(m2, 12345);
+CASE WHEN v > 0 THEN 1 ELSE 2L END; 3S * m; m2 - 100Y; CASE WHEN v > 0 THEN 1 ELSE 0.5 END; m + 1L; m * 12345;
+coalesce(m2, 12345);
 m /* of money */ + 1; m * - 1; (m + 1) * (m2 - 1); s; d; CASE WHEN v > 0 THEN NULL ELSE m END"""
 
 
