@@ -35,6 +35,9 @@ FEW = 10**9
 FACTOR = 10
 #: Enumerating those is given up after so many seconds; a lower bound is all there is to say.
 MANY_SECONDS = 20.0
+#: Spark's tasks look once a batch of input rows whether they are to end. A row has 8 million result rows there, and with
+#: batches of 4,096 rows tasks that were told to end kept both cores for minutes.
+SMALL_BATCHES = {"spark.sql.parquet.columnarReaderBatchSize": "16"}
 
 #: Edges for each vertex of the graphs.
 DEGREE = 6
@@ -123,7 +126,8 @@ def _fan_out(found: CaseList, name: str) -> None:
                 tick=f"{query}\n{size}",
                 limit_seconds=MANY_SECONDS if fan == most else None,
             )
-            found.add(case, QueryCase(FAN_OUT[name].format(items=items), data.write(found.root)))
+            settings = SMALL_BATCHES if fan == most else {}
+            found.add(case, QueryCase(FAN_OUT[name].format(items=items), data.write(found.root), settings=settings))
 
 
 def _cycles(found: CaseList, name: str) -> None:
@@ -137,7 +141,8 @@ def _cycles(found: CaseList, name: str) -> None:
         graphs[exponent] = SkewedGraph(edges, max(10, edges // DEGREE), exponent).write(found.root)
     for query, items, checks in wanted:
         for exponent, path in graphs.items():
-            known: dict[str, float | str] = {"set": name, "query": query, "edges": edges, "exponent": exponent}
+            known: dict[str, int | float | str] = {"set": name, "query": query, "edges": edges}
+            known["exponent"] = exponent
             case = Case(
                 f"{name}: {query}, skew {exponent:g}",
                 exponent,
@@ -151,7 +156,7 @@ def _tpch(found: CaseList, name: str) -> None:
     """All queries of TPC-H."""
     tables = found.tpc(name)
     for number in BENCHMARKS[name].numbers if tables is not None else ():
-        known = {"set": name, "query": number}
+        known: dict[str, int | str] = {"set": name, "query": number}
         case = Case(f"TPC-H Q{number}", float(number), known, panel="TPC-H", tick=str(number))
         found.add(case, QueryCase(BENCHMARKS[name].query(number), tables or {}))
 

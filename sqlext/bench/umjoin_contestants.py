@@ -37,12 +37,14 @@ class QueryCase:
     """A statement on tables, which are Parquet files by their names.
 
     A result of few rows is fetched as an Arrow table. One of many rows is handed to a sink that drops it, and `checks`
-    are the aggregates over it that are compared, by their names; `n` is the number of rows.
+    are the aggregates over it that are compared, by their names; `n` is the number of rows. `settings` hold for Spark,
+    whoever uses it.
     """
 
     sql: str
     tables: Mapping[str, Path]
     checks: Mapping[str, str] | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 #: The cases' statements by the names of the cases.
@@ -97,8 +99,10 @@ class SparkContestant(ABC):
         """The statement as a DataFrame."""
 
     def prepare(self, case: Case) -> None:
-        """Start Spark, and register the tables of the case."""
-        self.tables.use(self.cases[case.name].tables)
+        """Start Spark, with the settings of the case, and register its tables."""
+        query = self.cases[case.name]
+        self.tables.use(query.tables)
+        self.tables.engines.configured(query.settings)
 
     def run(self, case: Case) -> None:
         """Plan and run it to the last row."""
