@@ -9,6 +9,7 @@ from sqlext_planner.errors import AnalysisError, Span
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context, LeftToSparkError
+from sqlext.analyzer.item_names import item_name
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.group_calls import is_group_call
 from sqlext.spans import span_of
@@ -67,7 +68,7 @@ def _except_name(node: exp.Expr) -> str:
 
 
 def _default_name(context: Context, node: exp.Expr) -> str:
-    """The name of an unnamed item: the column's own, else the text of the expression."""
+    """The name of an unnamed item: the column's own, Spark's name of a plain expression, else its text."""
     inner = node
     while isinstance(inner, exp.Paren):
         inner = inner.this
@@ -77,7 +78,8 @@ def _default_name(context: Context, node: exp.Expr) -> str:
         return f"{inner.name.lower()}(1)"
     if context.openmldb and isinstance(inner, exp.Window) and inner.args.get("alias") is not None:
         return f"{_text(context, inner.this)}over {inner.args['alias'].name}"
-    return _text(context, node)
+    name = None if context.openmldb else item_name(inner, lambda part: context.slice(span_of(part)))
+    return _text(context, node) if name is None else name
 
 
 def _text(context: Context, node: exp.Expr) -> str:

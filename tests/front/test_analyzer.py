@@ -116,7 +116,7 @@ Output: k
           Scan: t [id, k, v, d, ts]
         Project: s.k
           Scan: s [k, x, st]
-      Project: 'a' AS 'a'
+      Project: 'a' AS a
         Values: ()""",
     ),
     (
@@ -202,7 +202,7 @@ def test_a_cte_used_twice_is_one_object() -> None:
 def test_names_of_the_result_are_the_users() -> None:
     result = plan("SELECT v, v, t.v AS V2, count(*), v + 1 FROM t GROUP BY v")
     assert isinstance(result, Output)
-    assert result.names == ("v", "v", "V2", "count(1)", "v + 1")
+    assert result.names == ("v", "v", "V2", "count(1)", "(v + 1)")
     assert len(set(result.output_columns)) == 5
 
 
