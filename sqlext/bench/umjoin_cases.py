@@ -35,8 +35,8 @@ FEW = 10**9
 FACTOR = 10
 #: Enumerating those is given up after so many seconds; a lower bound is all there is to say.
 MANY_SECONDS = 20.0
-#: Spark's tasks look once a batch of input rows whether they are to end. A row has 8 million result rows there, and with
-#: batches of 4,096 rows tasks that were told to end kept both cores for minutes.
+#: Spark's tasks look once a batch of input rows whether they are to end. A row there has 8 million result rows, and
+#: with batches of 4,096 rows tasks that were told to end kept both cores for minutes.
 SMALL_BATCHES = {"spark.sql.parquet.columnarReaderBatchSize": "16"}
 
 #: Edges for each vertex of the graphs.
