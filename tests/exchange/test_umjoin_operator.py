@@ -65,7 +65,7 @@ def exchanged(
 
 
 @given(joins(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_exchange_agrees_with_twin(join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], data: st.DataObject) -> None:
     spec, tables = join
     shares = tuple(data.draw(st.integers(1, 3)) for _ in range(spec.classes))

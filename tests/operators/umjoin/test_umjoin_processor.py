@@ -17,7 +17,7 @@ from tests.operators.umjoin.umjoin_data import check_schema, expected_rows, foun
 
 
 @given(joins(), st.sampled_from([1, 2, 7, 1000]), st.sampled_from([1, 3, 16_384]))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_join_agrees_with_twin(
     join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], batch_rows: int, bindings: int
 ) -> None:
