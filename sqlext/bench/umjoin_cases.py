@@ -87,7 +87,9 @@ class CaseList:
         try:
             done = generate(benchmark, options.scale, folder, told)
         except ConfigurationError as error:
-            self.left_out.append(f"{benchmark.title}: {error.message} ({error.help})")
+            reason = f"{benchmark.title}: {error.message} ({error.help})"
+            if reason not in self.left_out:
+                self.left_out.append(reason)
             return None
         return {table: folder / f"{table}.parquet" for table in done.rows}
 
