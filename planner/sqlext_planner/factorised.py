@@ -79,8 +79,8 @@ def factorise(node: Aggregate, sizes: Sequence[float | None] | None = None) -> F
                   Scan: c
 
     Message passing over a join tree (Yannakakis 1981, with the semiring of FAQ, Abo Khamis et al. 2016): every input is
-    reduced to its key classes and the values to carry (unless that is several columns), joined with its children's
-    messages, and aggregated to what its parent joins on. `sizes` are rows of the inputs where known: they choose the root.
+    reduced to its key classes and the values to carry (one between others is not), joined with its children's
+    messages, and aggregated to what its parent joins on. `sizes` are rows of the inputs where known, to choose the root.
 
     Legal because a joined row is a choice of one row of each input that agree on the classes, and inputs apart in the
     tree agree on nothing but what the inputs between them have: for each value there, the numbers of choices multiply,
@@ -210,7 +210,8 @@ class _Fold:
         """Whether an input's rows are joined with its children's messages as they are.
 
         An input between others has seldom fewer combinations of its join columns than rows, and an aggregation more
-        costs a shuffle more. On one column it is reduced: the join may be of rows without broadcast.
+        costs a shuffle more; on one column it has. CPU seconds for count and sum over 4 x 1M rows, ten of each key
+        (1e9 result rows), kept and reduced: 5.4 to 7.5 and 9.7 as a chain, 6.9 and 3.9 to 4.3 as a star on one key.
         """
         edges = self.tree.children(number)
         above = self.tree.above(number)
