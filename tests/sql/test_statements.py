@@ -118,7 +118,16 @@ def test_semi_join_and_subqueries_beside_a_window_query(session: Session) -> Non
     assert rows(session, scalar) == [(33.0,), (63.0,)]
 
 
-@pytest.mark.parametrize("condition", ["user_id IN (SELECT user_id FROM q)", "user_id > 9 OR EXISTS (SELECT 1 FROM q)"])
+def test_a_window_query_in_a_subquery_that_becomes_a_join(session: Session) -> None:
+    query = f"WITH q AS ({DESIGN_QUERY}) SELECT name FROM users u WHERE"
+    assert rows(session, f"{query} user_id IN (SELECT user_id FROM q WHERE spent_1h > 20)") == [("ann",)]
+    assert rows(session, f"{query} user_id NOT IN (SELECT user_id FROM q WHERE spent_1h > 20)") == [("bob",), ("dan",)]
+    assert rows(session, f"{query} 40 < (SELECT max(spent_1h) FROM q WHERE q.user_id = u.user_id)") == [("ann",)]
+
+
+@pytest.mark.parametrize(
+    "condition", ["user_id = 9 OR user_id IN (SELECT user_id FROM q)", "user_id > 9 OR EXISTS (SELECT 1 FROM q)"]
+)
 def test_a_window_query_in_an_expression_is_refused_with_its_place(session: Session, condition: str) -> None:
     for text in (f"WITH q AS ({DESIGN_QUERY}) SELECT name FROM users WHERE {condition}",):
         with pytest.raises(UnsupportedError) as refusal:
