@@ -80,7 +80,7 @@ def factorise(node: Aggregate, sizes: Sequence[float | None] | None = None) -> F
 
     Message passing over a join tree (Yannakakis 1981, with the semiring of FAQ, Abo Khamis et al. 2016): every input is
     reduced to its key classes and the values to carry (one between others is not), joined with its children's
-    messages, and aggregated to what its parent joins on. `sizes` are rows of the inputs where known, to choose the root.
+    messages, and aggregated to what its parent joins on. `sizes` are rows of the inputs, to choose the root.
 
     Legal because a joined row is a choice of one row of each input that agree on the classes, and inputs apart in the
     tree agree on nothing but what the inputs between them have: for each value there, the numbers of choices multiply,

@@ -21,8 +21,6 @@ ROWS_TYPE = "decimal(38,0)"
 _ONE = "CAST(1 AS DECIMAL(38,0))"
 #: Digits behind the point that Spark's product of a decimal with a number of rows keeps in every setting.
 _MOST_SCALE = 6
-#: Digits of a decimal whose sum has as many digits as Spark gives it.
-_MOST_DIGITS = 28
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Partial:
         if shape is None:
             found = "of no type known here" if self.dtype is None else self.dtype
             raise NotFactorisedError(f"sum({self.argument}): the argument is {found}")
-        if shape[0] > _MOST_DIGITS or shape[1] > _MOST_SCALE:
+        if shape[1] > _MOST_SCALE:
             raise NotFactorisedError(f"sum({self.argument}): {self.dtype} times a number of rows may lose digits")
 
     def of_rows(self) -> Expression:
@@ -125,7 +123,7 @@ class Partial:
         shape = decimal_shape(self.dtype)
         if shape is None:
             return _known("bigint", value, ("try_cast(sum(", value, ") AS BIGINT)"), "bigint overflow in sum")
-        total = f"decimal({shape[0] + 10},{shape[1]})"
+        total = f"decimal({min(38, shape[0] + 10)},{shape[1]})"
         return _expr(total, "CAST(sum(", value, f") AS {total.upper()})")
 
 

@@ -13,7 +13,7 @@ from sqlext.analyzer import analyze
 from sqlext.catalog import DictCatalog
 from sqlext.parser import parse
 
-COLUMNS = {"k": "bigint", "j": "bigint", "v": "int", "m": "decimal(15,2)", "big": "decimal(30,2)", "s": "string"}
+COLUMNS = {"k": "bigint", "j": "bigint", "v": "int", "m": "decimal(15,2)", "fine": "decimal(20,8)", "s": "string"}
 TABLES = dict.fromkeys(("a", "b", "c", "d", "e"), COLUMNS) | {
     "ints": {"k": "int", "v": "int"},
     "texts": {"k": "string", "v": "int"},
@@ -44,7 +44,7 @@ def factorised(sql: str, *sizes: float) -> Factorised:
         (f"SELECT count(*) {CHAIN} AND a.v < c.v", "the term a.v < c.v looks at rows of a, c together"),
         (f"SELECT sum(a.v * b.v) {CHAIN}", "sum(a.v * b.v) looks at rows of a, b together"),
         (f"SELECT avg(a.m) {CHAIN}", "avg(a.m): of decimal(15,2) Spark rounds on the way"),
-        (f"SELECT sum(a.big) {CHAIN}", "sum(a.big): decimal(30,2) times a number of rows may lose digits"),
+        (f"SELECT sum(a.fine) {CHAIN}", "sum(a.fine): decimal(20,8) times a number of rows may lose digits"),
         (f"SELECT sum(a.s) {CHAIN}", "sum(a.s): the argument is string"),
         (f"SELECT sum(length(a.s) % 3) {CHAIN}", "sum(length(a.s) % 3): the argument is of no type known here"),
         (f"SELECT stddev(a.v) {CHAIN}", "stddev(a.v) holds more than count, sum, avg, min and max"),

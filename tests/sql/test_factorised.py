@@ -76,7 +76,8 @@ SELECT count(*) AS n, count(1) AS o, count(a.v) AS p, sum(a.v) AS t, avg(b.v) AS
 SELECT a.s, count(*) AS n, sum(a.ti) AS t, sum(b.w) AS w, avg(c.w) AS aw {CHAIN} GROUP BY a.s;
 SELECT a.s, d.d, sum(a.m) AS m, sum(b.m2) AS m2, sum(c.f) AS f, avg(d.x) AS x {CHAIN} GROUP BY a.s, d.d;
 SELECT d.d, b.s, sum(a.v) / count(*) AS r, round(avg(c.x), 3) AS q {CHAIN} GROUP BY b.s, d.d HAVING count(*) > 100;
-SELECT year(a.d) AS y, sum(b.m * (1 - b.m2)) AS p, sum(a.v * 2 + 1) AS q {CHAIN} GROUP BY year(a.d);
+SELECT year(a.d) AS y, sum(b.m * (1 - b.m2)) AS p, sum(c.m * (1 - c.m)) AS big, sum(a.v * 2 + 1) AS q {CHAIN}
+  GROUP BY year(a.d);
 SELECT count(DISTINCT b.v) AS n, sum(DISTINCT c.m) AS t, avg(DISTINCT c.m) AS g, sum(d.v) AS u {CHAIN};
 SELECT count(*) FILTER (WHERE b.v > 0) AS n, sum(a.w) FILTER (WHERE a.s = 's1') AS t {CHAIN};
 SELECT sum(CASE WHEN a.s = 's1' THEN a.m ELSE 0 END) AS t, sum(CASE WHEN b.v > 0 THEN 1 ELSE 0 END) AS u {CHAIN};
