@@ -8,17 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 from sqlext_planner.config import Config
 from sqlext_planner.expressions import Column, Compare, Expression, conjunction
 from sqlext_planner.logical import MemberKind, UMJoin
 from sqlext_planner.physical.base import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.physical.umjoin import UMJoinExec
-from sqlext_planner.physical.umjoin_cascade import cascade
 from sqlext_planner.physical.umjoin_split import UMJoinSplit, ineligible, operator_plan
 
-from tests.exchange.umjoin_plans import bag, binary_joins, equal, scans, tagged, term, umjoin, write_tables
+from tests.exchange.umjoin_plans import TABLES, bag, binary_joins, equal, scans, tagged, term, umjoin, write_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +37,7 @@ SETTINGS: dict[str, dict[str, str]] = {
 def tables(spark: Spark, tmp_path_factory: pytest.TempPathFactory) -> Iterable[None]:
     write_tables(spark, tmp_path_factory.mktemp("umjoin_exec"))
     yield
-    for name in ("t0", "t1", "t2", "nobody"):
+    for name in TABLES:
         spark.catalog.dropTempView(name)
 
 
@@ -312,9 +309,9 @@ def test_year_month_intervals_and_odd_names(spark: Spark) -> None:
         )
         assert is_ours(frame)
         assert frame.schema == expected.schema
-        texts = [f"string(`{name}`)" for name in ("a.a.``b", "a.y", "b.z", "c.a.``b")]
+        shown = [f"string(`{name}`)" for name in ("a.a.``b", "a.y", "b.z", "c.a.``b")]
         # PySpark reads no year-month intervals
-        assert sorted(frame.selectExpr(*texts).collect()) == sorted(expected.selectExpr(*texts).collect())
+        assert sorted(frame.selectExpr(*shown).collect()) == sorted(expected.selectExpr(*shown).collect())
     finally:
         spark.catalog.dropTempView("odd")
 
@@ -339,82 +336,3 @@ def test_the_result_is_read_by_the_next_exchange(spark: Spark) -> None:
         str(frame._jdf.queryExecution().optimizedPlan()).count("MapInArrow") == 5
     )  # six, were the first result made of rows
     assert sorted(map(repr, frame.collect())) == sorted(map(repr, expected.collect()))
-
-
-NUMBERS = ("i", "j", "h")
-
-
-@st.composite
-def joins(draw: st.DrawFn) -> UMJoin:
-    """Up to six inputs: a random graph of equalities, members, residual terms, counts."""
-    aliases = "abcdef"[: draw(st.integers(2, 6))]
-    inner = aliases[: draw(st.integers(2, len(aliases)))]
-    table = st.sampled_from(["t0", "t1", "t2", "t1", "t0", "nobody"])
-    relations = " ".join(f"{alias}={draw(table)}" for alias in aliases)
-    key = st.sampled_from(NUMBERS)
-    terms: list[Expression] = []
-    for place in range(1, len(inner)):
-        other = inner[draw(st.integers(0, place - 1))]
-        terms.append(equal(f"{other}.{draw(key)}", f"{inner[place]}.{draw(key)}"))
-    for _ in range(draw(st.integers(0, 2))):
-        pair = draw(st.permutations(inner))[:2]
-        terms.append(equal(f"{pair[0]}.{draw(key)}", f"{pair[1]}.{draw(key)}"))
-    # Joins of six inputs would make millions of rows.
-    terms += [term(f"{{{alias}.id}} < {draw(st.integers(2, 9))}") for alias in inner[1:]]
-    if draw(st.booleans()):
-        terms.append(term(f"{{{inner[0]}.id}} <> {{{inner[-1]}.id}} + 1"))
-    members: dict[str, tuple[MemberKind, Expression | None]] = {}
-    for place, alias in enumerate(aliases[len(inner) :], len(inner)):
-        kind: MemberKind = draw(st.sampled_from(["left", "semi", "anti"]))
-        there = inner + "".join(known for known in aliases[len(inner) : place] if members[known][0] == "left")
-        match: list[Expression] = [equal(f"{alias}.{draw(key)}", f"{draw(st.sampled_from(there))}.{draw(key)}")]
-        if draw(st.booleans()):
-            match.append(equal(f"{draw(st.sampled_from(there))}.{draw(key)}", f"{alias}.{draw(key)}"))
-        if draw(st.integers(0, 3)) == 0:
-            match.append(term(f"{{{alias}.id}} < {{{inner[0]}.id}}"))
-        match.append(term(f"{{{alias}.id}} < 6"))
-        members[alias] = (kind, conjunction(match))
-    given_ = [alias for alias in aliases if alias in inner or members[alias][0] == "left"]
-    if given_[-1] not in inner and draw(st.booleans()):
-        terms.append(term(f"{{{given_[-1]}.id}} IS NULL OR {{{given_[-1]}.id}} > 1"))
-    count = draw(st.booleans())
-    payload = " ".join(f"{alias}.id" for alias in draw(st.lists(st.sampled_from(given_), unique=True)))
-    return umjoin(relations, *terms, members=members, count=count, payload=payload, columns="id i j h")
-
-
-#: Several joins in one statement, which costs more than they do; without shrinking, for the same reason.
-SIX = st.lists(joins(), min_size=6, max_size=6)
-QUIET = settings(
-    phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
-
-
-@settings(QUIET, max_examples=2)
-@given(nodes=SIX)
-def test_all_strategies_agree_on_random_joins(spark: Spark, nodes: list[UMJoin]) -> None:
-    compare_strategies(spark, nodes)
-
-
-@pytest.mark.slow
-@settings(QUIET, max_examples=25)
-@given(nodes=SIX)
-def test_all_strategies_agree_on_many_random_joins(spark: Spark, nodes: list[UMJoin]) -> None:
-    compare_strategies(spark, nodes)
-
-
-def compare_strategies(spark: Spark, nodes: list[UMJoin]) -> None:
-    """The bag of rows of every way is that of Spark's binary joins."""
-    ways: dict[str, dict[int, DataFrame]] = {"binary": {}, "cascade": {}, "hypercube": {}, "shared key": {}}
-    for number, node in enumerate(nodes):
-        plans: dict[str, PhysicalPlan] = {"cascade": cascade(node, scans(node))}
-        if ineligible(node) is None:
-            plans["hypercube"] = operator_plan(node, scans(node), strategy="hypercube")
-            if UMJoinSplit.of(node).layout.shared:
-                plans["shared key"] = operator_plan(node, scans(node), strategy="shared key")
-        ways["binary"][number] = tagged(spark.sql(binary_joins(node)), node, number)
-        for way, plan in plans.items():
-            ways[way][number] = tagged(execute_cached(plan, context(spark)), node, number)
-    expected = bag([*ways["binary"].values()])
-    for way, frames in ways.items():
-        part = {row: many for row, many in expected.items() if int(row.split("/")[0]) in frames}
-        assert not frames or bag([*frames.values()]) == part, way
