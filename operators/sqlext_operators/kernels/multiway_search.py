@@ -128,6 +128,16 @@ def _count_common(tries: TrieArrays, state: SearchState, depth: int) -> int:
     weighs_other = tries.ends[other] == WEIGHT
     b, b_end = state.place[other], state.end[other]
     total = 0
+    if state.looked_up[depth]:
+        base, low = tries.where_starts[depth], b
+        for at in range(a, a_end):
+            b = state.where[base + tries.values[at]]
+            if low <= b < b_end:
+                found = int(tries.starts[at + 1] - tries.starts[at]) if weighs_one else 1
+                if weighs_other:
+                    found = times(found, int(tries.starts[b + 1] - tries.starts[b]))
+                total = plus(total, found)
+        return total
     while a < a_end and b < b_end:
         x, y = tries.values[a], tries.values[b]
         if x < y:

@@ -35,6 +35,11 @@ class SearchOrder:
             bounds.append(bounds[-1] + len(branch) + 1)
         return tuple(bounds)
 
+    @cached_property
+    def classes(self) -> tuple[int, ...]:
+        """The class of each depth."""
+        return (*self.prefix, *(place for branch in self.branches for place in (*branch, self.pivot)))
+
     def depths(self, classes: Iterable[int]) -> tuple[int, ...]:
         """The depths of an input's classes."""
         depth_of = {place: depth for depth, place in enumerate(self.prefix)}

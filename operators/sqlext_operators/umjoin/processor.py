@@ -90,7 +90,7 @@ class MultiwayJoin:
                 return
             if item.kind == "anti" and not item.classes and rows.num_rows:
                 return
-        self._tries = build_tries(inputs, order, codes[order.pivot].count if order.branches else 0)
+        self._tries = build_tries(inputs, order, [item.count for item in codes])
         self._emitted = order.emitted(spec)
 
 

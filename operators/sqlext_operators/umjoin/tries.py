@@ -75,12 +75,13 @@ class Tries(NamedTuple):
     rows: Int32s
 
 
-def build_tries(inputs: Sequence[SortedInput], order: SearchOrder, pivots: int) -> Tries:
-    """The tries of all inputs with classes, and the slices of those without; `pivots` are the values of the pivot.
+def build_tries(inputs: Sequence[SortedInput], order: SearchOrder, distinct: Sequence[int]) -> Tries:
+    """The tries of all inputs with classes, and the slices of those without; `distinct` are the classes' numbers of
+    values.
 
     The rows of a binding are columns of the enumerated inputs, in order. Raises OverflowError for too many rows.
     """
-    slots = _Slots(order, pivots)
+    slots = _Slots(order, distinct)
     size = sum(int(item.nodes.sum()) + len(item.nodes) for item in inputs)
     if max(size, sum(len(item.rows) for item in inputs)) > np.iinfo(np.int32).max:
         raise OverflowError("a multi-way join takes at most 2^31 rows at once")
@@ -101,12 +102,13 @@ def build_tries(inputs: Sequence[SortedInput], order: SearchOrder, pivots: int) 
 class _Slots:
     """The slots of inputs, one after the other."""
 
-    def __init__(self, order: SearchOrder, pivots: int) -> None:
+    def __init__(self, order: SearchOrder, distinct: Sequence[int]) -> None:
         depths = order.bounds[-1]
         self._bounds = np.array(order.bounds, np.int64)
-        self._pivots = pivots if order.branches else 0
+        self._pivots = distinct[order.pivot] if order.branches else 0
+        self._values = [distinct[place] for place in order.classes]
         self._slots: list[tuple[int, int, int, int]] = []  # parent, first, last, what it does
-        self._members: list[list[tuple[int, int]]] = [[] for _ in range(depths)]  # (nodes, slot) at each depth
+        self._members: list[list[tuple[int, int, int]]] = [[] for _ in range(depths)]  # at each depth, see `add`
         self._followers: list[list[int]] = [[] for _ in range(depths)]
         self._columns: list[tuple[int, int, int]] = []  # slot, first row, last row
         self._weight = 1
@@ -120,7 +122,8 @@ class _Slots:
             first, nodes = int(bases[level]), int(item.nodes[level])
             self._slots.append((parent, first, first + nodes, NOTHING))
             if kind in ("inner", "semi"):
-                self._members[depth].append((nodes, leaf))
+                above = item.depths[level - 1] if level else -1
+                self._members[depth].append((-above, nodes, leaf))
             else:
                 self._followers[depth].append(leaf)
         if item.is_enumerated:
@@ -131,11 +134,14 @@ class _Slots:
             self._weight *= max(1, len(item.rows))
 
     def arrays(self, values: Int32s, starts: Int32s) -> tuple[TrieArrays, SearchState]:
-        """What `fill_bindings` takes. The members with the fewest nodes come first at each depth."""
+        """What `fill_bindings` takes. The members whose nodes change most often come first at each depth, then those
+        with the fewest nodes."""
         count = len(self._slots)
         parent, first, last, ends = np.array(self._slots, np.int64).reshape(count, 4).T.copy()
         columns, first_row, last_row = np.array(self._columns, np.int64).reshape(-1, 3).T.copy()
-        members = [[slot for _, slot in sorted(found)] for found in self._members]
+        members = [[slot for _, _, slot in sorted(found)] for found in self._members]
+        stable = [len(found) == 2 and found[0][0] != found[1][0] for found in self._members]
+        where = [values if is_stable else 0 for values, is_stable in zip(self._values, stable, strict=True)]
         found = np.zeros(count, np.int64)
         found[[slot for slots in members for slot in slots]] = 1
         tries = TrieArrays(
@@ -148,6 +154,7 @@ class _Slots:
             *_flat(members),
             *_flat(self._followers),
             self._bounds,
+            np.cumsum([0, *where]).astype(np.int64),
             columns,
             first_row,
             last_row,
@@ -157,7 +164,13 @@ class _Slots:
         place, end = np.zeros(count, np.int64), np.zeros(count, np.int64)
         products, sums = np.zeros((2, self._pivots), np.int64)
         touched = np.empty(self._pivots, np.int32)
-        return tries, SearchState(place, end, found, weight, np.zeros(3, np.int64), products, sums, touched)
+        lookup = np.full(sum(where), -1, np.int32)
+        indexed, effort, looked_up = np.zeros((3, len(members)), np.int64)
+        indexed[:] = -1
+        search = np.zeros(3, np.int64)
+        return tries, SearchState(
+            place, end, found, weight, search, lookup, indexed, effort, looked_up, products, sums, touched
+        )
 
 
 def _flat(lists: Sequence[Sequence[int]]) -> tuple[Int64s, Int64s]:
