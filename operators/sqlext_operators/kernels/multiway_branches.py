@@ -63,7 +63,7 @@ def count_branches(tries: TrieArrays, state: SearchState) -> int:
 
 @jit
 def _is_single(tries: TrieArrays, depth: int) -> bool:
-    """Whether a depth has one member, whose values stand in one list: reading that takes two thirds of `meet`'s time."""
+    """Whether a depth has one member, whose values stand in one list: reading it takes two thirds of `meet`'s time."""
     return int(tries.member_starts[depth + 1] - tries.member_starts[depth]) == 1
 
 
