@@ -12,6 +12,11 @@ from sqlext_planner.config import Config
 from sqlext_planner.interval_relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Relation
 from sqlext_planner.window_functions import FUNCTIONS
 
+from sqlext.explain_umjoins import umjoins_json
+from sqlext.pipeline import stage
+from sqlext.tpc import BENCHMARKS
+from sqlext.tpc.froms import multiway_froms
+
 DOCS = Path(__file__).resolve().parent
 
 
@@ -68,6 +73,29 @@ def _inverse(row: Relation) -> str:
     return "itself" if row.inverse == row.name else f"`{row.inverse}`"
 
 
+def umjoin_table(name: str) -> str:
+    """One row for each query of a benchmark: what it joins, and what is made of that."""
+    benchmark = BENCHMARKS[name]
+    catalog = benchmark.catalog()
+    rows = ["| query | FROMs of 3 or more | groups: inputs, strategy |", "|---|---|---|"]
+    count = 0
+    for number in benchmark.numbers:
+        sql = benchmark.query(number)
+        froms = len(multiway_froms(sql))
+        count += froms
+        groups = umjoins_json(stage(sql, catalog, Config()))
+        cells = [
+            f"{len(group['inputs'])}: {', '.join(map(_input, group['inputs']))}; {group['strategy']}"
+            for group in groups
+        ]
+        rows.append(f"| {number} | {froms} | {'<br>'.join(cells)} |")
+    return "\n".join([*rows, "", f"FROMs of three or more joined relations in all: {count}."])
+
+
+def _input(name: str) -> str:
+    return f"`{name}`"
+
+
 #: The tables of each page, by the names of their places.
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "windows.md": {"functions": function_table, "settings": settings_table},
@@ -78,6 +106,7 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "windows": window_table,
     },
     "sweeps.md": {"transforms": sweep_table},
+    "tpcds.md": {"groups": lambda: umjoin_table("tpcds")},
 }
 
 
