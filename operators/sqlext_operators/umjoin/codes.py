@@ -16,7 +16,7 @@ from sqlext_operators.last_join.codes import validity
 Int32s = npt.NDArray[np.int32]
 
 #: Integers are their own codes, less the smallest, if they span at most this many values for each row, or so few
-#: values at all. Measured, 4 million random values: 1.5 ns a value against 25 ns for codes from a hash table.
+#: values at all. Measured, 2 x 4 million random values: 1.5 ns a value against 46 ns for codes from a hash table.
 _SPAN_PER_ROW = 4
 _SMALL_SPAN = 1 << 16
 
