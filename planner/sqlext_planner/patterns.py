@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from sqlext_planner.expressions import Column, Expression, Literal, SparkExpr, conjunction
-from sqlext_planner.logical import Filter, LogicalPlan, SparkRelation
+from sqlext_planner.logical import Aggregate, Distinct, Filter, LogicalPlan, Project, SparkRelation, SubqueryAlias
 from sqlext_planner.subquery import Subquery
 
 Plan = TypeVar("Plan", bound=LogicalPlan)
@@ -89,6 +89,23 @@ def filtered(conditions: Iterable[Expression], child: LogicalPlan) -> LogicalPla
     """A Filter for all conditions above `child`; `child` itself for no condition."""
     condition = conjunction(tuple(conditions))
     return child if condition is None else Filter(condition, child)
+
+
+def has_each_once(plan: LogicalPlan, keys: Collection[Expression]) -> bool:
+    """True if no two rows of the plan have the same values of the keys: they are those of GROUP BY or DISTINCT."""
+    match plan:
+        case Aggregate(grouped, None, items):
+            return set(grouped) <= {item.expression for item in items if item.column in keys}
+        case Distinct():
+            return set(plan.output_columns) <= set(keys)
+        case Filter(child=child):
+            return has_each_once(child, keys)
+        case Project(items, child):
+            return has_each_once(child, [item.expression for item in items if item.column in keys])
+        case SubqueryAlias(child=child):
+            pairs = zip(plan.output_columns, child.output_columns, strict=True)
+            return has_each_once(child, [theirs for ours, theirs in pairs if ours in keys])
+    return False
 
 
 def same_query(left: LogicalPlan, right: LogicalPlan) -> bool:

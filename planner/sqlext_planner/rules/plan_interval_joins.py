@@ -6,7 +6,7 @@ from sqlext_planner.expressions import conjunction, conjuncts
 from sqlext_planner.interval_conditions import IntervalTerms, guard, read_condition
 from sqlext_planner.logical import IntervalJoin, Join, LogicalPlan
 from sqlext_planner.logical.interval_join import IntervalJoinKind
-from sqlext_planner.patterns import filtered
+from sqlext_planner.patterns import filtered, has_each_once
 from sqlext_planner.rules import rule
 
 #: Whether a term over both sides may be filtered above the join. See the legality table in `plan_interval_joins`.
@@ -33,7 +33,7 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
     Equalities between the sides are its keys, comparisons between them its conditions, period predicates give both
     conditions and periods that must be valid. Plain inequalities are taken where they bound a window on both sides
     (overlap, containment, point in interval, band): ``a.x < b.y`` alone matches half of all pairs, which Spark makes
-    as well as anybody. The node keeps the condition as it was: whether the join is worth an operator is decided with
+    as well as anybody; nor where an aggregate has each key once, so that a row meets one other at most. The node keeps the condition as it was: whether the join is worth an operator is decided with
     sizes at hand (strategies.py), and with NO_SWEEP it stays a Join.
 
     Legal because a pair matches if the condition is true: keys, conditions and valid periods together are true exactly
@@ -54,11 +54,16 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
             terms = read_condition(on, left, right)
             if not all(terms.alternatives) or (terms.residual and not LEGAL[kind]):
                 return None
-            if not (terms.named or sweep or terms.bounds_windows):
+            if not (terms.named or sweep or (terms.bounds_windows and not _is_lookup(left, right, terms))):
                 return None
             guard(terms)
             return filtered(terms.residual, _interval_join(node, kind, terms))
     return None
+
+
+def _is_lookup(left: LogicalPlan, right: LogicalPlan, terms: IntervalTerms) -> bool:
+    """Whether a side has one row at most for each value of the equality keys."""
+    return has_each_once(left, terms.left_keys) or has_each_once(right, terms.right_keys)
 
 
 def _interval_join(node: Join, kind: IntervalJoinKind, terms: IntervalTerms) -> IntervalJoin:
