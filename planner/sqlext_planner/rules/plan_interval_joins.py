@@ -33,8 +33,9 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
     Equalities between the sides are its keys, comparisons between them its conditions, period predicates give both
     conditions and periods that must be valid. Plain inequalities are taken where they bound a window on both sides
     (overlap, containment, point in interval, band): ``a.x < b.y`` alone matches half of all pairs, which Spark makes
-    as well as anybody; nor where an aggregate has each key once, so that a row meets one other at most. The node keeps the condition as it was: whether the join is worth an operator is decided with
-    sizes at hand (strategies.py), and with NO_SWEEP it stays a Join.
+    as well as anybody; nor where an aggregate has each key once, so that a row meets one other at most. The node keeps
+    the condition as it was: whether the join is worth an operator is decided with sizes at hand (strategies.py), and
+    with NO_SWEEP it stays a Join.
 
     Legal because a pair matches if the condition is true: keys, conditions and valid periods together are true exactly
     where it is, NULLs included. Of plain inequalities nothing is assumed (a reversed period is just two values).
