@@ -33,8 +33,6 @@ from sqlext.tpc import BENCHMARKS
 #: are FACTOR^3 times as many, which no engine can.
 FEW = 10**9
 FACTOR = 10
-#: Enumerating those is given up after so many seconds; a lower bound is all there is to say.
-MANY_SECONDS = 20.0
 #: Spark's tasks look once a batch of input rows whether they are to end. A row there has 8 million result rows, and
 #: with batches of 4,096 rows tasks that were told to end kept both cores for minutes.
 SMALL_BATCHES = {"spark.sql.parquet.columnarReaderBatchSize": "16"}
@@ -126,7 +124,7 @@ def _fan_out(found: CaseList, name: str) -> None:
                 known,
                 panel=f"{name}, four inputs of {short(rows)} rows",
                 tick=f"{query}\n{size}",
-                limit_seconds=MANY_SECONDS if fan == most else None,
+                limit_seconds=found.options.many_seconds if fan == most else None,
             )
             settings = SMALL_BATCHES if fan == most else {}
             found.add(case, QueryCase(FAN_OUT[name].format(items=items), data.write(found.root), settings=settings))

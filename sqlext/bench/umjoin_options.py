@@ -17,7 +17,8 @@ CONTESTANTS = {
 @dataclass(frozen=True)
 class UMJoinOptions:
     """`cases` are names of umjoin_cases.SETS. `rows` are those of each input of star and chain, `edges` those of the
-    graphs. `scale` multiplies both, and is the scale factor of TPC-H and TPC-DS. `data` keeps everything that is
+    graphs. `scale` multiplies both, and is the scale factor of TPC-H and TPC-DS. Enumerating the larger results of star
+    and chain is given up after `many_seconds`; a lower bound is all there is to say then. `data` keeps all that is
     generated; None puts TPC tables into the cache of `sqlext tpch|tpcds`, all others into a temporary folder."""
 
     cases: Sequence[str] = ("seed", "star", "chain", "triangle", "cycle4", "tpch", "planning")
@@ -25,6 +26,7 @@ class UMJoinOptions:
     scale: float = 1.0
     rows: int = 125_000
     edges: int = 600_000
+    many_seconds: float = 20.0
     cores: int = 2
     memory: str = "8g"
     data: Path | None = None

@@ -129,19 +129,24 @@ def _agree(options: UMJoinOptions) -> Report:
 
 def test_contestants_agree_on_generated_data(spark: SparkSession, tmp_path: Path) -> None:
     options = UMJoinOptions(
-        cases=["chain", "triangle"], scale=1e-4, rows=8_000_000, edges=20_000_000, data=tmp_path / "it's data"
+        cases=["chain", "triangle"],
+        scale=1e-5,
+        rows=64_000_000,
+        edges=200_000_000,
+        many_seconds=300.0,  # kernels may have to be compiled first
+        data=tmp_path / "it's data",
     )
     report = _agree(options)
     found = {result.case.name: [m.rows for m in result.measurements] for result in report.cases}
     assert list(found) == [
-        "chain: count, 1e5 rows",
-        "chain: sum, 1e5 rows",
-        "chain: count, 1e8 rows",
-        "chain: sum, 1e8 rows",
+        "chain: count, 5e3 rows",
+        "chain: sum, 5e3 rows",
+        "chain: count, 5e6 rows",
+        "chain: sum, 5e6 rows",
         *(f"triangle: {query}, skew {skew}" for query in ("count", "vertices") for skew in ("0", "0.5", "0.8", "1")),
     ]
-    assert found["chain: count, 1e5 rows"] == [100_000] * 3
-    assert found["chain: count, 1e8 rows"] == [100_000_000] * 3
+    assert found["chain: count, 5e3 rows"] == [640 * 2**3] * 3
+    assert found["chain: count, 5e6 rows"] == [640 * 20**3] * 3
     for skew in ("0", "0.5", "0.8", "1"):
         (triangles,) = set(found[f"triangle: count, skew {skew}"])
         assert found[f"triangle: vertices, skew {skew}"] == [triangles] * 3
