@@ -15,10 +15,14 @@ _READ_ROW = 60e-9  # an input's row, scanned and hashed by Spark
 _JOINED_ROW = 30e-9  # a row of a binary join that Spark makes, and counts or hands on
 _AGGREGATED_ROW = 120e-9  # an input's row that Spark aggregates by its keys before joins
 _SHIPPED_ROW = 900e-9  # an input's row that our exchange cuts, sends, codes and sorts
+_READ_BY_ALL_ROW = 100e-9  # an input's row that every task of the operator reads, of small inputs
 _RETURNED_ROW = 60e-9  # a row that our operator hands to Spark
 #: Seconds that a stage more costs, whatever its rows.
 _STAGE = 0.12
-_OPERATOR = 0.45
+_EXCHANGE = 0.45
+_READING = 0.2
+#: Rows of all inputs that are taken to be small (physical/umjoin_exchange.py goes by bytes).
+_SMALL_ROWS = 4_000_000
 #: Estimates are not good enough to leave Spark's own plan for less than this.
 LEAST_GAIN = 2.0
 LEAST_SECONDS = 0.5
@@ -70,8 +74,10 @@ def factorised_seconds(sizes: JoinSizes, cores: int) -> float:
 
 
 def operator_seconds(sizes: JoinSizes, returned: float, cores: int) -> float:
-    """Our operator: the inputs are shipped; of the intermediate results only what is `returned` is made."""
-    return (_SHIPPED_ROW * sum(sizes.inputs) + _RETURNED_ROW * returned) / cores + _OPERATOR
+    """Our operator: inputs are shipped, small ones read by every task; only what is `returned` is made."""
+    rows = sum(sizes.inputs)
+    moved = _READ_BY_ALL_ROW * rows + _READING if rows <= _SMALL_ROWS else _SHIPPED_ROW * rows / cores + _EXCHANGE
+    return moved + _RETURNED_ROW * returned / cores
 
 
 def pays(seconds: float, cascade: float) -> bool:

@@ -1,4 +1,5 @@
-"""A multi-way join behind one Arrow-block exchange: by the hash of shared keys, or in the cells of a hypercube."""
+"""A multi-way join behind one Arrow-block exchange, by the hash of shared keys or in the cells of a hypercube; small
+files are read by every task instead."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from sqlext_planner.physical.year_month import from_months, months_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from sqlext_operators.exchange.parquet_scan import ParquetScan
     from sqlext_operators.exchange.routing import Router
+    from sqlext_operators.exchange.umjoin import MultiwayGatherSpec
     from sqlext_operators.umjoin.spec import MultiwayJoinSpec
 
     from sqlext_planner.physical.umjoin import Strategy
@@ -29,6 +32,8 @@ _MOST_CELLS = 4096
 #: As long as sizes are not known, copies may cost more than cells spare.
 _MOST_UNKNOWN_CELLS = 64
 _COUNT_BYTES = 8
+#: Inputs of so many bytes in all are read by every task instead of being shuffled.
+_MOST_READ_BYTES = 64 << 20
 
 
 def join_by_exchange(
@@ -47,22 +52,66 @@ def join_by_exchange(
     check_workers(context.spark)
     spec = typed.spec
     sizes = [frame_size(frame, context) for frame in typed.frames]
-    partitions, routers = _routed(spec, strategy, shares, sizes, context)
-    shipments = [
-        Shipment(tag, frame, item.keys, router)
-        for tag, (frame, item, router) in enumerate(zip(typed.frames, spec.inputs, routers, strict=True))
-    ]
-    sent = ship(shipments, replace(context, config=replace(context.config, partitions=partitions)))
     gather = MultiwayGatherSpec(
         spec,
         tuple(arrow_schema(frame) for frame in typed.frames),
         memory_bytes=MEMORY_PER_TARGET * context.config.target_partition_bytes,
         batch_rows=context.config.output_batch_rows,
     )
-    totals = spec.count and len(typed.result) == 1
-    size = Size(_COUNT_BYTES * partitions, partitions) if totals else None
+    if not context.config.partitions and (scans := _small_files(typed, sizes, context)) is not None:
+        return _joined_from_files(typed, gather, scans, strategy, shares, sizes, context)
+    partitions, routers = _routed(spec, strategy, shares, sizes, _partitions(sizes, context), context)
+    shipments = [
+        Shipment(tag, frame, item.keys, router)
+        for tag, (frame, item, router) in enumerate(zip(typed.frames, spec.inputs, routers, strict=True))
+    ]
+    sent = ship(shipments, replace(context, config=replace(context.config, partitions=partitions)))
+    size = _total_size(typed, partitions)
     result = run_stage(sent.frame, partial(gather_umjoin, gather), months_schema(typed.result), size, context)
     return from_months(result, typed.result)
+
+
+def _small_files(
+    typed: TypedInputs, sizes: Sequence[Size | None], context: ExecutionContext
+) -> tuple[ParquetScan, ...] | None:
+    """How a task reads all inputs; None if one is no plain Parquet, or all together are too many bytes for a task."""
+    from sqlext_planner.physical.arrow_scan import scan_of
+
+    if sum(math.inf if size is None else size.bytes for size in sizes) > _MOST_READ_BYTES:
+        return None
+    scans = [scan_of(frame, context, 1) for frame in typed.frames]
+    found = tuple(scan.scan for scan in scans if scan is not None)
+    return found if len(found) == len(scans) else None
+
+
+def _joined_from_files(
+    typed: TypedInputs,
+    gather: MultiwayGatherSpec,
+    scans: tuple[ParquetScan, ...],
+    strategy: Strategy,
+    shares: tuple[int, ...] | None,
+    sizes: Sequence[Size | None],
+    context: ExecutionContext,
+) -> DataFrame:
+    """The rows of small inputs without a shuffle: a task a core reads all files and keeps the rows of its cell."""
+    from sqlext_operators.exchange.umjoin_scan import MultiwayFiles, join_files
+
+    from sqlext_planner.physical.stages import run_stage
+    from sqlext_planner.spark import cores
+
+    known = sum(size.bytes for size in sizes if size is not None)
+    wanted = cores(context.spark) if known >= BUSY_BYTES else 1
+    cells, routers = _routed(typed.spec, strategy, shares, sizes, wanted, context)
+    entry = partial(join_files, gather, MultiwayFiles(scans, tuple(routers), cells))
+    tasks = context.spark.range(0, cells, 1, cells)
+    result = run_stage(tasks, entry, months_schema(typed.result), _total_size(typed, cells), context)
+    return from_months(result, typed.result)
+
+
+def _total_size(typed: TypedInputs, partitions: int) -> Size | None:
+    """The size of a result that is one count a partition; None for any other."""
+    totals = typed.spec.count and len(typed.result) == 1
+    return Size(_COUNT_BYTES * partitions, partitions) if totals else None
 
 
 def _routed(
@@ -70,9 +119,10 @@ def _routed(
     strategy: Strategy,
     shares: tuple[int, ...] | None,
     sizes: Sequence[Size | None],
+    partitions: int,
     context: ExecutionContext,
 ) -> tuple[int, list[Router]]:
-    """How many partitions there are, and who sends each input's rows to them."""
+    """How many partitions there are (`partitions` or a few more), and who sends each input's rows to them."""
     from sqlext_operators.exchange.last_join import MatchRouter
     from sqlext_operators.exchange.shares_routing import SharesRouter
 
@@ -81,20 +131,21 @@ def _routed(
         named = [tuple(held[place] for place in spec.shared) for held in keys]
         # One hash of all shared keys; a row in which one of them is NULL matches nothing.
         routers: list[Router] = [MatchRouter(names, (False,) * len(names), keep=False) for names in named]
-        return _partitions(sizes, context), routers
-    chosen = shares or shares_for(spec, sizes, context)
+        return partitions, routers
+    chosen = shares or shares_for(spec, sizes, partitions, context)
     return math.prod(chosen), [SharesRouter.of(item, chosen) for item in spec.inputs]
 
 
-def shares_for(spec: MultiwayJoinSpec, sizes: Sequence[Size | None], context: ExecutionContext) -> tuple[int, ...]:
-    """The shares of a hypercube: as many cells as an exchange of the copied rows would have partitions, a power of two
-    (others have few factorisations) unless the setting says how many. Inputs of unknown size count as the known ones
-    do on average."""
+def shares_for(
+    spec: MultiwayJoinSpec, sizes: Sequence[Size | None], cells: int, context: ExecutionContext
+) -> tuple[int, ...]:
+    """The shares of a hypercube of about so many cells: more if a cell's rows would be more than an exchange aims at,
+    and a power of two (others have few factorisations) unless the setting says how many. Inputs of unknown size count
+    as the known ones do on average."""
     classes = [item.classes for item in spec.inputs]
     known = [size.bytes for size in sizes if size is not None]
     average = sum(known) / len(known) if known else 1.0
     weights = [average if size is None else float(size.bytes) for size in sizes]
-    cells = _partitions(sizes, context)
     if context.config.partitions:
         return choose_shares(weights, classes, spec.classes, cells)
     cells = min(1 << (cells - 1).bit_length(), _MOST_UNKNOWN_CELLS if None in sizes else _MOST_CELLS)
