@@ -28,8 +28,8 @@ class TableInfo:
 
 @dataclass(frozen=True)
 class KeyStatistics:
-    """What footers say of a table's columns: its rows and, for each column, how many values it has at most, by the
-    range of integers and dates (None for other types and where a footer lacks it)."""
+    """What is known of a table's columns without reading it: its rows and, for each column, how many values it has, by
+    the range of integers and dates that lie densely (None for others)."""
 
     rows: int
     distinct: tuple[int | None, ...]

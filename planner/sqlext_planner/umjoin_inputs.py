@@ -26,8 +26,8 @@ from sqlext_planner.logical.umjoin import input_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Rows of a key sample: about one row group of a file, read in a few milliseconds.
-SAMPLE_ROWS = 131_072
+#: Rows of a key sample, read and joined in a few milliseconds.
+SAMPLE_ROWS = 32_768
 #: The part of the rows that a term of a filter is taken to keep, as in System R: equality, anything else.
 _KEPT = {"=": 0.1, "<=>": 0.1}
 _KEPT_BY_OTHERS = 1 / 3

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: More rows a key than this is no foreign key any more: of a key with as many values as rows, some repeat.
 _UNIQUE = 1.1
+#: Inputs of which all covers are tried, 3 to the power of them.
+_MOST_COVERED = 5
 
 
 def is_foreign_key_join(facts: Sequence[InputFacts]) -> bool:
@@ -61,7 +63,6 @@ def prefix_rows(facts: Sequence[InputFacts], samples: Sequence[pa.Table]) -> lis
     first = facts[order[0]]
     weights = {number: _weights(values, None, scaled[0]) for number, values in columns[0].items()}
     total = first.rows
-    repeats = [_repeats(held) for held in columns]
     sizes = []
     for step in range(1, len(order)):
         item, values, scale = facts[order[step]], columns[step], scaled[step]
@@ -70,7 +71,12 @@ def prefix_rows(facts: Sequence[InputFacts], samples: Sequence[pa.Table]) -> lis
         if item.kind == "left":
             total = max(total, before)
         elif len(weights.keys() & values.keys()) > 1:  # it closes a cycle
-            total = min(total, _most_rows([facts[place] for place in order[: step + 1]], repeats[: step + 1]))
+            total = min(
+                total,
+                _most_rows(
+                    [facts[place] for place in order[: step + 1]], [_repeats(held) for held in columns[: step + 1]]
+                ),
+            )
         sizes.append(total)
         weights = {number: held * (total / max(before, 1e-9)) for number, held in weights.items()}
         for number, found in values.items():
@@ -102,9 +108,9 @@ def uniform_rows(facts: Sequence[InputFacts]) -> list[float] | None:
 def _most_rows(facts: Sequence[InputFacts], repeats: Sequence[float]) -> float:
     """The bound of Atserias, Grohe and Marx: the product of the inputs' numbers of keys to the power of the weights of
     the best fractional cover of the classes, times how often each input repeats a key. Weights 0, 1/2 and 1 suffice for
-    inputs of two classes; more inputs than 8 are not looked at."""
+    inputs of two classes; no bound is looked for of many inputs."""
     members = [(item, often) for item, often in zip(facts, repeats, strict=True) if item.kind == "inner"]
-    if len(members) > 8:
+    if len(members) > _MOST_COVERED:
         return math.inf
     logs = [math.log(max(1.0, item.rows / often)) for item, often in members]
     classes = {number for item, _ in members for number in item.keys}
@@ -124,10 +130,11 @@ def _repeats(values: Mapping[int, npt.NDArray[np.int64]]) -> float:
     codes = list(values.values())
     if not codes or not len(codes[0]):
         return 1.0
-    mixed = codes[0]
-    for other in codes[1:]:
-        mixed = np.unique(mixed, return_inverse=True)[1] * (int(other.max()) + 1) + other
-    return len(mixed) / len(np.unique(mixed))
+    changes = np.zeros(len(codes[0]) - 1, np.bool_)
+    order = np.lexsort(codes)
+    for column in codes:
+        changes |= np.diff(column[order]) != 0
+    return len(order) / (1 + int(np.count_nonzero(changes)))
 
 
 def _joined(

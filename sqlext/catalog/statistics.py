@@ -9,6 +9,9 @@ from typing import Any
 import pyarrow as pa
 from sqlext_planner.catalog import KeyStatistics
 
+#: Keys with more gaps than this are not dense: their range says nothing of how often they occur.
+_DENSE = 1.1
+
 
 def file_statistics(files: Sequence[str], columns: Sequence[str]) -> KeyStatistics | None:
     """Rows and numbers of values of the columns (names ignore case); None if a file lacks one, or cannot be read."""
@@ -39,7 +42,8 @@ def _places(names: Sequence[str], columns: Sequence[str]) -> list[int]:
 
 
 def _distinct(statistics: Sequence[Any], rows: int) -> int | None:
-    """The number of values between the least and the greatest one, at most one a row."""
+    """The number of values between the least and the greatest one; None if there are more of them than rows: then
+    nobody knows how many occur."""
     if not all(item is not None and item.has_min_max for item in statistics):
         return None
     ends = [(item.min, item.max) for item in statistics]
@@ -47,12 +51,17 @@ def _distinct(statistics: Sequence[Any], rows: int) -> int | None:
         return 0
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     if type(low) is datetime.date:
-        return min(rows, int((high - low).days) + 1)
-    return min(rows, int(high) - int(low) + 1) if isinstance(low, int) else None
+        between = int((high - low).days) + 1
+    elif isinstance(low, int):
+        between = int(high) - int(low) + 1
+    else:
+        return None
+    return between if between <= _DENSE * rows else None
 
 
 def file_sample(files: Sequence[str], columns: Sequence[str], rows: int) -> pa.Table | None:
-    """About `rows` rows in whole row groups, spread evenly over the files; None if they cannot be read."""
+    """About `rows` rows, spread evenly over row groups that are spread evenly over the files; None if they cannot be
+    read."""
     import pyarrow.parquet as pq
 
     try:
@@ -63,8 +72,15 @@ def file_sample(files: Sequence[str], columns: Sequence[str], rows: int) -> pa.T
         total = sum(file.metadata.num_rows for file in opened)
         count = min(len(groups), max(1, round(len(groups) * rows / max(1, total))))
         chosen = [groups[place * len(groups) // count] for place in range(count)] if groups else []
-        parts = [file.read_row_group(group, columns=wanted, use_threads=False) for file, group in chosen]
+        step = max(1, sum(file.metadata.row_group(group).num_rows for file, group in chosen) // max(1, rows))
+        parts = [_every(file.read_row_group(group, columns=wanted, use_threads=False), step) for file, group in chosen]
         parts = parts or [opened[0].schema_arrow.empty_table().select(wanted)]
         return pa.concat_tables(part.select(wanted) for part in parts).rename_columns(list(columns))
     except (OSError, ValueError):
         return None
+
+
+def _every(table: pa.Table, step: int) -> pa.Table:
+    import numpy as np
+
+    return table if step == 1 else table.take(pa.array(np.arange(step // 2, table.num_rows, step)))
