@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,8 +51,8 @@ class Choice:
     sizes: JoinSizes | None = None
 
 
-def choose(node: UMJoin, obstacles: Obstacles, counts: bool, config: Config, catalog: Catalog | None) -> Choice:
-    """The way to compute a node. `counts`: the rows are only counted, so the operator returns none of them.
+def choose(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, catalog: Catalog | None) -> Choice:
+    """The way to compute a node. `made` is what the operator would make: the node, or its rows counted.
 
     Cost decides, and needs a gain that is worth leaving Spark's own plan. A setting or a hint goes before cost. Raises
     UnsupportedError for a hint UMJOIN where no way but the cascade is open.
@@ -72,12 +73,12 @@ def choose(node: UMJoin, obstacles: Obstacles, counts: bool, config: Config, cat
         if node.asked is not None:
             return Choice(open_ways[0], f"as the hint says; {sizes}")
         return Choice("cascade", f"Catalyst's binary joins; {sizes}")
-    return _cheapest(node, open_ways, sizes, counts)
+    return _cheapest(node, open_ways, sizes, made)
 
 
-def _cheapest(node: UMJoin, open_ways: list[Way], sizes: JoinSizes, counts: bool) -> Choice:
+def _cheapest(node: UMJoin, open_ways: list[Way], sizes: JoinSizes, made: UMJoin) -> Choice:
     cores = os.cpu_count() or 1
-    returned = 0.0 if counts else sizes.result
+    returned = _returned(made, sizes)
     seconds = {way: _SECONDS[way](sizes, returned, cores) for way in open_ways}
     best = min(open_ways, key=seconds.__getitem__)
     cascade = cascade_seconds(sizes, cores)
@@ -86,6 +87,15 @@ def _cheapest(node: UMJoin, open_ways: list[Way], sizes: JoinSizes, counts: bool
     if node.asked is not None:
         return Choice(best, f"as the hint says; {why}", sizes)
     return Choice(best if pays(seconds[best], cascade) else "cascade", why, sizes)
+
+
+def _returned(made: UMJoin, sizes: JoinSizes) -> float:
+    """Rows that the operator hands to Spark: of counted ones, at most each combination of rows with payload."""
+    if made.count is None:
+        return sizes.result
+    wanted = set(made.payload or ())
+    pairs = zip(made.inputs, sizes.inputs, strict=True)
+    return min(sizes.result, math.prod(rows for child, rows in pairs if wanted & set(child.output_columns)))
 
 
 def _obstacle(obstacles: Obstacles, asked: str) -> str | None:

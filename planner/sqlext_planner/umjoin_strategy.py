@@ -38,7 +38,7 @@ def plan_umjoin(node: UMJoin, planner: Planner) -> PhysicalPlan:
     _, choice = planner.decided.get(id(node), (node, None))
     if choice is None:
         obstacles = Obstacles("there is no aggregate above", ineligible(node))
-        choice = choose(node, obstacles, False, planner.config, planner.catalog)
+        choice = choose(node, obstacles, node, planner.config, planner.catalog)
     inputs = [planner.later(child) for child in node.inputs]
     if choice.way != "operator":
         return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), why=choice.why)
@@ -58,7 +58,7 @@ def plan_aggregate(node: Aggregate, planner: Planner) -> PhysicalPlan | None:
     closed = factorised.reason if isinstance(factorised, NotFactorised) else None
     counting = counted(node)
     target = join if counting is None else _joined(counting) or join
-    choice = choose(join, Obstacles(closed, ineligible(target)), target.payload == (), planner.config, planner.catalog)
+    choice = choose(join, Obstacles(closed, ineligible(target)), target, planner.config, planner.catalog)
     if choice.way == "factorised":
         factorised = factorise(node, None if choice.sizes is None else choice.sizes.inputs)
         if isinstance(factorised, Factorised):

@@ -68,9 +68,11 @@ class SparkTables:
 
             self._session = Session(self.engines.spark())
             self.use(self.warm_up)
+            plain = FAN_OUT["chain"].format(items=COUNT)
+            asked = FAN_OUT["chain"].format(items=f"/*+ UMJOIN */ {COUNT}")
             for _ in range(FIRST_RUNS):
-                for sql in (self._session.sql, self.engines.spark().sql):
-                    sql(FAN_OUT["chain"].format(items=COUNT)).toArrow()
+                self._session.sql(asked).toArrow()
+                self.engines.spark().sql(plain).toArrow()
         return self._session
 
     def use(self, tables: Mapping[str, Path]) -> None:
