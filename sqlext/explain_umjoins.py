@@ -24,7 +24,10 @@ _WIDTH = 220
 
 def umjoins_json(plan: StagedPlan) -> list[dict[str, Any]]:
     """``[{"inputs": [alias...], "kinds": [...], "key_classes": [["alias.column", ...], ...], "strategy": ...,
-    "why": ...}]``: every group that TSC made, outer queries first, whatever strategy was chosen for it."""
+    "why": ...}]``, and a "warning" where there is one.
+
+    Every group that TSC made, outer queries first, whatever strategy was chosen for it.
+    """
     if plan.optimized is None or plan.physical is None:
         return []
     chosen = {node.group: node for node in _physical_groups(plan.physical)}
@@ -47,6 +50,7 @@ def _entry(group: UMJoinGroup, physical: Any) -> dict[str, Any]:
         "key_classes": [list(found) for found in group.key_classes],
         "strategy": details.get("strategy", "cascade"),
         "why": details.get("why", "part of a text that goes to Spark"),
+        **group.notes,
     }
 
 

@@ -8,7 +8,20 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from sqlext_planner.expressions import Column, Expression, Literal, SparkExpr, conjunction
-from sqlext_planner.logical import Aggregate, Distinct, Filter, LogicalPlan, Project, SparkRelation, SubqueryAlias
+from sqlext_planner.logical import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Hint,
+    Join,
+    Limit,
+    LogicalPlan,
+    Project,
+    Sort,
+    SparkRelation,
+    SubqueryAlias,
+    Values,
+)
 from sqlext_planner.subquery import Subquery
 
 Plan = TypeVar("Plan", bound=LogicalPlan)
@@ -105,6 +118,24 @@ def has_each_once(plan: LogicalPlan, keys: Collection[Expression]) -> bool:
         case SubqueryAlias(child=child):
             pairs = zip(plan.output_columns, child.output_columns, strict=True)
             return has_each_once(child, [theirs for ours, theirs in pairs if ours in keys])
+    return False
+
+
+def is_single_row(plan: LogicalPlan) -> bool:
+    """Whether the plan has exactly one row, whatever the data."""
+    match plan:
+        case Aggregate(keys, None):
+            return not keys
+        case Values(rows):
+            return len(rows) == 1
+        case Project(items, child):
+            return not any(is_generator(item.expression) for item in items) and is_single_row(child)
+        case SubqueryAlias(child=child) | Sort(child=child) | Distinct(child) | Hint(child=child):
+            return is_single_row(child)
+        case Limit(count, 0, child):
+            return (count is None or count > 0) and is_single_row(child)
+        case Join(left, right, "cross"):
+            return is_single_row(left) and is_single_row(right)
     return False
 
 

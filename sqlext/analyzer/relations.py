@@ -79,6 +79,9 @@ def _dotted(parts: Sequence[str]) -> str:
 
 def _unknown_table(context: Context, node: exp.Table, parts: Sequence[str], env: Env) -> AnalysisError:
     name = ".".join(parts)
+    cycle = _cycle(node) if len(parts) == 1 else None
+    if cycle is not None:
+        return cycle
     known = [*env, *context.catalog.tables()]
     nearest = suggest(name, known)
     if nearest:
@@ -89,6 +92,23 @@ def _unknown_table(context: Context, node: exp.Table, parts: Sequence[str], env:
         )
     start, end = span_of(node.parts[0]), span_of(node.parts[-1])
     return AnalysisError(f"table '{name}' not found", span=start | end, help=hint)
+
+
+def _cycle(node: exp.Table) -> AnalysisError | None:
+    """The error for a CTE that reads itself, or one that is written after it; None for any other name."""
+    name = node.name.lower()
+    inside: exp.Expr | None = node.find_ancestor(exp.CTE)
+    while isinstance(inside, exp.CTE):
+        later = [cte.alias.lower() for cte in inside.parent.expressions] if isinstance(inside.parent, exp.With) else []
+        if inside.alias.lower() == name:
+            message, help = f"'{node.name}' reads itself", "a query of its own rows is WITH RECURSIVE"
+            return AnalysisError(message, span=span_of(node.parts[0]), help=help)
+        if name in later[later.index(inside.alias.lower()) :]:
+            message = f"'{node.name}' is defined after '{inside.alias}', which reads it"
+            help = f"write '{node.name}' first; two that read each other cannot be computed"
+            return AnalysisError(message, span=span_of(node.parts[0]), help=help)
+        inside = inside.find_ancestor(exp.CTE)
+    return None
 
 
 def _spark_table(context: Context, node: exp.Table) -> Relation:

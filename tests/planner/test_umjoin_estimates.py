@@ -151,3 +151,14 @@ def test_settings_and_hints_go_before_cost(data: Path) -> None:
     cycle = "FROM edges a, edges b, edges c WHERE a.dst = b.src AND b.dst = c.src AND c.dst = a.src"
     assert strategies(f"SELECT a.src {cycle}", data, strategy="operator") == ["hypercube"]
     assert strategies(f"SELECT count(*) {cycle}", data, strategy="operator") == ["hypercube"]
+
+
+def test_cross_products_are_kept_and_told(data: Path) -> None:
+    def warnings(sql: str) -> list[str | None]:
+        return [item.get("warning") for item in umjoins_json(stage(sql, FileCatalog(data), Config()))]
+
+    told = "no condition ties d, e to the other inputs: all rows are paired"
+    assert warnings("SELECT a.v FROM a, b, dim d, dim e WHERE a.k = b.k AND d.k = e.k") == [told]
+    assert warnings("SELECT a.v FROM a, b, dim d WHERE a.k = b.k AND a.v + b.v < d.k") == [None]
+    assert warnings("SELECT a.v FROM a, b, (SELECT max(k) AS k FROM dim) d WHERE a.k = b.k") == [None]
+    assert warnings("SELECT a.v FROM a JOIN b ON a.k = b.k LEFT JOIN dim d ON true") != [None]

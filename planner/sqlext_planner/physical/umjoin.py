@@ -100,7 +100,7 @@ class UMJoinExec(PhysicalPlan):
         facts: dict[str, Any] = {"strategy": self.strategy, "key classes": list(self.layout.names)}
         if self.strategy == "hypercube":
             facts["shares"] = "by the inputs' sizes when it runs" if self.shares is None else list(self.shares)
-        return facts | super().details()
+        return facts | ({} if self.group is None else self.group.notes) | super().details()
 
 
 def _name(child: PhysicalPlan) -> str:

@@ -32,7 +32,7 @@ class UMJoinCascadeExec(PhysicalPlan):
         return f"UMJoinCascadeExec: {self.group}"
 
     def details(self) -> dict[str, Any]:
-        return {"strategy": "cascade", **super().details()}
+        return {"strategy": "cascade", **self.group.notes, **super().details()}
 
 
 @dataclass(frozen=True)
@@ -55,4 +55,4 @@ class FactorisedAggregateExec(PhysicalPlan):
         return f"FactorisedAggregateExec: {self.group}"
 
     def details(self) -> dict[str, Any]:
-        return {"strategy": "factorised aggregate", **super().details()}
+        return {"strategy": "factorised aggregate", **self.group.notes, **super().details()}

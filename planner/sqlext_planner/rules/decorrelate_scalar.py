@@ -27,12 +27,10 @@ from sqlext_planner.logical import (
     LogicalPlan,
     Project,
     Sort,
-    SubqueryAlias,
-    Values,
 )
 from sqlext_planner.logical.relational import JoinKind
 from sqlext_planner.no_rows import NULL, is_strict, value_of_no_rows
-from sqlext_planner.patterns import filtered, is_generator
+from sqlext_planner.patterns import filtered, is_single_row
 from sqlext_planner.rules import rule
 from sqlext_planner.subquery import Subquery
 
@@ -163,7 +161,7 @@ def _value(subquery: Subquery, child: LogicalPlan) -> _Value | None:
     value = Column(subquery.relation, "value")
     if not free_columns(subquery.plan):
         right = renamed(subquery.plan, (column,), {column: value})
-        return _Value(right, None, value, None) if _is_single_row(subquery.plan) else None
+        return _Value(right, None, value, None) if is_single_row(subquery.plan) else None
     found = lifted(subquery, _block(subquery.plan), child)
     unmatched = value_of_no_rows(subquery.plan, column)
     if found is None or unmatched is None or not _groups_are_matches(subquery.plan, found):
@@ -206,21 +204,3 @@ def _aggregate(plan: LogicalPlan) -> Aggregate | None:
         case Project(_, child) | Filter(_, child) | Sort(_, child) | Hint(child=child):
             return _aggregate(child)
     return None
-
-
-def _is_single_row(plan: LogicalPlan) -> bool:
-    """Whether the plan has exactly one row, whatever the data."""
-    match plan:
-        case Aggregate(keys, None):
-            return not keys
-        case Values(rows):
-            return len(rows) == 1
-        case Project(items, child):
-            return not any(is_generator(item.expression) for item in items) and _is_single_row(child)
-        case SubqueryAlias(child=child) | Sort(child=child) | Distinct(child) | Hint(child=child):
-            return _is_single_row(child)
-        case Limit(count, 0, child):
-            return (count is None or count > 0) and _is_single_row(child)
-        case Join(left, right, "cross"):
-            return _is_single_row(left) and _is_single_row(right)
-    return False
