@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError
-from sqlext_planner.optimizer import Optimizer
+from sqlext_planner.optimizer import BATCHES, Optimizer
 from sqlext_planner.period_counts import PeriodInput, period_inputs
 from sqlext_planner.physical.base import ExecutionContext
 from sqlext_planner.strategies import plan_physical
@@ -30,8 +30,13 @@ def analyze_text(plan: StagedPlan, spark: SparkSession, config: Config) -> str:
         raise InternalError("a statement without a plan was to be run")
     rows, seconds = _run(plan.physical.execute(ExecutionContext(spark, config)))
     lines = [explain_text(plan, ("physical",)), "", "== measured ==", f"{_rows(rows)} in {seconds:.2f} s"]
-    lines += [_counted(item, spark, config) for item in period_inputs(plan.analyzed)]
+    lines += [_counted(item, spark, config) for item in period_inputs(_with_subqueries_joined(plan.analyzed))]
     return "\n".join(lines)
+
+
+def _with_subqueries_joined(analyzed: LogicalPlan) -> LogicalPlan:
+    """The plan with the sides of EXISTS and the like among its nodes, before anything is filtered elsewhere."""
+    return Optimizer([batch for batch in BATCHES if batch.name == "Decorrelate"]).optimize(analyzed).final
 
 
 def _run(frame: DataFrame) -> tuple[int, float]:
