@@ -17,6 +17,7 @@ _AGGREGATED_ROW = 120e-9  # an input's row that Spark aggregates by its keys bef
 _SHIPPED_ROW = 900e-9  # an input's row that our exchange cuts, sends, codes and sorts
 _READ_BY_ALL_ROW = 100e-9  # an input's row that every task of the operator reads, of small inputs
 _RETURNED_ROW = 60e-9  # a row that our operator hands to Spark
+_RESHUFFLED_ROW = 250e-9  # one that Spark has to sort anew for the next join, which is on another key
 #: Seconds that a stage more costs, whatever its rows.
 _STAGE = 0.12
 _EXCHANGE = 0.45
@@ -30,10 +31,11 @@ LEAST_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class JoinSizes:
-    """Rows of the inputs, and after each binary join of the cascade in Catalyst's order."""
+    """Rows of the inputs, and after each binary join of the cascade in Catalyst's order; `one_key`: all on one key."""
 
     inputs: tuple[float, ...]
     steps: tuple[float, ...]
+    one_key: bool = True
 
     @property
     def result(self) -> float:
@@ -60,12 +62,15 @@ def join_sizes(node: UMJoin, catalog: Catalog | None) -> JoinSizes | str:
 
 
 def _sizes(facts: Sequence[InputFacts], steps: Sequence[float]) -> JoinSizes:
-    return JoinSizes(tuple(item.rows for item in facts), tuple(steps))
+    keys = {number for item in facts for number in item.keys}
+    return JoinSizes(tuple(item.rows for item in facts), tuple(steps), len(keys) < 2)
 
 
 def cascade_seconds(sizes: JoinSizes, cores: int) -> float:
     """Binary joins: every row of every step is made."""
-    return (_READ_ROW * sum(sizes.inputs) + _JOINED_ROW * sum(sizes.steps)) / cores
+    between = _JOINED_ROW if sizes.one_key else _RESHUFFLED_ROW
+    made = between * sum(sizes.steps[:-1]) + _JOINED_ROW * sizes.result
+    return (_READ_ROW * sum(sizes.inputs) + made) / cores
 
 
 def factorised_seconds(sizes: JoinSizes, cores: int) -> float:
