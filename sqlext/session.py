@@ -13,6 +13,7 @@ from sqlext_planner.config import PREFIX, Config
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 
 from sqlext.parameters import BoundText, bind_arguments, errors_show, format_references, literal
+from sqlext.passthrough_cache import PassthroughCache
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +33,8 @@ class Session:
             Settings that are not given here are read from the Spark session for each statement, so
             ``SET sqlext.planner.alwaysLower = true`` works.
 
-    Sessions keep no state from one statement to the next and can be used by several threads.
+    From one statement to the next a Session keeps only which queries went to Spark as they are, so that they are not
+    planned again (passthrough_cache.py). It can be used by several threads.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Session:
         Config.from_mapping(self._settings)  # a wrong key or value is told now, not at the first statement
         self._lock = threading.Lock()
         self._files: dict[str, Path] = {}
+        self._passed = PassthroughCache()
         self._spark: SparkSession | None = None
         if spark is not None:
             self._attach(spark)
@@ -81,12 +84,19 @@ class Session:
 
         with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views) as text:
             config = self._effective_config()
+            key = (text.sql, config, self.compat)
+            frame = self.spark.sql(sqlQuery, args, **kwargs) if key in self._passed else None
+            if frame is not None and self._passed.holds(key, frame):
+                return frame
             plan = self._stage(text.sql, config, lenient=True)
             if not plan.passthrough:
                 if text.unbound:
                     raise text.unbound[0]
                 return run(plan, self.spark, config)
-        return self.spark.sql(sqlQuery, args, **kwargs)
+        frame = self.spark.sql(sqlQuery, args, **kwargs)
+        if plan.statement.kind == "query" and plan.explain is None and not kwargs:
+            self._passed.remember(key, frame)
+        return frame
 
     def plan(self, sqlQuery: str) -> StagedPlan:  # noqa: N803 - as `sql`
         """The statement at every stage of planning; nothing is run."""

@@ -29,7 +29,9 @@ app = typer.Typer(
 )
 
 Scale = Annotated[float, typer.Option(help="Multiplies the number of rows.", min=0.0)]
-Repeat = Annotated[int, typer.Option(help="Timed runs of each contestant, after one warm-up.", min=1)]
+Repeat = Annotated[
+    int, typer.Option(help="Timed runs of each contestant, after warm-ups; more where a case asks for it.", min=1)
+]
 CapSeconds = Annotated[
     float | None, typer.Option(help="A contestant whose warm-up takes longer is not repeated; that run counts.")
 ]

@@ -100,8 +100,8 @@ def _caption(report: Report) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     return (
         f"{report.started}; {report.machine['processor']}, {report.machine['cores']} cores, {memory:.0f} GiB; "
-        f"Python {report.machine['python']}; {packages}. Medians of {report.parameters['repeat']} runs after a warm-up "
-        "(*: the warm-up alone, as it took too long); "
+        f"Python {report.machine['python']}; {packages}. Medians of {report.parameters['repeat']} runs or more "
+        "after warm-ups (*: the warm-up alone, as it took too long); "
         "a ratio above 1 means that ours is faster; memory is the highest seen, summed over all Python processes, "
         "of the largest one, and of the JVM."
     )

@@ -16,7 +16,7 @@ from sqlext_planner.errors import SqlExtError
 from sqlext.bench import machine
 from sqlext.bench.memory import MemoryWatch
 from sqlext.bench.results import CaseResult, Measurement, Report, Run
-from sqlext.bench.suite import Answer, Case, Contestant, Suite
+from sqlext.bench.suite import BRIEF_SECONDS, Answer, Case, Contestant, Suite
 
 #: A run may take no longer, so that one contestant does not hold all others up.
 LIMIT_SECONDS = 600.0
@@ -43,9 +43,9 @@ def run(suite: Suite, limits: Limits, console: Console | None = None) -> Report:
 
     In each case every contestant has one warm-up run whose answer is compared with the reference; then the contestants
     take turns (so that a slow minute of the machine hits all of them), in both orders (so that nobody always comes
-    after the same other one). A contestant whose warm-up takes longer than
-    `cap_seconds` is not repeated: that run is its measurement, marked "capped". A run that can be interrupted is so
-    after `limit_seconds`: "stopped". An error of a contestant is recorded, not raised.
+    after the same other one), first in the warm-ups that the case asks for beyond that one. A contestant whose warm-up
+    takes longer than `cap_seconds` is not repeated: that run is its measurement, marked "capped". A run that can be
+    interrupted is so after `limit_seconds`: "stopped". An error of a contestant is recorded, not raised.
     """
     report = Report(
         suite=suite.name,
@@ -86,15 +86,28 @@ def _run_case(suite: Suite, case: Case, limits: Limits, progressed: Progressed) 
         if over and measurement.status == "ok":
             measurement.status = "capped"
     _check_answers(suite, measurements, answers)
-    for number in range(limits.repeat):
+    for number, of, is_timed in _rounds(case, limits.repeat):
         for contestant in contestants[:: 1 if number % 2 else -1]:
-            progressed(f"{case.name}: {contestant.name}, run {number + 1} of {limits.repeat}")
+            step = "run" if is_timed else "warm-up"
+            progressed(f"{case.name}: {contestant.name}, {step} {number} of {of}")
             measurement = measurements[contestant.name]
-            if measurement.status == "ok":
+            asked = is_timed and number <= limits.repeat
+            if measurement.status == "ok" and (asked or _is_brief(measurement)):
                 run = _attempt(contestant, case, measurement, answers, limit_seconds)
-                measurement.runs += [run] if run is not None else []
+                measurement.runs += [run] if run is not None and is_timed else []
         _check_answers(suite, measurements, answers)
     return CaseResult(case, list(measurements.values()))
+
+
+def _is_brief(measurement: Measurement) -> bool:
+    return measurement.warmup is not None and measurement.warmup.seconds < BRIEF_SECONDS
+
+
+def _rounds(case: Case, repeat: int) -> Iterator[tuple[int, int, bool]]:
+    """After the first warm-up: (number, of how many, whether it is timed)."""
+    yield from ((number, case.warm_ups, False) for number in range(2, case.warm_ups + 1))
+    runs = max(repeat, case.least_runs)
+    yield from ((number, runs, True) for number in range(1, runs + 1))
 
 
 def _attempt(
@@ -117,8 +130,14 @@ def _attempt(
         if measurement.status == "stopped":
             answers.pop(contestant.name, None)
             return run
-        with _limit(contestant, limit_seconds):
-            answer = contestant.answer(case)
+        with _limit(contestant, limit_seconds) as was_stopped:
+            try:
+                answer = contestant.answer(case)
+            except Exception:
+                if not was_stopped.is_set():
+                    raise
+                answers.pop(contestant.name, None)  # the run was in time; what is compared takes another one
+                return run
     except Exception as error:  # a contestant may fail in any way; the report says how
         measurement.status = "failed"
         measurement.message = str(error) if isinstance(error, SqlExtError) else f"{type(error).__name__}: {error}"
@@ -164,7 +183,12 @@ def _check_answers(suite: Suite, measurements: dict[str, Measurement], answers: 
 @contextmanager
 def _progress(suite: Suite, repeat: int, console: Console) -> Iterator[Progressed]:
     """A progress bar on a terminal, one line a step elsewhere."""
-    steps = sum(case.has(contestant.name) for case in suite.cases for contestant in suite.contestants) * (repeat + 1)
+    steps = sum(
+        1 + sum(1 for _ in _rounds(case, repeat))
+        for case in suite.cases
+        for contestant in suite.contestants
+        if case.has(contestant.name)
+    )
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),

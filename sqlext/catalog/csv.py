@@ -12,6 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 from sqlext_planner.errors import ConfigurationError
 
+from sqlext.catalog.memory import kept_by_files
+
 #: How Spark reads the files: a quote in a quoted value is doubled, and a value of another type is an error.
 CSV_OPTIONS = {"header": "true", "quote": '"', "escape": '"', "mode": "FAILFAST"}
 
@@ -28,6 +30,7 @@ _PATTERNS = (
 _LIMITS = {"int": pa.int32(), "bigint": pa.int64()}
 
 
+@kept_by_files(256)
 def csv_columns(files: Sequence[Path]) -> tuple[tuple[tuple[str, str], ...], int, int]:
     """Columns by the header of the first file, with types that every value of every file has; rows, bytes of text.
 

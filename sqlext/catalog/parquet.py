@@ -11,12 +11,15 @@ import pyarrow as pa
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.types import from_arrow, normalize
 
+from sqlext.catalog.memory import kept_by_files
+
 #: Spark writes its own schema here, and believes it before anything else.
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 
 Columns = tuple[tuple[str, str], ...]
 
 
+@kept_by_files(256)
 def parquet_columns(files: Sequence[Path]) -> tuple[Columns, int, int]:
     """Columns of the first file; rows and uncompressed bytes of all. Raises ConfigurationError, ArrowException."""
     import pyarrow.parquet as pq

@@ -51,12 +51,12 @@ class SparkCatalog:
     def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
         """By the footers of the table's Parquet files, else by what ANALYZE TABLE has left in Spark's catalog."""
         files = self._parquet(name)
-        return file_statistics(files, columns) if files else self._analyzed(name, columns)
+        return file_statistics(files, tuple(columns)) if files else self._analyzed(name, columns)
 
     def key_sample(self, name: str, columns: Sequence[str], rows: int) -> pa.Table | None:
         """From row groups of the table's Parquet files."""
         files = self._parquet(name)
-        return file_sample(files, columns, rows) if files else None
+        return file_sample(files, tuple(columns), rows) if files else None
 
     def tables(self) -> tuple[str, ...]:
         """Views and tables of the current database."""

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from sqlext_planner.catalog import KeyStatistics
 
+from sqlext.catalog.memory import kept_by_files
+
 #: Keys with more gaps than this are not dense: their range says nothing of how often they occur.
 _DENSE = 1.1
 
 
-def file_statistics(files: Sequence[str], columns: Sequence[str]) -> KeyStatistics | None:
+@kept_by_files(512)
+def file_statistics(files: Sequence[Path], columns: tuple[str, ...]) -> KeyStatistics | None:
     """Rows and numbers of values of the columns (names ignore case); None if a file lacks one, or cannot be read."""
     import pyarrow.parquet as pq
 
@@ -59,7 +63,8 @@ def _distinct(statistics: Sequence[Any], rows: int) -> int | None:
     return between if between <= _DENSE * rows else None
 
 
-def file_sample(files: Sequence[str], columns: Sequence[str], rows: int) -> pa.Table | None:
+@kept_by_files(64)
+def file_sample(files: Sequence[Path], columns: tuple[str, ...], rows: int) -> pa.Table | None:
     """About `rows` rows, spread evenly over row groups that are spread evenly over the files; None if they cannot be
     read."""
     import pyarrow.parquet as pq

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 
@@ -69,6 +69,23 @@ def test_one_warm_up_then_medians_in_turn() -> None:
         assert ratio is not None
         assert 1.5 < ratio < 4
     assert report.answers_agree
+
+
+def test_a_case_may_ask_for_more_warm_ups_and_runs() -> None:
+    ours, peer = Fake("ours"), Fake("peer")
+    close = Case("close", 1.0, {}, warm_ups=4, least_runs=5)
+    report = run(replace(suite(ours, peer), cases=(close,)), Limits(repeat=2), console=quiet())
+    assert ours.log == peer.log == ["prepare", "run"] * 9 + ["close"]
+    assert [len(m.runs) for m in report.cases[0].measurements] == [5, 5]
+
+
+def test_long_runs_are_not_repeated_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sqlext.bench.runner.BRIEF_SECONDS", 0.02)
+    ours, peer = Fake("ours"), Fake("peer", seconds=0.03)
+    close = Case("close", 1.0, {}, warm_ups=4, least_runs=5)
+    report = run(replace(suite(ours, peer), cases=(close,)), Limits(repeat=2), console=quiet())
+    assert [len(m.runs) for m in report.cases[0].measurements] == [5, 2]
+    assert peer.log == ["prepare", "run"] * 3 + ["close"]
 
 
 @pytest.mark.parametrize(
