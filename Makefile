@@ -9,6 +9,8 @@ PEERS ?= .peers
 REAL ?= ../shared/data/intervals
 # `make demo ARGS="--rows 1000000"`, `make test ARGS="-k window"`, `make bench ARGS="--scale 0.1"`
 ARGS ?=
+# Processes that the tests run in, each with a Spark of its own (2 GB heap, two cores)
+WORKERS ?= 2
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
 .PHONY: demo test test-all lint bench peers lock java clean help
@@ -21,11 +23,11 @@ demo: $(VENV)/.runtime java  ## the main job on generated data: SQL, rewritten p
 	$(BIN)/sqlext demo $(ARGS)
 
 test: $(VENV)/.dev java  ## the tests, first those without Spark
-	$(BIN)/python -m pytest -m "not spark and not slow" $(ARGS)
-	$(BIN)/python -m pytest -m "spark and not slow" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not spark and not slow" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "spark and not slow" $(ARGS)
 
 test-all: $(VENV)/.dev java  ## the tests, slow ones too
-	$(BIN)/python -m pytest --slow $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --slow $(ARGS)
 
 lint: $(VENV)/.dev  ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
