@@ -50,6 +50,9 @@ class Catalog(Protocol):
     def key_sample(self, name: str, columns: Sequence[str], rows: int) -> pa.Table | None:
         """About so many rows of a table that is plain Parquet files, from all over them; None for any other."""
 
+    def cores(self) -> int:
+        """How many tasks a query runs at a time, at least one. Asked only where a plan depends on it."""
+
     def tables(self) -> tuple[str, ...]:
         """Names for suggestions."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -68,16 +67,15 @@ def choose(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, cat
         return Choice("cascade", reason)
     if node.asked is None and not open_ways:
         return Choice("cascade", f"Catalyst's binary joins; {_closed(obstacles)}")
-    sizes = join_sizes(node, catalog)
-    if isinstance(sizes, str):
+    sizes = "no data to estimate by" if catalog is None else join_sizes(node, catalog)
+    if catalog is None or isinstance(sizes, str):
         if node.asked is not None:
             return Choice(open_ways[0], f"as the hint says; {sizes}")
         return Choice("cascade", f"Catalyst's binary joins; {sizes}")
-    return _cheapest(node, open_ways, sizes, made)
+    return _cheapest(node, open_ways, sizes, made, catalog.cores())
 
 
-def _cheapest(node: UMJoin, open_ways: list[Way], sizes: JoinSizes, made: UMJoin) -> Choice:
-    cores = os.cpu_count() or 1
+def _cheapest(node: UMJoin, open_ways: list[Way], sizes: JoinSizes, made: UMJoin, cores: int) -> Choice:
     returned = _returned(made, sizes)
     seconds = {way: _SECONDS[way](sizes, returned, cores) for way in open_ways}
     best = min(open_ways, key=seconds.__getitem__)

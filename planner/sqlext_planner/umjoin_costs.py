@@ -46,10 +46,8 @@ class JoinSizes:
         return f"about {' -> '.join(map(_short, self.steps))} rows join by join, of {_short(sum(self.inputs))} read"
 
 
-def join_sizes(node: UMJoin, catalog: Catalog | None) -> JoinSizes | str:
+def join_sizes(node: UMJoin, catalog: Catalog) -> JoinSizes | str:
     """The sizes, or in words why they are not looked at."""
-    if catalog is None:
-        return "no data to estimate by"
     facts = input_facts(node, catalog)
     if isinstance(facts, str):
         return facts

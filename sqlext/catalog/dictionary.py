@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,10 @@ class DictCatalog:
     def key_sample(self, name: str, columns: Sequence[str], rows: int) -> pa.Table | None:
         """None: there is no data."""
         return None
+
+    def cores(self) -> int:
+        """Those of this machine."""
+        return os.cpu_count() or 1
 
     def tables(self) -> tuple[str, ...]:
         """All names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +55,10 @@ class FileCatalog:
         """From row groups of the table's Parquet files."""
         files = self._parquet(name)
         return file_sample(files, tuple(columns), rows) if files else None
+
+    def cores(self) -> int:
+        """Those of this machine."""
+        return os.cpu_count() or 1
 
     def tables(self) -> tuple[str, ...]:
         """All names, sorted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -57,6 +58,15 @@ class SparkCatalog:
         """From row groups of the table's Parquet files."""
         files = self._parquet(name)
         return file_sample(files, tuple(columns), rows) if files else None
+
+    def cores(self) -> int:
+        """Spark's default parallelism: the cores of its executors. Those of this machine under Connect."""
+        from pyspark.errors import PySparkException
+
+        try:
+            return max(1, int(self._spark.sparkContext.defaultParallelism))
+        except PySparkException:
+            return os.cpu_count() or 1
 
     def tables(self) -> tuple[str, ...]:
         """Views and tables of the current database."""

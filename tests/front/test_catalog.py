@@ -141,6 +141,7 @@ def test_spark_catalog(spark: SparkSession) -> None:
     assert info.columns == (("a", "int"), ("odd.name", "string"))
     assert catalog.table("nothing_here") is None
     assert "front_view" in catalog.tables()
+    assert catalog.cores() == 2
     assert catalog.query_columns("SELECT * FROM range(3)") == (("id", "bigint"),)
     assert catalog.query_columns("SELECT nope FROM front_view") is None
     spark.catalog.dropTempView("front_view")

@@ -11,6 +11,7 @@ import pytest
 from sqlext_planner.config import Config
 from sqlext_planner.logical import UMJoin
 from sqlext_planner.optimizer import Optimizer
+from sqlext_planner.umjoin_choice import Obstacles, choose
 from sqlext_planner.umjoin_costs import JoinSizes, cascade_seconds, join_sizes, operator_seconds
 from sqlext_planner.umjoin_inputs import input_facts
 from sqlext_planner.umjoin_sizes import uniform_rows
@@ -107,7 +108,7 @@ def test_without_samples_values_are_taken_to_be_uniform(data: Path) -> None:
 
 def test_what_is_not_known_is_said(data: Path) -> None:
     node, _ = joined(f"SELECT a.v {STAR}", data)
-    assert join_sizes(node, None) == "no data to estimate by"
+    assert "no data to estimate by" in choose(node, Obstacles(None, None), node, Config(), None).why
     schemas = DictCatalog({name: {"k": "bigint", "v": "bigint"} for name in "abc"})
     assert join_sizes(node, schemas) == "'a' has no statistics"
     texts, catalog = joined("SELECT x.v FROM texts x, texts y, (SELECT 1 AS k, v FROM a ORDER BY v LIMIT 2) z WHERE "
@@ -118,6 +119,16 @@ def test_what_is_not_known_is_said(data: Path) -> None:
 def test_an_aggregate_has_each_key_once(data: Path) -> None:
     sql = "SELECT a.v FROM a, (SELECT k, count(*) AS n FROM b GROUP BY k) s, dim d WHERE a.k = s.k AND s.k = d.k"
     assert join_sizes(*joined(sql, data)) == "by foreign keys no join has more rows than one of the tables"
+
+
+def test_the_cores_are_those_that_the_query_runs_on(data: Path) -> None:
+    node, catalog = joined(f"SELECT a.v {STAR}", data)
+    prices = []
+    for cores in (2, 200):
+        catalog.cores = lambda cores=cores: cores  # type: ignore[method-assign,misc]
+        why = choose(node, Obstacles(None, None), node, Config(), catalog).why
+        prices.append(float(why.partition("cascade ")[2].partition(" s")[0]))
+    assert prices[0] == pytest.approx(100 * prices[1], rel=0.1)
 
 
 @pytest.mark.parametrize("steps", [(1e3, 1e3), (1e9, 1e9)])
