@@ -104,9 +104,9 @@ def _is_brief(measurement: Measurement) -> bool:
 
 
 def _rounds(case: Case, repeat: int) -> Iterator[tuple[int, int, bool]]:
-    """After the first warm-up: (number, of how many, whether it is timed)."""
-    yield from ((number, case.warm_ups, False) for number in range(2, case.warm_ups + 1))
-    runs = max(repeat, case.least_runs)
+    """After the first warm-up: (number, of how many, whether it is timed). A single run is a first look."""
+    warm_ups, runs = (case.warm_ups, max(repeat, case.least_runs)) if repeat > 1 else (1, 1)
+    yield from ((number, warm_ups, False) for number in range(2, warm_ups + 1))
     yield from ((number, runs, True) for number in range(1, runs + 1))
 
 
