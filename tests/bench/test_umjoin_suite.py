@@ -270,7 +270,7 @@ def test_unknown_names(options: dict[str, list[str]], message: str) -> None:
 def test_command_line(tmp_path: Path) -> None:
     json = tmp_path / "out.json"
     arguments = ["umjoin", "--cases", "star,cycle4", "--contestants", "duckdb", "--scale", "0.001", "--repeat", "1"]
-    arguments += ["--rows", "1000000", "--edges", "1000000", "--data", str(tmp_path / "data")]
+    arguments += ["--rows", "1000000", "--edges", "1000000", "--limit-seconds", "1", "--data", str(tmp_path / "data")]
     outcome = CliRunner().invoke(app, [*arguments, "--json", str(json)])
     assert outcome.exit_code == 0, outcome.output
     assert json.with_suffix(".png").exists()
