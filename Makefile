@@ -9,7 +9,7 @@ PEERS ?= .peers
 REAL ?= ../shared/data/intervals
 # `make demo ARGS="--rows 1000000"`, `make test ARGS="-k window"`, `make bench ARGS="--scale 0.1"`
 ARGS ?=
-# Processes that the tests run in, each with a Spark of its own (2 GB heap, two cores)
+# Processes that the tests run in, each with a Spark of its own (4 GB heap, two cores)
 WORKERS ?= 2
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 

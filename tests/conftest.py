@@ -51,7 +51,12 @@ def spark() -> Iterator[SparkSession]:
         session = start_spark(
             "local[2]",
             {
-                "spark.driver.memory": "2g",
+                "spark.driver.memory": "4g",
+                # thousands of statements: what the UI would keep of each fills the heap
+                "spark.sql.ui.retainedExecutions": "20",
+                "spark.ui.retainedJobs": "50",
+                "spark.ui.retainedStages": "50",
+                "spark.ui.retainedTasks": "500",
                 "spark.sql.session.timeZone": "UTC",
                 "spark.sql.shuffle.partitions": "4",
                 "spark.sql.warehouse.dir": warehouse,
