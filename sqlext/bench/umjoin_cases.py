@@ -43,7 +43,7 @@ SMALL_BATCHES = {"spark.sql.parquet.columnarReaderBatchSize": "16"}
 CLOSE = (25, 25)
 CLOSE_AND_LONG = (5, 9)
 CLOSE_IN_TOTAL = (2, 3)
-FACTORISED = (20, 9)
+FACTORISED = (40, 9)
 
 #: Edges for each vertex of the graphs.
 DEGREE = 6
