@@ -55,9 +55,15 @@ class PassthroughCache:
 
 def _fingerprint(frame: DataFrame) -> tuple[int, str] | None:
     """The canonical analyzed plan (tables, their files' folders, columns and types) as a hash, and Catalyst's size,
-    which changes with that of any table. None under Connect and for streams."""
+    which changes with that of any table. None under Connect, for streams, and where a source cannot tell."""
     java_frame = getattr(frame, "_jdf", None)
     if java_frame is None or frame.isStreaming:
         return None
-    plan = java_frame.queryExecution().analyzed()
-    return int(plan.semanticHash()), str(plan.stats().sizeInBytes())
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        plan = java_frame.queryExecution().analyzed()
+        return int(plan.semanticHash()), str(plan.stats().sizeInBytes())
+    except (PySparkException, Py4JError):  # a source that cannot tell its size now: the query itself may still run
+        return None

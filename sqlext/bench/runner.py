@@ -130,14 +130,8 @@ def _attempt(
         if measurement.status == "stopped":
             answers.pop(contestant.name, None)
             return run
-        with _limit(contestant, limit_seconds) as was_stopped:
-            try:
-                answer = contestant.answer(case)
-            except Exception:
-                if not was_stopped.is_set():
-                    raise
-                answers.pop(contestant.name, None)  # the run was in time; what is compared takes another one
-                return run
+        with _limit(contestant, limit_seconds):
+            answer = contestant.answer(case)
     except Exception as error:  # a contestant may fail in any way; the report says how
         measurement.status = "failed"
         measurement.message = str(error) if isinstance(error, SqlExtError) else f"{type(error).__name__}: {error}"

@@ -22,8 +22,8 @@ class Case:
     Cases with the same `panel` share one diagram of the chart, None leaves a case out of it. A `tick` stands on the
     axis instead of the number. `contestants` are those who take part; None means all. `limit_seconds` is for cases that
     not all of them can finish: a run of one is interrupted then, if the limit of the whole run is not less. `warm_ups`
-    and `least_runs` are for cases where little time or a small difference decides, and for those whose first run takes
-    less than BRIEF_SECONDS: a JVM goes on compiling for dozens of them (measured: a statement of 1.5 s at first takes
+    and `least_runs` are for cases where little time or a small difference decides, and hold for contestants whose first
+    run takes less than BRIEF_SECONDS: a JVM goes on compiling for dozens of them (measured: 1.5 s at first,
     0.4 s after 40 runs).
     """
 

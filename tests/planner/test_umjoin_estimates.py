@@ -121,11 +121,11 @@ def test_an_aggregate_has_each_key_once(data: Path) -> None:
     assert join_sizes(*joined(sql, data)) == "by foreign keys no join has more rows than one of the tables"
 
 
-def test_the_cores_are_those_that_the_query_runs_on(data: Path) -> None:
+def test_the_cores_are_those_that_the_query_runs_on(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node, catalog = joined(f"SELECT a.v {STAR}", data)
     prices = []
     for cores in (2, 200):
-        catalog.cores = lambda cores=cores: cores  # type: ignore[method-assign,misc]
+        monkeypatch.setattr(catalog, "cores", lambda cores=cores: cores)
         why = choose(node, Obstacles(None, None), node, Config(), catalog).why
         prices.append(float(why.partition("cascade ")[2].partition(" s")[0]))
     assert prices[0] == pytest.approx(100 * prices[1], rel=0.1)

@@ -141,3 +141,22 @@ def test_streams_are_not_kept(spark: SparkSession) -> None:
     cache, key = PassthroughCache(), ("SELECT * FROM s", Config(), None)
     cache.remember(key, spark.readStream.format("rate").load())
     assert key not in cache
+
+
+def test_a_source_that_cannot_tell_its_size_is_planned_every_time() -> None:
+    from py4j.protocol import Py4JError
+    from sqlext_planner.config import Config
+
+    class Frame:
+        isStreaming = False  # noqa: N815 - Spark's own name
+
+        @property
+        def _jdf(self) -> Frame:
+            return self
+
+        def queryExecution(self) -> None:  # noqa: N802 - Spark's own name
+            raise Py4JError("no statistics")
+
+    cache, key = PassthroughCache(), ("SELECT * FROM s", Config(), None)
+    cache.remember(key, Frame())  # type: ignore[arg-type]
+    assert key not in cache
