@@ -57,6 +57,10 @@ logger.executor.name = org.apache.spark.executor
 logger.executor.level = off
 logger.scheduler.name = org.apache.spark.scheduler
 logger.scheduler.level = off
+logger.writers.name = org.apache.spark.sql.execution.datasources
+logger.writers.level = off
+logger.tasks.name = org.apache.spark.util.Utils
+logger.tasks.level = off
 logger.codegen.name = org.apache.spark.sql.catalyst.expressions.codegen
 logger.codegen.level = off
 """

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.config import PREFIX, Config
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 
-from sqlext.parameters import BoundText, bind_arguments, errors_show, format_references, literal
+from sqlext.parameters import BoundText, bind_arguments, errors_show, format_references, literal, place_in
 from sqlext.passthrough_cache import PassthroughCache
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from sqlext_planner.spark import Locate
 
     from sqlext.pipeline import StagedPlan
 
@@ -82,7 +83,7 @@ class Session:
         """
         from sqlext.statements import run
 
-        with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views) as text:
+        with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views) as (text, place):
             config = self._effective_config()
             key = (text.sql, config, self.compat)
             frame = self.spark.sql(sqlQuery, args, **kwargs) if key in self._passed else None
@@ -92,7 +93,7 @@ class Session:
             if not plan.passthrough:
                 if text.unbound:
                     raise text.unbound[0]
-                return run(plan, self.spark, config)
+                return run(plan, self.spark, config, place)
         frame = self.spark.sql(sqlQuery, args, **kwargs)
         if plan.statement.kind == "query" and plan.explain is None and not kwargs:
             self._passed.remember(key, frame)
@@ -141,14 +142,15 @@ class Session:
     @contextmanager
     def _bound(
         self, sql: str, args: Mapping[str, Any] | Sequence[Any] | None, values: Mapping[str, Any], views: ExitStack
-    ) -> Iterator[BoundText]:
-        """The text with references and markers replaced; errors raised inside point at the text as it was."""
+    ) -> Iterator[tuple[BoundText, Locate]]:
+        """The text with references and markers replaced, and the way back to the text as it was, which errors raised
+        inside point at."""
         with errors_show(sql):
             formatted = format_references(sql, values, lambda value: _reference(value, views)) if values else None
             with errors_show(sql, formatted):
                 text = bind_arguments(sql if formatted is None else formatted.sql, args)
                 with errors_show(sql if formatted is None else formatted.sql, text):
-                    yield text
+                    yield text, place_in(sql, formatted, text)
 
 
 def sql(sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - Spark's own name

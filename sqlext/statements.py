@@ -18,25 +18,31 @@ from sqlglot import exp
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from sqlext_planner.physical.base import ExecutionContext
+    from sqlext_planner.spark import Locate
 
     from sqlext.pipeline import StagedPlan
 
 
-def run(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
-    """The statement's DataFrame; commands run at once, queries when the DataFrame is used.
+def run(plan: StagedPlan, spark: SparkSession, config: Config, place: Locate) -> DataFrame:
+    """The statement's DataFrame; commands run at once, queries when the DataFrame is used. `place` finds a span of the
+    statement in the user's text.
 
     Raises UnsupportedError for a statement that Spark would have to keep as text (CREATE VIEW).
     """
+    from sqlext_planner.physical.base import ExecutionContext
+
+    context = ExecutionContext(spark, config, place=place)
     if plan.explain is not None:
-        return _explain(plan, spark, config)
+        return _explain(plan, context)
     if plan.statement.kind == "query":
-        return _lower(plan, spark, config)
+        return _lower(plan, context)
     match plan.statement.ast:
         case exp.Create(kind="VIEW") as create:
-            return _create_view(create, plan, spark, config)
+            return _create_view(create, plan, context)
         case exp.Cache() as cache:
-            return _cache(cache, plan, spark, config)
-    with temporary_view(_lower(plan, spark, config)) as view:
+            return _cache(cache, plan, context)
+    with temporary_view(_lower(plan, context)) as view:
         return spark.sql(_replace_query(plan, f"SELECT * FROM {view}"))
 
 
@@ -51,28 +57,26 @@ def temporary_view(frame: DataFrame) -> Iterator[str]:
         frame.sparkSession.catalog.dropTempView(name)
 
 
-def _lower(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
-    from sqlext_planner.physical.base import ExecutionContext
-
+def _lower(plan: StagedPlan, context: ExecutionContext) -> DataFrame:
     if plan.physical is None:
         raise InternalError("a statement without a plan was to be lowered")
-    return plan.physical.execute(ExecutionContext(spark, config))
+    return plan.physical.execute(context)
 
 
-def _explain(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
+def _explain(plan: StagedPlan, context: ExecutionContext) -> DataFrame:
     """One row, one column `plan`: the physical plan; with EXTENDED the stages before it too, with ANALYZE the run."""
     from sqlext.explain import explain_text
     from sqlext.explain_analyze import analyze_text
     from sqlext.pipeline import STAGES
 
     if plan.explain == "analyze":
-        text = analyze_text(plan, spark, config)
+        text = analyze_text(plan, context)
     else:
         text = explain_text(plan, STAGES if plan.explain == "extended" else ("physical",))
-    return spark.createDataFrame([(text,)], "plan string")
+    return context.spark.createDataFrame([(text,)], "plan string")
 
 
-def _create_view(create: exp.Create, plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
+def _create_view(create: exp.Create, plan: StagedPlan, context: ExecutionContext) -> DataFrame:
     """CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW. Spark keeps any other view as text, which it could not parse."""
     properties = create.args.get("properties")
     kinds = {type(item) for item in (properties.expressions if properties else ())}
@@ -91,7 +95,7 @@ def _create_view(create: exp.Create, plan: StagedPlan, spark: SparkSession, conf
     target, names = create.this, None
     if isinstance(target, exp.Schema):
         target, names = target.this, [column.name for column in target.expressions]
-    frame = _lower(plan, spark, config)
+    frame = _lower(plan, context)
     if names is not None:
         if len(names) != len(frame.columns):
             raise UnsupportedError(
@@ -109,14 +113,14 @@ def _create_view(create: exp.Create, plan: StagedPlan, spark: SparkSession, conf
             frame.createGlobalTempView(target.name)
         case False, False:
             frame.createTempView(target.name)
-    return _no_rows(spark)
+    return _no_rows(context.spark)
 
 
-def _cache(cache: exp.Cache, plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
+def _cache(cache: exp.Cache, plan: StagedPlan, context: ExecutionContext) -> DataFrame:
     """CACHE [LAZY] TABLE name [OPTIONS ...] AS query: a temporary view of that name, then Spark's own CACHE TABLE."""
-    _lower(plan, spark, config).createTempView(cache.this.name)
+    _lower(plan, context).createTempView(cache.this.name)
     head = plan.statement.sql[: _span(plan).start]
-    return spark.sql(re.sub(r"\bAS\s*\(?\s*$", "", head, flags=re.IGNORECASE))
+    return context.spark.sql(re.sub(r"\bAS\s*\(?\s*$", "", head, flags=re.IGNORECASE))
 
 
 def _replace_query(plan: StagedPlan, query: str) -> str:

@@ -23,7 +23,8 @@ class SqlExtError(Exception):
     """A mistake that the user can mend: one message, the place in the text, what to do.
 
     `message` says what is wrong, `help` what to do, `notes` add facts (one sentence each).
-    The text of the statement may be attached later, by whoever knows it, with `with_sql`.
+    The text of the statement may be attached later, by whoever knows it, with `with_sql`. `lines` show the place
+    where the text itself is not at hand: in an error that a task found.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class SqlExtError(Exception):
         help: str | None = None,
         notes: tuple[str, ...] = (),
         sql: str | None = None,
+        lines: tuple[str, ...] = (),
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -41,6 +43,7 @@ class SqlExtError(Exception):
         self.help = help
         self.notes = notes
         self.sql = sql
+        self.lines = lines
 
     def with_sql(self, sql: str) -> SqlExtError:
         """Attach the statement's text, unless it is known already; returns self."""
@@ -51,7 +54,9 @@ class SqlExtError(Exception):
     def __str__(self) -> str:
         lines = [f"{type(self).__name__}: {self.message}"]
         if self.sql is not None and self.span is not None:
-            lines += _excerpt(self.sql, self.span)
+            lines += excerpt(self.sql, self.span)
+        else:
+            lines += self.lines
         lines += [f"note: {note}" for note in self.notes]
         if self.help is not None:
             lines.append(f"help: {self.help}")
@@ -74,11 +79,15 @@ class ConfigurationError(SqlExtError):
     """The environment is not fit for the statement: a missing file, Java, or package on an executor."""
 
 
+class DataError(SqlExtError):
+    """The rows hold what the statement cannot work with: a sum that overflows, a period that ends before it starts."""
+
+
 class InternalError(Exception):
     """A bug in this product; never the user's fault."""
 
 
-def _excerpt(sql: str, span: Span) -> list[str]:
+def excerpt(sql: str, span: Span) -> list[str]:
     """The line of `sql` where `span` starts, with a caret line below it."""
     start = min(max(span.start, 0), len(sql))
     line_start = sql.rfind("\n", 0, start) + 1

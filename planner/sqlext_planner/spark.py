@@ -1,6 +1,7 @@
 """The Spark boundary: the one module that looks below PySpark's public API.
 
-What is not public here: `pyspark.sql.pandas.types` (Spark and Arrow types), `SparkContext.defaultParallelism` and the
+What is not public here: `pyspark.sql.pandas.types` (Spark and Arrow types), `recover_python_exception` (errors out of
+tasks), `SparkContext.defaultParallelism` and the
 optimised plan behind a DataFrame (its estimated size, whether it is a plain Parquet scan, whether it only selects
 columns of a mapInArrow of ours). Under Spark Connect
 the plan is out of reach: sizes are then unknown and inputs are read by Spark.
@@ -8,18 +9,20 @@ the plan is out of reach: sizes are then unknown and inputs are read by Spark.
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError, excerpt
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
+    from sqlext_operators.errors import Place
     from sqlext_operators.exchange.parquet_scan import Constant
 
 #: In the text of every error that a worker raises because it lacks the package. A statement's own run may be the
@@ -33,7 +36,66 @@ _WORKER_HELP = (
 #: Plan statistics from here on mean "unknown" (Spark's default size is about 2^63 bytes).
 _UNKNOWN_BYTES = 1 << 60
 
+#: Where a span of a statement stands in the user's text.
+Locate = Callable[[Span], "Place"]
+
 Entry = Callable[[int, Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+
+
+def show_task_errors() -> None:
+    """From now on, an exception of Spark's that carries an error of our tasks (`sqlext_operators.errors`) is raised as
+    that error: a SqlExtError with its place.
+
+    PySpark hands every exception that it has converted from Java to `recover_python_exception`, which looks for a
+    Python traceback in its text; ours looks for our mark first. All other exceptions go through untouched.
+    """
+    import sys
+
+    from pyspark.errors.exceptions import captured
+
+    for module in (captured, sys.modules.get("pyspark.errors.exceptions.connect")):
+        if module is not None and not hasattr(module.recover_python_exception, "sqlext"):
+            found: Any = module
+            found.recover_python_exception = _with_task_errors(found.recover_python_exception)
+
+
+def _with_task_errors(recover: Callable[[BaseException], BaseException]) -> Callable[[BaseException], BaseException]:
+    def recovered(error: BaseException) -> BaseException:
+        found = task_error(error)
+        return recover(error) if found is None else found
+
+    recovered.sqlext = True  # type: ignore[attr-defined]
+    return recovered
+
+
+def task_place(sql: str, span: Span) -> Place:
+    """A place in the user's text, as tasks know it."""
+    from sqlext_operators.errors import Place
+
+    return Place(span.start, span.end, tuple(excerpt(sql, span)))
+
+
+_TASK_ERRORS = {kind.__name__: kind for kind in (ConfigurationError, DataError)}
+
+
+def task_error(error: BaseException) -> SqlExtError | None:
+    """The error that a task of ours meant for the user, out of what Spark made of it; None for any other."""
+    from sqlext_operators.errors import MARK
+
+    cause = getattr(error, "_cause", None)
+    if isinstance(cause, SqlExtError):
+        return cause
+    text = str(error)
+    start = text.find(MARK)
+    if start < 0:
+        return None
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text, start + len(MARK) + 1)
+        place = found["place"]
+        span, lines = (None, ()) if place is None else (Span(place[0], place[1]), tuple(place[2:]))
+        return _TASK_ERRORS[found["kind"]](found["message"], help=found["help"], span=span, lines=lines)
+    except (ValueError, KeyError, TypeError, IndexError):  # a text that only looks like ours
+        return None
 
 
 def worker_function(entry: Entry) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -9,6 +9,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
+from sqlext_operators.errors import spilling
 from sqlext_operators.exchange.blocks import Block, WireBatch, decode
 from sqlext_operators.exchange.local_disk import local_folder
 
@@ -36,25 +37,29 @@ class BlockSpools:
 
     def add(self, name: str, block: Block) -> None:
         """Write one block to the end of the file `name`."""
-        if name not in self._files:
-            self._files[name] = pa.OSFile(str(self._path(name)), "wb")
+        path = self._path(name)
         wire = WireBatch()
         wire.add(block)
         rows = wire.finish()
-        with pa.ipc.new_stream(self._files[name], rows.schema) as writer:
-            writer.write_batch(rows)
+        with spilling(str(path.parent)):
+            if name not in self._files:
+                self._files[name] = pa.OSFile(str(path), "wb")
+            with pa.ipc.new_stream(self._files[name], rows.schema) as writer:
+                writer.write_batch(rows)
 
     def read(self, name: str) -> Iterator[Block]:
         """The blocks of a file in the order of writing; none if there is no such file. Nothing is added after."""
         file = self._files.get(name)
         if file is None:
             return
-        file.flush()
-        with pa.OSFile(str(self._path(name))) as source:
-            while source.tell() < source.size():
-                with pa.ipc.open_stream(source) as reader:
-                    for wire in reader:
-                        yield from decode(wire)
+        path = self._path(name)
+        with spilling(str(path.parent)):
+            file.flush()
+            with pa.OSFile(str(path)) as source:
+                while source.tell() < source.size():
+                    with pa.ipc.open_stream(source) as reader:
+                        for wire in reader:
+                            yield from decode(wire)
 
     def _path(self, name: str) -> Path:
         if self._folder is None:

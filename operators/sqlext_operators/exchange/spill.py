@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.errors import spilling
 from sqlext_operators.exchange.local_disk import local_folder
 from sqlext_operators.exchange.sequence import (
     FROM,
@@ -64,12 +65,11 @@ class SpilledRuns:
         ties = run.ties()
         bytes_per_row = max(1, size // max(1, run.rows_in_memory))
         rows = max(1, min(_MOST_CHUNK_ROWS, self._spec.memory_bytes // (4 * _RUNS_PLANNED) // bytes_per_row))
-        writer = _RunWriter(*self._paths(self._count))
         start = 0
-        for piece in run.pieces(rows):
-            writer.write(piece, ties[start : start + len(piece.group)])
-            start += len(piece.group)
-        writer.close()
+        with spilling(self._folder.name), _RunWriter(*self._paths(self._count)) as writer:
+            for piece in run.pieces(rows):
+                writer.write(piece, ties[start : start + len(piece.group)])
+                start += len(piece.group)
         self._count += 1
 
     def merged(self) -> Iterator[Piece]:
@@ -79,11 +79,16 @@ class SpilledRuns:
         """
         if self._schema is None:
             return
-        runs = [_LoadedRun(*self._paths(number)) for number in range(self._count)]
+        assert self._folder is not None
+        runs: list[_LoadedRun] = []
         try:
+            with spilling(self._folder.name):
+                for number in range(self._count):
+                    runs.append(_LoadedRun(*self._paths(number)))
             while runs:
-                for run in runs:
-                    run.load()
+                with spilling(self._folder.name):
+                    for run in runs:
+                        run.load()
                 runs = [run for run in runs if not run.done]
                 if runs:
                     yield from _merge_round(runs, self._schema, self._spec.piece_rows)
@@ -109,9 +114,17 @@ class _RunWriter:
     """One run as two IPC streams, chunk by chunk: spine and arguments of every row, payload of FROM rows."""
 
     def __init__(self, spine: Path, payload: Path) -> None:
-        self._paths = spine, payload
         self._writers: list[pa.ipc.RecordBatchStreamWriter] = []
         self._files = [pa.OSFile(str(spine), "wb"), pa.OSFile(str(payload), "wb")]
+
+    def __enter__(self) -> _RunWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for closable in (*(self._writers if error is None else ()), *self._files):
+            closable.close()
 
     def write(self, piece: Piece, ties: npt.NDArray[np.int64]) -> None:
         columns = [pa.array(piece.group), pa.array(piece.order), pa.array(piece.source), pa.array(ties)]
@@ -123,10 +136,6 @@ class _RunWriter:
             self._writers = [pa.ipc.new_stream(file, batch.schema) for file, batch in pairs]
         for writer, batch in zip(self._writers, batches, strict=True):
             writer.write_batch(batch)
-
-    def close(self) -> None:
-        for closable in (*self._writers, *self._files):
-            closable.close()
 
 
 class _LoadedRun:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from sqlext_operators.errors import RowError
 from sqlext_operators.interval.conditions import Condition
 from sqlext_operators.interval.passes import Pass, Side, passes_for
 
@@ -121,5 +122,5 @@ def _period(side: IntervalSide, name: Side, conditions: Sequence[Condition]) -> 
     return best[1] if best is not None and best[0] else None
 
 
-class EmptyPeriodError(ValueError):
+class EmptyPeriodError(RowError):
     """Periods that are empty or reversed, where the statement says that there are none."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.kernels.multiway_products import fill_products
 from sqlext_operators.kernels.multiway_search import fill_bindings
 from sqlext_operators.kernels.multiway_steps import SATURATED
@@ -95,9 +96,11 @@ class MultiwayJoin:
 
 
 def checked_count(count: int) -> int:
-    """The count, if it is a bigint below the largest one; raises OverflowError otherwise."""
+    """The count, if it is a bigint below the largest one; raises RowOverflowError otherwise."""
     if count >= SATURATED:
-        raise OverflowError("a multi-way join counts more rows than a bigint holds")
+        raise RowOverflowError(
+            "a multi-way join counts more rows than a bigint holds", "narrow the join's inputs with conditions"
+        )
     return count
 
 

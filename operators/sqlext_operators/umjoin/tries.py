@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.kernels.multiway_steps import (
     ANTI,
     LEFT_WEIGHT,
@@ -79,12 +80,15 @@ def build_tries(inputs: Sequence[SortedInput], order: SearchOrder, distinct: Seq
     """The tries of all inputs with classes, and the slices of those without; `distinct` are the classes' numbers of
     values.
 
-    The rows of a binding are columns of the enumerated inputs, in order. Raises OverflowError for too many rows.
+    The rows of a binding are columns of the enumerated inputs, in order. Raises RowOverflowError for too many rows.
     """
     slots = _Slots(order, distinct)
     size = sum(int(item.nodes.sum()) + len(item.nodes) for item in inputs)
     if max(size, sum(len(item.rows) for item in inputs)) > np.iinfo(np.int32).max:
-        raise OverflowError("a multi-way join takes at most 2^31 rows at once")
+        raise RowOverflowError(
+            "a multi-way join takes at most 2^31 rows at once",
+            "cut the inputs into more parts with sqlext.exchange.partitions, or set sqlext.umjoin.strategy=cascade",
+        )
     values, starts = np.empty(size, np.int32), np.empty(size, np.int32)
     base = row_base = 0
     for item in inputs:

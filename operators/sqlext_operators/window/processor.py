@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.errors import about
 from sqlext_operators.window import frames as window_frames
 from sqlext_operators.window.buffer import Buffer
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
@@ -181,7 +182,8 @@ class _WindowState:
         """Hand the buffer's rows to the evaluators."""
         for call, evaluator in zip(self.window.calls, self.evaluators, strict=True):
             args = tuple(buffer.piece.args[name] for name in call.args)
-            evaluator.load(Rows(args, self._place.candidates.index, len(buffer), buffer.memo))
+            with about(call.output):
+                evaluator.load(Rows(args, self._place.candidates.index, len(buffer), buffer.memo))
 
     def weights(self, frames: Frames) -> list[IntArray]:
         """The weights of those columns that may be heavy."""
@@ -190,7 +192,11 @@ class _WindowState:
 
     def evaluate(self, frames: Frames) -> list[pa.Array]:
         """One column for each call."""
-        return [evaluator.evaluate(frames) for evaluator in self.evaluators]
+        columns = []
+        for call, evaluator in zip(self.window.calls, self.evaluators, strict=True):
+            with about(call.output):
+                columns.append(evaluator.evaluate(frames))
+        return columns
 
     def keep(self, bounds: Bounds, row: int) -> int:
         """The first place of the buffer that this window needs from FROM row `row` on."""
@@ -210,8 +216,9 @@ class _WindowState:
         """Rows before place `keep` of the buffer leave it, those before `closed` belonging to finished groups."""
         finished = self._place.before(closed)
         folded = self._place.before(keep) - finished
-        for evaluator in self.evaluators:
-            evaluator.advance(finished, folded, new_group=new_group)
+        for call, evaluator in zip(self.window.calls, self.evaluators, strict=True):
+            with about(call.output):
+                evaluator.advance(finished, folded, new_group=new_group)
 
     def forget(self) -> None:
         """Forget the frames of earlier groups."""

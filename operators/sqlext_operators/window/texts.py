@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.errors import TaskError
 from sqlext_operators.window.columns import fixed_width
 
 #: The names of zones that Java has beside those of the time zone database (java.time.ZoneId.SHORT_IDS).
@@ -86,7 +87,10 @@ def _seconds(values: pa.Array, time_zone: str) -> pa.Array:
             try:
                 local = pc.local_timestamp(values.cast(pa.timestamp("us", tz=zone)))
             except pa.ArrowInvalid as error:
-                raise ValueError(f"unknown time zone {time_zone!r}: {error}") from None
+                raise TaskError(
+                    f"the time zone {time_zone!r} is unknown to the workers: {error}",
+                    "set spark.sql.session.timeZone to a region such as Europe/Berlin, or to an offset such as +01:00",
+                ) from None
         else:
             sign, hours, minutes, seconds = offset.groups(default="0")
             shift = int(sign + "1") * ((int(hours) * 60 + int(minutes)) * 60 + int(seconds))

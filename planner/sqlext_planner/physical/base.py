@@ -17,9 +17,11 @@ from sqlext_planner.tree import TreeNode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from sqlext_operators.errors import Places
 
     from sqlext_planner.physical.arrow_scan import PlainFiles
     from sqlext_planner.physical.stages import ArrowStage
+    from sqlext_planner.spark import Locate
 
 
 @dataclass
@@ -29,6 +31,9 @@ class ExecutionContext:
     `cache` maps id(node) to (node, DataFrame): a node shared by two parents is built once. The node is kept
     in the value so that its id stays taken. `stages` are the operators' runs so far, by the ids of their columns.
     `files` are, by id(frame), (the frame, the Parquet files that it only selects from).
+
+    `place` says where in the user's text a span of the statement stands, with the lines that show it; None where there
+    is no text. `building` are the nodes whose DataFrames are being built, the innermost last.
     """
 
     spark: SparkSession
@@ -36,6 +41,25 @@ class ExecutionContext:
     cache: dict[int, tuple[PhysicalPlan, DataFrame]] = field(default_factory=dict)
     stages: dict[tuple[int, ...], ArrowStage] = field(default_factory=dict)
     files: dict[int, tuple[DataFrame, PlainFiles | None]] = field(default_factory=dict)
+    place: Locate | None = None
+    building: list[PhysicalPlan] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        from sqlext_planner.spark import show_task_errors
+
+        show_task_errors()
+
+    def places(self) -> Places:
+        """Where the node that is being built stands in the user's text."""
+        from sqlext_operators.errors import Places
+
+        if self.place is None or not self.building:
+            return Places()
+        from sqlext_planner.physical.spark_errors import spans_of
+
+        whole, named = spans_of(self.building[-1])
+        found = {name: self.place(span) for name, span in named.items()}
+        return Places(None if whole is None else self.place(whole), found)
 
 
 @dataclass(frozen=True)
@@ -96,6 +120,7 @@ def execute_cached(node: PhysicalPlan, context: ExecutionContext) -> DataFrame:
     known = context.cache.get(id(node))
     if known is not None:
         return known[1]
+    context.building.append(node)
     try:
         frame = node.execute(context)
         expected, given = node.frame_columns, tuple(frame.columns)
@@ -103,6 +128,8 @@ def execute_cached(node: PhysicalPlan, context: ExecutionContext) -> DataFrame:
         from sqlext_planner.physical.spark_errors import located
 
         raise located(node, context, error) from error
+    finally:
+        context.building.pop()
     if given != expected:
         raise InternalError(f"{type(node).__name__} declares columns {expected} and gives {given}")
     context.cache[id(node)] = (node, frame)

@@ -111,6 +111,7 @@ class _Input:
 
     def scattered(self, partitions: int, context: ExecutionContext) -> DataFrame:
         """The input's wire rows, before the shuffle."""
+        from sqlext_operators.errors import explained
         from sqlext_operators.exchange.parquet_scan import scatter_parquet
         from sqlext_operators.exchange.routing import KeyRouter
         from sqlext_operators.exchange.scatter import ScatterSpec, scatter
@@ -124,13 +125,17 @@ class _Input:
             partitions=partitions,
             block_bytes=context.config.block_bytes,
         )
+        places = context.places()
         if self.stage is not None:
             stage, upstream = self.stage
-            return stage.wire.mapInArrow(worker_function(partial(scatter_stage, spec, upstream)), WIRE)
+            return stage.wire.mapInArrow(
+                worker_function(partial(explained, places, scatter_stage, spec, upstream)), WIRE
+            )
         if self.scan is not None:
             count = len(self.scan.scan.tasks)
             tasks = context.spark.range(0, count, 1, max(1, count))
-            return tasks.mapInArrow(worker_function(partial(scatter_parquet, spec, self.scan.scan)), WIRE)
+            read = partial(explained, places, scatter_parquet, spec, self.scan.scan)
+            return tasks.mapInArrow(worker_function(read), WIRE)
         # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
         plain = frame.toDF(*(f"c{place}" for place in range(len(spec.columns))))
-        return plain.mapInArrow(worker_function(partial(scatter, spec)), WIRE)
+        return plain.mapInArrow(worker_function(partial(explained, places, scatter, spec)), WIRE)

@@ -32,6 +32,7 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     side is collected, which runs a job at once, as Spark's own broadcast does when it plans. Raises ConfigurationError
     if the workers lack the package.
     """
+    from sqlext_operators.errors import explained
     from sqlext_operators.exchange.broadcast_scan import broadcast_parquet, join_parquet
     from sqlext_operators.exchange.interval_join import IntervalBroadcastSpec, broadcast_interval_join
 
@@ -41,19 +42,24 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     check_workers(context.spark)
     big, small = (typed.right, typed.left) if side == "left" else (typed.left, typed.right)
     spec = IntervalBroadcastSpec(typed.spec, side, arrow_schema(big), context.config.output_batch_rows)
+    told = partial(explained, context.places())
     files = scan_of(small, context, 1)
     scan = _big_scan(big, files, context)
     if scan is None:
-        entry = broadcast_function(partial(broadcast_interval_join, spec), _collected(small, files), context.spark)
+        entry = broadcast_function(
+            partial(told, broadcast_interval_join, spec), _collected(small, files), context.spark
+        )
         # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
         rows = big.toDF(*(f"c{place}" for place in range(len(big.columns))))
     else:
         count = len(scan.tasks)
         rows = context.spark.range(0, count, 1, max(1, count))
         if files is not None and count <= _READING_TASKS * cores(context.spark):
-            entry = worker_function(partial(join_parquet, spec, scan, files.scan, arrow_schema(small)))
+            entry = worker_function(partial(told, join_parquet, spec, scan, files.scan, arrow_schema(small)))
         else:
-            entry = broadcast_function(partial(broadcast_parquet, spec, scan), _collected(small, files), context.spark)
+            entry = broadcast_function(
+                partial(told, broadcast_parquet, spec, scan), _collected(small, files), context.spark
+            )
     return from_months(rows.mapInArrow(entry, months_schema(typed.result)), typed.result)
 
 

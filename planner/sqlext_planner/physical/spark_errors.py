@@ -138,6 +138,28 @@ def _expressions(node: PhysicalPlan) -> Iterator[Expression]:
                     yield entry.expression
 
 
+def spans_of(node: PhysicalPlan) -> tuple[Span | None, dict[str, Span]]:
+    """Where a node stands in the text as a whole, and the calls of its windows and groups by their columns' names."""
+    calls = {
+        call.column.spark_name: call.span
+        for item in fields(node)
+        for call in _calls_in(getattr(node, item.name))
+        if call.span is not None
+    }
+    condition = getattr(node, "condition", None)
+    if isinstance(condition, Expression) and (place := _expression_place(condition)) is not None:
+        return place, calls
+    return _together((*calls.values(), *map(_expression_place, _expressions(node)))), calls
+
+
+def _calls_in(value: object) -> Iterator[WindowCall]:
+    for entry in value if isinstance(value, tuple) else ():
+        if isinstance(entry, WindowGroup):
+            yield from entry.calls
+        elif isinstance(entry, WindowCall):
+            yield entry
+
+
 def _expression_place(expression: Expression) -> Span | None:
     """The expression's place in the text; where it has none, that of what it is made of."""
     if expression.span is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlext_planner.physical.sizes import Size
@@ -34,6 +35,9 @@ def run_stage(
     wire: DataFrame, entry: Entry, schema: StructType, size: Size | None, context: ExecutionContext
 ) -> DataFrame:
     """The operator's result as a DataFrame. `entry` is ``partial(module_function, frozen_spec)``."""
+    from sqlext_operators.errors import explained
+
+    entry = partial(explained, context.places(), entry)
     result = wire.mapInArrow(worker_function(entry), schema)
     ids = output_ids(result)
     if ids is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.kernels import category_texts as texts
 from sqlext_operators.kernels.category_values import Totals, keep_rows
 from sqlext_operators.kernels.number_text import DOUBLE_SCRATCH
@@ -143,7 +144,7 @@ class CategoryTexts(Evaluator):
         while True:
             done = texts.category_texts(done, *given, self._cursor, scratch, offsets, self._out)
             if self._cursor[texts.OVERFLOW]:
-                raise OverflowError(self._overflow_message())
+                raise self._overflow()
             if done == count:
                 break
             self._grow()
@@ -161,9 +162,9 @@ class CategoryTexts(Evaluator):
 
     def _grow(self) -> None:
         if len(self._out) == _MOST_BYTES:
-            raise OverflowError(
-                f"a result of {self.site.function.name}() has more than 2 GB of text; use one of the top_n functions, "
-                "or a category with fewer values"
+            raise RowOverflowError(
+                f"a result of {self.site.function.name}() has more than 2 GB of text",
+                "use one of the top_n functions, or a category with fewer values",
             )
         pair = self._longest + self._loaded.width + 2
         grown = np.empty(min(_MOST_BYTES, 2 * len(self._out) + pair), np.uint8)
@@ -171,10 +172,10 @@ class CategoryTexts(Evaluator):
         grown[:written] = self._out[:written]
         self._out = grown
 
-    def _overflow_message(self) -> str:
-        return (
-            f"{self.site.function.name}() overflowed {sql_name(self.site.types[0])}: cast its argument to a wider "
-            "type, or set spark.sql.ansi.enabled=false"
+    def _overflow(self) -> RowOverflowError:
+        return RowOverflowError(
+            f"{self.site.function.name}() overflowed {sql_name(self.site.types[0])}",
+            "cast its argument to a wider type, or set spark.sql.ansi.enabled=false",
         )
 
     def reset(self) -> None:

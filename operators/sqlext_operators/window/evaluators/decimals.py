@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.window.columns import limbs, to_decimals, usable
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.prefix import PrefixCounts, PrefixSums
@@ -114,11 +115,11 @@ class DecimalAverage(DecimalSum):
 
 
 def check_fits(fits: BoolArray, site: CallSite) -> None:
-    """Raise OverflowError under ANSI if a result does not fit its type."""
+    """Raise RowOverflowError under ANSI if a result does not fit its type."""
     if site.ansi and not fits.all():
-        raise OverflowError(
-            f"{site.function.name}() overflowed {sql_name(site.result_type)}: cast its argument to a smaller scale "
-            "or to double, or set spark.sql.ansi.enabled=false"
+        raise RowOverflowError(
+            f"{site.function.name}() overflowed {sql_name(site.result_type)}",
+            "cast its argument to a smaller scale or to double, or set spark.sql.ansi.enabled=false",
         )
 
 

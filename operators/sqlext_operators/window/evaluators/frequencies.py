@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.kernels import counted_heap as heaps
 from sqlext_operators.kernels import sliding_mode as modes
 from sqlext_operators.kernels import top_texts as tops
@@ -42,7 +43,10 @@ class TopTexts(ValueCounts):
         distinct = len(self.values)
         most = int(self.permanent_counts.max(initial=0)) + 2 * len(self.codes) + 1
         if most >= heaps.MOST:
-            raise OverflowError(f"{self.site.function.name}() counts a value up to {heaps.MOST} times")
+            raise RowOverflowError(
+                f"{self.site.function.name}() counts a value up to {heaps.MOST} times",
+                "give the window a shorter frame",
+            )
         self._counted = np.empty(distinct, np.int64), np.full(distinct, -1)
         size = heaps.insert(*self._counted, self.permanent, self.permanent_counts, self.by_value)
         room = min(self.n, distinct) + 2

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.window.columns import fixed_width, to_array, usable
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.decimals import DecimalSum
@@ -89,7 +90,7 @@ class CheckedIntegerSum(Evaluator):
         if dtype.bit_width < 64:
             wraps |= total != total.astype(f"int{dtype.bit_width}")
         if wraps.any():
-            raise OverflowError(overflow_message(self.site))
+            raise sum_overflow(self.site)
         return to_array(total.astype(f"int{dtype.bit_width}", copy=False), self.counts.totals(frames) > 0, dtype)
 
     def reset(self) -> None:
@@ -141,11 +142,11 @@ def _fits_32_bits(values: IntArray) -> bool:
     return len(values) == 0 or (int(values.min()) >= -(2**31) and int(values.max()) < 2**31)
 
 
-def overflow_message(site: CallSite) -> str:
-    """What to tell the user about a sum that does not fit."""
-    return (
-        f"{site.function.name}() overflowed {sql_name(site.result_type)}: cast its argument to a wider type, "
-        "or set spark.sql.ansi.enabled=false"
+def sum_overflow(site: CallSite) -> RowOverflowError:
+    """What to raise for a sum that does not fit."""
+    return RowOverflowError(
+        f"{site.function.name}() overflowed {sql_name(site.result_type)}",
+        "cast its argument to a wider type, or set spark.sql.ansi.enabled=false",
     )
 
 

@@ -1,0 +1,148 @@
+"""What a task tells the user: a mistake in the rows, or of the machine that it runs on, and the place in the statement.
+
+The error's text ends with a line that the driver reads back (`MARK`, then JSON), whatever way it took through Spark.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+MARK = "[SQLEXT_ERROR]"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Characters [start, end) of the statement, and the lines in which a message shows them."""
+
+    start: int
+    end: int
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where an operator stands in the statement, and those of its results that have a place of their own."""
+
+    whole: Place | None = None
+    named: Mapping[str, Place] = field(default_factory=dict)
+
+    def of(self, name: str | None) -> Place | None:
+        """The place of a result, else the operator's."""
+        return self.whole if name is None else self.named.get(name, self.whole)
+
+
+class TaskError(Exception):
+    """One sentence for the user, and what to do. `about` names the operator's result that it is about.
+
+    `kind` is the class of the planner's error that the driver raises.
+    """
+
+    kind: ClassVar[str] = "ConfigurationError"
+
+    def __init__(self, message: str, help: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.help = help
+        self.about: str | None = None
+        self.place: Place | None = None
+
+    def __str__(self) -> str:
+        lines = [self.message, *(self.place.lines if self.place is not None else ())]
+        lines += [f"help: {self.help}"] if self.help is not None else []
+        return "\n".join([*lines, f"{MARK} {marked(self.kind, self.message, self.help, self.place)}"])
+
+
+class RowError(TaskError):
+    """The rows hold what the statement cannot work with."""
+
+    kind = "DataError"
+
+
+class RowOverflowError(RowError, OverflowError):
+    """A result that does not fit its type."""
+
+
+def marked(kind: str, message: str, help: str | None, place: Place | None) -> str:
+    """The error as JSON on one line, in ASCII: no encoding on its way can change it."""
+    found = None if place is None else [place.start, place.end, *place.lines]
+    return json.dumps({"kind": kind, "message": message, "help": help, "place": found})
+
+
+def explained(places: Places, entry: Callable[..., Iterator[pa.RecordBatch]], *args: Any) -> Iterator[pa.RecordBatch]:
+    """The batches of `entry(*args)`; what it raises for the user gets its place."""
+    try:
+        yield from entry(*args)
+    except TaskError as error:
+        if error.place is None:  # the innermost operator knows best
+            error.place = places.of(error.about)
+        raise
+    except (ConnectionError, EOFError):  # Spark's own pipes
+        raise
+    except OSError as error:
+        raise _machine_error(error) from error
+    except MemoryError as error:
+        raise TaskError(
+            "a task ran out of memory",
+            "give the machine more memory, run fewer tasks at a time (spark.executor.cores), or cut the work into more "
+            "parts with a smaller sqlext.exchange.targetPartitionBytes",
+        ) from error
+
+
+def _machine_error(error: OSError) -> TaskError:
+    what = error.strerror or str(error)
+    where = f"{error.filename}: " if error.filename else ""
+    return TaskError(
+        f"a task could not read or write a file: {where}{what}", "see that the files are there, and run it again"
+    )
+
+
+@contextmanager
+def about(name: str) -> Iterator[None]:
+    """Around what computes one result of an operator: errors raised inside are about it."""
+    try:
+        yield
+    except TaskError as error:
+        error.about = error.about or name
+        raise
+
+
+@contextmanager
+def spilling(folder: str) -> Iterator[None]:
+    """Around what reads or writes temporary files in `folder`: its failures name the folder and the remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise _spill_error(folder, error) from error
+
+
+_OTHER_DISK = "point spark.local.dir (SPARK_LOCAL_DIRS on a cluster) to a folder with room"
+
+
+def _spill_error(folder: str, error: OSError) -> TaskError:
+    code = error.errno
+    if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return TaskError(f"the disk of the temporary folder {folder} is full", f"free space there, or {_OTHER_DISK}")
+    if code in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return TaskError(
+            f"the temporary folder {folder} cannot be written", f"change its permissions, or {_OTHER_DISK}"
+        )
+    if code in (errno.ENOENT, errno.ENOTDIR):
+        return TaskError(
+            f"the temporary folder {folder} is not there, or lost its files",
+            f"see that nothing cleans it up while a statement runs, or {_OTHER_DISK}",
+        )
+    if code in (errno.EMFILE, errno.ENFILE):
+        return TaskError(
+            f"too many files are open to use the temporary folder {folder}",
+            "raise the limit of open files (ulimit -n), or run fewer tasks at a time",
+        )
+    reason = os.strerror(code) if code else str(error)
+    return TaskError(f"the temporary folder {folder} cannot be used: {reason}", f"see to that disk, or {_OTHER_DISK}")
