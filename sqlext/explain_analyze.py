@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError
 from sqlext_planner.optimizer import BATCHES, Optimizer
 from sqlext_planner.period_counts import PeriodInput, period_inputs
@@ -15,11 +16,11 @@ from sqlext.explain import explain_text
 from sqlext.pipeline import StagedPlan
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from sqlext_planner.logical import LogicalPlan
 
 
-def analyze_text(plan: StagedPlan, context: ExecutionContext) -> str:
+def analyze_text(plan: StagedPlan, spark: SparkSession, config: Config) -> str:
     """The physical plan, the run's rows and seconds, and for every period that the query compares how many rows have
     which. Rows are made and thrown away; the counts of periods are jobs of their own, after the run.
 
@@ -27,9 +28,9 @@ def analyze_text(plan: StagedPlan, context: ExecutionContext) -> str:
     """
     if plan.physical is None or plan.analyzed is None:
         raise InternalError("a statement without a plan was to be run")
-    rows, seconds = _run(plan.physical.execute(context))
+    rows, seconds = _run(plan.physical.execute(ExecutionContext(spark, config)))
     lines = [explain_text(plan, ("physical",)), "", "== measured ==", f"{_rows(rows)} in {seconds:.2f} s"]
-    lines += [_counted(item, context) for item in period_inputs(_with_subqueries_joined(plan.analyzed))]
+    lines += [_counted(item, spark, config) for item in period_inputs(_with_subqueries_joined(plan.analyzed))]
     return "\n".join(lines)
 
 
@@ -50,8 +51,8 @@ def _run(frame: DataFrame) -> tuple[int, float]:
     return int(observation.get["rows"]), time.perf_counter() - start
 
 
-def _counted(item: PeriodInput, context: ExecutionContext) -> str:
-    ends = _lowered(item.ends, context)
+def _counted(item: PeriodInput, spark: SparkSession, config: Config) -> str:
+    ends = _lowered(item.ends, spark, config)
     counts = ends.selectExpr(*(f"{sql} AS {name}" for name, sql in item.counts.items())).collect()[0]
     notes = [
         f"{counts['dropped']:,} empty or reversed",
@@ -62,9 +63,8 @@ def _counted(item: PeriodInput, context: ExecutionContext) -> str:
     return text + (f"; {counts['points']:,} are one instant" if item.empty == "point" else "")
 
 
-def _lowered(plan: LogicalPlan, context: ExecutionContext) -> DataFrame:
-    physical = plan_physical(Optimizer().optimize(plan).final, context.config)
-    return physical.execute(ExecutionContext(context.spark, context.config))
+def _lowered(plan: LogicalPlan, spark: SparkSession, config: Config) -> DataFrame:
+    return plan_physical(Optimizer().optimize(plan).final, config).execute(ExecutionContext(spark, config))
 
 
 def _rows(count: int) -> str:

@@ -14,12 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
-
-if TYPE_CHECKING:
-    from sqlext_planner.spark import Locate
 
 _MARKER = re.compile(
     r"""
@@ -61,19 +58,6 @@ class BoundText:
                 return edit.original.end if end else edit.original.start
             shift = edit.original.end - edit.bound.end
         return offset + shift
-
-
-def place_in(sql: str, *steps: BoundText | None) -> Locate:
-    """Where a span of the last step's text stands in the user's text `sql`, out of which the first step was made."""
-
-    def place(span: Span) -> Any:
-        from sqlext_planner.spark import task_place
-
-        for step in reversed(steps):
-            span = span if step is None else step.original(span)
-        return task_place(sql, span)
-
-    return place
 
 
 def bind_arguments(sql: str, args: Mapping[str, Any] | Sequence[Any] | None) -> BoundText:

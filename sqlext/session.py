@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.config import PREFIX, Config
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
+from sqlext_planner.raised import statement
 
-from sqlext.parameters import BoundText, bind_arguments, errors_show, format_references, literal, place_in
+from sqlext.parameters import BoundText, bind_arguments, errors_show, format_references, literal
 from sqlext.passthrough_cache import PassthroughCache
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from sqlext_planner.spark import Locate
+    from sqlext_planner.errors import Span
 
     from sqlext.pipeline import StagedPlan
 
@@ -83,7 +84,7 @@ class Session:
         """
         from sqlext.statements import run
 
-        with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views) as (text, place):
+        with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views) as text:
             config = self._effective_config()
             key = (text.sql, config, self.compat)
             frame = self.spark.sql(sqlQuery, args, **kwargs) if key in self._passed else None
@@ -93,7 +94,7 @@ class Session:
             if not plan.passthrough:
                 if text.unbound:
                     raise text.unbound[0]
-                return run(plan, self.spark, config, place)
+                return run(plan, self.spark, config)
         frame = self.spark.sql(sqlQuery, args, **kwargs)
         if plan.statement.kind == "query" and plan.explain is None and not kwargs:
             self._passed.remember(key, frame)
@@ -142,15 +143,20 @@ class Session:
     @contextmanager
     def _bound(
         self, sql: str, args: Mapping[str, Any] | Sequence[Any] | None, values: Mapping[str, Any], views: ExitStack
-    ) -> Iterator[tuple[BoundText, Locate]]:
-        """The text with references and markers replaced, and the way back to the text as it was, which errors raised
-        inside point at."""
+    ) -> Iterator[BoundText]:
+        """The text with references and markers replaced; errors raised inside, or by what is built inside, point at the
+        text as it was."""
         with errors_show(sql):
             formatted = format_references(sql, values, lambda value: _reference(value, views)) if values else None
             with errors_show(sql, formatted):
                 text = bind_arguments(sql if formatted is None else formatted.sql, args)
-                with errors_show(sql if formatted is None else formatted.sql, text):
-                    yield text, place_in(sql, formatted, text)
+
+                def original(span: Span) -> Span:
+                    inner = text.original(span)
+                    return inner if formatted is None else formatted.original(inner)
+
+                with errors_show(sql if formatted is None else formatted.sql, text), statement(sql, original):
+                    yield text
 
 
 def sql(sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - Spark's own name

@@ -18,31 +18,25 @@ from sqlglot import exp
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from sqlext_planner.physical.base import ExecutionContext
-    from sqlext_planner.spark import Locate
 
     from sqlext.pipeline import StagedPlan
 
 
-def run(plan: StagedPlan, spark: SparkSession, config: Config, place: Locate) -> DataFrame:
-    """The statement's DataFrame; commands run at once, queries when the DataFrame is used. `place` finds a span of the
-    statement in the user's text.
+def run(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
+    """The statement's DataFrame; commands run at once, queries when the DataFrame is used.
 
     Raises UnsupportedError for a statement that Spark would have to keep as text (CREATE VIEW).
     """
-    from sqlext_planner.physical.base import ExecutionContext
-
-    context = ExecutionContext(spark, config, place=place)
     if plan.explain is not None:
-        return _explain(plan, context)
+        return _explain(plan, spark, config)
     if plan.statement.kind == "query":
-        return _lower(plan, context)
+        return _lower(plan, spark, config)
     match plan.statement.ast:
         case exp.Create(kind="VIEW") as create:
-            return _create_view(create, plan, context)
+            return _create_view(create, plan, spark, config)
         case exp.Cache() as cache:
-            return _cache(cache, plan, context)
-    with temporary_view(_lower(plan, context)) as view:
+            return _cache(cache, plan, spark, config)
+    with temporary_view(_lower(plan, spark, config)) as view:
         return spark.sql(_replace_query(plan, f"SELECT * FROM {view}"))
 
 
@@ -57,26 +51,28 @@ def temporary_view(frame: DataFrame) -> Iterator[str]:
         frame.sparkSession.catalog.dropTempView(name)
 
 
-def _lower(plan: StagedPlan, context: ExecutionContext) -> DataFrame:
+def _lower(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
+    from sqlext_planner.physical.base import ExecutionContext
+
     if plan.physical is None:
         raise InternalError("a statement without a plan was to be lowered")
-    return plan.physical.execute(context)
+    return plan.physical.execute(ExecutionContext(spark, config))
 
 
-def _explain(plan: StagedPlan, context: ExecutionContext) -> DataFrame:
+def _explain(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
     """One row, one column `plan`: the physical plan; with EXTENDED the stages before it too, with ANALYZE the run."""
     from sqlext.explain import explain_text
     from sqlext.explain_analyze import analyze_text
     from sqlext.pipeline import STAGES
 
     if plan.explain == "analyze":
-        text = analyze_text(plan, context)
+        text = analyze_text(plan, spark, config)
     else:
         text = explain_text(plan, STAGES if plan.explain == "extended" else ("physical",))
-    return context.spark.createDataFrame([(text,)], "plan string")
+    return spark.createDataFrame([(text,)], "plan string")
 
 
-def _create_view(create: exp.Create, plan: StagedPlan, context: ExecutionContext) -> DataFrame:
+def _create_view(create: exp.Create, plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
     """CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW. Spark keeps any other view as text, which it could not parse."""
     properties = create.args.get("properties")
     kinds = {type(item) for item in (properties.expressions if properties else ())}
@@ -95,7 +91,7 @@ def _create_view(create: exp.Create, plan: StagedPlan, context: ExecutionContext
     target, names = create.this, None
     if isinstance(target, exp.Schema):
         target, names = target.this, [column.name for column in target.expressions]
-    frame = _lower(plan, context)
+    frame = _lower(plan, spark, config)
     if names is not None:
         if len(names) != len(frame.columns):
             raise UnsupportedError(
@@ -113,14 +109,14 @@ def _create_view(create: exp.Create, plan: StagedPlan, context: ExecutionContext
             frame.createGlobalTempView(target.name)
         case False, False:
             frame.createTempView(target.name)
-    return _no_rows(context.spark)
+    return _no_rows(spark)
 
 
-def _cache(cache: exp.Cache, plan: StagedPlan, context: ExecutionContext) -> DataFrame:
+def _cache(cache: exp.Cache, plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
     """CACHE [LAZY] TABLE name [OPTIONS ...] AS query: a temporary view of that name, then Spark's own CACHE TABLE."""
-    _lower(plan, context).createTempView(cache.this.name)
+    _lower(plan, spark, config).createTempView(cache.this.name)
     head = plan.statement.sql[: _span(plan).start]
-    return context.spark.sql(re.sub(r"\bAS\s*\(?\s*$", "", head, flags=re.IGNORECASE))
+    return spark.sql(re.sub(r"\bAS\s*\(?\s*$", "", head, flags=re.IGNORECASE))
 
 
 def _replace_query(plan: StagedPlan, query: str) -> str:

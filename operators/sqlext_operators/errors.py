@@ -1,10 +1,11 @@
 """What a task tells the user: a mistake in the rows, or of the machine that it runs on, and the place in the statement.
 
-The error's text ends with a line that the driver reads back (`MARK`, then JSON), whatever way it took through Spark.
+The error's text ends with a line that the driver reads back (`MARK` and a word), whatever way it took through Spark.
 """
 
 from __future__ import annotations
 
+import base64
 import errno
 import json
 import os
@@ -71,9 +72,10 @@ class RowOverflowError(RowError, OverflowError):
 
 
 def marked(kind: str, message: str, help: str | None, place: Place | None) -> str:
-    """The error as JSON on one line, in ASCII: no encoding on its way can change it."""
+    """The error as one word of ASCII (JSON in base64): no quoting and no encoding on its way changes it."""
     found = None if place is None else [place.start, place.end, *place.lines]
-    return json.dumps({"kind": kind, "message": message, "help": help, "place": found})
+    text = json.dumps({"kind": kind, "message": message, "help": help, "place": found})
+    return base64.b64encode(text.encode()).decode()
 
 
 def explained(places: Places, entry: Callable[..., Iterator[pa.RecordBatch]], *args: Any) -> Iterator[pa.RecordBatch]:

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqlext_planner.arithmetic_types import FLOATS, INTEGERS, SMALL_INTEGERS, decimal_shape
+from sqlext_planner.errors import Span
 from sqlext_planner.expressions import Expression, SparkExpr
 from sqlext_planner.factorised_classes import NotFactorisedError
+from sqlext_planner.raised import raise_error
 from sqlext_planner.sql_tokens import Token, joined
 
 #: The type of a number of rows.
@@ -122,7 +124,9 @@ class Partial:
             return merged if isinstance(merged, SparkExpr) else SparkExpr((merged,))
         shape = decimal_shape(self.dtype)
         if shape is None:
-            return _known("bigint", value, ("try_cast(sum(", value, ") AS BIGINT)"), "bigint overflow in sum")
+            return _known(
+                "bigint", value, ("try_cast(sum(", value, ") AS BIGINT)"), "bigint overflow in sum", self.argument.span
+            )
         total = f"decimal({min(38, shape[0] + 10)},{shape[1]})"
         return _expr(total, "CAST(sum(", value, f") AS {total.upper()})")
 
@@ -179,13 +183,16 @@ def _sum(dtype: str | None, value: Expression) -> SparkExpr:
     return _known(dtype, value, ("sum(", value, ")"))
 
 
-def _known(dtype: str | None, value: Expression, total: tuple[Token, ...], message: str | None = None) -> SparkExpr:
+def _known(
+    dtype: str | None, value: Expression, total: tuple[Token, ...], message: str | None = None, span: Span | None = None
+) -> SparkExpr:
     """A sum that is NULL where all values are, and fails where it overflows."""
-    return _expr(dtype, "CASE WHEN count(", value, ") > 0 THEN coalesce(", *total, f", {_failure(message)}) END")
+    return _expr(dtype, "CASE WHEN count(", value, ") > 0 THEN coalesce(", *total, f", {_failure(message, span)}) END")
 
 
-def _failure(message: str | None = None) -> str:
-    return f"raise_error('{message or 'more than 38 digits'}')"
+def _failure(message: str | None = None, span: Span | None = None) -> str:
+    text = message or "a sum of the join has more than 38 digits"
+    return raise_error(text, "set sqlext.umjoin.strategy=operator, or add up doubles", span)
 
 
 def _expr(dtype: str | None, *parts: Token) -> SparkExpr:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlext_planner.errors import InternalError
+from sqlext_planner.errors import InternalError, Span
 from sqlext_planner.interval_relations import Condition
+from sqlext_planner.raised import raise_error
 
 if TYPE_CHECKING:
     from sqlext_planner.periods import Amount, EmptyPeriods
@@ -28,6 +29,7 @@ class EndTexts:
     d: str | None
     dtype: str | None
     empty: EmptyPeriods
+    span: Span | None = None
 
     def case(self, otherwise: str, null: str, dtype: str) -> str:
         """`otherwise` for valid periods, `null` where an end is NULL, the error that `empty` may ask for."""
@@ -35,8 +37,10 @@ class EndTexts:
         nulls = " OR ".join(f"{text} IS NULL" for text in dict.fromkeys(ends))
         raised = ""
         if self.empty == "error":
-            text = "an empty or reversed period, and sqlext.interval.empty is error"
-            raised = f"WHEN NOT ({self.valid()}) THEN CAST(raise_error('{text}') AS {dtype}) "
+            message = "an empty or reversed period, and sqlext.interval.empty is error"
+            help = "mend or leave out such rows, or set sqlext.interval.empty=drop"
+            failure = raise_error(message, help, self.span)
+            raised = f"WHEN NOT ({self.valid()}) THEN CAST({failure} AS {dtype}) "
         return f"(CASE {raised}WHEN {nulls} THEN {null} {otherwise} END)"
 
     def valid(self) -> str:

@@ -119,7 +119,7 @@ class PeriodPredicate(Expression):
 
     def sql(self) -> str:
         """Plain Spark SQL: NULL where an end is NULL, else whether the periods are valid and related."""
-        texts = _texts(self.left, self.right, self.dtype, self.empty, point=self.point)
+        texts = _texts(self.left, self.right, self.dtype, self.empty, self.span, point=self.point)
         options = [self._formula(texts, row) for row in self.rows]
         related = options[0] if len(options) == 1 else f"({' OR '.join(f'({text})' for text in options)})"
         return texts.case(f"ELSE {texts.valid()} AND {related}", "CAST(NULL AS BOOLEAN)", "BOOLEAN")
@@ -167,7 +167,7 @@ class AllenRelation(Expression):
 
     def sql(self) -> str:
         """Plain Spark SQL: a CASE over the thirteen formulas."""
-        texts = _texts(self.left, self.right, self.dtype, self.empty)
+        texts = _texts(self.left, self.right, self.dtype, self.empty, self.span)
         whens = [f"WHEN NOT ({texts.valid()}) THEN '{NO_RELATION}'"]
         for name in ALLEN:
             terms = " AND ".join(texts.comparison(term, None) for term in RELATIONS[f"allen_{name}"].terms)
@@ -183,6 +183,8 @@ def allen_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"allen_{name}" for name in ALLEN if name in names)
 
 
-def _texts(left: Period, right: Period, dtype: str | None, empty: EmptyPeriods, *, point: bool = False) -> EndTexts:
+def _texts(
+    left: Period, right: Period, dtype: str | None, empty: EmptyPeriods, span: Span | None, *, point: bool = False
+) -> EndTexts:
     d = None if point else right.end.sql()
-    return EndTexts(left.start.sql(), left.end.sql(), right.start.sql(), d, dtype, empty)
+    return EndTexts(left.start.sql(), left.end.sql(), right.start.sql(), d, dtype, empty, span)

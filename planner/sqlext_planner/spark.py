@@ -9,6 +9,7 @@ the plan is out of reach: sizes are then unknown and inputs are read by Spark.
 
 from __future__ import annotations
 
+import base64
 import json
 import pickle
 import re
@@ -16,13 +17,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError, excerpt
+from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
-    from sqlext_operators.errors import Place
     from sqlext_operators.exchange.parquet_scan import Constant
 
 #: In the text of every error that a worker raises because it lacks the package. A statement's own run may be the
@@ -35,9 +35,6 @@ _WORKER_HELP = (
 )
 #: Plan statistics from here on mean "unknown" (Spark's default size is about 2^63 bytes).
 _UNKNOWN_BYTES = 1 << 60
-
-#: Where a span of a statement stands in the user's text.
-Locate = Callable[[Span], "Place"]
 
 Entry = Callable[[int, Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
@@ -68,13 +65,6 @@ def _with_task_errors(recover: Callable[[BaseException], BaseException]) -> Call
     return recovered
 
 
-def task_place(sql: str, span: Span) -> Place:
-    """A place in the user's text, as tasks know it."""
-    from sqlext_operators.errors import Place
-
-    return Place(span.start, span.end, tuple(excerpt(sql, span)))
-
-
 _TASK_ERRORS = {kind.__name__: kind for kind in (ConfigurationError, DataError)}
 
 
@@ -85,12 +75,11 @@ def task_error(error: BaseException) -> SqlExtError | None:
     cause = getattr(error, "_cause", None)
     if isinstance(cause, SqlExtError):
         return cause
-    text = str(error)
-    start = text.find(MARK)
-    if start < 0:
+    word = re.search(re.escape(MARK) + r" ([A-Za-z0-9+/=]+)", str(error))
+    if word is None:
         return None
     try:
-        found, _ = json.JSONDecoder().raw_decode(text, start + len(MARK) + 1)
+        found = json.loads(base64.b64decode(word[1], validate=True))
         place = found["place"]
         span, lines = (None, ()) if place is None else (Span(place[0], place[1]), tuple(place[2:]))
         return _TASK_ERRORS[found["kind"]](found["message"], help=found["help"], span=span, lines=lines)

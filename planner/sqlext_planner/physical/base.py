@@ -13,6 +13,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions import Column
 from sqlext_planner.logical import Field
+from sqlext_planner.raised import current_statement
 from sqlext_planner.tree import TreeNode
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from sqlext_planner.physical.arrow_scan import PlainFiles
     from sqlext_planner.physical.stages import ArrowStage
-    from sqlext_planner.spark import Locate
+    from sqlext_planner.raised import Locate
 
 
 @dataclass
@@ -41,7 +42,7 @@ class ExecutionContext:
     cache: dict[int, tuple[PhysicalPlan, DataFrame]] = field(default_factory=dict)
     stages: dict[tuple[int, ...], ArrowStage] = field(default_factory=dict)
     files: dict[int, tuple[DataFrame, PlainFiles | None]] = field(default_factory=dict)
-    place: Locate | None = None
+    place: Locate | None = field(default_factory=current_statement)
     building: list[PhysicalPlan] = field(default_factory=list)
 
     def __post_init__(self) -> None:
