@@ -67,8 +67,12 @@ def _of(expression: Expression, known: Mapping[Column, str | None]) -> _Type | N
     return _Reader(tuple(token for token in tokens(expression) if not is_blank(token)), known).whole()
 
 
+#: Longer than any literal of a number that Spark takes.
+_MOST_LENGTH = 1_000
+
+
 def _number(text: str) -> _Type | None:
-    found = _NUMBER.fullmatch(text.strip())
+    found = _NUMBER.fullmatch(text.strip()) if len(text) <= _MOST_LENGTH else None
     if found is None:
         return None
     suffix = (found[3] or "").lower()

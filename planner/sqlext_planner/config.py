@@ -14,8 +14,18 @@ PREFIX = "sqlext."
 _SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-def _setting(key: str, default: Any, doc: str, kind: str) -> Any:
-    return field(default=default, metadata={"key": PREFIX + key, "doc": doc, "kind": kind})
+#: Rows that one Arrow batch, or one array of 32-bit places, can hold.
+_MOST_ROWS = (1 << 31) - 1
+#: A column of Spark's holds no more bytes in one row, and a block travels as such a value.
+_MOST_BLOCK = 1 << 30
+#: What Spark broadcasts at most.
+_MOST_BROADCAST = 8 << 30
+#: Spark's driver keeps several kilobytes for each task.
+_MOST_TASKS = 100_000
+
+
+def _setting(key: str, default: Any, doc: str, kind: str, most: int | None = None) -> Any:
+    return field(default=default, metadata={"key": PREFIX + key, "doc": doc, "kind": kind, "most": most})
 
 
 @dataclass(frozen=True)
@@ -32,12 +42,24 @@ class Config:
         "exchange.arrowScan", True, "Read plain Parquet inputs of an exchange with pyarrow in the task.", "boolean"
     )
     target_partition_bytes: int = _setting(
-        "exchange.targetPartitionBytes", 128 << 20, "Bytes of Arrow data that one exchange partition aims at.", "bytes"
+        "exchange.targetPartitionBytes",
+        128 << 20,
+        "Bytes of Arrow data that one exchange partition aims at.",
+        "bytes",
+        1 << 40,
     )
-    partitions: int = _setting("exchange.partitions", 0, "Partitions of an exchange; 0 derives it from bytes.", "count")
-    block_bytes: int = _setting("exchange.blockBytes", 4 << 20, "Bytes of one Arrow block in the shuffle.", "bytes")
+    partitions: int = _setting(
+        "exchange.partitions", 0, "Partitions of an exchange; 0 derives it from bytes.", "count", _MOST_TASKS
+    )
+    block_bytes: int = _setting(
+        "exchange.blockBytes", 4 << 20, "Bytes of one Arrow block in the shuffle.", "bytes", _MOST_BLOCK
+    )
     max_piece_rows: int = _setting(
-        "exchange.maxPieceRows", 4_000_000, "Rows of one sorted piece that an operator sees at once.", "rows"
+        "exchange.maxPieceRows",
+        4_000_000,
+        "Rows of one sorted piece that an operator sees at once.",
+        "rows",
+        _MOST_ROWS,
     )
     last_join_strategy: str = _setting(
         "lastJoin.strategy",
@@ -53,6 +75,7 @@ class Config:
         "Right sides of LAST JOIN up to this size are reduced to one row a key and broadcast, where their last rows "
         "do not depend on the left row.",
         "bytes",
+        _MOST_BROADCAST,
     )
     interval_join_strategy: str = _setting(
         "intervalJoin.strategy",
@@ -74,18 +97,21 @@ class Config:
         "The smaller side of an interval join is broadcast up to this size, if that costs less than an exchange on the "
         "cores that there are.",
         "bytes",
+        _MOST_BROADCAST,
     )
     interval_join_least_pairs: int = _setting(
         "intervalJoin.leastPairs",
         20_000_000,
         "Joins on plain inequalities are left to Spark where their sides' rows make fewer pairs than this.",
         "rows",
+        (1 << 63) - 1,
     )
     interval_join_tiles: int = _setting(
         "intervalJoin.tiles",
         0,
         "Tiles of the time axis in an exchange of an interval join without keys; 0 derives it from bytes.",
         "count",
+        _MOST_TASKS,
     )
     interval_empty: str = _setting(
         "interval.empty",
@@ -103,7 +129,11 @@ class Config:
         "auto|cascade|factorised|operator",
     )
     output_batch_rows: int = _setting(
-        "exchange.outputBatchRows", 262_144, "Rows of one Arrow batch that an operator returns to Spark.", "rows"
+        "exchange.outputBatchRows",
+        262_144,
+        "Rows of one Arrow batch that an operator returns to Spark.",
+        "rows",
+        _MOST_ROWS,
     )
 
     @classmethod
@@ -149,8 +179,18 @@ def _parse(item: Field[Any], text: str) -> Any:
             raise ConfigurationError(f"setting '{key}' has the value '{text}'", help=f"use one of {kind}")
         return word
     digits, unit = (word[:-1], word[-1]) if kind == "bytes" and word[-1:] in _SIZES else (word, "")
-    least = 0 if kind == "count" else 1
-    if not (digits.isascii() and digits.isdigit()) or int(digits) < least:
+    least, most = 0 if kind == "count" else 1, item.metadata["most"]
+    number = _whole(digits, most)
+    if number is None or not least <= number * _SIZES.get(unit, 1) <= most:
         example = "a number of bytes such as 134217728 or 128m" if kind == "bytes" else f"a whole number >= {least}"
-        raise ConfigurationError(f"setting '{key}' has the value '{text}'", help=f"use {example}")
-    return int(digits) * _SIZES.get(unit, 1)
+        shown = text if len(str(text)) <= 40 else f"{str(text)[:40]}..."
+        help = f"use {example}, at most {most}"
+        raise ConfigurationError(f"setting '{key}' has the value '{shown}'", help=help)
+    return number * _SIZES.get(unit, 1)
+
+
+def _whole(digits: str, most: int) -> int | None:
+    """The number, None for anything else and for one with more digits than the largest."""
+    if not (digits.isascii() and digits.isdigit()) or len(digits.lstrip("0")) > len(str(most)):
+        return None
+    return int(digits)

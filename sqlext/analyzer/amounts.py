@@ -6,7 +6,7 @@ A number is in the unit of the ends; ``5 MINUTES``, ``5m`` (as in a window's fra
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+from decimal import Decimal, DecimalException
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.periods import UNITS, Amount
@@ -35,6 +35,15 @@ def amount(context: Context, node: exp.Expr, name: str) -> Amount | None:
     `name` is delta or epsilon. Raises AnalysisError for what is no literal, negative, NaN, or of no fixed length.
     """
     span = span_of(node)
+    try:
+        return _amount(context, span, name)
+    except DecimalException:  # an exponent beyond what can be computed with
+        raise AnalysisError(
+            f"{name} is out of range", span=span, help="leave it out: nothing is bounded then"
+        ) from None
+
+
+def _amount(context: Context, span: Span, name: str) -> Amount | None:
     text = context.slice(span).strip()
     while text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.literals import whole_number
 from sqlext.analyzer.scope import suggest
 from sqlext.spans import span_of
 from sqlext.spark_functions import WINDOW_FUNCTIONS
@@ -135,10 +136,15 @@ def _constant(context: Context, function: WindowFunction, parameter: Parameter, 
 
 
 def _number(node: exp.Expr) -> int | float | None:
-    """The number that a literal stands for: ``3``, ``-3``, ``0.5``, ``5L``, ``bigint(5)``."""
+    """The number that a literal stands for: ``3``, ``-3``, ``0.5``, ``5L``, ``bigint(5)``.
+
+    Raises AnalysisError for a whole number beyond bigint.
+    """
     match node:
         case exp.Literal() if not node.is_string:
-            return int(node.name) if node.name.isdigit() else float(node.name)
+            if not node.name.isdigit():
+                return float(node.name)
+            return whole_number(node.name, span_of(node), "the number")
         case exp.Neg():
             inner = _number(node.this)
             return None if inner is None else -inner

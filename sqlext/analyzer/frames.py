@@ -11,12 +11,14 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.literals import LARGEST, whole_number
 from sqlext.spans import span_of
 from sqlext.window_nodes import Duration
 
 _EXAMPLE = "write for example ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"
 #: Types that a window and a LAST JOIN may be ordered by.
-ORDER_TYPES = ("tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz")
+ORDER_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+ORDER_TYPES = (*ORDER_INTEGERS, "timestamp", "timestamp_ntz")
 _INTERVAL_MS = {
     "MILLISECOND": 1,
     "SECOND": 1_000,
@@ -26,6 +28,7 @@ _INTERVAL_MS = {
     "WEEK": 604_800_000,
 }
 _LARGEST = 2**53
+_NO_BOUND = "write UNBOUNDED PRECEDING or UNBOUNDED FOLLOWING: nothing is bounded then"
 
 
 def partition_keys(window: exp.Window, builder: ExpressionBuilder) -> tuple[Expression, ...]:
@@ -107,7 +110,8 @@ def window_frame(context: Context, window: exp.Window, order_dtype: str | None) 
             span=span_of(spec),
             help="write EXCLUDE CURRENT_ROW or EXCLUDE CURRENT_TIME",
         )
-    start, end = (_bound(context, spec, side, kind) for side in ("start", "end"))
+    ticks = 1 if kind == "ROWS" or order_dtype in ORDER_INTEGERS else 1_000
+    start, end = (_bound(context, spec, side, kind, ticks) for side in ("start", "end"))
     _check_order(spec, start, end, order_dtype)
     frame = WindowFrame(
         "rows" if kind == "ROWS" else "range",
@@ -136,7 +140,8 @@ def _check_unordered(frame: WindowFrame, spec: exp.Expr, places: dict[str, tuple
         )
 
 
-def _bound(context: Context, spec: exp.Expr, side: str, kind: str) -> Bound:
+def _bound(context: Context, spec: exp.Expr, side: str, kind: str, ticks: int) -> Bound:
+    """One end of the frame; `ticks` are those of a millisecond in the order column, the most where it is unknown."""
     span = Span(*spec.meta["places"][side])
     value = spec.args[side]
     if value == "CURRENT ROW":
@@ -154,9 +159,10 @@ def _bound(context: Context, spec: exp.Expr, side: str, kind: str) -> Bound:
             span=span,
             help="write ROWS_RANGE for a time range, or a number of rows",
         )
-    if amount > _LARGEST:
-        raise AnalysisError("the bound is too large", span=span, help="write UNBOUNDED PRECEDING")
     is_open = bool(spec.args.get(f"{side}_open"))
+    reach = Bound(direction, amount, unit, is_open).offset(ticks_per_ms=ticks, is_start=side == "start")
+    if amount > _LARGEST or reach is None or abs(reach) > LARGEST:
+        raise AnalysisError("the bound is too large", span=span, help=_NO_BOUND)
     if amount == 0 and not is_open:
         return CURRENT_ROW
     return Bound(direction, amount, unit, is_open)
@@ -165,11 +171,11 @@ def _bound(context: Context, spec: exp.Expr, side: str, kind: str) -> Bound:
 def _amount(context: Context, value: exp.Expr, span: Span) -> tuple[int, str]:
     """The number and unit of a bound's literal."""
     if isinstance(value, Duration):
-        return int(value.name), str(value.args["unit"].name)
+        return _count(value, span), str(value.args["unit"].name)
     if isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit():
-        return int(value.name), ""
+        return _count(value, span), ""
     if isinstance(value, exp.Interval):
-        milliseconds = _interval_ms(value)
+        milliseconds = _interval_ms(value, span)
         if milliseconds is not None:
             return _in_units(milliseconds)
     if isinstance(value, exp.Neg):
@@ -183,11 +189,17 @@ def _amount(context: Context, value: exp.Expr, span: Span) -> tuple[int, str]:
     )
 
 
-def _interval_ms(value: exp.Interval) -> int | None:
+def _count(value: exp.Expr, span: Span) -> int:
+    return whole_number(value.name, span, "the bound", help=_NO_BOUND)
+
+
+def _interval_ms(value: exp.Interval, span: Span) -> int | None:
     unit = value.args.get("unit")
     name = unit.name.upper().removesuffix("S") if isinstance(unit, exp.Var) else ""
     text = value.this.name if isinstance(value.this, exp.Literal) else ""
-    return int(text) * _INTERVAL_MS[name] if name in _INTERVAL_MS and text.isdigit() else None
+    if name not in _INTERVAL_MS or not (text.isascii() and text.isdigit()):
+        return None
+    return whole_number(text, span, "the bound", help=_NO_BOUND) * _INTERVAL_MS[name]
 
 
 def _in_units(milliseconds: int) -> tuple[int, str]:
@@ -222,6 +234,6 @@ def _maxsize(spec: exp.Expr, kind: str) -> int | None:
     span = Span(*spec.meta["places"]["maxsize"])
     if kind == "ROWS":
         raise AnalysisError("MAXSIZE does not go with ROWS", span=span, help="remove it: ROWS counts rows already")
-    if not (isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit() and int(value.name) > 0):
+    if not (isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit() and value.name.strip("0")):
         raise AnalysisError("MAXSIZE must be a positive integer literal", span=span, help="write MAXSIZE 1 or more")
-    return int(value.name)
+    return whole_number(value.name, span, "MAXSIZE", help="leave it out: all rows of the frame then stay")

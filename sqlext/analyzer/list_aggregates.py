@@ -11,6 +11,7 @@ from sqlext_planner.window_functions import FunctionTypeError, WindowFunction, l
 from sqlglot import exp
 
 from sqlext.analyzer.compat_functions import SPLITS, TEMPLATES
+from sqlext.analyzer.literals import whole_number
 from sqlext.spans import span_of
 
 _WINDOW_SPLITS = frozenset(("window_split", "window_split_by_key", "window_split_by_value"))
@@ -82,6 +83,7 @@ def _check(function: WindowFunction, node: exp.Anonymous) -> None:
             raise FunctionTypeError(
                 f"{function.name}() takes a list and literal integers", f"write {function.signature}"
             )
-        function.complete_constants([int(item.name) for item in literals])
+        numbers = [whole_number(item.name, span_of(item), "the number") for item in literals]
+        function.complete_constants(numbers)
     except FunctionTypeError as error:
         raise AnalysisError(error.message, span=span_of(node), help=error.help) from None

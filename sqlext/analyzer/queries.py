@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlext.analyzer import relations, select, subqueries, subquery_plans
 from sqlext.analyzer.context import Analyzed, Context, Cte, Env, LeftToSparkError
 from sqlext.analyzer.expressions import ExpressionBuilder, Replace
+from sqlext.analyzer.literals import whole_number
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.spans import span_of
 
@@ -152,12 +153,16 @@ def ordinal(node: exp.Expr, width: int, clause: str) -> int | None:
     """The zero-based column that an integer in ORDER BY or GROUP BY stands for; None for anything else."""
     if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
         return None
-    position = int(node.name)
+    position = whole_number(node.name, span_of(node), clause, help=f"the result has columns 1 to {width}")
     if not 1 <= position <= width:
         raise AnalysisError(
             f"{clause} {position} is out of range", span=span_of(node), help=f"the result has columns 1 to {width}"
         )
     return position - 1
+
+
+#: LIMIT and OFFSET are of Spark's type int.
+_MOST_ROWS = 2**31 - 1
 
 
 def limited(node: exp.Expr, plan: LogicalPlan) -> LogicalPlan:
@@ -176,7 +181,7 @@ def limited(node: exp.Expr, plan: LogicalPlan) -> LogicalPlan:
 
 def _literal_count(clause: exp.Expr, value: exp.Expr | None) -> int:
     if isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit():
-        return int(value.name)
+        return whole_number(value.name, span_of(value), "the count", most=_MOST_ROWS)
     raise LeftToSparkError("a LIMIT or OFFSET that is no integer literal is left to Spark", span=span_of(clause))
 
 

@@ -96,6 +96,10 @@ def type_name(node: exp.DataType, text: str) -> str:
     return re.sub(r"\s*([<>(),:])\s*", r"\1", " ".join(text.lower().split()))
 
 
+#: A decimal has no more digits, and a longer number is no literal of Spark's.
+_MOST_DIGITS = 38
+
+
 def literal_type(node: exp.Expr, *, decimals_are_double: bool = False) -> str | None:
     """The type of a literal without a suffix."""
     if isinstance(node, exp.Null):
@@ -115,6 +119,8 @@ def literal_type(node: exp.Expr, *, decimals_are_double: bool = False) -> str | 
         value = Decimal(text).as_tuple()
         scale = -int(value.exponent)
         return f"decimal({max(len(value.digits), scale)},{scale})"
+    if len(text) > _MOST_DIGITS:
+        return None
     number = int(text)
     return "int" if number < 2**31 else "bigint" if number < 2**63 else None
 

@@ -117,3 +117,28 @@ def test_last_as_an_alias_before_join_is_told() -> None:
 def test_several_statements_are_refused_with_extension_syntax() -> None:
     error = refusal(f"SELECT 1; SELECT sum(v) OVER (PARTITION BY k ORDER BY ts {FRAME}) FROM a")
     assert "2 statements" in error.message
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT sum(v) OVER w FROM a WINDOW w AS (PARTITION BY k ORDER BY ts FRAME MAXSIZE NUMBER)",
+        "SELECT sum(v) OVER w FROM a WINDOW w AS (UNION u PARTITION BY k ORDER BY ts ROWS BETWEEN NUMBER PRECEDING AND "
+        "CURRENT ROW)",
+        "SELECT sum(v) OVER w FROM a WINDOW w AS (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN NUMBERd PRECEDING AND "
+        "CURRENT ROW)",
+        "SELECT lag(v, NUMBER) OVER w FROM a WINDOW w AS (PARTITION BY k ORDER BY ts FRAME)",
+        "SELECT top(v, NUMBER) FROM a GROUP BY k",
+        "SELECT distinct_count(v) FROM a GROUP BY k LIMIT NUMBER",
+        "SELECT distinct_count(v) FROM a GROUP BY k ORDER BY NUMBER",
+        "SELECT r.k FROM r JOIN s ON PERIOD(r.a, r.b) LEFT OVERLAP PERIOD(s.a, s.b) WITHIN (START NUMBER)",
+    ],
+)
+def test_a_number_of_5000_digits_is_refused_where_it_stands(sql: str) -> None:
+    """Python reads no number of more than 4,300 digits."""
+    text = sql.replace("FRAME", FRAME).replace("NUMBER", "9" * 5000)
+    with pytest.raises(SqlExtError, match=r"too large|out of range|longer than any time|more digits") as caught:
+        analyze(parse(text), CATALOG)
+    assert caught.value.span is not None
+    assert "9" * 5000 in text[caught.value.span.start : caught.value.span.end]
+    assert len(caught.value.message) < 200

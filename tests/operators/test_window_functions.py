@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from sqlext_operators.window.functions import FUNCTIONS, CallSite, FunctionTypeError, lookup
 from sqlext_operators.window.functions.types import sql_name
+from sqlext_operators.window.piece import Piece, rows_without_columns
+from sqlext_operators.window.processor import WindowUnionProcessor
+from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 
 from tests.operators.window_data import TYPES, arguments, literals
 
@@ -98,3 +102,63 @@ def test_literals() -> None:
         FUNCTIONS["frame_at"].complete_constants(())
     assert FUNCTIONS["first_value"].signature == "first_value(x[, ignore_null])"
     assert FUNCTIONS["count_where"].signature == "count_where(x or *, condition)"
+
+
+COUNTING = sorted(
+    (name, place)
+    for name, function in FUNCTIONS.items()
+    for place, parameter in enumerate(function.constant_parameters)
+    if parameter.kind == "integer" and parameter.maximum is None
+)
+#: Both keep rows in their state, and MAXSIZE and bounds count like them.
+FRAMES = (Frame("rows", None, 0), Frame("rows", -3, 0), Frame("range", -2, 1, end_following=True))
+
+
+@pytest.mark.parametrize(("name", "place"), COUNTING)
+@pytest.mark.parametrize("frame", FRAMES, ids=["unbounded", "rows", "range"])
+def test_the_largest_numbers_count_as_any_that_is_larger_than_the_window(name: str, place: int, frame: Frame) -> None:
+    function = FUNCTIONS[name]
+    values = {"i64": [3, None, 1, 2], "text": ["b", None, "a", "c"], "c": [True, False, None, True]}
+    columns = next(names for names in arguments(function) if set(names) <= set(values))
+    args = {f"x{i}": pa.array(values[name] * 3, TYPES[name]) for i, name in enumerate(columns)}
+    constants = list(literals(function)[0])
+
+    def results(n: int) -> list[object]:
+        given = (*constants[:place], n, *constants[place + 1 :])
+        window = Window(frame, (), (Call(name, tuple(args), "out", given),))
+        spec = WindowUnionSpec(("k",), "ts", (), (window,))
+        processor = WindowUnionProcessor(spec, {key: a.type for key, a in args.items()}, pa.schema([]))
+        found: list[object] = []
+        for start, last in ((0, False), (6, True)):
+            order, zeros = np.arange(start, start + 6), np.zeros(6, np.int64)
+            part = {key: array.slice(start, 6) for key, array in args.items()}
+            piece = Piece(zeros, order, zeros.astype(np.uint8), part, rows_without_columns(6))
+            for batch in processor.process(piece, last):
+                found += batch.column("out").to_pylist()
+        return found
+
+    expected = results(1000)
+    for n in (2**31, 2**40 + 1, 2**62, 2**63 - 1):
+        assert results(n) == expected
+    least = function.constant_parameters[place].minimum
+    if least is None:
+        expected = results(-1000)
+        for n in (-(2**31), -(2**62), -(2**63) + 1, -(2**63)):
+            assert results(n) == expected
+
+
+@pytest.mark.parametrize("largest", [10**6, 2**31, 2**53, 2**63 - 1])
+def test_the_largest_frames_hold_all_rows(largest: int) -> None:
+    array = pa.array([5, 7, None, 1], pa.int64())
+    zeros, order = np.zeros(4, np.int64), np.arange(4)
+    piece = Piece(zeros, order, zeros.astype(np.uint8), {"x": array}, rows_without_columns(4))
+    frames = (
+        Frame("rows", -largest, 0),
+        Frame("range", -largest, 0),
+        Frame("range", None, 0, maxsize=largest),
+        Frame("range", -5, 0, maxsize=largest),
+    )
+    for frame in frames:
+        spec = WindowUnionSpec(("k",), "ts", (), (Window(frame, (), (Call("sum", ("x",), "out"),)),))
+        (batch,) = WindowUnionProcessor(spec, {"x": array.type}, pa.schema([])).process(piece, True)
+        assert batch.column("out").to_pylist() == [5, 12, 12, 13]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import Field, fields
+from typing import Any
+
 import pytest
 from sqlext_planner.config import Config
 from sqlext_planner.errors import ConfigurationError
@@ -41,3 +45,22 @@ def test_bad_settings_say_what_to_do(settings: dict[str, str], message: str, hel
     with pytest.raises(ConfigurationError, match=message) as caught:
         Config.from_mapping(settings)
     assert help in (caught.value.help or "")
+
+
+NUMBERS = [item for item in fields(Config) if item.metadata["most"] is not None]
+
+
+@pytest.mark.parametrize("item", NUMBERS, ids=lambda item: item.name)
+def test_every_number_has_an_upper_limit(item: Field[Any]) -> None:
+    key, most = item.metadata["key"], item.metadata["most"]
+    assert getattr(Config.from_mapping({key: str(most)}), item.name) == most
+    for text in (str(most + 1), "9" * 30, "9" * 5000, "1e3", "\u0661", "-1", "0.5", ""):
+        with pytest.raises(ConfigurationError, match=f"setting '{re.escape(key)}' has the value") as caught:
+            Config.from_mapping({key: text})
+        assert f"at most {most}" in str(caught.value.help)
+        assert len(caught.value.message) < 150
+
+
+def test_all_settings_of_a_number_are_limited() -> None:
+    numbers = {item.name for item in fields(Config) if item.metadata["kind"] in ("bytes", "rows", "count")}
+    assert numbers == {item.name for item in NUMBERS}

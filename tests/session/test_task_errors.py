@@ -76,7 +76,10 @@ STATEMENTS = {
         "sum(v)",
     ),
     "second call": (f"SELECT max(v) OVER w, sum(v) OVER w, min(v) OVER w FROM a {OVER}", "sum(v)"),
-    "group": ("SELECT k, sum_where(v, id > 0) FROM (TABLE a UNION ALL TABLE b) GROUP BY k", "sum_where(v, id > 0)"),
+    "group": (
+        "SELECT k, sum_where(v, id > 0) FROM (SELECT * FROM a UNION ALL SELECT * FROM b) GROUP BY k",
+        "sum_where(v, id > 0)",
+    ),
     "command": (f"CREATE TABLE never_made AS {OVERFLOW}", "sum(v)"),
 }
 

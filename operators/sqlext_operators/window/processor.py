@@ -15,10 +15,11 @@ from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.frames import BoolArray, Bounds, Candidates, Frames, FromRows, IntArray
 from sqlext_operators.window.functions import FUNCTIONS, CallSite
 from sqlext_operators.window.piece import Piece
-from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
+from sqlext_operators.window.spec import Call, Scalar, Window, WindowUnionSpec
 
 #: Output batches have at most this many rows.
 MAX_BATCH_ROWS = 262_144
+_MOST_COUNTED = 1 << 40
 #: Results that are lists or long texts: output batches hold about this many values of one column.
 MAX_BATCH_WEIGHT = 4_194_304
 
@@ -237,8 +238,15 @@ def _call_site(call: Call, arg_types: Mapping[str, pa.DataType], unbounded: bool
     if function is None:
         raise ValueError(f"there is no window function {call.function!r}")
     types = tuple(arg_types[name] for name in call.args)
-    constants = function.complete_constants(call.constants)
+    constants = tuple(map(_within_reach, function.complete_constants(call.constants)))
     return CallSite(function, types, constants, function.result_type(types), unbounded, spec.ansi, spec.time_zone)
+
+
+def _within_reach(value: Scalar) -> Scalar:
+    """A literal that counts rows or values, cut where counting with it cannot overflow: no window holds as many."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return value
+    return max(-_MOST_COUNTED, min(_MOST_COUNTED, value))
 
 
 def _count_ready(complete: BoolArray | None, rows: int) -> int:

@@ -10,9 +10,6 @@ from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.frames import Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
 
-#: n is cut here, so that counting cannot overflow.
-_LIMIT = 1 << 62
-
 
 class NthWhere(Evaluator):
     """Through counts of the matching rows before each place: any n costs the same.
@@ -23,7 +20,7 @@ class NthWhere(Evaluator):
 
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
-        self.n = max(-_LIMIT, min(_LIMIT, int(site.constants[0] or 0)))
+        self.n = int(site.constants[0] or 0)
         self.reset()
 
     def load(self, rows: Rows) -> None:
