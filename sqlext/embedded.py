@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.spark import is_stopped
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,9 +105,10 @@ def active_session() -> SparkSession | None:
     from pyspark.sql import SparkSession
 
     try:
-        return SparkSession.active()
+        session = SparkSession.active()
     except PySparkRuntimeError:
         return None
+    return None if is_stopped(session) else session
 
 
 def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.config import PREFIX, Config
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.raised import statement
+from sqlext_planner.spark import is_stopped
 
 from sqlext.parameters import BoundText, bind_arguments, errors_show, format_references, literal
 from sqlext.passthrough_cache import PassthroughCache
@@ -57,24 +58,48 @@ class Session:
         self._lock = threading.Lock()
         self._files: dict[str, Path] = {}
         self._passed = PassthroughCache()
+        self._is_given = spark is not None
         self._spark: SparkSession | None = None
         if spark is not None:
-            self._attach(spark)
+            if is_stopped(spark):
+                help = "give a running one, or none: an embedded one is then started"
+                raise ConfigurationError("the Spark session has been stopped", help=help)
+            self._spark = self._attached(spark)
 
     @property
     def spark(self) -> SparkSession:
-        """The Spark session underneath; starts the embedded one if there is none yet."""
-        with self._lock:
-            if self._spark is None:
-                from sqlext.embedded import active_session, start_spark
+        """The Spark session underneath. Where none was given: the one that this process runs, else a new embedded one,
+        also after a stop, with the registered files.
 
-                running = active_session()
-                if running is None:
-                    self._spark = start_spark(conf=self._spark_settings)
-                else:
-                    self._attach(running)
-            assert self._spark is not None
+        Raises ConfigurationError if the given one has been stopped.
+        """
+        with self._lock:
+            if self._spark is not None and is_stopped(self._spark):
+                if self._is_given:
+                    raise ConfigurationError(
+                        "the Spark session that this Session runs on has been stopped",
+                        help="make a new one with SparkSession.builder.getOrCreate(), and a Session on it",
+                    )
+                self._spark = None
+                self._passed = PassthroughCache()
+            if self._spark is None:
+                self._spark = self._found()
+                self._register_again(self._spark)
             return self._spark
+
+    def _found(self) -> SparkSession:
+        from sqlext.embedded import active_session, start_spark
+
+        running = active_session()
+        return start_spark(conf=self._spark_settings) if running is None else self._attached(running)
+
+    def _register_again(self, spark: SparkSession) -> None:
+        """The files that were registered before the Spark underneath was stopped."""
+        if self._files:
+            from sqlext.catalog import read_files
+
+            for name, path in self._files.items():
+                read_files(spark, path).createOrReplaceTempView(name)
 
     def sql(self, sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - Spark's own name
         """What `SparkSession.sql` does, with the extension's syntax understood too.
@@ -116,15 +141,17 @@ class Session:
         with self._lock:
             self._files = {**self._files, name: Path(path)}
 
-    def _attach(self, spark: SparkSession) -> None:
-        """Run on a Spark that is there already. Raises ConfigurationError for a setting it cannot take any more."""
+    def _attached(self, spark: SparkSession) -> SparkSession:
+        """A Spark that is there already, with the settings given here.
+
+        Raises ConfigurationError for a setting it cannot take any more."""
         for key, value in self._spark_settings.items():
             if spark.conf.isModifiable(key):
                 spark.conf.set(key, value)
             elif spark.conf.get(key, None) != value:
                 help = "give it when Spark starts"
                 raise ConfigurationError(f"setting '{key}' cannot change while Spark runs", help=help)
-        self._spark = spark
+        return spark
 
     def _stage(self, sql: str, config: Config, *, lenient: bool) -> StagedPlan:
         from sqlext.catalog import SparkCatalog

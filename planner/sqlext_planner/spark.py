@@ -1,7 +1,7 @@
 """The Spark boundary: the one module that looks below PySpark's public API.
 
 What is not public here: `pyspark.sql.pandas.types` (Spark and Arrow types), `recover_python_exception` (errors out of
-tasks), `SparkContext.defaultParallelism` and the
+tasks), `SparkContext._jsc` (None when it is stopped), `SparkContext.defaultParallelism` and the
 optimised plan behind a DataFrame (its estimated size, whether it is a plain Parquet scan, whether it only selects
 columns of a mapInArrow of ours). Under Spark Connect
 the plan is out of reach: sizes are then unknown and inputs are read by Spark.
@@ -161,6 +161,11 @@ def check_workers(spark: SparkSession) -> None:
             found = text[text.index(WORKER_MARK) + len(WORKER_MARK) :].splitlines()[0]
             message = found.split("; install", 1)[0].strip()
             raise ConfigurationError(message, help=_WORKER_HELP) from None
+        missing = re.search(r"No module named '(pyarrow|numpy|pandas)'", text)
+        if missing is not None:  # PySpark itself looks for it, before our function does
+            raise ConfigurationError(
+                f"Spark's Python workers cannot import '{missing[1]}'", help=_WORKER_HELP
+            ) from None
         if "PYTHON_VERSION_MISMATCH" in text or "Cannot run program" in text:
             message = next(line for line in text.splitlines() if "PYTHON_VERSION" in line or "Cannot run" in line)
             raise ConfigurationError(f"Spark cannot start its Python workers: {message}", help=_WORKER_HELP) from None
@@ -187,6 +192,12 @@ def spark_type(kind: pa.DataType) -> DataType:
     from pyspark.sql.pandas.types import from_arrow_type
 
     return from_arrow_type(kind)
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether the session's Spark has been stopped from Python. Cheap: no call of the JVM."""
+    context = getattr(spark, "_sc", None)
+    return context._jsc is None if context is not None else bool(getattr(spark, "is_stopped", False))
 
 
 def cores(spark: SparkSession) -> int:
