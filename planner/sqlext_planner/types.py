@@ -8,6 +8,7 @@ without for `timestamp_ntz`; day-time intervals as microsecond durations; `time(
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 
 import pyarrow as pa
 
@@ -115,12 +116,21 @@ _FROM_ARROW = (
 )
 
 
+#: As deep as a reader by recursion goes safely; Spark's own gives up at about the same depth.
+_MOST_NESTED = 100
+_STEP = {"<": 1, ">": -1}
+
+
 class _Reader:
     """A recursive-descent reader of type strings: each method returns (simple string, Arrow type or None)."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
+        if text.count("<") > _MOST_NESTED and max(accumulate(_STEP[sign] for sign in re.findall("[<>]", text))) > _MOST_NESTED:
+            raise UnsupportedError(
+                f"types nest at most {_MOST_NESTED} deep, and '{text[:40]}...' does deeper", help="flatten the column"
+            )
 
     def whole(self) -> tuple[str, pa.DataType | None]:
         result = self._type()
@@ -197,7 +207,7 @@ class _Reader:
         if match is None:
             raise self._error()
         kind, arguments = match[1], [part.strip() for part in match[2].split(",")]
-        if not all(argument.isdigit() for argument in arguments) or len(arguments) > (2 if kind == "decimal" else 1):
+        if not all(re.fullmatch("[0-9]{1,10}", argument) for argument in arguments) or len(arguments) > (2 if kind == "decimal" else 1):
             raise self._error()
         if kind == "decimal":
             precision, scale = int(arguments[0]), int(arguments[1]) if len(arguments) == 2 else 0

@@ -167,7 +167,7 @@ class ExpressionBuilder:
             return None
         parts = tuple(part.name for part in node.parts)
         for scope in (self.scope, *self.outer):
-            match = scope.find(parts)
+            match = scope.find(parts, span_of(node))
             if match is not None:
                 return field_type(match.visible.dtype, parts[match.parts :])
         alias = self.aliases.get(parts[0].lower())

@@ -111,7 +111,9 @@ class _Keys:
 
     def _aliased(self, node: exp.Expr) -> exp.Expr:
         """The select item that a bare name means, unless a column of FROM has that name."""
-        if isinstance(node, exp.Column) and len(node.parts) == 1 and self._builder.scope.find((node.name,)) is None:
+        if not isinstance(node, exp.Column) or len(node.parts) > 1:
+            return node
+        if self._builder.scope.find((node.name,), span_of(node)) is None:
             for item in self._items:
                 if item.aliased and item.name.lower() == node.name.lower() and item.node is not None:
                     return item.node

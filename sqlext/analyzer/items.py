@@ -52,7 +52,7 @@ def _expand(node: exp.Expr, scope: Scope, span: Span) -> list[Visible]:
     if star.args.get("replace") or star.args.get("rename"):
         raise LeftToSparkError("* REPLACE and * RENAME are left to Spark", span=span)
     columns = scope.star(qualifier)
-    if not columns and qualifier and scope.find(qualifier) is not None:
+    if not columns and qualifier and scope.find(qualifier, span) is not None:
         raise LeftToSparkError(f"the fields of struct '{'.'.join(qualifier)}' are left to Spark", span=span)
     if not columns:
         raise scope.unknown((*qualifier, "*"), span)
