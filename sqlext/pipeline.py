@@ -63,6 +63,7 @@ def stage(
     """
     from sqlext_planner.optimizer import Optimizer
     from sqlext_planner.strategies import contains_extension, plan_physical
+    from sqlext_planner.streams import operators_asked_for, refuse_streams
 
     from sqlext.analyzer import Options, analyze
     from sqlext.parser import parse
@@ -84,11 +85,14 @@ def stage(
         options = Options(statement.compat, cast("EmptyPeriods", config.interval_empty))
         analyzed = analyze(statement, catalog, options)
     except SqlExtError:
-        if not lenient or statement.uses_extension or config.always_lower or mode == "analyze":
+        if not lenient or statement.uses_extension or mode == "analyze" or _lowers(statement, config, catalog):
             raise
         return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
     try:
+        if mode == "analyze":
+            _refuse_endless(analyzed)
         trace = Optimizer().optimize(analyzed)
+        refuse_streams(trace.final)
     except SqlExtError as error:
         raise error.with_sql(statement.sql) from None
     physical = plan_physical(trace.final, config, catalog)
@@ -96,5 +100,24 @@ def stage(
     # A rule may have pruned the window away, and compat's words mean something else to Spark: neither passes.
     asked = (config.always_lower and mode is None) or mode == "analyze"  # Spark has no EXPLAIN ANALYZE
     lowered = statement.uses_extension or (asked and statement.kind == "query")
-    passthrough = not extensions and not lowered
+    # What a stream allows, Spark alone knows: without a word of ours its statement is left as it is.
+    plain_stream = analyzed.is_streaming and not statement.uses_extension and not operators_asked_for(analyzed)
+    passthrough = plain_stream or (not extensions and not lowered)
     return StagedPlan(sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
+
+
+def _lowers(statement: Statement, config: Config, catalog: Catalog) -> bool:
+    """Whether a setting asks to lower a statement that Spark could run as it is; none does for a stream."""
+    if not config.always_lower or statement.query_span is None:
+        return config.always_lower
+    query = statement.text[statement.query_span.start : statement.query_span.end]
+    return catalog.query_columns(query) is None or not catalog.query_is_streaming(query)
+
+
+def _refuse_endless(plan: LogicalPlan) -> None:
+    """Raises UnsupportedError for EXPLAIN ANALYZE of a query over a stream."""
+    from sqlext_planner.streams import stream_refusal, streams_of
+
+    stream = next(streams_of(plan), None)
+    if stream is not None:
+        raise stream_refusal("EXPLAIN ANALYZE runs a query to its end, and a stream has none", stream)

@@ -16,6 +16,7 @@ class TableInfo:
 
     `columns` pairs names with Spark simple type strings. `paths` and `format` are set where the table is plain
     files (`parquet`, `csv`); `rows` and `bytes` are None where unknown (bytes are uncompressed estimates).
+    `is_streaming` says that reading it gives a stream, also where a view hides that.
     """
 
     name: str
@@ -24,6 +25,7 @@ class TableInfo:
     paths: tuple[str, ...] = ()
     rows: int | None = None
     bytes: int | None = None
+    is_streaming: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,9 @@ class Catalog(Protocol):
 
     def query_columns(self, sql: str) -> tuple[tuple[str, str], ...] | None:
         """Columns of a plain Spark query; None where only a running Spark could tell and none is at hand."""
+
+    def query_is_streaming(self, sql: str) -> bool:
+        """Whether a plain Spark query, one that `query_columns` knows the columns of, reads a stream."""
 
     def current_database(self) -> str | None:
         """The database of names that are written without one; None where there are no databases."""

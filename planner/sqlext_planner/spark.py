@@ -3,7 +3,7 @@
 What is not public here: `pyspark.sql.pandas.types` (Spark and Arrow types), `recover_python_exception` (errors out of
 tasks), `SparkContext._jsc` (None when it is stopped), `SparkContext.defaultParallelism` and the
 optimised plan behind a DataFrame (its estimated size, whether it is a plain Parquet scan, whether it only selects
-columns of a mapInArrow of ours). Under Spark Connect
+columns of a mapInArrow of ours, the tables that it reads). Under Spark Connect
 the plan is out of reach: sizes are then unknown and inputs are read by Spark.
 """
 
@@ -251,6 +251,60 @@ def plain_parquet_scan(frame: DataFrame) -> PlainScan | None:
     if plan is None or not _reads_plainly(frame.sparkSession):
         return None
     return _scan_of(plan)
+
+
+def over_sources(rows: DataFrame, frames: Iterable[DataFrame]) -> DataFrame:
+    """`rows`, which others than Spark read or will read of `frames`, in a plan that holds the frames' tables.
+
+    Catalyst then knows what the plan reads: it refuses to overwrite a table that it reads, what is cached of the plan
+    goes when rows come to the table, and `inputFiles` is right. Of each table of files the plan holds those files that
+    Spark has come to list since now, and an error for them: there are none unless the table was listed again, for a
+    cached plan after an INSERT, or by REFRESH TABLE. Other tables stand in the plan without rows, and are optimised
+    away. Under Connect `rows` is as it was.
+    """
+    for frame in frames:
+        plan = _optimized_plan(frame)
+        leaves = _items(plan.collectLeaves()) if plan is not None else []
+        listed = [leaf for leaf in leaves if _is_file_relation(leaf)]
+        hidden = [_new_files(frame.sparkSession, leaf) for leaf in listed]
+        if len(listed) < len(leaves):
+            hidden.append(frame.where("false").selectExpr("NULL AS path"))
+        for found in hidden:
+            first, *others = rows.schema
+            items = [f"CAST(path AS {first.dataType.simpleString()})"]
+            items += [f"CAST(NULL AS {item.dataType.simpleString()})" for item in others]
+            rows = rows.unionAll(found.selectExpr(*items))
+    return rows
+
+
+#: Of a table of more files than this, those that are new are not looked for.
+_MOST_LISTED = 1_000
+
+
+def _is_file_relation(leaf: Any) -> bool:
+    if _class_name(leaf) != "LogicalRelation" or _class_name(leaf.relation()) != "HadoopFsRelation":
+        return False
+    location = leaf.relation().location()
+    return bool(location.getClass().getName() == _FILE_INDEX and len(location.inputFiles()) <= _MOST_LISTED)
+
+
+def _new_files(spark: SparkSession, relation: Any) -> DataFrame:
+    """One column `path`, and an error instead of a row of a file that Spark does not list now.
+
+    Spark compares the files' names when it plans the scan, which has then no task.
+    """
+    from pyspark.sql import DataFrame
+    from pyspark.sql.functions import concat, instr, lit, raise_error
+    from sqlext_operators.exchange.source_files import AGAIN
+
+    listed = list(relation.relation().location().inputFiles())
+    listed += ["file:/" + uri.removeprefix("file:///") for uri in listed if uri.startswith("file:///")]
+    jvm: Any = spark._jvm
+    rows = DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, relation), spark)
+    path, line = rows.metadataColumn("_metadata").getField("file_path"), lit("\n")
+    known = instr(lit("\n".join(["", *listed, ""])), concat(line, path, line))
+    text = concat(lit("file '"), path, lit(f"' has come to its table since the statement was planned\nhelp: {AGAIN}"))
+    return rows.where(known == 0).select(raise_error(text).alias("path"))
 
 
 def _optimized_plan(frame: DataFrame) -> Any | None:

@@ -31,7 +31,8 @@ def analyze(statement: Statement, catalog: Catalog, options: Options | None = No
         columns = None if statement.uses_extension else catalog.query_columns(context.slice(statement.query_span))
         if columns is None:
             raise error.with_sql(statement.sql) from None
-        plan, _ = relations.spark_relation(context, context.slice(statement.query_span), columns, "spark_query")
+        text = context.slice(statement.query_span)
+        plan, _ = relations.spark_relation(context, text, columns, "spark_query", statement.query)
         query = Analyzed(plan, tuple(name for name, _ in columns))
     return Output(query.names, query.plan)
 

@@ -201,5 +201,5 @@ def _spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkE
             span=cause.span,
             help=cause.help or "run the statement in a Session",
         ) from None
-    plan, _ = relations.spark_relation(context, text, columns, "spark_query")
+    plan, _ = relations.spark_relation(context, text, columns, "spark_query", node, env)
     return Analyzed(plan, tuple(name for name, _ in columns))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from sqlext_planner.errors import AnalysisError, UnsupportedError
+from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions import Column
 from sqlext_planner.logical import Field, LogicalPlan, Scan, SparkRelation, SubqueryAlias, Values
 from sqlglot import exp
@@ -52,6 +53,8 @@ def relation(context: Context, node: exp.Expr, env: Env) -> Relation:
 def _table(context: Context, node: exp.Table, env: Env) -> Relation:
     if any(node.args.get(key) for key in _SPARK_ONLY) or not isinstance(node.this, exp.Identifier):
         return _spark_table(context, node)
+    if _is_stream_of(context, node):
+        return _spark_table(context, node)
     parts = tuple(part.name for part in node.parts)
     alias = node.alias
     columns = _alias_columns(node)
@@ -66,8 +69,16 @@ def _table(context: Context, node: exp.Table, env: Env) -> Relation:
     fields = tuple(Field(Column(name, column), dtype) for column, dtype in info.columns)
     qualifier = (alias,) if alias else parts
     scope = Scope(tuple(Visible(qualifier, f.column.name, f.column, f.dtype) for f in fields))
-    plan = Scan(full_name, name, fields, span=span_of(node))
+    plan = Scan(full_name, name, fields, is_stream=info.is_streaming, span=_name_span(node))
     return _renamed(context, (plan, scope), alias, columns) if columns else (plan, scope)
+
+
+def _is_stream_of(context: Context, node: exp.Table) -> bool:
+    """Whether this is Spark's ``STREAM t``, which reads as a table of that name and its alias."""
+    if len(node.parts) != 1 or node.name.upper() != "STREAM" or node.this.args.get("quoted") or not node.alias:
+        return False
+    end = span_of(node.this).end
+    return re.match(r"\s+(?!AS\b)", context.text[end:], re.IGNORECASE) is not None
 
 
 def _dotted(parts: Sequence[str]) -> str:
@@ -90,8 +101,12 @@ def _unknown_table(context: Context, node: exp.Table, parts: Sequence[str], env:
         hint = (
             f"tables here: {', '.join(known[:12])}" if known else "no table is known: register one, or give --data DIR"
         )
-    start, end = span_of(node.parts[0]), span_of(node.parts[-1])
-    return AnalysisError(f"table '{name}' not found", span=start | end, help=hint)
+    return AnalysisError(f"table '{name}' not found", span=_name_span(node), help=hint)
+
+
+def _name_span(node: exp.Table) -> Span:
+    """The table's name, without its alias."""
+    return span_of(node.parts[0]) | span_of(node.parts[-1])
 
 
 def _cycle(node: exp.Table) -> AnalysisError | None:
@@ -122,16 +137,38 @@ def _spark_table(context: Context, node: exp.Table) -> Relation:
             span=span,
             help="run the statement in a Session, or use a plain table",
         )
-    return spark_relation(context, text, columns, node.alias or "spark_relation")
+    return spark_relation(context, text, columns, node.alias or "spark_relation", node)
 
 
-def spark_relation(context: Context, text: str, columns: Sequence[tuple[str, str]], alias: str) -> Relation:
-    """A query left to Spark as text."""
+def spark_relation(
+    context: Context, text: str, columns: Sequence[tuple[str, str]], alias: str, node: exp.Expr, env: Env | None = None
+) -> Relation:
+    """A query left to Spark as text; `node` is what the user wrote."""
     name = context.names.unique(alias)
     visible = unique_names([column for column, _ in columns])
     fields = tuple(Field(Column(name, new), dtype) for new, (_, dtype) in zip(visible, columns, strict=True))
     scope = Scope(tuple(Visible((alias,), old, f.column, f.dtype) for (old, _), f in zip(columns, fields, strict=True)))
-    return SparkRelation(text, name, fields), scope
+    if not context.catalog.query_is_streaming(text):
+        return SparkRelation(text, name, fields, span=span_of(node)), scope
+    place = _stream_span(context, node, env or {}) or span_of(node)
+    return SparkRelation(text, name, fields, is_stream=True, span=place), scope
+
+
+def _stream_span(context: Context, node: exp.Expr, env: Env) -> Span | None:
+    """The first table that is a stream in a text that Spark reads as a whole, or in the CTEs that it names."""
+    for table in node.find_all(exp.Table):
+        if not isinstance(table.this, exp.Identifier):
+            continue
+        parts = tuple(part.name for part in table.parts)
+        cte = env.get(parts[0].lower()) if len(parts) == 1 else None
+        if cte is not None:
+            found = _stream_span(context, cte.tree, cte.env)
+        else:
+            info = context.catalog.table(_dotted(parts))
+            found = _name_span(table) if info is not None and info.is_streaming else None
+        if found is not None:
+            return found
+    return None
 
 
 def _derived(context: Context, node: exp.Subquery, env: Env) -> Relation:

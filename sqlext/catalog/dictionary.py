@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import KeyStatistics, TableInfo
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 class DictCatalog:
     """Tables as ``{"orders": {"id": "int", "ts": "timestamp"}}``, for planning without data.
 
-    Names are found ignoring case, also by their last part. Raises ConfigurationError for text that is no Spark type.
+    Names are found ignoring case, also by their last part. `streams` are the names of those that are streams. Raises
+    ConfigurationError for text that is no Spark type.
     """
 
-    def __init__(self, tables: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(self, tables: Mapping[str, Mapping[str, str]], streams: Collection[str] = ()) -> None:
         self._tables: dict[str, TableInfo] = {}
         for name, columns in tables.items():
             fields = tuple((column, _type(name, column, dtype)) for column, dtype in columns.items())
-            self._tables[name.lower()] = TableInfo(name, fields)
+            self._tables[name.lower()] = TableInfo(name, fields, is_streaming=name in streams)
 
     @classmethod
     def from_ddl(cls, text: str) -> DictCatalog:
@@ -64,6 +65,10 @@ class DictCatalog:
     def query_columns(self, sql: str) -> tuple[tuple[str, str], ...] | None:
         """None: there is no Spark to ask."""
         return None
+
+    def query_is_streaming(self, sql: str) -> bool:
+        """False: no query of which only Spark knows is planned here."""
+        return False
 
     def current_database(self) -> str | None:
         """None: the tables are in no database."""

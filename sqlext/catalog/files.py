@@ -68,6 +68,10 @@ class FileCatalog:
         """None: there is no Spark to ask."""
         return None
 
+    def query_is_streaming(self, sql: str) -> bool:
+        """False: files are no streams."""
+        return False
+
     def current_database(self) -> str | None:
         """None: files lie in no database."""
         return None

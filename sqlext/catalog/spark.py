@@ -32,6 +32,7 @@ class SparkCatalog:
         self._files = {name.lower(): Path(path) for name, path in (files or {}).items()}
         self._known: dict[str, TableInfo | None] = {}
         self._scanned: dict[str, tuple[str, ...]] = {}
+        self._streaming: set[str] = set()
 
     def table(self, name: str) -> TableInfo | None:
         """The table or view called `name`, as Spark finds it."""
@@ -77,9 +78,17 @@ class SparkCatalog:
         from pyspark.errors import PySparkException
 
         try:
-            return columns_of(self._spark.sql(sql).schema)
+            frame = self._spark.sql(sql)
+            columns = columns_of(frame.schema)
         except PySparkException:
             return None
+        if frame.isStreaming:
+            self._streaming.add(sql)
+        return columns
+
+    def query_is_streaming(self, sql: str) -> bool:
+        """By Spark's own analysis in `query_columns`."""
+        return sql in self._streaming
 
     def current_database(self) -> str | None:
         """The session's current database."""
@@ -126,12 +135,13 @@ class SparkCatalog:
         from pyspark.errors import PySparkException
 
         try:
-            columns = columns_of(self._spark.table(_quoted(name)).schema)
+            frame = self._spark.table(_quoted(name))
+            columns, is_streaming = columns_of(frame.schema), frame.isStreaming
         except PySparkException:
             return None
-        found = TableInfo(name, columns)
+        found = TableInfo(name, columns, is_streaming=is_streaming)
         path = self._files.get(name.lower())
-        if path is None:
+        if path is None or is_streaming:
             return found
         try:
             files = table_info(name, path)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from sqlext_operators.exchange.scatter import POSITION_BITS, ScatterSpec, scatter_from
+from sqlext_operators.exchange.source_files import FileState, planned
 
 _BATCH_ROWS = 262_144
 #: In place of a file's column: the row's number, int64, unique and increasing in the order of files and rows.
@@ -23,9 +23,13 @@ POSITION = "\0position"
 
 @dataclass(frozen=True)
 class ParquetTask:
-    """Row groups of one file, read in this order; of their rows those from `start` up to `stop` (None: the end)."""
+    """Row groups of one file, read in this order; of their rows those from `start` up to `stop` (None: the end).
+
+    `state` is that of the file when the row groups were chosen: a task reads no other.
+    """
 
     path: str
+    state: FileState
     row_groups: tuple[int, ...]
     start: int = 0
     stop: int | None = None
@@ -86,10 +90,13 @@ def scatter_parquet(
 
 
 def read_task(scan: ParquetScan, task: ParquetTask, first: int = 0) -> Iterator[pa.RecordBatch]:
-    """The task's rows, batch by batch (a row group of any size stays bounded in memory); positions from `first` on."""
+    """The task's rows, batch by batch (a row group of any size stays bounded in memory); positions from `first` on.
+
+    Raises SourceChangedError for a file that is not the one that was planned.
+    """
     names = (*scan.columns, *(item.column for item in scan.filters))
     needed = list(dict.fromkeys(name for name in names if isinstance(name, str) and name != POSITION))
-    with pq.ParquetFile(task.path, pre_buffer=False) as file:
+    with planned(task.path, task.state) as file:
         batches = file.iter_batches(_BATCH_ROWS, row_groups=list(task.row_groups), columns=needed, use_threads=False)
         for batch in _rows(batches, task.start, task.stop):
             kept = _filter(batch, scan.filters)

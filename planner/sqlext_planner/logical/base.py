@@ -31,6 +31,8 @@ class LogicalPlan(TreeNode):
 
     #: True for nodes that plain Spark SQL has no text for; a plan without one goes to spark.sql unchanged.
     is_extension = False
+    #: True for a node that is itself a stream's rows.
+    is_stream = False
 
     @classmethod
     def child_type(cls) -> type[TreeNode]:
@@ -49,6 +51,13 @@ class LogicalPlan(TreeNode):
     def dtypes(self) -> dict[Column, str | None]:
         """Type by output column."""
         return {item.column: item.dtype for item in self.output}
+
+    @cached_property
+    def is_streaming(self) -> bool:
+        """Whether a stream is read here or anywhere below, also by a subquery of an expression."""
+        from sqlext_planner.streams import streams_of
+
+        return next(streams_of(self), None) is not None
 
     def expressions(self) -> Iterator[Expression]:
         """The expressions the node itself holds (not its children's)."""

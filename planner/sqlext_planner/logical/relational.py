@@ -28,6 +28,7 @@ class Scan(LogicalPlan):
     table: str
     relation: str
     fields: tuple[Field, ...]
+    is_stream: bool = field(default=False, kw_only=True)
 
     @cached_property
     def output(self) -> tuple[Field, ...]:
@@ -48,6 +49,7 @@ class SparkRelation(LogicalPlan):
     sql: str
     relation: str
     fields: tuple[Field, ...]
+    is_stream: bool = field(default=False, kw_only=True)
 
     @cached_property
     def output(self) -> tuple[Field, ...]:

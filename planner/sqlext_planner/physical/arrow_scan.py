@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.logical import Field
 from sqlext_planner.physical.base import ExecutionContext, PhysicalPlan, execute_cached
-from sqlext_planner.spark import PlainScan, arrow_type, plain_parquet_scan
+from sqlext_planner.spark import PlainScan, arrow_type, over_sources, plain_parquet_scan
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
     from pyspark.sql import DataFrame
     from sqlext_operators.exchange.parquet_scan import ParquetScan, ParquetTask
+    from sqlext_operators.exchange.source_files import FileState
 
 #: Reading footers is the driver's work, about 1 ms a file.
 _MOST_FILES = 500
@@ -47,21 +50,25 @@ class ArrowScanExec(PhysicalPlan):
 
 @dataclass(frozen=True)
 class ArrowScan:
-    """A scan, its size as Arrow data, and its rows before any filter."""
+    """A scan, its size as Arrow data, its rows before any filter, and the frame that it reads for Spark."""
 
     scan: ParquetScan
     bytes: int
     rows: int
+    frame: DataFrame
 
 
 @dataclass(frozen=True)
 class PlainFiles:
-    """Parquet files that pyarrow reads as Spark would: what is selected of them, its Arrow types, their footers."""
+    """Parquet files that pyarrow reads as Spark would: what `frame` selects of them, its Arrow types, their footers,
+    and the files' states, by which tasks know them again."""
 
+    frame: DataFrame
     plain: PlainScan
     kinds: tuple[pa.DataType, ...]
     stored: dict[str, pa.DataType]
     footers: tuple[pq.FileMetaData, ...]
+    states: tuple[FileState, ...]
 
     def scan(self, parallelism: int, least_bytes: int = _LEAST_TASK_BYTES) -> ArrowScan:
         """How they are read: in `parallelism` tasks of at least `least_bytes`, in more if they are large."""
@@ -70,9 +77,9 @@ class PlainFiles:
         sizes = [_group_bytes(footer, self.stored) for footer in self.footers]
         rows = sum(footer.num_rows for footer in self.footers)
         total = sum(map(sum, sizes)) + rows * _constant_bytes(self.plain)
-        tasks = _tasks(self.plain, self.footers, sizes, parallelism, least_bytes)
+        tasks = _tasks(self, sizes, parallelism, least_bytes)
         filters = tuple(Comparison(item.column, item.op, item.value) for item in self.plain.filters)
-        return ArrowScan(ParquetScan(tuple(tasks), self.plain.columns, self.kinds, filters), total, rows)
+        return ArrowScan(ParquetScan(tuple(tasks), self.plain.columns, self.kinds, filters), total, rows, self.frame)
 
 
 def scan_of(
@@ -85,6 +92,23 @@ def scan_of(
         context.files[id(frame)] = (frame, plain_files(frame))
     files = context.files[id(frame)][1]
     return None if files is None else files.scan(parallelism, least_bytes)
+
+
+def task_rows(count: int, scans: Iterable[ArrowScan], context: ExecutionContext) -> DataFrame:
+    """The numbers of tasks that read files themselves, each in a partition of its own."""
+    rows = context.spark.range(0, count, 1, max(1, count))
+    return over_sources(rows, [scan.frame for scan in scans])
+
+
+@contextmanager
+def reading_files() -> Iterator[None]:
+    """Around what the driver reads of files that were planned. Raises ConfigurationError for one that has changed."""
+    from sqlext_operators.exchange.source_files import SourceChangedError
+
+    try:
+        yield
+    except SourceChangedError as error:
+        raise ConfigurationError(error.message, help=error.help) from None
 
 
 def parquet_scan(frame: DataFrame, parallelism: int) -> ArrowScan | None:
@@ -107,14 +131,14 @@ def plain_files(frame: DataFrame) -> PlainFiles | None:
         return None
     collated = any("COLLATE" in field.dataType.simpleString().upper() for field in frame.schema)
     try:
-        return None if collated else _files(plain, [kind for kind in kinds if kind is not None])
+        return None if collated else _files(frame, plain, [kind for kind in kinds if kind is not None])
     except (OSError, ArrowException):
         return None  # Spark reports unreadable files in its own words, when it reads them
 
 
-def _files(plain: PlainScan, kinds: list[pa.DataType]) -> PlainFiles | None:
-    import pyarrow.parquet as pq
+def _files(frame: DataFrame, plain: PlainScan, kinds: list[pa.DataType]) -> PlainFiles | None:
     from sqlext_operators.exchange.parquet_scan import POSITION
+    from sqlext_operators.exchange.source_files import opened
 
     if len(kinds) != len(plain.columns):
         return None
@@ -122,13 +146,14 @@ def _files(plain: PlainScan, kinds: list[pa.DataType]) -> PlainFiles | None:
     stored = {name: kind for name, kind in pairs if isinstance(name, str) and name != POSITION}
     if not stored:
         return None
-    footers = []
+    footers, states = [], []
     for path in plain.paths:
-        with pq.ParquetFile(path) as file:
+        with opened(path) as (file, state):
             if not _reads_alike(file, plain, stored):
                 return None
             footers.append(file.metadata)
-    return PlainFiles(plain, tuple(kinds), stored, tuple(footers))
+            states.append(state)
+    return PlainFiles(frame, plain, tuple(kinds), stored, tuple(footers), tuple(states))
 
 
 def _reads_alike(file: pq.ParquetFile, plain: PlainScan, stored: dict[str, pa.DataType]) -> bool:
@@ -197,34 +222,33 @@ def _constant_bytes(plain: PlainScan) -> int:
     return sum(4 + len(value) if isinstance(value, str) else 8 for value in values)
 
 
-def _tasks(
-    plain: PlainScan, footers: Sequence[pq.FileMetaData], sizes: list[list[int]], parallelism: int, least_bytes: int
-) -> list[ParquetTask]:
+def _tasks(files: PlainFiles, sizes: list[list[int]], parallelism: int, least_bytes: int) -> list[ParquetTask]:
     """Neighbouring row groups of a file together up to a target of bytes, in input order; larger ones in parts."""
+    from sqlext_operators.exchange.parquet_scan import ParquetTask
+
     target = min(max(sum(map(sum, sizes)) // parallelism, least_bytes), _MOST_TASK_BYTES)
     tasks: list[ParquetTask] = []
-    for path, footer, groups in zip(plain.paths, footers, sizes, strict=True):
+    for path, footer, state, groups in zip(files.plain.paths, files.footers, files.states, sizes, strict=True):
+        whole = ParquetTask(path, state, ())
         held: list[int] = []
         for number, size in enumerate(groups):
             if held and sum(groups[i] for i in held) + size > target:
-                tasks += _parts(path, footer, held, sum(groups[i] for i in held), target, parallelism)
+                tasks += _parts(whole, footer, held, sum(groups[i] for i in held), target, parallelism)
                 held = []
             held.append(number)
         if held:
-            tasks += _parts(path, footer, held, sum(groups[i] for i in held), target, parallelism)
+            tasks += _parts(whole, footer, held, sum(groups[i] for i in held), target, parallelism)
     return tasks
 
 
 def _parts(
-    path: str, footer: pq.FileMetaData, groups: list[int], size: int, target: int, parallelism: int
+    file: ParquetTask, footer: pq.FileMetaData, groups: list[int], size: int, target: int, parallelism: int
 ) -> list[ParquetTask]:
-    """One task, or several for one large row group: each then decodes the rows before its own once more, which is
-    less than what cutting, hashing and sending its own rows costs (0.3 s against 0.8 s of CPU for 10M rows)."""
-    from sqlext_operators.exchange.parquet_scan import ParquetTask
-
+    """One task of a file, or several for one large row group: each then decodes the rows before its own once more,
+    which is less than what cutting, hashing and sending its own rows costs (0.3 s of CPU against 0.8 s for 10M)."""
     count = min(-(-size // target), parallelism) if len(groups) == 1 and size > 1.5 * target else 1
     if count == 1:
-        return [ParquetTask(path, tuple(groups))]
+        return [replace(file, row_groups=tuple(groups))]
     rows = footer.row_group(groups[0]).num_rows
     edges = [rows * i // count for i in range(count + 1)]
-    return [ParquetTask(path, tuple(groups), start, stop) for start, stop in pairwise(edges)]
+    return [replace(file, row_groups=tuple(groups), start=start, stop=stop) for start, stop in pairwise(edges)]

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.config import Config
-from sqlext_planner.errors import InternalError
+from sqlext_planner.errors import InternalError, UnsupportedError
 from sqlext_planner.expressions import Column
 from sqlext_planner.logical import Field
 from sqlext_planner.raised import current_statement
@@ -121,6 +121,8 @@ def execute_cached(node: PhysicalPlan, context: ExecutionContext) -> DataFrame:
     known = context.cache.get(id(node))
     if known is not None:
         return known[1]
+    if node.is_extension:
+        _check_inputs(node, context)
     context.building.append(node)
     try:
         frame = node.execute(context)
@@ -135,3 +137,14 @@ def execute_cached(node: PhysicalPlan, context: ExecutionContext) -> DataFrame:
         raise InternalError(f"{type(node).__name__} declares columns {expected} and gives {given}")
     context.cache[id(node)] = (node, frame)
     return frame
+
+
+def _check_inputs(node: PhysicalPlan, context: ExecutionContext) -> None:
+    """Raises UnsupportedError for an input of an operator of ours that is a stream: planning refuses those that it
+    knows (streams.py), but a name may mean another table by now."""
+    for child in node.children:
+        if execute_cached(child, context).isStreaming:
+            raise UnsupportedError(
+                f"{type(node).__name__.removesuffix('Exec')} cannot read a stream yet",
+                help="run the statement again over tables, or compute each micro-batch with foreachBatch",
+            )

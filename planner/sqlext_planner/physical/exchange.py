@@ -16,7 +16,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
-from sqlext_planner.physical.arrow_scan import ArrowScan, scan_of
+from sqlext_planner.physical.arrow_scan import ArrowScan, scan_of, task_rows
 from sqlext_planner.physical.base import ExecutionContext
 from sqlext_planner.physical.sizes import Size
 from sqlext_planner.physical.stages import ArrowStage, staged_bytes, upstream_of
@@ -132,8 +132,7 @@ class _Input:
                 worker_function(partial(explained, places, scatter_stage, spec, upstream)), WIRE
             )
         if self.scan is not None:
-            count = len(self.scan.scan.tasks)
-            tasks = context.spark.range(0, count, 1, max(1, count))
+            tasks = task_rows(len(self.scan.scan.tasks), [self.scan], context)
             read = partial(explained, places, scatter_parquet, spec, self.scan.scan)
             return tasks.mapInArrow(worker_function(read), WIRE)
         # mapInArrow looks its columns up by unquoted name, which fails for names with dots.

@@ -13,7 +13,6 @@ from sqlext_planner.physical.year_month import from_months, months_schema
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
-    from sqlext_operators.exchange.parquet_scan import ParquetScan
 
     from sqlext_planner.physical.arrow_scan import ArrowScan
 
@@ -36,8 +35,8 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     from sqlext_operators.exchange.broadcast_scan import broadcast_parquet, join_parquet
     from sqlext_operators.exchange.interval_join import IntervalBroadcastSpec, broadcast_interval_join
 
-    from sqlext_planner.physical.arrow_scan import scan_of
-    from sqlext_planner.spark import broadcast_function, check_workers, cores, worker_function
+    from sqlext_planner.physical.arrow_scan import scan_of, task_rows
+    from sqlext_planner.spark import broadcast_function, check_workers, cores, over_sources, worker_function
 
     check_workers(context.spark)
     big, small = (typed.right, typed.left) if side == "left" else (typed.left, typed.right)
@@ -50,20 +49,20 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
             partial(told, broadcast_interval_join, spec), _collected(small, files), context.spark
         )
         # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
-        rows = big.toDF(*(f"c{place}" for place in range(len(big.columns))))
+        rows = over_sources(big.toDF(*(f"c{place}" for place in range(len(big.columns)))), [small])
     else:
-        count = len(scan.tasks)
-        rows = context.spark.range(0, count, 1, max(1, count))
+        count = len(scan.scan.tasks)
+        rows = over_sources(task_rows(count, [scan], context), [small])
         if files is not None and count <= _READING_TASKS * cores(context.spark):
-            entry = worker_function(partial(told, join_parquet, spec, scan, files.scan, arrow_schema(small)))
+            entry = worker_function(partial(told, join_parquet, spec, scan.scan, files.scan, arrow_schema(small)))
         else:
             entry = broadcast_function(
-                partial(told, broadcast_parquet, spec, scan), _collected(small, files), context.spark
+                partial(told, broadcast_parquet, spec, scan.scan), _collected(small, files), context.spark
             )
     return from_months(rows.mapInArrow(entry, months_schema(typed.result)), typed.result)
 
 
-def _big_scan(big: DataFrame, small: ArrowScan | None, context: ExecutionContext) -> ParquetScan | None:
+def _big_scan(big: DataFrame, small: ArrowScan | None, context: ExecutionContext) -> ArrowScan | None:
     """How tasks read the big side; None where Spark does."""
     from sqlext_planner.physical.arrow_scan import scan_of
     from sqlext_planner.spark import cores
@@ -71,16 +70,19 @@ def _big_scan(big: DataFrame, small: ArrowScan | None, context: ExecutionContext
     scan = scan_of(big, context, cores(context.spark), TASK_BYTES)
     if scan is not None and (small is None or scan.rows > _ROWS_PER_SMALL * small.rows):
         scan = scan_of(big, context, 2 * cores(context.spark), TASK_BYTES)
-    return None if scan is None else scan.scan
+    return scan
 
 
 def _collected(frame: DataFrame, files: ArrowScan | None) -> bytes:
     """All rows of a frame with the types that Spark hands to Python, as an Arrow IPC stream."""
     from sqlext_operators.exchange.broadcast_scan import read_all
 
+    from sqlext_planner.physical.arrow_scan import reading_files
+
     schema = arrow_schema(frame)
     if files is not None:
-        return _stream(read_all(files.scan, schema))
+        with reading_files():
+            return _stream(read_all(files.scan, schema))
     table = frame.toArrow()
     return _stream(table.rename_columns(schema.names).cast(schema))
 

@@ -89,13 +89,16 @@ def _file_sample(scan: ArrowScan, fraction: float) -> pa.Table:
     import pyarrow as pa
     from sqlext_operators.exchange.parquet_scan import read_task
 
+    from sqlext_planner.physical.arrow_scan import reading_files
+
     tasks = scan.scan.tasks
     most = max(1, len(tasks) * _READ_ROWS // max(_READ_ROWS, scan.rows))
     step = max(1, round(most / len(tasks) / fraction))
     batches = []
-    for place in range(most):
-        for batch in read_task(scan.scan, tasks[place * len(tasks) // most]):
-            batches.append(batch.take(pa.array(np.arange(step // 2, batch.num_rows, step))))
+    with reading_files():
+        for place in range(most):
+            for batch in read_task(scan.scan, tasks[place * len(tasks) // most]):
+                batches.append(batch.take(pa.array(np.arange(step // 2, batch.num_rows, step))))
     schema = pa.schema([(str(place), kind) for place, kind in enumerate(scan.scan.types)])
     return pa.Table.from_batches(batches, schema=schema)
 

@@ -19,11 +19,11 @@ from sqlext_planner.physical.year_month import from_months, months_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from sqlext_operators.exchange.parquet_scan import ParquetScan
     from sqlext_operators.exchange.routing import Router
     from sqlext_operators.exchange.umjoin import MultiwayGatherSpec
     from sqlext_operators.umjoin.spec import MultiwayJoinSpec
 
+    from sqlext_planner.physical.arrow_scan import ArrowScan
     from sqlext_planner.physical.umjoin import Strategy
     from sqlext_planner.physical.umjoin_inputs import TypedInputs
 
@@ -73,21 +73,21 @@ def join_by_exchange(
 
 def _small_files(
     typed: TypedInputs, sizes: Sequence[Size | None], context: ExecutionContext
-) -> tuple[ParquetScan, ...] | None:
+) -> tuple[ArrowScan, ...] | None:
     """How a task reads all inputs; None if one is no plain Parquet, or all together are too many bytes for a task."""
     from sqlext_planner.physical.arrow_scan import scan_of
 
     if sum(math.inf if size is None else size.bytes for size in sizes) > _MOST_READ_BYTES:
         return None
     scans = [scan_of(frame, context, 1) for frame in typed.frames]
-    found = tuple(scan.scan for scan in scans if scan is not None)
+    found = tuple(scan for scan in scans if scan is not None)
     return found if len(found) == len(scans) else None
 
 
 def _joined_from_files(
     typed: TypedInputs,
     gather: MultiwayGatherSpec,
-    scans: tuple[ParquetScan, ...],
+    scans: tuple[ArrowScan, ...],
     strategy: Strategy,
     shares: tuple[int, ...] | None,
     sizes: Sequence[Size | None],
@@ -96,14 +96,15 @@ def _joined_from_files(
     """The rows of small inputs without a shuffle: a task a core reads all files and keeps the rows of its cell."""
     from sqlext_operators.exchange.umjoin_scan import MultiwayFiles, join_files
 
+    from sqlext_planner.physical.arrow_scan import task_rows
     from sqlext_planner.physical.stages import run_stage
     from sqlext_planner.spark import cores
 
     known = sum(size.bytes for size in sizes if size is not None)
     wanted = cores(context.spark) if known >= BUSY_BYTES else 1
     cells, routers = _routed(typed.spec, strategy, shares, sizes, wanted, context)
-    entry = partial(join_files, gather, MultiwayFiles(scans, tuple(routers), cells))
-    tasks = context.spark.range(0, cells, 1, cells)
+    entry = partial(join_files, gather, MultiwayFiles(tuple(scan.scan for scan in scans), tuple(routers), cells))
+    tasks = task_rows(cells, scans, context)
     result = run_stage(tasks, entry, months_schema(typed.result), _total_size(typed, cells), context)
     return from_months(result, typed.result)
 

@@ -33,7 +33,8 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
     Equalities between the sides are its keys, comparisons between them its conditions, period predicates give both
     conditions and periods that must be valid. Plain inequalities are taken where they bound a window on both sides
     (overlap, containment, point in interval, band): ``a.x < b.y`` alone matches half of all pairs, which Spark makes
-    as well as anybody; nor where an aggregate has each key once, so that a row meets one other at most. The node keeps
+    as well as anybody; nor where an aggregate has each key once, so that a row meets one other at most; nor over a
+    stream, of which the operator knows nothing. The node keeps
     the condition as it was: whether the join is worth an operator is decided with sizes at hand (strategies.py), and
     with NO_SWEEP it stays a Join.
 
@@ -56,6 +57,8 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
             if not all(terms.alternatives) or (terms.residual and not LEGAL[kind]):
                 return None
             if not (terms.named or sweep or (terms.bounds_windows and not _is_lookup(left, right, terms))):
+                return None
+            if not (terms.named or sweep) and node.is_streaming:  # Spark's, unless someone asks for an interval join
                 return None
             guard(terms)
             return filtered(terms.residual, _interval_join(node, kind, terms))

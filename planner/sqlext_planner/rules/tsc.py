@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlext_planner.logical import LogicalPlan
 from sqlext_planner.rules import rule
+from sqlext_planner.streams import operators_asked_for
 from sqlext_planner.tsc_groups import create_multi_join_groups
 from sqlext_planner.tsc_hints import check_hints
 from sqlext_planner.tsc_nodes import get_multi_join_node
@@ -44,8 +45,10 @@ def tsc(root: LogicalPlan) -> LogicalPlan | None:
     rejects NULLs (``u.y = v.p``) the left join has become an inner one before (simplify_outer_join). What stands on
     the other side of a left, semi or anti join stays apart: ``t LEFT JOIN (u JOIN v)`` keeps t where u has a match and
     v has none. rand(), subqueries and generators are evaluated where they are written: a join or Project with one is an
-    input.
+    input. A statement over streams is grouped only where a hint asks for it: the operator knows nothing of streams.
     """
+    if root.is_streaming and not operators_asked_for(root):
+        return None
     groups = create_multi_join_groups(root)
     new = get_multi_join_node(root, groups, {}) if groups else root
     check_hints(root, groups, new)

@@ -1,0 +1,171 @@
+"""Streams: refused below every operator of ours, at their place in the text; Spark's own in all other statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from sqlext_planner.config import Config
+from sqlext_planner.errors import UnsupportedError
+
+from sqlext import Session
+
+SCHEMA = "id bigint, k bigint, ts bigint, te bigint, v bigint"
+FRAME = "ROWS_RANGE BETWEEN 10 PRECEDING AND CURRENT ROW"
+W = f"PARTITION BY k ORDER BY ts {FRAME}"
+
+
+@pytest.fixture(scope="module")
+def streams(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataFrame]:
+    """s, a stream over 20 rows in 4 files; t, u: the same rows as tables; v: a view of s."""
+    folder = tmp_path_factory.mktemp("stream") / "rows"
+    rows = spark.range(20).selectExpr("id", "id % 3 k", "id ts", "id + 2 te", "id v")
+    rows.repartition(4).write.parquet(str(folder))
+    frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    frame.createOrReplaceTempView("s")
+    frame.where("v >= 0").createOrReplaceTempView("s_view")
+    for name in ("t", "u"):
+        spark.read.parquet(str(folder)).createOrReplaceTempView(name)
+    yield frame
+    for name in ("s", "s_view", "t", "u"):
+        spark.catalog.dropTempView(name)
+
+
+def in_batches(frame: DataFrame, folder: Path, mode: str = "append") -> list[tuple[Any, ...]]:
+    """All rows that a stream gives, several micro-batches together."""
+    name = f"stream_result_{folder.name}".replace("-", "_")
+    query = frame.writeStream.format("memory").queryName(name).outputMode(mode).trigger(availableNow=True).start()
+    query.awaitTermination()
+    return sorted(tuple(row) for row in frame.sparkSession.table(name).collect())
+
+
+REFUSED = {
+    "window": f"SELECT id, sum(v) OVER w FROM <s> WINDOW w AS ({W})",
+    "window union over a stream": f"SELECT id, sum(v) OVER w FROM t WINDOW w AS (UNION <s> {W})",
+    "function of ours": "SELECT k, distinct_count(v) FROM <s> GROUP BY k",
+    "LAST JOIN, left": "SELECT s.id, u.v FROM <s> LAST JOIN u ORDER BY u.ts ON s.k = u.k",
+    "LAST JOIN, right": "SELECT t.id, s.v FROM t LAST JOIN <s> ORDER BY s.ts ON s.k = t.k",
+    "LAST JOIN, pairs": "SELECT t.id, s.v FROM t LAST JOIN <s> ORDER BY s.ts ON s.k < t.k",
+    "LAST JOIN without order": "SELECT s.id, u.v FROM <s> LAST JOIN u ON s.k = u.k",
+    "interval join": "SELECT s.id FROM <s> JOIN u ON PERIOD(s.ts, s.te) OVERLAPS PERIOD(u.ts, u.te)",
+    "interval join, right": "SELECT t.id FROM t LEFT JOIN <s> ON PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te)",
+    "interval count": "SELECT count(*) FROM t JOIN <s> ON t.k = s.k AND PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te)",
+    "interval EXISTS": (
+        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM <s> WHERE PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te))"
+    ),
+    "hinted interval join": "SELECT /*+ SWEEP */ t.id FROM t JOIN <s> ON t.ts < s.te AND s.ts < t.te",
+    "hinted multi-way join": "SELECT /*+ UMJOIN(t, u, s) */ t.id FROM t JOIN u ON t.k = u.k JOIN <s> ON u.k = s.k",
+    "hinted count": "SELECT /*+ UMJOIN(t, u, s) */ count(*) FROM t JOIN u ON t.k = u.k JOIN <s> ON u.k = s.k",
+    "view": f"SELECT id, sum(v) OVER w FROM <s_view> WINDOW w AS ({W})",
+    "CTE": f"WITH c AS (SELECT * FROM <s> WHERE v > 1) SELECT id, sum(v) OVER w FROM c WINDOW w AS ({W})",
+    "derived table": f"SELECT id, sum(v) OVER w FROM (SELECT * FROM <s> s1) d WINDOW w AS ({W})",
+    "set operation": f"SELECT id, sum(v) OVER w FROM (SELECT * FROM t UNION ALL SELECT * FROM <s>) d WINDOW w AS ({W})",
+    "below a join": (
+        f"SELECT a.id, sum(a.v) OVER w FROM t a JOIN <s> ON a.k = s.k "
+        f"WINDOW w AS (PARTITION BY a.k ORDER BY a.ts {FRAME})"
+    ),
+    "in a subquery": f"SELECT id, sum(v) OVER w FROM t WHERE k IN (SELECT k FROM <s>) WINDOW w AS ({W})",
+    "text of Spark's": f"SELECT id, sum(v) OVER w FROM (SELECT * FROM <s> TABLESAMPLE (50 PERCENT)) d WINDOW w AS ({W})",
+    "STREAM": f"SELECT id, sum(v) OVER w FROM (SELECT * FROM <STREAM s>) d WINDOW w AS ({W})",
+    "STREAM()": f"SELECT id, sum(v) OVER w FROM <STREAM(s)> d WINDOW w AS ({W})",
+    "in a statement": f"CREATE TEMPORARY VIEW stream_view AS SELECT id, sum(v) OVER w FROM <s> WINDOW w AS ({W})",
+    "in EXPLAIN": f"EXPLAIN SELECT id, sum(v) OVER w FROM <s> WINDOW w AS ({W})",
+    "EXPLAIN ANALYZE": "EXPLAIN ANALYZE SELECT id FROM <s>",
+}
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_an_operator_over_a_stream_is_refused_at_the_stream(session: Session, streams: DataFrame, name: str) -> None:
+    marked = REFUSED[name]
+    start, end = marked.index("<" + ("STREAM" if "<STREAM" in marked else "s")), marked.index(">", marked.index("<s") if "<s" in marked else marked.index("<STREAM"))
+    sql = marked[:start] + marked[start + 1 : end] + marked[end + 1 :]
+    before = set(session.spark.sparkContext.statusTracker().getJobIdsForGroup(None))
+    with pytest.raises(UnsupportedError) as caught:
+        session.sql(sql)
+    assert (caught.value.span.start, caught.value.span.end) == (start, end - 1)  # type: ignore[union-attr]
+    assert "stream" in caught.value.message and "foreachBatch" in str(caught.value.help)
+    assert set(session.spark.sparkContext.statusTracker().getJobIdsForGroup(None)) == before
+    assert not session.spark.catalog.tableExists("stream_view")
+
+
+def test_a_stream_behind_a_reference_is_refused_where_the_reference_stands(
+    session: Session, streams: DataFrame
+) -> None:
+    sql = f"SELECT id, sum(v) OVER w FROM {{df}} WINDOW w AS ({W})"
+    with pytest.raises(UnsupportedError, match="stream") as caught:
+        session.sql(sql, df=streams)
+    assert caught.value.span is not None
+    assert sql[caught.value.span.start : caught.value.span.end] == "{df}"
+
+
+PLAIN = {
+    "filter": "SELECT id, v + 1 AS w FROM s WHERE k = 1",
+    "join with a table": "SELECT s.id, u.v FROM s JOIN u ON s.id = u.id",
+    "inequalities": "SELECT s.id, u.id AS i FROM s JOIN u ON s.k = u.k AND s.ts < u.te AND u.ts < s.te",
+    "joins": "SELECT s.id, t.v, u.v AS x FROM s JOIN t ON s.id = t.id JOIN u ON u.k = t.k",
+    "EXISTS beside": "SELECT id FROM s WHERE k = 2 OR id = 3",
+    "union": "SELECT id FROM s UNION ALL SELECT v FROM s_view",
+    "STREAM": "SELECT id FROM STREAM s",
+    "values": "SELECT s.id FROM s JOIN (VALUES 1, 2 AS d(x)) ON s.id = d.x",
+}
+
+
+@pytest.mark.parametrize("always", [False, True])
+@pytest.mark.parametrize("name", list(PLAIN))
+def test_a_plain_statement_over_a_stream_is_sparks(
+    spark: SparkSession, streams: DataFrame, name: str, always: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session(spark, config=Config(always_lower=always))
+    called: list[str] = []
+    real = type(spark).sql
+    monkeypatch.setattr(type(spark), "sql", lambda self, text, *a, **k: called.append(text) or real(self, text, *a, **k))
+    frame = session.sql(PLAIN[name])
+    assert frame.isStreaming
+    assert any(text is PLAIN[name] for text in called)
+
+
+def test_a_static_operator_beside_a_stream_runs(session: Session, streams: DataFrame, tmp_path: Path) -> None:
+    sums = f"SELECT id, sum(v) OVER w AS total FROM t WINDOW w AS ({W})"
+    frame = session.sql(f"SELECT s.id, d.total FROM s JOIN ({sums}) d ON s.id = d.id")
+    assert in_batches(frame, tmp_path) == sorted(tuple(row) for row in session.sql(sums).collect())
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM {0} WHERE PERIOD(ts, te) OVERLAPS PERIOD(3L, 7L)",
+        "SELECT id, PERIOD(ts, te) CONTAINS 5L AS c FROM {0}",
+        "SELECT a.id, u.v FROM {0} a JOIN u ON a.id = u.id AND a.ts < u.te AND u.ts < a.te "
+        "WHERE PERIOD(a.ts, a.te) OVERLAPS PERIOD(3L, 7L)",
+        "SELECT a.id, u.v FROM {0} a JOIN u ON a.id = u.id JOIN t ON t.id = u.id "
+        "WHERE PERIOD(a.ts, a.te) OVERLAPS PERIOD(3L, 7L)",
+    ],
+)
+def test_a_period_predicate_on_the_rows_of_a_stream_runs(
+    session: Session, streams: DataFrame, tmp_path: Path, sql: str
+) -> None:
+    expected = sorted(tuple(row) for row in session.sql(sql.format("t")).collect())
+    assert expected
+    assert in_batches(session.sql(sql.format("s")), tmp_path) == expected
+
+
+def test_a_table_that_became_a_stream_after_planning_is_refused(
+    session: Session, streams: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planning took `s` for a table: what is built knows better."""
+    from sqlext import pipeline
+
+    real = pipeline.stage
+    session.spark.table("t").createOrReplaceTempView("changes")
+
+    def stage(*args: Any, **options: Any) -> Any:
+        plan = real(*args, **options)
+        streams.createOrReplaceTempView("changes")
+        return plan
+
+    monkeypatch.setattr(pipeline, "stage", stage)
+    with pytest.raises(UnsupportedError, match="stream"):
+        session.sql("SELECT c.id, u.v FROM changes c LAST JOIN u ORDER BY u.ts ON c.k = u.k")
