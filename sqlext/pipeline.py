@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
     from sqlext.parser import Statement
 
 _EXPLAIN = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*EXPLAIN\s+"
+    # possessive: a text with many comments in front is looked at once
+    r"(?:\s|--[^\n]*\n|/\*(?>(?:[^*]|\*(?!/))*)\*/)*+EXPLAIN\s+"
     # EXPLAIN ANALYZE TABLE is Spark's: it explains the command ANALYZE TABLE
     r"(?:(?P<mode>LOGICAL|FORMATTED|EXTENDED|CODEGEN|COST|ANALYZE(?!\s+TABLES?\b))\s+)?",
     re.IGNORECASE | re.DOTALL,
 )
+
+_LOG = logging.getLogger("sqlext")
 
 STAGES = ("parsed", "analyzed", "optimized", "physical")
 
@@ -58,43 +62,81 @@ def stage(
 ) -> StagedPlan:
     """Plan one statement as far as planning goes; starts no JVM unless the catalog does.
 
-    Raises SqlExtError, with the text and mostly a span, for a mistake of the user. With `lenient`, a statement
-    without extension syntax that cannot be analyzed passes through: Spark may know better, or tells its own error.
+    Raises SqlExtError, with the text and mostly a span, for a mistake of the user. With `lenient`, whatever fails, a
+    statement without extension syntax passes through: Spark may know better, or tells its own error. Only an error
+    about a hint of ours is told then.
     """
-    from sqlext_planner.optimizer import Optimizer
-    from sqlext_planner.strategies import contains_extension, plan_physical
-
-    from sqlext.analyzer import Options, analyze
-    from sqlext.parser import parse
+    from sqlext.large_texts import LARGE, may_be_ours
+    from sqlext.parser import Statement, parse
 
     explain = _EXPLAIN.match(sql)
     # The words are blanked, not cut off, so that places in the text stay where they are.
     text = " " * explain.end() + sql[explain.end() :] if explain else sql
-    statement = parse(text, compat=compat, is_user_function=catalog.has_function)
     mode = (explain["mode"] or "simple").lower() if explain else None
+    plain = lenient and not (compat is not None or config.always_lower or mode == "analyze")
+    if plain and len(text) > LARGE and not may_be_ours(text):
+        return StagedPlan(sql, Statement(text, "spark", text), None, None, None, (), mode, passthrough=True)
+    statement = parse(text, compat=compat, is_user_function=catalog.has_function)
     if explain is not None and mode == "analyze" and statement.kind != "query":
         raise UnsupportedError(
             "EXPLAIN ANALYZE runs a query, and this is none",
             span=Span(explain.end(), len(sql.rstrip())),
             help="EXPLAIN without ANALYZE shows a plan and runs nothing",
         )
+    passed = StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
     if statement.kind == "spark":
-        return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
+        return passed
+    may_pass = plain and not statement.uses_extension
     try:
-        options = Options(statement.compat, cast("EmptyPeriods", config.interval_empty))
-        analyzed = analyze(statement, catalog, options)
-    except SqlExtError:
-        if not lenient or statement.uses_extension or config.always_lower or mode == "analyze":
-            raise
-        return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
-    try:
-        trace = Optimizer().optimize(analyzed)
+        return _planned(passed, catalog, config)
     except SqlExtError as error:
+        if may_pass and not error.of_hint:
+            return passed
         raise error.with_sql(statement.sql) from None
+    except RecursionError:
+        if may_pass:
+            return passed
+        raise _too_deep(statement) from None
+    except Exception as error:
+        if not may_pass:
+            raise
+        left_to_spark(error)
+        return passed
+
+
+def left_to_spark(error: Exception) -> None:
+    """Note that something of ours has failed over an ordinary statement, which goes to Spark all the same.
+
+    One line for users; the tests make an error of it. What Spark itself failed over, the statement will tell.
+    """
+    if not type(error).__module__.startswith(("py4j", "pyspark")):
+        _LOG.warning("planning failed, the statement goes to Spark as it is (%s: %s)", type(error).__name__, error)
+    _LOG.debug("planning failed", exc_info=error)
+
+
+def _planned(start: StagedPlan, catalog: Catalog, config: Config) -> StagedPlan:
+    """The statement with all stages after parsing."""
+    from sqlext_planner.optimizer import Optimizer
+    from sqlext_planner.strategies import contains_extension, plan_physical
+
+    from sqlext.analyzer import Options, analyze
+
+    statement, mode = start.statement, start.explain
+    analyzed = analyze(statement, catalog, Options(statement.compat, cast("EmptyPeriods", config.interval_empty)))
+    trace = Optimizer().optimize(analyzed)
     physical = plan_physical(trace.final, config, catalog)
     extensions = tuple(contains_extension(physical))
     # A rule may have pruned the window away, and compat's words mean something else to Spark: neither passes.
     asked = (config.always_lower and mode is None) or mode == "analyze"  # Spark has no EXPLAIN ANALYZE
     lowered = statement.uses_extension or (asked and statement.kind == "query")
     passthrough = not extensions and not lowered
-    return StagedPlan(sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
+    return StagedPlan(start.sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
+
+
+def _too_deep(statement: Statement) -> SqlExtError:
+    """The error for a statement that Python's stack does not hold, at the innermost place of its text."""
+    from sqlext.spans import deepest_span
+
+    span = None if statement.query is None else deepest_span(statement.query)
+    help = "split it: materialise a part of it as a table, or compute a part of it in a statement of its own"
+    return UnsupportedError("the statement is nested too deeply", span=span, help=help, sql=statement.sql)
