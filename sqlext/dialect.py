@@ -19,6 +19,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
+from sqlext.hint_nodes import read_hints
 from sqlext.join_nodes import LastJoinClause
 from sqlext.period_parser import PeriodParser
 from sqlext.spans import located, mark, mark_until
@@ -77,6 +78,9 @@ class SqlExtParser(PeriodParser):
     _parse_value = located(SparkParser._parse_value)
     _parse_where = located(SparkParser._parse_where)
     _parse_with = located(SparkParser._parse_with)
+
+    def _parse_hint(self) -> exp.Hint | None:
+        return read_hints(self.sql, self._prev.start) if self._match(TokenType.HINT) else None
 
     def _parse_projections(self) -> Any:
         items = super()._parse_projections()

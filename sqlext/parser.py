@@ -16,6 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlext.dialect import SqlExt, SqlExtParser
 from sqlext.group_calls import EXTENSION_FUNCTIONS, is_extension_call, mark_group_calls
+from sqlext.hint_nodes import refuse_malformed, without_inner_ends
 from sqlext.join_nodes import LastJoinClause
 from sqlext.period_calls import is_period_call, mark_period_calls, names_period_function
 from sqlext.period_nodes import LONGEST_PHRASE, PHRASES, PeriodComparison, PeriodOperand
@@ -80,14 +81,15 @@ def parse(
 
     With ``compat="openmldb"`` every window is OpenMLDB's. A name for which `is_user_function` holds is a function of
     the user's, where Spark has none of that name. Text that we cannot parse is a statement of kind "spark"
-    unless it holds extension syntax. Raises ParseError; UnsupportedError for a window of ours in MERGE and the like.
+    unless it holds extension syntax. Raises ParseError, also for a malformed hint of ours; UnsupportedError for a window
+    of ours in MERGE and the like.
     """
     try:
-        tokens = SqlExt().tokenize(text)
+        tokens, read = _tokens(text)
     except SqlglotError:
         return Statement(text, "spark", text)
     tokens = query_tokens(tokens, text, compat)
-    blanked = _blank_comments(text, tokens)
+    blanked = _blank_comments(read, tokens)
     pipe = next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None)
     if pipe is not None:  # sqlglot rewrites such a text beyond recognition
         if _mentions_extension(tokens, compat):
@@ -98,19 +100,38 @@ def parse(
     parser = (_OpenMldbParser if compat == "openmldb" else _VerbatimParser)(dialect=SqlExt())
     try:
         trees = [
-            tree for tree in parser.parse(tokens, text) if tree is not None and not isinstance(tree, exp.Semicolon)
+            tree for tree in parser.parse(tokens, read) if tree is not None and not isinstance(tree, exp.Semicolon)
         ]
-    except (SqlglotParseError, RecursionError) as error:
+    except Exception as error:  # sqlglot meets some texts that it does not know with errors of Python's
         if (isinstance(error, PlacedParseError) and error.ours) or _mentions_extension(tokens, compat):
-            raise _parse_error(error, text) from None
+            raise _parse_error(error, text, _place(parser)) from None
         return Statement(text, "spark", blanked)
     if len(trees) != 1:
         if _mentions_extension(tokens, compat):
             raise ParseError(f"the text holds {len(trees)} statements", help="run them one by one", sql=text)
         return Statement(text, "spark", blanked)
+    refuse_malformed(text, trees[0])
     mark_group_calls(trees[0], compat, is_user_function)
     mark_period_calls(trees[0], is_user_function)
     return _statement(text, blanked, trees[0], compat)
+
+
+def _tokens(text: str) -> tuple[list[Token], str]:
+    """The tokens, and the text they were read from: of the same length, with hints that sqlglot finds the end of."""
+    while True:
+        tokens = SqlExt().tokenize(text)
+        plain = without_inner_ends(text, tokens)
+        if plain == text:
+            return tokens, text
+        text = plain
+
+
+def _place(parser: SqlExtParser) -> Span | None:
+    """The token that a parser has come to."""
+    if not parser._tokens:
+        return None
+    token = parser._tokens[min(parser._index, len(parser._tokens) - 1)]
+    return Span(token.start, token.end + 1)
 
 
 def _statement(sql: str, text: str, tree: exp.Expr, compat: str | None) -> Statement:
@@ -234,12 +255,15 @@ def _relation_ends(words: list[str], at: int) -> bool:
     return False
 
 
-def _parse_error(error: Exception, sql: str) -> ParseError:
+def _parse_error(error: Exception, sql: str, at: Span | None) -> ParseError:
+    if isinstance(error, RecursionError):
+        return ParseError("the statement is nested too deeply", span=at, help="split it with WITH", sql=sql)
     if not isinstance(error, SqlglotParseError):
-        return ParseError("the statement is nested too deeply", help="split it with WITH", sql=sql)
+        near = "the end of the text" if at is None else repr(sql[at.start : at.end])
+        return ParseError(f"the text cannot be read near {near}", span=at, sql=sql)
     description = str(error.errors[0].get("description") or "the text is not SQL") if error.errors else str(error)
     placed = error if isinstance(error, PlacedParseError) else None
-    span = placed.span if placed is not None else None
+    span = placed.span if placed is not None else at
     at_end = placed is None or placed.at_end
     near = "the end of the text" if at_end or span is None else repr(sql[span.start : span.end])
     if description.startswith("Invalid expression"):

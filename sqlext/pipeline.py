@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
     from sqlext.parser import Statement
 
 _EXPLAIN = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*EXPLAIN\s+"
+    # possessive: a text with many comments in front is looked at once
+    r"(?:\s|--[^\n]*\n|/\*(?>(?:[^*]|\*(?!/))*)\*/)*+EXPLAIN\s+"
     # EXPLAIN ANALYZE TABLE is Spark's: it explains the command ANALYZE TABLE
     r"(?:(?P<mode>LOGICAL|FORMATTED|EXTENDED|CODEGEN|COST|ANALYZE(?!\s+TABLES?\b))\s+)?",
     re.IGNORECASE | re.DOTALL,
 )
+
+_LOG = logging.getLogger("sqlext")
 
 STAGES = ("parsed", "analyzed", "optimized", "physical")
 
@@ -58,43 +62,74 @@ def stage(
 ) -> StagedPlan:
     """Plan one statement as far as planning goes; starts no JVM unless the catalog does.
 
-    Raises SqlExtError, with the text and mostly a span, for a mistake of the user. With `lenient`, a statement
-    without extension syntax that cannot be analyzed passes through: Spark may know better, or tells its own error.
+    Raises SqlExtError, with the text and mostly a span, for a mistake of the user. With `lenient`, whatever fails, a
+    statement without extension syntax passes through: Spark may know better, or tells its own error. Only an error
+    about a hint of ours is told then.
     """
-    from sqlext_planner.optimizer import Optimizer
-    from sqlext_planner.strategies import contains_extension, plan_physical
-    from sqlext_planner.streams import operators_asked_for, refuse_streams
-
-    from sqlext.analyzer import Options, analyze
-    from sqlext.parser import parse
+    from sqlext.large_texts import LARGE, may_be_ours
+    from sqlext.parser import Statement, parse
 
     explain = _EXPLAIN.match(sql)
     # The words are blanked, not cut off, so that places in the text stay where they are.
     text = " " * explain.end() + sql[explain.end() :] if explain else sql
-    statement = parse(text, compat=compat, is_user_function=catalog.has_function)
     mode = (explain["mode"] or "simple").lower() if explain else None
+    plain = lenient and not (compat is not None or mode == "analyze")
+    if plain and not config.always_lower and len(text) > LARGE and not may_be_ours(text):
+        return StagedPlan(sql, Statement(text, "spark", text), None, None, None, (), mode, passthrough=True)
+    statement = parse(text, compat=compat, is_user_function=catalog.has_function)
     if explain is not None and mode == "analyze" and statement.kind != "query":
         raise UnsupportedError(
             "EXPLAIN ANALYZE runs a query, and this is none",
             span=Span(explain.end(), len(sql.rstrip())),
             help="EXPLAIN without ANALYZE shows a plan and runs nothing",
         )
+    passed = StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
     if statement.kind == "spark":
-        return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
+        return passed
+    may_pass = plain and not statement.uses_extension
     try:
-        options = Options(statement.compat, cast("EmptyPeriods", config.interval_empty))
-        analyzed = analyze(statement, catalog, options)
-    except SqlExtError:
-        if not lenient or statement.uses_extension or mode == "analyze" or _lowers(statement, config, catalog):
-            raise
-        return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
-    try:
-        if mode == "analyze":
-            _refuse_endless(analyzed)
-        trace = Optimizer().optimize(analyzed)
-        refuse_streams(trace.final)
+        return _planned(passed, catalog, config)
     except SqlExtError as error:
+        if may_pass and not error.of_hint:
+            if config.always_lower:
+                _LOG.info("left to Spark: %s", error.message)
+            return passed
         raise error.with_sql(statement.sql) from None
+    except RecursionError:
+        if may_pass:
+            return passed
+        raise _too_deep(statement) from None
+    except Exception as error:
+        if not may_pass:
+            raise
+        left_to_spark(error)
+        return passed
+
+
+def left_to_spark(error: Exception) -> None:
+    """Note that something of ours has failed over an ordinary statement, which goes to Spark all the same.
+
+    One line for users; the tests make an error of it. What Spark itself failed over, the statement will tell.
+    """
+    if not type(error).__module__.startswith(("py4j", "pyspark")):
+        _LOG.warning("planning failed, the statement goes to Spark as it is (%s: %s)", type(error).__name__, error)
+    _LOG.debug("planning failed", exc_info=error)
+
+
+def _planned(start: StagedPlan, catalog: Catalog, config: Config) -> StagedPlan:
+    """The statement with all stages after parsing."""
+    from sqlext_planner.optimizer import Optimizer
+    from sqlext_planner.strategies import contains_extension, plan_physical
+    from sqlext_planner.streams import operators_asked_for, refuse_streams
+
+    from sqlext.analyzer import Options, analyze
+
+    statement, mode = start.statement, start.explain
+    analyzed = analyze(statement, catalog, Options(statement.compat, cast("EmptyPeriods", config.interval_empty)))
+    if mode == "analyze":
+        _refuse_endless(analyzed)
+    trace = Optimizer().optimize(analyzed)
+    refuse_streams(trace.final)
     physical = plan_physical(trace.final, config, catalog)
     extensions = tuple(contains_extension(physical))
     # A rule may have pruned the window away, and compat's words mean something else to Spark: neither passes.
@@ -103,15 +138,7 @@ def stage(
     # What a stream allows, Spark alone knows: without a word of ours its statement is left as it is.
     plain_stream = analyzed.is_streaming and not statement.uses_extension and not operators_asked_for(analyzed)
     passthrough = plain_stream or (not extensions and not lowered)
-    return StagedPlan(sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
-
-
-def _lowers(statement: Statement, config: Config, catalog: Catalog) -> bool:
-    """Whether a setting asks to lower a statement that Spark could run as it is; none does for a stream."""
-    if not config.always_lower or statement.query_span is None:
-        return config.always_lower
-    query = statement.text[statement.query_span.start : statement.query_span.end]
-    return catalog.query_columns(query) is None or not catalog.query_is_streaming(query)
+    return StagedPlan(start.sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
 
 
 def _refuse_endless(plan: LogicalPlan) -> None:
@@ -121,3 +148,12 @@ def _refuse_endless(plan: LogicalPlan) -> None:
     stream = next(streams_of(plan), None)
     if stream is not None:
         raise stream_refusal("EXPLAIN ANALYZE runs a query to its end, and a stream has none", stream)
+
+
+def _too_deep(statement: Statement) -> SqlExtError:
+    """The error for a statement that Python's stack does not hold, at the innermost place of its text."""
+    from sqlext.spans import deepest_span
+
+    span = None if statement.query is None else deepest_span(statement.query)
+    help = "split it: materialise a part of it as a table, or compute a part of it in a statement of its own"
+    return UnsupportedError("the statement is nested too deeply", span=span, help=help, sql=statement.sql)

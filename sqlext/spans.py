@@ -54,6 +54,17 @@ def span_of(node: exp.Expr) -> Span:
     return found
 
 
+def deepest_span(tree: exp.Expr) -> Span | None:
+    """The place of the node that is furthest from the root of `tree`."""
+    found: Span | None = None
+    level: list[exp.Expr] = [tree]
+    while level:
+        places = [node._meta["span"] for node in level if "span" in (node._meta or {})]
+        found = Span(*places[0]) if places else found
+        level = [child for node in level for child in node.iter_expressions()]
+    return found
+
+
 def mark(parser: Any, node: Any, index: int, left: Any = None) -> Any:
     """Note on `node` the range of tokens that the parser consumed since `index`; gives the node back.
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.generators.spark import SparkGenerator
 
+from sqlext.hint_nodes import HintCall, hint_call_sql
 from sqlext.join_nodes import LastJoinClause, last_join_sql
 from sqlext.period_nodes import PeriodComparison, PeriodOperand, period_comparison_sql, period_operand_sql
 
@@ -86,6 +87,7 @@ class SqlExtGenerator(SparkGenerator):
         **SparkGenerator.TRANSFORMS,
         Duration: lambda self, e: f"{e.name}{e.args['unit'].name}",
         FrameSpec: _frame_sql,
+        HintCall: hint_call_sql,
         LastJoinClause: last_join_sql,
         PeriodComparison: period_comparison_sql,
         PeriodOperand: period_operand_sql,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -22,7 +23,8 @@ class Span:
 class SqlExtError(Exception):
     """A mistake that the user can mend: one message, the place in the text, what to do.
 
-    `message` says what is wrong, `help` what to do, `notes` add facts (one sentence each).
+    `message` says what is wrong, `help` what to do, `notes` add facts (one sentence each). A help that costs something
+    to find out is given as a function: it is called when somebody reads it, and not for an error that nobody sees.
     The text of the statement may be attached later, by whoever knows it, with `with_sql`. `lines` show the place
     where the text itself is not at hand: in an error that a task found.
     """
@@ -32,7 +34,7 @@ class SqlExtError(Exception):
         message: str,
         *,
         span: Span | None = None,
-        help: str | None = None,
+        help: str | Callable[[], str | None] | None = None,
         notes: tuple[str, ...] = (),
         sql: str | None = None,
         lines: tuple[str, ...] = (),
@@ -40,10 +42,28 @@ class SqlExtError(Exception):
         super().__init__(message)
         self.message = message
         self.span = span
-        self.help = help
+        self._help = help
         self.notes = notes
         self.sql = sql
         self.lines = lines
+        #: The error is about a hint of ours: it is told also where the statement could run without the hint.
+        self.of_hint = False
+
+    @property
+    def help(self) -> str | None:
+        """What to do."""
+        if callable(self._help):
+            self._help = self._help()
+        return self._help
+
+    @help.setter
+    def help(self, help: str | None) -> None:
+        self._help = help
+
+    def about_hint(self) -> SqlExtError:
+        """Mark the error as one about a hint of ours; returns self."""
+        self.of_hint = True
+        return self
 
     def with_sql(self, sql: str) -> SqlExtError:
         """Attach the statement's text, unless it is known already; returns self."""

@@ -125,7 +125,7 @@ class _Run:
         before, started = self.plan, time.perf_counter()
         try:
             after = apply_rule(rule, before)
-        except SqlExtError:
+        except (SqlExtError, RecursionError, MemoryError):  # too large a plan is no fault of a rule
             raise
         except Exception as error:
             raise InternalError(f"rule {rule.name} failed: {error}") from error

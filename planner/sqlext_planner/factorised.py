@@ -196,7 +196,7 @@ class _Fold:
         items.append(NamedExpr(product_of(list(counts.values())) if many else one_row(), _count(number)))
         for place in self._partials(number):
             partial = self.query.partials[place]
-            origin = next((edge for edge in edges if partial.owner in self._below(edge.child)), None)
+            origin = next((edge for edge in edges if partial.owner in self.tree.below(edge.child)), None)
             side = number if origin is None else origin.child
             value: Expression = _partial(place, side)
             absent = partial.of_nothing() if origin is not None and origin.left else None
@@ -242,20 +242,13 @@ class _Fold:
             return Project((*named, *own), self.members.plans[number])
         return _aggregate(named, [NamedExpr(rows(), _count(number)), *own], self.members.plans[number])
 
-    def _below(self, number: int) -> frozenset[int]:
-        """The inputs of a subtree."""
-        found = {number}
-        for edge in self.tree.children(number):
-            found |= self._below(edge.child)
-        return frozenset(found)
-
     def _carried(self, number: int) -> tuple[Column, ...]:
         """The columns of pieces in the subtree of `number`."""
-        below = self._below(number)
+        below = self.tree.below(number)
         return tuple(dict.fromkeys(self.columns[whole] for whole, (home, _) in self.homes.items() if home in below))
 
     def _partials(self, number: int) -> tuple[int, ...]:
-        below = self._below(number)
+        below = self.tree.below(number)
         return tuple(place for place, partial in enumerate(self.query.partials) if partial.owner in below)
 
     def _step(
@@ -268,7 +261,7 @@ class _Fold:
         done = {number}
         if action != "reduce":
             joined = {step.other for step in self.steps if step.action == "join" and step.number == number} | {other}
-            done |= {below for child in joined if child is not None for below in self._below(child)}
+            done |= {below for child in joined if child is not None for below in self.tree.below(child)}
         carried = 0 if other is None else len(self._carried(other))
         self.steps.append(Step(action, number, columns, frozenset(done), other, carried))
 

@@ -83,11 +83,24 @@ class Classes:
 
     def numbers(self, number: int) -> frozenset[int]:
         """The classes of an inner input."""
-        return frozenset(self.of[column] for column in self.join.inputs[number].output_columns if column in self.of)
+        return self._numbers[number]
 
     def column(self, group: int, number: int) -> Column:
         """The first column of a class in an input that has one."""
-        return next(column for column in self.members[group] if self.owner[column] == number)
+        return self._columns[group, number]
+
+    @cached_property
+    def _numbers(self) -> tuple[frozenset[int], ...]:
+        inputs = (child.output_columns for child in self.join.inputs)
+        return tuple(frozenset(self.of[column] for column in columns if column in self.of) for columns in inputs)
+
+    @cached_property
+    def _columns(self) -> dict[tuple[int, int], Column]:
+        found: dict[tuple[int, int], Column] = {}
+        for group, columns in enumerate(self.members):
+            for column in columns:
+                found.setdefault((group, self.owner[column]), column)
+        return found
 
     def equal(self, column: Column, number: int) -> Column | None:
         """A column of the input that is equal to `column` in every joined row; it may be another value of the type

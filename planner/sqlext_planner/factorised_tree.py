@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heappop, heappush
 
 from sqlext_planner.expressions import Column, Compare, Expression
 from sqlext_planner.factorised_classes import Classes, NotFactorisedError
 from sqlext_planner.factorised_members import LeftMatch
 from sqlext_planner.logical.umjoin import input_name
+
+#: Inputs of a join up to which each is tried as the root; of more, so many of the most promising.
+_ROOTS = 16
 
 
 @dataclass(frozen=True)
@@ -46,11 +51,33 @@ class JoinTree:
     edges: tuple[Edge, ...]
 
     def children(self, number: int) -> tuple[Edge, ...]:
-        return tuple(edge for edge in self.edges if edge.parent == number)
+        return self._children.get(number, ())
 
     def above(self, number: int) -> Edge | None:
         """The edge to an input's parent; None for the root."""
-        return next((edge for edge in self.edges if edge.child == number), None)
+        return self._above.get(number)
+
+    def below(self, number: int) -> frozenset[int]:
+        """The inputs of a subtree."""
+        return self._below[number]
+
+    @cached_property
+    def _children(self) -> dict[int, tuple[Edge, ...]]:
+        found: defaultdict[int, list[Edge]] = defaultdict(list)
+        for edge in self.edges:
+            found[edge.parent].append(edge)
+        return {number: tuple(edges) for number, edges in found.items()}
+
+    @cached_property
+    def _above(self) -> dict[int, Edge]:
+        return {edge.child: edge for edge in self.edges}
+
+    @cached_property
+    def _below(self) -> dict[int, frozenset[int]]:
+        found: dict[int, frozenset[int]] = {}
+        for number in reversed(self.depths):  # children before their parents
+            found[number] = frozenset((number,)).union(*(found[edge.child] for edge in self.children(number)))
+        return found
 
     @cached_property
     def depths(self) -> dict[int, int]:
@@ -72,7 +99,9 @@ def join_tree(
     to what the others were reduced to and aggregated straight to the result. Raises NotFactorisedError for a cycle, and
     for left inputs that match with columns of several inputs.
     """
-    trees = [_with_lefts(classes, _spanning(classes, root), lefts) for root in classes.inner]
+    shares = _shares(classes)
+    spanning = (_spanning(classes, root, shares) for root in _roots(classes, wanted, rows))
+    trees = [_with_lefts(classes, tree, lefts) for tree in spanning]
 
     def cost(tree: JoinTree) -> tuple[float, float, float, int]:
         carried = sum(min(tree.depths[number] for number in homes) for homes in wanted)
@@ -82,7 +111,37 @@ def join_tree(
     return min(trees, key=cost)
 
 
-def _spanning(classes: Classes, root: int) -> JoinTree:
+def _roots(classes: Classes, wanted: Sequence[Sequence[int]], rows: Sequence[float | None]) -> Sequence[int]:
+    """The inner inputs to try as roots. Of many, those that can compute what is wanted, then those with most neighbours
+    (fewest inputs between them and the leaves), then the biggest: a tree for each would take cubic time."""
+    if len(classes.inner) <= _ROOTS:
+        return classes.inner
+    homes = {number for choices in wanted for number in choices}
+    held = [len(group) for group in classes.members]
+
+    def promise(number: int) -> tuple[bool, int, float, int]:
+        neighbours = sum(held[group] - 1 for group in classes.numbers(number))
+        return number not in homes, -neighbours, -(rows[number] or 0), number
+
+    return sorted(classes.inner, key=promise)[:_ROOTS]
+
+
+#: For each inner input, the others that it shares key classes with, and how many.
+Shares = Mapping[int, Mapping[int, int]]
+
+
+def _shares(classes: Classes) -> Shares:
+    found: dict[int, defaultdict[int, int]] = {number: defaultdict(int) for number in classes.inner}
+    for group in classes.members:
+        owners = sorted({classes.owner[column] for column in group})
+        for one in owners:
+            for other in owners:
+                if one != other:
+                    found[one][other] += 1
+    return found
+
+
+def _spanning(classes: Classes, root: int, shares: Shares) -> JoinTree:
     """A maximum spanning tree where an edge weighs as much as its inputs share classes (Prim's algorithm).
 
     It is a join tree if and only if the inputs have one, which is when its weight is the sum over the classes of the
@@ -90,17 +149,28 @@ def _spanning(classes: Classes, root: int) -> JoinTree:
     equal edges the one nearest to the root is taken, so that inputs on one key become a star.
     """
     groups = {number: classes.numbers(number) for number in classes.inner}
-    depth = {root: 0}
+    depth: dict[int, int] = {}
     edges: list[Edge] = []
     weight = 0
+    reached: list[tuple[int, int, int, int]] = []  # (-shared classes, depth of the parent, parent, child)
+
+    def add(number: int, level: int) -> None:
+        depth[number] = level
+        for child, shared in shares[number].items():
+            if child not in depth:
+                heappush(reached, (-shared, level, number, child))
+
+    add(root, 0)
+    apart = (0, 0, root)  # an input that shares no class with those so far hangs on the root
+    left = iter(sorted(groups))
     while len(depth) < len(groups):
-        pairs = ((parent, child) for parent in depth for child in groups if child not in depth)
-        shares = {(p, c): len(groups[p] & groups[c]) for p, c in pairs}
-        parent, child = min(shares, key=lambda pair: (-shares[pair], depth[pair[0]], pair))
-        weight += shares[parent, child]
-        depth[child] = depth[parent] + 1
-        shared = sorted(groups[parent] & groups[child])
-        columns = tuple((classes.column(group, parent), classes.column(group, child)) for group in shared)
+        while reached and reached[0][3] in depth:
+            heappop(reached)
+        shared, _, parent, child = reached[0] if reached else (*apart, next(n for n in left if n not in depth))
+        weight -= shared
+        add(child, depth[parent] + 1)
+        common = sorted(groups[parent] & groups[child])
+        columns = tuple((classes.column(group, parent), classes.column(group, child)) for group in common)
         edges.append(Edge(parent, child, columns))
     if weight != sum(len(found) for found in groups.values()) - len(classes.members):
         raise NotFactorisedError("the inputs form a cycle: their join cannot be taken apart input by input")

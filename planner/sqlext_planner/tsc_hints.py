@@ -27,7 +27,7 @@ def check_hints(before: LogicalPlan, groups: Mapping[int, MultiJoinGroup], after
                 f"the hint {hint} names no group of joins: {_reason(before, hint, reach)}",
                 span=hint.span,
                 help="name relations of one FROM that are joined to each other, or leave the hint out",
-            )
+            ).about_hint()
 
 
 def _relations(group: MultiJoinGroup) -> set[str]:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
-from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.logical import UMJoin
 from sqlext_planner.umjoin_costs import (
     JoinSizes,
@@ -104,10 +104,10 @@ def _closed(obstacles: Obstacles) -> str:
     return f"not factorised: {obstacles.factorised}; not by one operator: {obstacles.operator}"
 
 
-def _refused(node: UMJoin, obstacles: Obstacles) -> UnsupportedError:
+def _refused(node: UMJoin, obstacles: Obstacles) -> SqlExtError:
     span = None if node.asked is None else node.asked.span
     return UnsupportedError(
         f"the hint {node.asked} cannot be followed: {_closed(obstacles)}",
         span=span,
         help="leave the hint out: Spark's binary joins compute the same rows",
-    )
+    ).about_hint()

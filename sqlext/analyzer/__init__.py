@@ -42,7 +42,5 @@ def _analyze(context: Context, query: exp.Query) -> Analyzed:
 
     try:
         return queries.analyze_query(context, query, {})
-    except RecursionError:
-        raise UnsupportedError("the statement is nested too deeply", help="split it with WITH") from None
     except NoPlaceError as error:
         raise UnsupportedError(f"the statement is written in a way that is left to Spark ({error})") from None

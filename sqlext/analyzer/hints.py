@@ -5,63 +5,71 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions import Column, Expression, Literal
 from sqlext_planner.logical import Hint, Join, LastJoin, LogicalPlan, UMJoinHint
 from sqlglot import exp
 
 from sqlext.analyzer.context import Analyzed, Context
 from sqlext.analyzer.scope import Scope, suggest
-from sqlext.spans import NoPlaceError, span_of
+from sqlext.hint_nodes import SWEEP, UMJOIN, HintCall, HintParameter
+from sqlext.spans import span_of
 
-#: Whether the joins of a block are to be interval joins, as far as their conditions allow.
-_SWEEP = {"SWEEP": True, "NO_SWEEP": False}
-#: Whether they are to be one multi-way join.
-_UMJOIN = {"UMJOIN": True, "NO_UMJOIN": False}
+#: Spark's hints on joins, with the relations that they are about as parameters.
+_JOINS = frozenset(
+    "BROADCAST BROADCASTJOIN MAPJOIN MERGE SHUFFLEMERGE MERGEJOIN SHUFFLE_HASH SHUFFLE_REPLICATE_NL".split()  # noqa: SIM905
+)
+#: Spark's hints on the result's partitions, with numbers and columns as parameters.
+_PARTITIONS = frozenset(("COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE"))
 
 
 def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
     """FROM's plan, with the join hints (``BROADCAST(d)``) on the relations that they name, and SWEEP, NO_SWEEP,
     ``UMJOIN(a, b, c)`` or NO_UMJOIN on its joins; a name that is no relation of this block hints at nothing, as in
-    Spark, but raises AnalysisError in UMJOIN."""
+    Spark, but raises AnalysisError in UMJOIN. Raises UnsupportedError for what is no hint in Spark's grammar."""
     for hint in _hints(node):
-        if _name(hint) in _SWEEP:
-            plan = _marked(plan, sweep=_SWEEP[_name(hint)])
-        elif _name(hint) in _UMJOIN:
-            plan = _marked(plan, umjoin=_umjoin(context, hint, node, scope))
-        elif isinstance(hint, exp.JoinHint):
-            wanted = {table.name.lower() for table in hint.expressions}
+        if hint.args.get("problem"):
+            help = "hints are written /*+ NAME(parameter, ...), NAME */"
+            raise UnsupportedError(f"a hint cannot be read: {hint.args['problem']}", span=span_of(hint), help=help)
+        if hint.name in SWEEP:
+            plan = _marked(plan, sweep=SWEEP[hint.name])
+        elif hint.name in UMJOIN:
+            plan = _marked(plan, umjoin=_umjoin(hint, scope))
+        elif hint.name in _JOINS:
+            wanted = {(item.relation or "").lower() for item in hint.expressions}
             relations = {
                 item.column.relation
                 for item in scope.columns
                 if item.qualifier and item.qualifier[-1].lower() in wanted
             }
-            plan = _hinted(plan, hint.name.upper(), relations)
+            plan = _hinted(plan, hint.name, relations)
     return plan
 
 
 def sweep(node: exp.Expr | None) -> bool | None:
     """What SWEEP or NO_SWEEP of a block says about a join that its WHERE makes of an EXISTS; None without a hint."""
-    found = (
-        [_SWEEP[_name(hint)] for hint in _hints(node) if _name(hint) in _SWEEP] if isinstance(node, exp.Select) else []
-    )
+    found = [SWEEP[hint.name] for hint in _hints(node) if hint.name in SWEEP] if isinstance(node, exp.Select) else []
     return found[-1] if found else None
 
 
-def _umjoin(context: Context, hint: exp.Expr, node: exp.Select, scope: Scope) -> UMJoinHint:
+def _umjoin(hint: HintCall, scope: Scope) -> UMJoinHint:
     relations = {item.qualifier[-1].lower(): item.column.relation for item in scope.columns if item.qualifier}
     names = []
-    for item in _arguments(hint):
-        relation = relations.get(item.name.lower())
+    for item in hint.expressions:
+        relation = relations.get((item.relation or "").lower())
         if relation is None:
-            nearest = suggest(item.name, list(relations))
-            raise AnalysisError(
-                f"'{item.name}' in the hint {_name(hint)} is no relation of this FROM",
-                span=_place(context, item, node),
-                help=f"did you mean '{nearest}'?" if nearest else f"relations here: {', '.join(relations)}",
-            )
+            raise _unknown(hint, item, relations)
         names.append(relation)
-    return UMJoinHint(tuple(names), _UMJOIN[_name(hint)], span=_place(context, hint, node))
+    return UMJoinHint(tuple(names), UMJOIN[hint.name], span=span_of(hint))
+
+
+def _unknown(hint: HintCall, item: HintParameter, relations: dict[str, str]) -> SqlExtError:
+    nearest = suggest(item.name, list(relations))
+    return AnalysisError(
+        f"'{item.name}' in the hint {hint.name} is no relation of this FROM",
+        span=span_of(item),
+        help=f"did you mean '{nearest}'?" if nearest else f"relations here: {', '.join(relations)}",
+    ).about_hint()
 
 
 def _marked(plan: LogicalPlan, **hint: object) -> LogicalPlan:
@@ -81,54 +89,35 @@ def _hinted(plan: LogicalPlan, name: str, relations: set[str]) -> LogicalPlan:
 
 
 def on_result(context: Context, node: exp.Select, query: Analyzed) -> Analyzed:
-    """The block's result, with the hints on partitions (``REPARTITION(8, k)``) on it.
+    """The block's result, with the hints on partitions (``REPARTITION(8, k)``) on it. A hint that Spark does not know
+    stands there by its name alone: Spark warns of it, whatever its parameters are.
 
     Raises UnsupportedError for a parameter that is neither a whole number nor a column of the result.
     """
     plan = query.plan
     shown = {name.lower(): column for name, column in zip(query.names, plan.output_columns, strict=True)}
     for hint in _hints(node):
-        if not isinstance(hint, exp.JoinHint) and _name(hint) not in (*_SWEEP, *_UMJOIN):
-            parameters = tuple(_parameter(item, shown, _place(context, hint, node)) for item in _arguments(hint))
-            plan = Hint(_name(hint), parameters, plan)
+        if hint.name in _PARTITIONS:
+            plan = Hint(hint.name, tuple(_parameter(item, shown) for item in hint.expressions), plan)
+        elif hint.name not in _JOINS and not hint.is_ours:
+            plan = Hint(hint.name, (), plan)
     return Analyzed(plan, query.names)
 
 
-def _hints(node: exp.Select) -> Iterator[exp.Expr]:
+def _hints(node: exp.Select) -> Iterator[HintCall]:
     hint = node.args.get("hint")
     if hint is not None:
         yield from hint.expressions
 
 
-def _name(hint: exp.Expr) -> str:
-    known = isinstance(hint, exp.Func) and not isinstance(hint, exp.Anonymous)
-    return (hint.sql_name() if known else hint.name).upper()  # type: ignore[attr-defined]
-
-
-def _arguments(hint: exp.Expr) -> list[exp.Expr]:
-    if isinstance(hint, exp.Var):
-        return []
-    own = [hint.this] if isinstance(hint.this, exp.Expr) else []
-    return [*own, *hint.expressions]
-
-
-def _parameter(item: exp.Expr, shown: dict[str, Column], place: Span) -> Expression:
-    if isinstance(item, exp.Literal) and not item.is_string and item.name.isdigit():
+def _parameter(item: HintParameter, shown: dict[str, Column]) -> Expression:
+    if item.name.isascii() and item.name.isdigit() and int(item.name) < 2**31:
         return Literal(item.name)
-    if isinstance(item, exp.Column) and item.name.lower() in shown:
-        return shown[item.name.lower()]
+    column = shown.get((item.relation or "").lower())
+    if column is not None:
+        return column
     raise UnsupportedError(
-        f"the hint's parameter '{item.sql()}' is neither a whole number nor a column of the result",
-        span=place,
+        f"the hint's parameter '{item.name}' is neither a whole number nor a column of the result",
+        span=span_of(item),
         help="name a column of the select list",
     )
-
-
-def _place(context: Context, hint: exp.Expr, node: exp.Select) -> Span:
-    """Where a hint or a part of one stands: the parser counts from the end of ``/*+``."""
-    start = context.text.index("/*+", span_of(node).start) + len("/*+")
-    try:
-        span = span_of(hint)
-    except NoPlaceError:  # a hint that is one word
-        return Span(start - len("/*+"), context.text.index("*/", start) + len("*/"))
-    return Span(start + span.start, start + span.end)

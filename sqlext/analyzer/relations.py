@@ -93,15 +93,26 @@ def _unknown_table(context: Context, node: exp.Table, parts: Sequence[str], env:
     cycle = _cycle(node) if len(parts) == 1 else None
     if cycle is not None:
         return cycle
-    known = [*env, *context.catalog.tables()]
+
+    def hint() -> str | None:
+        return _known_tables(context, name, env)
+
+    return AnalysisError(f"table '{name}' not found", span=_name_span(node), help=hint)
+
+
+def _known_tables(context: Context, name: str, env: Env) -> str | None:
+    """The table that was meant, or those there are; None where nobody can tell: a catalog may refuse to list its
+    tables, or fail over one of them, and the user's mistake is another one."""
+    try:
+        known = [*env, *context.catalog.tables()]
+    except Exception:
+        known = list(env)
+        if not known:
+            return None
     nearest = suggest(name, known)
     if nearest:
-        hint = f"did you mean '{nearest}'?"
-    else:
-        hint = (
-            f"tables here: {', '.join(known[:12])}" if known else "no table is known: register one, or give --data DIR"
-        )
-    return AnalysisError(f"table '{name}' not found", span=_name_span(node), help=hint)
+        return f"did you mean '{nearest}'?"
+    return f"tables here: {', '.join(known[:12])}" if known else "no table is known: register one, or give --data DIR"
 
 
 def _name_span(node: exp.Table) -> Span:

@@ -80,7 +80,10 @@ REFUSED = {
 @pytest.mark.parametrize("name", list(REFUSED))
 def test_an_operator_over_a_stream_is_refused_at_the_stream(session: Session, streams: DataFrame, name: str) -> None:
     marked = REFUSED[name]
-    start, end = marked.index("<" + ("STREAM" if "<STREAM" in marked else "s")), marked.index(">", marked.index("<s") if "<s" in marked else marked.index("<STREAM"))
+    start, end = (
+        marked.index("<" + ("STREAM" if "<STREAM" in marked else "s")),
+        marked.index(">", marked.index("<s") if "<s" in marked else marked.index("<STREAM")),
+    )
     sql = marked[:start] + marked[start + 1 : end] + marked[end + 1 :]
     before = set(session.spark.sparkContext.statusTracker().getJobIdsForGroup(None))
     with pytest.raises(UnsupportedError) as caught:
@@ -121,7 +124,9 @@ def test_a_plain_statement_over_a_stream_is_sparks(
     session = Session(spark, config=Config(always_lower=always))
     called: list[str] = []
     real = type(spark).sql
-    monkeypatch.setattr(type(spark), "sql", lambda self, text, *a, **k: called.append(text) or real(self, text, *a, **k))
+    monkeypatch.setattr(
+        type(spark), "sql", lambda self, text, *a, **k: called.append(text) or real(self, text, *a, **k)
+    )
     frame = session.sql(PLAIN[name])
     assert frame.isStreaming
     assert any(text is PLAIN[name] for text in called)

@@ -1,0 +1,196 @@
+"""Hints (``/*+ BROADCAST(d), UMJOIN(a, b) */``), read from the text as Spark's grammar has them.
+
+    hint := name [ '(' parameter (',' parameter)* ')' ], with or without commas between hints
+
+sqlglot parses a hint's text as expressions and keeps what is none as a string without a place. Here a hint is a name
+and parameters as text, so that none of them can fail; what they mean is for whoever follows the hint.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from sqlext_planner.errors import ParseError, Span
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+#: Whether the joins of a block are to be interval joins, as far as their conditions allow.
+SWEEP = {"SWEEP": True, "NO_SWEEP": False}
+#: Whether they are to be one multi-way join.
+UMJOIN = {"UMJOIN": True, "NO_UMJOIN": False}
+
+_PIECE = re.compile(
+    r"""
+    (?P<gap> \s+ | --[^\n]* )
+  | (?P<start> /\*(?!\+) ) | (?P<end> \*/ )
+  | (?P<text> '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" )
+  | (?P<name> `(?:[^`]|``)*` | \w+ )
+  | (?P<sign> . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_BETWEEN = re.compile(r"(?:\s|--[^\n]*(?:\n|\Z)|/\*(?!\+)(?>(?:[^*]|\*(?!/))*)\*/)*+")
+_NAME = re.compile(r"(?:`(?:[^`]|``)*`|\w+)(?:\s*\.\s*(?:`(?:[^`]|``)*`|\w+))*+")
+
+
+class HintParameter(exp.Expression):
+    """One parameter of a hint, as text."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+    @property
+    def relation(self) -> str | None:
+        """The last part of a name, without backticks; None for what is no name."""
+        if _NAME.fullmatch(self.name) is None:
+            return None
+        last = re.findall(r"`(?:[^`]|``)*`|\w+", self.name)[-1]
+        return last[1:-1].replace("``", "`") if last.startswith("`") else str(last)
+
+
+class HintCall(exp.Expression):
+    """One hint: its name in upper case and its parameters. `problem` says why the text is none, as far as it was read;
+    the name is then the last one before."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": False, "problem": False}
+
+    @property
+    def is_ours(self) -> bool:
+        return self.name in SWEEP or self.name in UMJOIN
+
+
+def hint_call_sql(generator: Any, call: HintCall) -> str:
+    """The hint as text."""
+    given = ", ".join(item.name for item in call.expressions)
+    return f"{call.name}({given})" if given else call.name
+
+
+def read_hints(sql: str, start: int) -> exp.Hint:
+    """The hints in the comment at `start`, and in those that follow it directly, each with its place."""
+    calls: list[HintCall] = []
+    while sql.startswith("/*+", start):
+        end = hint_end(sql, start)
+        calls += _calls(sql, start + 3, end - 2 if sql.endswith("*/", start, end) else end)
+        between = _BETWEEN.match(sql, end)
+        start = between.end() if between is not None else len(sql)
+    return exp.Hint(expressions=calls)
+
+
+def hint_end(sql: str, start: int) -> int:
+    """Behind the ``*/`` that closes the hint at `start`: not that of a comment or of a string in it."""
+    depth, place = 1, start + 3
+    while depth and (piece := _PIECE.match(sql, place)) is not None:
+        depth += {"start": 1, "end": -1}.get(str(piece.lastgroup), 0)
+        place = piece.end()
+    return place
+
+
+def without_inner_ends(sql: str, tokens: list[Token]) -> str:
+    """The text with blanks for every ``*/`` inside a hint that does not end it: the tokenizer takes the first."""
+    for token in tokens:
+        if token.token_type == TokenType.HINT and (end := hint_end(sql, token.start)) != token.end + 1:
+            inside = sql[token.start + 3 : end - 2]
+            blanked = re.sub(r"/\*|\*/", "  ", _COMMENT.sub(lambda found: " " * len(found.group()), inside))
+            return sql[: token.start + 3] + blanked + sql[end - 2 :]
+    return sql
+
+
+_COMMENT = re.compile(r"/\*(?>(?:[^*]|\*(?!/))*)\*/", re.DOTALL)
+
+
+def refuse_malformed(sql: str, tree: exp.Expr) -> None:
+    """Raises ParseError, at its place, for a hint of ours that is not written as one; others are Spark's business."""
+    for call in tree.find_all(HintCall):
+        if not call.is_ours:
+            continue
+        place, name = Span(*call.meta["span"]), call.name
+        if call.args.get("problem"):
+            help = f"write /*+ {name} */" + (f" or /*+ {name}(a, b, c) */" if name in UMJOIN else "")
+            raise ParseError(f"the hint {name} cannot be read: {call.args['problem']}", span=place, help=help, sql=sql)
+        if name in SWEEP and call.expressions:
+            raise ParseError(f"the hint {name} takes no parameters", span=place, help=f"write /*+ {name} */", sql=sql)
+        for item in call.expressions:
+            if item.relation is None:
+                raise ParseError(
+                    f"'{item.name}' in the hint {name} is no name of a relation",
+                    span=Span(*item.meta["span"]) if item.name else place,
+                    help=f"separate names by commas: /*+ {name}(a, b, c) */",
+                    sql=sql,
+                )
+
+
+def _calls(sql: str, start: int, end: int) -> Iterator[HintCall]:
+    """The hints between two places of the text."""
+    pieces = [piece for piece in _pieces(sql, start, end) if piece.lastgroup != "gap"]
+    at, last = 0, ""
+    while at < len(pieces):
+        piece = pieces[at]
+        if piece.lastgroup != "name":
+            if piece.group() != "," or at == 0 or at + 1 == len(pieces) or pieces[at - 1].group() == ",":
+                yield _problem(last, f"{piece.group()!r} stands where a name is expected", *piece.span())
+                return
+            at += 1
+            continue
+        last = piece.group().strip("`").upper()
+        if at + 1 == len(pieces) or pieces[at + 1].group() != "(":
+            yield _call(last, [], piece.start(), piece.end())
+            at += 1
+            continue
+        close = _closing(pieces, at + 1)
+        if close is None:
+            yield _problem(last, "a parenthesis is not closed", piece.start(), pieces[-1].end())
+            return
+        inside = list(_parameters(sql, pieces[at + 2 : close], pieces[close].start()))
+        yield _call(last, inside, piece.start(), pieces[close].end())
+        at = close + 1
+
+
+def _pieces(sql: str, start: int, end: int) -> Iterator[re.Match[str]]:
+    """The pieces between two places; comments are left out."""
+    depth, place = 0, start
+    while place < end and (piece := _PIECE.match(sql, place, end)) is not None:
+        place = piece.end()
+        depth += {"start": 1, "end": -1}.get(str(piece.lastgroup), 0)
+        if depth == 0 and piece.lastgroup != "end":
+            yield piece
+
+
+def _closing(pieces: list[re.Match[str]], at: int) -> int | None:
+    depth = 0
+    for place in range(at, len(pieces)):
+        depth += {"(": 1, ")": -1}.get(pieces[place].group(), 0)
+        if depth == 0:
+            return place
+    return None
+
+
+def _parameters(sql: str, pieces: list[re.Match[str]], end: int) -> Iterator[HintParameter]:
+    """The parameters between parentheses; none for nothing."""
+    if not pieces:
+        return
+    groups: list[list[re.Match[str]]] = [[]]
+    depth = 0
+    for piece in pieces:
+        depth += {"(": 1, ")": -1}.get(piece.group(), 0)
+        if piece.group() == "," and depth == 0:
+            groups.append([])
+        else:
+            groups[-1].append(piece)
+    for group in groups:
+        first, last = (group[0].start(), group[-1].end()) if group else (end, end)
+        parameter = HintParameter(this=sql[first:last])
+        parameter.meta["span"] = (first, last)
+        yield parameter
+
+
+def _call(name: str, parameters: list[HintParameter], start: int, end: int) -> HintCall:
+    call = HintCall(this=name, expressions=parameters)
+    call.meta["span"] = (start, end)
+    return call
+
+
+def _problem(name: str, problem: str, start: int, end: int) -> HintCall:
+    call = HintCall(this=name, problem=problem)
+    call.meta["span"] = (start, end)
+    return call
