@@ -10,6 +10,8 @@ from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 
+from sqlext.sql_settings import DEFAULT, SqlSettings
+
 if TYPE_CHECKING:
     from sqlext_planner.logical import LogicalPlan
     from sqlext_planner.optimizer import PlanTrace
@@ -54,7 +56,13 @@ class StagedPlan:
 
 
 def stage(
-    sql: str, catalog: Catalog, config: Config, compat: str | None = None, *, lenient: bool = False
+    sql: str,
+    catalog: Catalog,
+    config: Config,
+    compat: str | None = None,
+    *,
+    lenient: bool = False,
+    settings: SqlSettings = DEFAULT,
 ) -> StagedPlan:
     """Plan one statement as far as planning goes; starts no JVM unless the catalog does.
 
@@ -70,7 +78,7 @@ def stage(
     explain = _EXPLAIN.match(sql)
     # The words are blanked, not cut off, so that places in the text stay where they are.
     text = " " * explain.end() + sql[explain.end() :] if explain else sql
-    statement = parse(text, compat=compat, is_user_function=catalog.has_function)
+    statement = parse(text, compat=compat, is_user_function=catalog.has_function, settings=settings)
     mode = (explain["mode"] or "simple").lower() if explain else None
     if explain is not None and mode == "analyze" and statement.kind != "query":
         raise UnsupportedError(
@@ -78,10 +86,13 @@ def stage(
             span=Span(explain.end(), len(sql.rstrip())),
             help="EXPLAIN without ANALYZE shows a plan and runs nothing",
         )
-    if statement.kind == "spark":
+    refusal = settings.refusal(statement.query) if statement.query is not None else None
+    if refusal is not None and (statement.uses_extension or mode == "analyze"):
+        raise refusal.with_sql(statement.sql)
+    if statement.kind == "spark" or refusal is not None:
         return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
     try:
-        options = Options(statement.compat, cast("EmptyPeriods", config.interval_empty))
+        options = Options(statement.compat, cast("EmptyPeriods", config.interval_empty), settings)
         analyzed = analyze(statement, catalog, options)
     except SqlExtError:
         if not lenient or statement.uses_extension or config.always_lower or mode == "analyze":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlext_planner.catalog import Catalog
@@ -12,16 +12,18 @@ from sqlext_planner.logical import LogicalPlan
 from sqlext_planner.periods import EmptyPeriods
 from sqlglot import exp
 
-from sqlext.analyzer.scope import Scope
+from sqlext.analyzer.scope import Scope, Visible
+from sqlext.sql_settings import DEFAULT, SqlSettings
 
 
 @dataclass(frozen=True)
 class Options:
     """`compat` "openmldb" makes every window OpenMLDB's, with its refusals and its dialect traits. `empty` is what an
-    empty or reversed period does in a period predicate."""
+    empty or reversed period does in a period predicate. `settings` are Spark's for reading texts."""
 
     compat: str | None = None
     empty: EmptyPeriods = "drop"
+    settings: SqlSettings = DEFAULT
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,18 @@ class Context:
     @property
     def openmldb(self) -> bool:
         return self.options.compat == "openmldb"
+
+    @property
+    def settings(self) -> SqlSettings:
+        return self.options.settings
+
+    def fold(self, name: str) -> str:
+        """A name as it is compared with others."""
+        return self.options.settings.fold(name)
+
+    def scope(self, columns: Iterable[Visible]) -> Scope:
+        """A scope whose names are told apart as the settings say."""
+        return Scope(tuple(columns), exact=self.options.settings.case_sensitive)
 
     def slice(self, span: Span) -> str:
         """The user's own text at `span`."""

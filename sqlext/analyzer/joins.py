@@ -109,8 +109,8 @@ def _shared_names(node: exp.Join, left: Scope, right: Scope) -> list[exp.Expr | 
         return list(node.args["using"])
     if node.method.upper() != "NATURAL":
         return None
-    theirs = {item.name.lower() for item in right.star()}
-    return [item.name for item in left.star() if item.name.lower() in theirs]
+    theirs = {right.fold(item.name) for item in right.star()}
+    return [item.name for item in left.star() if right.fold(item.name) in theirs]
 
 
 def _join_using(
@@ -145,7 +145,7 @@ def _join_using(
     hidden = {side.column for pair in matched for side in pair}
     both = (*left[1].columns, *right[1].columns)
     rest = [_hide(item, hidden) for item in both if item.qualifier or item.column not in hidden]
-    return plan, Scope((*merged, *rest))
+    return plan, replace(left[1] + right[1], columns=(*merged, *rest), prefixes=())
 
 
 def _coalesced(plan: LogicalPlan, columns: Sequence[tuple[Column, Column, Column]]) -> Project:

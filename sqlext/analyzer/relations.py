@@ -55,8 +55,8 @@ def _table(context: Context, node: exp.Table, env: Env) -> Relation:
     parts = tuple(part.name for part in node.parts)
     alias = node.alias
     columns = _alias_columns(node)
-    if len(parts) == 1 and parts[0].lower() in env:
-        query = env[parts[0].lower()].query
+    if len(parts) == 1 and context.fold(parts[0]) in env:
+        query = env[context.fold(parts[0])].query
         return aliased(context, query.plan, query.names, alias or parts[0], columns)
     full_name = _dotted(parts)
     info = context.catalog.table(full_name)
@@ -65,7 +65,7 @@ def _table(context: Context, node: exp.Table, env: Env) -> Relation:
     name = context.names.unique(alias or parts[-1])
     fields = tuple(Field(Column(name, column), dtype) for column, dtype in info.columns)
     qualifier = (alias,) if alias else parts
-    scope = Scope(tuple(Visible(qualifier, f.column.name, f.column, f.dtype) for f in fields))
+    scope = context.scope(Visible(qualifier, f.column.name, f.column, f.dtype) for f in fields)
     plan = Scan(full_name, name, fields, span=span_of(node))
     return _renamed(context, (plan, scope), alias, columns) if columns else (plan, scope)
 
@@ -130,7 +130,9 @@ def spark_relation(context: Context, text: str, columns: Sequence[tuple[str, str
     name = context.names.unique(alias)
     visible = unique_names([column for column, _ in columns])
     fields = tuple(Field(Column(name, new), dtype) for new, (_, dtype) in zip(visible, columns, strict=True))
-    scope = Scope(tuple(Visible((alias,), old, f.column, f.dtype) for (old, _), f in zip(columns, fields, strict=True)))
+    scope = context.scope(
+        Visible((alias,), old, f.column, f.dtype) for (old, _), f in zip(columns, fields, strict=True)
+    )
     return SparkRelation(text, name, fields), scope
 
 
@@ -163,8 +165,8 @@ def aliased(
     inner = unique_names(shown)
     node = SubqueryAlias(relation_name, tuple(inner), plan)
     qualifier = (alias,) if alias else ()
-    scope = Scope(
-        tuple(Visible(qualifier, name, item.column, item.dtype) for name, item in zip(shown, node.output, strict=True))
+    scope = context.scope(
+        Visible(qualifier, name, item.column, item.dtype) for name, item in zip(shown, node.output, strict=True)
     )
     return node, scope
 
@@ -196,8 +198,8 @@ def _values(context: Context, node: exp.Values) -> Relation:
     fields = tuple(
         Field(Column(relation_name, name), _cell_type(rows, i)) for i, name in enumerate(unique_names(names))
     )
-    scope = Scope(
-        tuple(Visible((alias,) if alias else (), n, f.column, f.dtype) for n, f in zip(names, fields, strict=True))
+    scope = context.scope(
+        Visible((alias,) if alias else (), n, f.column, f.dtype) for n, f in zip(names, fields, strict=True)
     )
     return Values(rows, fields, span=span_of(node)), scope
 

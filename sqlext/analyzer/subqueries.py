@@ -122,9 +122,9 @@ def _cte_heading(context: Context, node: exp.Expr, env: Env) -> Edit | None:
 
 def _needed_ctes(context: Context, node: exp.Expr, env: Env, needed: dict[str, str]) -> None:
     """The definitions that `node` depends on, innermost first."""
-    own = {cte.alias.lower() for with_ in node.find_all(exp.With) for cte in with_.expressions}
+    own = {context.fold(cte.alias) for with_ in node.find_all(exp.With) for cte in with_.expressions}
     for table in node.find_all(exp.Table):
-        name = table.name.lower()
+        name = context.fold(table.name)
         if len(table.parts) != 1 or name not in env or name in own or name in needed:
             continue
         cte = env[name]
