@@ -75,6 +75,7 @@ class Context:
 
     `outer` are the scopes of the queries around a subquery of an expression, innermost first, for names that mean
     nothing in it. `looks_ahead`: only names and types are asked for, so that subqueries of expressions need no plans.
+    `join_scopes` notes what the conditions of joins and the queries behind LATERAL see, by id(node).
     """
 
     text: str
@@ -83,6 +84,7 @@ class Context:
     names: Names = field(default_factory=Names)
     outer: tuple[Scope, ...] = ()
     looks_ahead: bool = False
+    join_scopes: dict[int, Scope] | None = None
 
     @property
     def openmldb(self) -> bool:
@@ -107,6 +109,15 @@ class Context:
     def sandbox(self) -> Context:
         """A context for looking ahead: names used there stay free here."""
         return Context(self.text, self.catalog, self.options, Names(set(self.names.taken)), looks_ahead=True)
+
+    def recording(self) -> Context:
+        """The same context with an empty `join_scopes`, for one FROM."""
+        return replace(self, join_scopes={})
+
+    def note(self, node: exp.Expr, scope: Scope) -> None:
+        """Note what a part of FROM sees, where that is asked for."""
+        if self.join_scopes is not None:
+            self.join_scopes[id(node)] = scope
 
     def inside(self, *outer: Scope) -> Context:
         """The context of a query in an expression over `outer`; of one that sees no other query's columns for none."""

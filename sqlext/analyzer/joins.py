@@ -68,7 +68,7 @@ def _join(context: Context, left: Relation, node: exp.Join, env: Env) -> Relatio
         return last_joins.last_join(context.inside(), left, node, env)
     if node.args.get("match_condition") or node.args.get("pivots"):
         raise LeftToSparkError("this join is left to Spark", span=span_of(node))
-    right = relations.relation(context, node.this, env)
+    right = relations.lateral(context, node.this, left[1], env) or relations.relation(context, node.this, env)
     kind = _kind(node)
     names = _shared_names(node, left[1], right[1])
     if names is not None:
@@ -101,6 +101,7 @@ def _condition(context: Context, node: exp.Join, scope: Scope, env: Env) -> Expr
         span_of(condition)
     except NoPlaceError:  # sqlglot writes ON TRUE where there is no ON
         return None
+    context.note(node, scope)
     return queries.expression_builder(context, scope, env).build(condition)
 
 

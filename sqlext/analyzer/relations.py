@@ -139,11 +139,23 @@ def spark_relation(context: Context, text: str, columns: Sequence[tuple[str, str
 def _derived(context: Context, node: exp.Subquery, env: Env) -> Relation:
     if node.args.get("pivots") or node.args.get("sample"):
         raise LeftToSparkError("PIVOT and TABLESAMPLE are left to Spark", span=span_of(node))
-    query = queries.analyze_query(context.inside(), node.this, env)
+    # In a subquery that stays text Spark looks for outer columns in the queries of its FROM too.
+    query = queries.analyze_query(context if context.looks_ahead else context.inside(), node.this, env)
     plan, scope = aliased(context, query.plan, query.names, node.alias, _alias_columns(node))
     if context.openmldb and not node.alias:
         scope = scope.with_qualifier(_single_table(node.this))
     return plan, scope
+
+
+def lateral(context: Context, node: exp.Expr, left: Scope, env: Env) -> Relation | None:
+    """``LATERAL (query)``, which sees the relations before it, in a subquery that stays text; None for anything else:
+    there is no node for it."""
+    query = node.this if isinstance(node, exp.Lateral) else None
+    if not context.looks_ahead or not isinstance(query, exp.Subquery) or node.args.get("view"):
+        return None
+    context.note(query.unnest(), left)
+    found = queries.analyze_query(context.inside(left, *context.outer), query.this, env)
+    return aliased(context, found.plan, found.names, node.alias, _alias_columns(node))
 
 
 def _single_table(query: exp.Expr) -> tuple[str, ...]:

@@ -127,7 +127,7 @@ def test_names_in_double_quotes(session: Session, tables: None) -> None:
     "sql",
     [
         "SELECT x.id, x.ID, x.s.a, x.s.A, c.w FROM cased_of_settings x LAST JOIN keys_of_settings c ON x.k = c.k",
-        "SELECT x.id AS Id, x.*, c.* FROM cased_of_settings x LAST JOIN keys_of_settings c ON x.id = c.k AND x.ID > c.k",
+        "SELECT x.id AS Id, x.*, c.* FROM cased_of_settings x LAST JOIN keys_of_settings c ON x.id = c.k AND ID > 1",
         "SELECT x.w, X.w FROM Keys_Of_Settings x LAST JOIN keys_of_settings X ON X.k = x.k",
         "SELECT x.id FROM cased_of_settings x LAST JOIN keys_of_settings c ON x.k = c.k ORDER BY ID",
         "SELECT ID, max(id) AS m FROM cased_of_settings x LAST JOIN keys_of_settings c ON x.k = c.k GROUP BY ID",
