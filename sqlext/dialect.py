@@ -23,6 +23,7 @@ from sqlext.hint_nodes import read_hints
 from sqlext.join_nodes import LastJoinClause
 from sqlext.period_parser import PeriodParser
 from sqlext.spans import located, mark, mark_until
+from sqlext.sql_settings import SqlSettings
 from sqlext.window_nodes import ATTRIBUTES, Duration, FrameSpec, SqlExtGenerator, UnionWindow
 
 if not (sqlglot.parser.__file__ or "").endswith(".py"):
@@ -270,3 +271,17 @@ class SqlExt(Spark):
 
     Parser = SqlExtParser
     Generator = SqlExtGenerator
+
+
+class SqlExtQuotedNames(SqlExt):
+    """The same where "x" is a name (spark.sql.ansi.doubleQuotedIdentifiers)."""
+
+    class Tokenizer(Spark.Tokenizer):
+        QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`", '"']
+        RAW_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("r'", "'"), ("R'", "'")]
+
+
+def dialect(settings: SqlSettings) -> SqlExt:
+    """The dialect that reads a text as Spark does under these settings."""
+    return SqlExtQuotedNames() if settings.double_quoted_names else SqlExt()

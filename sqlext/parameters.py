@@ -18,14 +18,17 @@ from typing import Any
 
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
 
-_MARKER = re.compile(
-    r"""
-    (?P<skip> r'[^']*' | r"[^"]*" | '(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | `(?:[^`]|``)*`
+from sqlext.sql_settings import DEFAULT, SqlSettings, string_literal
+
+_MARKERS = r"""
+    (?P<skip> r'[^']*' | '(?:[^'\\]|\\.|'')*' | {double_quoted} | `(?:[^`]|``)*`
             | --[^\n]* | /\*.*?\*/ )
   | (?P<positional> \?(?!::) )
   | (?<![\w\)\]:'"`]) : (?P<name> [A-Za-z_]\w* )     # not the path of `variant:field`, not `::`
-    """,
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+    """
+_STRING, _NAME = (
+    re.compile(_MARKERS.format(double_quoted=text), re.VERBOSE | re.DOTALL | re.IGNORECASE)
+    for text in (r'r"[^"]*" | "(?:[^"\\]|\\.|"")*"', '"(?:[^"]|"")*"')
 )
 
 
@@ -60,8 +63,11 @@ class BoundText:
         return offset + shift
 
 
-def bind_arguments(sql: str, args: Mapping[str, Any] | Sequence[Any] | None) -> BoundText:
-    """`sql` with the markers that `args` names (a mapping) or numbers (a sequence) replaced by SQL literals.
+def bind_arguments(
+    sql: str, args: Mapping[str, Any] | Sequence[Any] | None, settings: SqlSettings = DEFAULT
+) -> BoundText:
+    """`sql` with the markers that `args` names (a mapping) or numbers (a sequence) replaced by SQL literals, as Spark
+    reads them under `settings`.
 
     Markers without a value, or with one that has no literal, stay as they are; `unbound` holds the error for each,
     to be raised where the statement turns out to need it.
@@ -69,7 +75,7 @@ def bind_arguments(sql: str, args: Mapping[str, Any] | Sequence[Any] | None) -> 
     edits: list[tuple[Span, str]] = []
     unbound: list[SqlExtError] = []
     position = 0
-    for match in _MARKER.finditer(sql):
+    for match in (_NAME if settings.double_quoted_names else _STRING).finditer(sql):
         if match["skip"] is not None:
             continue
         span = Span(*match.span())
@@ -79,11 +85,16 @@ def bind_arguments(sql: str, args: Mapping[str, Any] | Sequence[Any] | None) -> 
             unbound.append(_no_value(match.group(), span))
             continue
         try:
-            edits.append((span, literal(args[key])))  # type: ignore[index]
+            edits.append((span, literal(args[key], settings)))  # type: ignore[index]
         except TypeError as error:
             unbound.append(_no_literal(match.group(), span, str(error)))
     bound = _apply(sql, edits)
     return BoundText(bound.sql, bound.edits, tuple(unbound))
+
+
+def replace_spans(sql: str, spans: Sequence[Span], convert: Callable[[str], str]) -> BoundText:
+    """`sql` with the text at each of `spans`, which follow each other, put through `convert`."""
+    return _apply(sql, [(span, convert(sql[span.start : span.end])) for span in spans])
 
 
 def format_references(sql: str, values: Mapping[str, Any], convert: Callable[[Any], Any]) -> BoundText:
@@ -123,7 +134,7 @@ def errors_show(sql: str, bound: BoundText | None = None) -> Iterator[None]:
         raise
 
 
-def literal(value: Any) -> str:
+def literal(value: Any, settings: SqlSettings = DEFAULT) -> str:
     """A Python value as a Spark SQL literal of the type that `pyspark.sql.functions.lit` gives it.
 
     Raises TypeError for a value that has no literal.
@@ -138,7 +149,7 @@ def literal(value: Any) -> str:
         case float():
             return _double(value)
         case str():
-            return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+            return string_literal(value, settings)
         case bytes() | bytearray():
             return f"X'{bytes(value).hex()}'"
         case Decimal():
@@ -151,11 +162,11 @@ def literal(value: Any) -> str:
         case datetime.timedelta():
             return _interval(value)
         case list() | tuple():
-            return f"array({', '.join(literal(item) for item in value)})"
+            return f"array({', '.join(literal(item, settings) for item in value)})"
         case dict():
-            return f"map({', '.join(literal(part) for item in value.items() for part in item)})"
+            return f"map({', '.join(literal(part, settings) for item in value.items() for part in item)})"
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # a numpy scalar
-        return literal(value.item())
+        return literal(value.item(), settings)
     raise TypeError(f"a value of type {type(value).__name__} has no SQL literal")
 
 

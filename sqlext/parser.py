@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sqlext.dialect import SqlExt, SqlExtParser
+from sqlext.dialect import SqlExtParser, dialect
 from sqlext.group_calls import EXTENSION_FUNCTIONS, is_extension_call, mark_group_calls
 from sqlext.hint_nodes import refuse_malformed, without_inner_ends
 from sqlext.join_nodes import LastJoinClause
@@ -22,6 +22,7 @@ from sqlext.period_calls import is_period_call, mark_period_calls, names_period_
 from sqlext.period_nodes import LONGEST_PHRASE, PHRASES, PeriodComparison, PeriodOperand
 from sqlext.scripts import query_tokens
 from sqlext.spans import PlacedParseError, span_of
+from sqlext.sql_settings import DEFAULT, SqlSettings
 from sqlext.window_nodes import FrameSpec, UnionWindow
 
 Kind = Literal["query", "wrapped", "spark"]
@@ -75,9 +76,13 @@ class _OpenMldbParser(_VerbatimParser):
 
 
 def parse(
-    text: str, *, compat: str | None = None, is_user_function: Callable[[str], bool] = lambda name: False
+    text: str,
+    *,
+    compat: str | None = None,
+    is_user_function: Callable[[str], bool] = lambda name: False,
+    settings: SqlSettings = DEFAULT,
 ) -> Statement:
-    """Parse one statement.
+    """Parse one statement, as Spark reads texts under `settings`.
 
     With ``compat="openmldb"`` every window is OpenMLDB's. A name for which `is_user_function` holds is a function of
     the user's, where Spark has none of that name. Text that we cannot parse is a statement of kind "spark"
@@ -85,7 +90,7 @@ def parse(
     of ours in MERGE and the like.
     """
     try:
-        tokens, read = _tokens(text)
+        tokens, read = _tokens(text, settings)
     except SqlglotError:
         return Statement(text, "spark", text)
     tokens = query_tokens(tokens, text, compat)
@@ -97,7 +102,7 @@ def parse(
             message = "|> does not go with a window of ours, a LAST JOIN or a period predicate"
             raise ParseError(message, span=span, help="write SELECT ... FROM", sql=text)
         return Statement(text, "spark", blanked)
-    parser = (_OpenMldbParser if compat == "openmldb" else _VerbatimParser)(dialect=SqlExt())
+    parser = (_OpenMldbParser if compat == "openmldb" else _VerbatimParser)(dialect=dialect(settings))
     try:
         trees = [
             tree for tree in parser.parse(tokens, read) if tree is not None and not isinstance(tree, exp.Semicolon)
@@ -116,10 +121,10 @@ def parse(
     return _statement(text, blanked, trees[0], compat)
 
 
-def _tokens(text: str) -> tuple[list[Token], str]:
+def _tokens(text: str, settings: SqlSettings) -> tuple[list[Token], str]:
     """The tokens, and the text they were read from: of the same length, with hints that sqlglot finds the end of."""
     while True:
-        tokens = SqlExt().tokenize(text)
+        tokens = dialect(settings).tokenize(text)
         plain = without_inner_ends(text, tokens)
         if plain == text:
             return tokens, text

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
 
+from sqlext.sql_settings import SqlSettings
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 CAPACITY = 256
 
 #: The text of a query (markers replaced; a command would run by being looked at) and the settings it was planned by.
-Key = tuple[str, Config, str | None]
+Key = tuple[str, Config, SqlSettings, str | None]
 
 
 class PassthroughCache:

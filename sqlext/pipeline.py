@@ -11,6 +11,8 @@ from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 
+from sqlext.sql_settings import DEFAULT, SqlSettings
+
 if TYPE_CHECKING:
     from sqlext_planner.logical import LogicalPlan
     from sqlext_planner.optimizer import PlanTrace
@@ -58,7 +60,13 @@ class StagedPlan:
 
 
 def stage(
-    sql: str, catalog: Catalog, config: Config, compat: str | None = None, *, lenient: bool = False
+    sql: str,
+    catalog: Catalog,
+    config: Config,
+    compat: str | None = None,
+    *,
+    lenient: bool = False,
+    settings: SqlSettings = DEFAULT,
 ) -> StagedPlan:
     """Plan one statement as far as planning goes; starts no JVM unless the catalog does.
 
@@ -76,19 +84,22 @@ def stage(
     plain = lenient and not (compat is not None or mode == "analyze")
     if plain and not config.always_lower and len(text) > LARGE and not may_be_ours(text):
         return StagedPlan(sql, Statement(text, "spark", text), None, None, None, (), mode, passthrough=True)
-    statement = parse(text, compat=compat, is_user_function=catalog.has_function)
+    statement = parse(text, compat=compat, is_user_function=catalog.has_function, settings=settings)
     if explain is not None and mode == "analyze" and statement.kind != "query":
         raise UnsupportedError(
             "EXPLAIN ANALYZE runs a query, and this is none",
             span=Span(explain.end(), len(sql.rstrip())),
             help="EXPLAIN without ANALYZE shows a plan and runs nothing",
         )
+    refusal = settings.refusal(statement.query) if statement.query is not None else None
+    if refusal is not None and (statement.uses_extension or mode == "analyze"):
+        raise refusal.with_sql(statement.sql)
     passed = StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
-    if statement.kind == "spark":
+    if statement.kind == "spark" or refusal is not None:
         return passed
     may_pass = plain and not statement.uses_extension
     try:
-        return _planned(passed, catalog, config)
+        return _planned(passed, catalog, config, settings)
     except SqlExtError as error:
         if may_pass and not error.of_hint:
             if config.always_lower:
@@ -116,7 +127,7 @@ def left_to_spark(error: Exception) -> None:
     _LOG.debug("planning failed", exc_info=error)
 
 
-def _planned(start: StagedPlan, catalog: Catalog, config: Config) -> StagedPlan:
+def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlSettings) -> StagedPlan:
     """The statement with all stages after parsing."""
     from sqlext_planner.optimizer import Optimizer
     from sqlext_planner.strategies import contains_extension, plan_physical
@@ -125,7 +136,8 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config) -> StagedPlan:
     from sqlext.analyzer import Options, analyze
 
     statement, mode = start.statement, start.explain
-    analyzed = analyze(statement, catalog, Options(statement.compat, cast("EmptyPeriods", config.interval_empty)))
+    options = Options(statement.compat, cast("EmptyPeriods", config.interval_empty), settings)
+    analyzed = analyze(statement, catalog, options)
     if mode == "analyze":
         _refuse_endless(analyzed)
     trace = Optimizer().optimize(analyzed)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.config import PREFIX, Config
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.raised import statement
-from sqlext_planner.spark import is_stopped
+from sqlext_planner.spark import is_stopped, substituted
 
-from sqlext.parameters import BoundText, bind_arguments, errors_show, format_references, literal
+from sqlext.parameters import BoundText, bind_arguments, errors_show, format_references, literal, replace_spans
 from sqlext.passthrough_cache import PassthroughCache
+from sqlext.sql_settings import ANSI, SqlSettings, references
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -109,13 +110,13 @@ class Session:
         """
         from sqlext.statements import run
 
-        with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views) as text:
-            config = self._effective_config()
-            key = (text.sql, config, self.compat)
+        config, settings = self._effective_settings()
+        with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views, settings) as text:
+            key = (text.sql, config, settings, self.compat)
             frame = self.spark.sql(sqlQuery, args, **kwargs) if key in self._passed else None
             if frame is not None and self._passed.holds(key, frame):
                 return frame
-            plan = self._stage(text.sql, config, lenient=True)
+            plan = self._stage(text.sql, config, settings, lenient=True)
             if not plan.passthrough:
                 if text.unbound:
                     raise text.unbound[0]
@@ -127,8 +128,9 @@ class Session:
 
     def plan(self, sqlQuery: str) -> StagedPlan:  # noqa: N803 - as `sql`
         """The statement at every stage of planning; nothing is run."""
-        with errors_show(sqlQuery):
-            return self._stage(sqlQuery, self._effective_config(), lenient=False)
+        config, settings = self._effective_settings()
+        with self._bound(sqlQuery, None, {}, ExitStack(), settings) as text:
+            return self._stage(text.sql, config, settings, lenient=False)
 
     def register(self, name: str, path: str | Path) -> None:
         """Make a Parquet or CSV file, or a folder of such files, the temporary view `name`.
@@ -153,37 +155,60 @@ class Session:
                 raise ConfigurationError(f"setting '{key}' cannot change while Spark runs", help=help)
         return spark
 
-    def _stage(self, sql: str, config: Config, *, lenient: bool) -> StagedPlan:
+    def _stage(self, sql: str, config: Config, settings: SqlSettings, *, lenient: bool) -> StagedPlan:
         from sqlext.catalog import SparkCatalog
         from sqlext.pipeline import stage
 
-        return stage(sql, SparkCatalog(self.spark, self._files), config, self.compat, lenient=lenient)
+        catalog = SparkCatalog(self.spark, self._files, case_sensitive=settings.case_sensitive)
+        return stage(sql, catalog, config, self.compat, lenient=lenient, settings=settings)
 
-    def _effective_config(self) -> Config:
-        """The settings given to this Session, over those set in the Spark session."""
-        if self._config is not None:
-            return self._config
+    def _effective_settings(self) -> tuple[Config, SqlSettings]:
+        """Ours, as given to this Session over those set in the Spark session, and Spark's for reading texts."""
         conf = self.spark.conf
+        found = {key: conf.get(key, None) for key in SqlSettings.names()}
+        given = {key: value for key, value in found.items() if value is not None}
+        settings = SqlSettings.of(given, ansi=str(conf.get(ANSI)).lower() == "true")
+        if self._config is not None:
+            return self._config, settings
         values = {key: conf.get(key, None) for key, _, _ in Config.documentation()}
-        return Config.from_mapping({k: v for k, v in values.items() if v is not None} | self._settings)
+        return Config.from_mapping({k: v for k, v in values.items() if v is not None} | self._settings), settings
 
     @contextmanager
     def _bound(
-        self, sql: str, args: Mapping[str, Any] | Sequence[Any] | None, values: Mapping[str, Any], views: ExitStack
+        self,
+        sql: str,
+        args: Mapping[str, Any] | Sequence[Any] | None,
+        values: Mapping[str, Any],
+        views: ExitStack,
+        settings: SqlSettings,
     ) -> Iterator[BoundText]:
-        """The text with references and markers replaced; errors raised inside, or by what is built inside, point at the
-        text as it was."""
-        with errors_show(sql):
-            formatted = format_references(sql, values, lambda value: _reference(value, views)) if values else None
-            with errors_show(sql, formatted):
-                text = bind_arguments(sql if formatted is None else formatted.sql, args)
+        """The text with references, variables and markers replaced, in Spark's order; errors raised inside, or by what is
+        built inside, point at the text as it was."""
+        given = sql
+        steps: list[BoundText] = []
+        with ExitStack() as shows:
+            shows.enter_context(errors_show(sql))
+            if values:
+                formatted = format_references(sql, values, lambda value: _reference(value, views, settings))
+                shows.enter_context(errors_show(sql, formatted))
+                steps.append(formatted)
+                sql = formatted.sql
+            if found := references(sql, settings):
+                replaced = replace_spans(sql, found, lambda text: substituted(self.spark, text))
+                shows.enter_context(errors_show(sql, replaced))
+                steps.append(replaced)
+                sql = replaced.sql
+            text = bind_arguments(sql, args, settings)
+            shows.enter_context(errors_show(sql, text))
+            steps.append(text)
 
-                def original(span: Span) -> Span:
-                    inner = text.original(span)
-                    return inner if formatted is None else formatted.original(inner)
+            def original(span: Span) -> Span:
+                for step in reversed(steps):
+                    span = step.original(span)
+                return span
 
-                with errors_show(sql if formatted is None else formatted.sql, text), statement(sql, original):
-                    yield text
+            shows.enter_context(statement(given, original))
+            yield text
 
 
 def sql(sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - Spark's own name
@@ -191,7 +216,7 @@ def sql(sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs:
     return Session().sql(sqlQuery, args, **kwargs)
 
 
-def _reference(value: Any, views: ExitStack) -> Any:
+def _reference(value: Any, views: ExitStack, settings: SqlSettings) -> Any:
     """What `{name}` in a text becomes: a view for a DataFrame, a name for a column, a literal for a string."""
     from pyspark.sql import Column, DataFrame
 
@@ -205,4 +230,4 @@ def _reference(value: Any, views: ExitStack) -> Any:
             help = "write the expression into the text, or give a plain column"
             raise UnsupportedError(f"{value} is not a plain column", help=help)
         return name.group(1)
-    return literal(value) if isinstance(value, str) else value
+    return literal(value, settings) if isinstance(value, str) else value

@@ -176,6 +176,16 @@ def check_workers(spark: SparkSession) -> None:
 _CHECKED: set[str | None] = set()
 
 
+def substituted(spark: SparkSession, text: str) -> str:
+    """A text with ``${name}`` replaced as Spark does before it parses one; as it is under Connect, where the settings
+    of the server are out of reach."""
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:
+        return text
+    jvm.SparkSession.setActiveSession(spark._jsparkSession)  # whose settings the JVM's class looks at
+    return str(jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(text))
+
+
 def arrow_type(kind: DataType) -> pa.DataType | None:
     """The Arrow type that Spark hands to Python for a column type; None where it has none."""
     from pyspark.errors import PySparkException

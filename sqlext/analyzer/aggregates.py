@@ -8,9 +8,7 @@ list too stands above, over the columns of a GroupAggregate.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
-from itertools import zip_longest
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions import Column, Expression, NamedExpr
@@ -28,6 +26,7 @@ from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, oute
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import native_window
 from sqlext.spans import NoPlaceError, span_of
+from sqlext.sql_settings import normal_text
 
 
 def analyze_aggregate(
@@ -62,7 +61,8 @@ class _AggregateBlock:
         self.definitions = definitions
         self.names = ComputedNames()
         self.aliases: dict[str, Expression] = {}
-        self.builder = queries.expression_builder(context, scope, env, aliases=self.aliases)
+        lateral = self.aliases if context.settings.lateral_aliases else {}
+        self.builder = queries.expression_builder(context, scope, env, aliases=lateral)
         self.outputs: list[NamedExpr] = []
         self.windows: dict[int, Column] = {}
         self.keys: Grouping = Grouping((), None)
@@ -101,7 +101,7 @@ class _AggregateBlock:
             return above.build(node)
         keys = [key for key in self.keys.keys if isinstance(key, Column) and key.relation]
         kept = {key for key in keys if self.column_of(key, "key") == key}
-        seen = Scope(tuple(item for item in self.builder.scope.columns if item.column in kept))
+        seen = self.context.scope(item for item in self.builder.scope.columns if item.column in kept)
         return subquery_plans.filter_condition(node, replace(above, outer=(seen, *self.context.outer)))
 
     def _expressions(self) -> list[exp.Expr]:
@@ -138,7 +138,7 @@ class _AggregateBlock:
             return found
         expression = above.build(_node(item))
         if item.aliased:
-            self.shown.setdefault(item.name.lower(), expression)
+            self.shown.setdefault(self.context.fold(item.name), expression)
         return expression
 
     def _add(self, item: Item) -> Column:
@@ -150,7 +150,7 @@ class _AggregateBlock:
         column = column or self.names.column(item.name)
         self.outputs.append(NamedExpr(expression, column, span=item.span))
         if item.aliased:
-            self.aliases.setdefault(item.name.lower(), expression)
+            self.aliases.setdefault(self.context.fold(item.name), expression)
         return column
 
     def _window_column(self, item: Item, expression: Expression) -> Column:
@@ -158,10 +158,15 @@ class _AggregateBlock:
             return expression
         return self.names.column(item.name)
 
+    def _same(self, left: Expression, right: Expression) -> bool:
+        """Whether two expressions read alike: outside quotes, blanks and case may differ."""
+        settings = self.context.settings
+        return left == right or normal_text(str(left), settings) == normal_text(str(right), settings)
+
     def column_of(self, expression: Expression, wanted: str) -> Column:
         """The Aggregate's column for a key or an aggregate call; added if there is none yet."""
         for output in self.outputs:
-            if same(output.expression, expression):
+            if self._same(output.expression, expression):
                 return output.column
         taken = {output.column for output in self.outputs}
         own = expression if isinstance(expression, Column) and expression not in taken else None
@@ -191,7 +196,7 @@ class _AggregateBlock:
 
     def _key(self, expression: Expression) -> Column | None:
         for key in self.keys.keys:
-            if same(key, expression):
+            if self._same(key, expression):
                 return self.column_of(key, "key")
         return None
 
@@ -207,7 +212,7 @@ class _AggregateBlock:
                 return found
             if rest and (found := self._key(self.builder.build(node))) is not None:
                 return found
-        name = parts[0].lower() if len(parts) == 1 else ""
+        name = self.context.fold(parts[0]) if len(parts) == 1 else ""
         if name in self.aliases:
             return self.column_of(self.aliases[name], parts[0])
         if self.ours is not None and name in self.shown:
@@ -229,22 +234,6 @@ class _AggregateBlock:
                 self.windows[id(call)] = column
                 found.append(NamedExpr(expression, column, span=span_of(call)))
         return found
-
-
-def same(left: Expression, right: Expression) -> bool:
-    """Whether two expressions read alike: outside quotes, case and blanks may differ."""
-    return left == right or _alike(str(left)) == _alike(str(right))
-
-
-_QUOTED = re.compile(r"""('[^']*'|"[^"]*"|`[^`]*`)""")
-
-
-def _alike(text: str) -> str:
-    if "\\" in text:  # an escaped quote: where strings end is not worth finding out
-        return text
-    parts = _QUOTED.split(text)
-    outside = (re.sub(r"\s*([^\w\s])\s*", r"\1", part.lower()) for part in parts[::2])
-    return "".join(part for pair in zip_longest(outside, parts[1::2], fillvalue="") for part in pair)
 
 
 def _not_grouped(name: str, span: Span) -> AnalysisError:

@@ -15,6 +15,7 @@ from sqlext.analyzer.literals import whole_number
 from sqlext.analyzer.scope import suggest
 from sqlext.spans import span_of
 from sqlext.spark_functions import WINDOW_FUNCTIONS
+from sqlext.sql_settings import is_string, string_value
 
 Scalar = int | float | str | bool | None
 
@@ -120,8 +121,10 @@ def _constant(context: Context, function: WindowFunction, parameter: Parameter, 
             return bool(node.this)
         case exp.Null() if parameter.nullable:
             return None
-        case exp.Literal() if node.is_string and parameter.kind == "string":
-            return str(node.this)
+        case exp.Literal() | exp.Concat() if parameter.kind == "string" and is_string(context.slice(span_of(node))):
+            return string_value(context.slice(span_of(node)), context.settings)
+        case exp.Cast(this=exp.HexString() as text) if parameter.kind == "string":  # an argument no literal says
+            return bytes.fromhex(context.slice(span_of(text))[2:-1]).decode()
         case exp.Paren():
             return _constant(context, function, parameter, node.this)
     number = _number(node)

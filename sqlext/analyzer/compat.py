@@ -27,8 +27,8 @@ from sqlext.analyzer.compat_functions import (
     split_template,
 )
 from sqlext.analyzer.context import Context
-from sqlext.parameters import literal as sql_literal
 from sqlext.spans import NoPlaceError, span_of
+from sqlext.sql_settings import string_literal, string_value
 
 if TYPE_CHECKING:
     from sqlext.analyzer.expressions import Edit, ExpressionBuilder
@@ -105,12 +105,14 @@ def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
     if template is not None and not (name == "add" and "timestamp" in map(builder.dtype, arguments)):
         return [Edit(span_of(node), _filled(builder, template, arguments))]
     if name in SPLITS and len(arguments) == SPLITS[name][0] + 1 and all(map(_is_text, arguments[1:])):
-        template = split_template(name, [argument.name for argument in arguments[1:]])
+        template = split_template(
+            name, [_value(builder, argument) for argument in arguments[1:]], builder.context.settings
+        )
         return [Edit(span_of(node), _filled(builder, template, arguments[:1]))]
     place = Span(node.meta["start"], node.meta["end"] + 1)
     found = [Edit(place, (RENAMED[name],))] if name in RENAMED else []
     if name == "date_format" and len(arguments) == 2:
-        return _date_format(arguments[1])
+        return _date_format(builder, arguments[1])
     if name == "add" and len(arguments) == 2:
         return _add_milliseconds(builder, node, arguments)
     if len(arguments) != 1:
@@ -134,13 +136,14 @@ def _add_milliseconds(builder: ExpressionBuilder, node: exp.Anonymous, arguments
     return [Edit(span_of(node), _filled(builder, template, [arguments[at], arguments[1 - at]]))]
 
 
-def _date_format(pattern: exp.Expr) -> list[Edit]:
+def _date_format(builder: ExpressionBuilder, pattern: exp.Expr) -> list[Edit]:
     """The C format of a literal in Spark's letters; a text without % is Spark's already."""
     from sqlext.analyzer.expressions import Edit
 
     if not (_is_text(pattern) and "%" in pattern.name):
         return []
-    return [Edit(span_of(pattern), (sql_literal(datetime_pattern(pattern.name, span_of(pattern))),))]
+    spark = datetime_pattern(_value(builder, pattern), span_of(pattern))
+    return [Edit(span_of(pattern), (string_literal(spark, builder.context.settings),))]
 
 
 def _refuse_missing(name: str, node: exp.Anonymous) -> None:
@@ -171,6 +174,10 @@ def _wrap(node: exp.Expr, before: str, after: str) -> list[Edit]:
 
     span = span_of(node)
     return [Edit(Span(span.start, span.start), (before,)), Edit(Span(span.end, span.end), (after,))]
+
+
+def _value(builder: ExpressionBuilder, text: exp.Expr) -> str:
+    return string_value(builder.context.slice(span_of(text)), builder.context.settings)
 
 
 def _is_text(node: exp.Expr) -> bool:

@@ -9,7 +9,7 @@ import re
 
 from sqlext_planner.errors import Span, UnsupportedError
 
-from sqlext.parameters import literal
+from sqlext.sql_settings import SqlSettings, string_literal
 
 #: Names of types that Spark does not know.
 TYPE_NAMES = {
@@ -77,14 +77,14 @@ MISSING = {
 }
 
 
-def split_template(name: str, delimiters: list[str]) -> str:
+def split_template(name: str, delimiters: list[str], settings: SqlSettings) -> str:
     """A function of SPLITS as an expression of its first argument: Spark's split takes regular expressions, these take
     text. NULL and an empty delimiter give an empty array, parts without the second delimiter are left out, as in
     window_split.
     """
     if "" in delimiters:
         return "CAST(array() AS array<string>)"
-    first, *rest = (literal(re.sub(r"(\W)", r"\\\1", text, flags=re.ASCII)) for text in delimiters)
+    first, *rest = (string_literal(re.sub(r"(\W)", r"\\\1", text, flags=re.ASCII), settings) for text in delimiters)
     parts = f"ifnull(split({{0}}, {first}), array())"
     piece = SPLITS[name][1]
     if piece is None:

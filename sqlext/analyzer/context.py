@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlext_planner.catalog import Catalog
@@ -12,16 +12,18 @@ from sqlext_planner.logical import LogicalPlan
 from sqlext_planner.periods import EmptyPeriods
 from sqlglot import exp
 
-from sqlext.analyzer.scope import Scope
+from sqlext.analyzer.scope import Scope, Visible
+from sqlext.sql_settings import DEFAULT, SqlSettings
 
 
 @dataclass(frozen=True)
 class Options:
     """`compat` "openmldb" makes every window OpenMLDB's, with its refusals and its dialect traits. `empty` is what an
-    empty or reversed period does in a period predicate."""
+    empty or reversed period does in a period predicate. `settings` are Spark's for reading texts."""
 
     compat: str | None = None
     empty: EmptyPeriods = "drop"
+    settings: SqlSettings = DEFAULT
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Context:
 
     `outer` are the scopes of the queries around a subquery of an expression, innermost first, for names that mean
     nothing in it. `looks_ahead`: only names and types are asked for, so that subqueries of expressions need no plans.
+    `join_scopes` notes what the conditions of joins and the queries behind LATERAL see, by id(node).
     """
 
     text: str
@@ -81,10 +84,23 @@ class Context:
     names: Names = field(default_factory=Names)
     outer: tuple[Scope, ...] = ()
     looks_ahead: bool = False
+    join_scopes: dict[int, Scope] | None = None
 
     @property
     def openmldb(self) -> bool:
         return self.options.compat == "openmldb"
+
+    @property
+    def settings(self) -> SqlSettings:
+        return self.options.settings
+
+    def fold(self, name: str) -> str:
+        """A name as it is compared with others."""
+        return self.options.settings.fold(name)
+
+    def scope(self, columns: Iterable[Visible]) -> Scope:
+        """A scope whose names are told apart as the settings say."""
+        return Scope(tuple(columns), exact=self.options.settings.case_sensitive)
 
     def slice(self, span: Span) -> str:
         """The user's own text at `span`."""
@@ -93,6 +109,15 @@ class Context:
     def sandbox(self) -> Context:
         """A context for looking ahead: names used there stay free here."""
         return Context(self.text, self.catalog, self.options, Names(set(self.names.taken)), looks_ahead=True)
+
+    def recording(self) -> Context:
+        """The same context with an empty `join_scopes`, for one FROM."""
+        return replace(self, join_scopes={})
+
+    def note(self, node: exp.Expr, scope: Scope) -> None:
+        """Note what a part of FROM sees, where that is asked for."""
+        if self.join_scopes is not None:
+            self.join_scopes[id(node)] = scope
 
     def inside(self, *outer: Scope) -> Context:
         """The context of a query in an expression over `outer`; of one that sees no other query's columns for none."""

@@ -15,6 +15,7 @@ from sqlext.analyzer.scope import suggest
 from sqlext.group_calls import EXTENSION_FUNCTIONS
 from sqlext.parser import is_extension_window
 from sqlext.spans import span_of
+from sqlext.sql_settings import normal_text
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Definitions:
 
     def follow(self, node: exp.Window, name: str) -> exp.Window:
         """The definition behind ``WINDOW w2 AS (w1)``."""
-        seen = {name.lower()}
+        seen = {self._context.fold(name)}
         while node.args.get("alias") is not None:
             base = node.args["alias"]
             if any(node.args.get(key) for key in ("partition_by", "order", "spec", "union")):
@@ -88,9 +89,9 @@ class Definitions:
                     span=span_of(node),
                     help=f"use OVER {base.name}, or write out the definition",
                 )
-            if base.name.lower() in seen:
+            if self._context.fold(base.name) in seen:
                 raise AnalysisError(f"window '{name}' is defined by itself", span=span_of(base))
-            seen.add(base.name.lower())
+            seen.add(self._context.fold(base.name))
             node = self._get(base)
         return node
 
@@ -98,15 +99,15 @@ class Definitions:
         named: dict[str, exp.Window] = {}
         for node in select.args.get("windows") or []:
             name = node.this.name
-            if name.lower() in named:
+            if self._context.fold(name) in named:
                 raise AnalysisError(
                     f"window '{name}' is defined twice", span=span_of(node.this), help="give one of them another name"
                 )
-            named[name.lower()] = node
+            named[self._context.fold(name)] = node
         return named
 
     def _get(self, name: exp.Expr) -> exp.Window:
-        found = self._named.get(name.name.lower())
+        found = self._named.get(self._context.fold(name.name))
         if found is not None:
             return found
         names = [node.this.name for node in self._named.values()]
@@ -122,7 +123,7 @@ class Definitions:
         base = call.args.get("alias")
         if base is None:
             span = definition_span(self._context, call)
-            text = " ".join(self._context.slice(span).split()).lower()
+            text = normal_text(self._context.slice(span), self._context.settings)
             number = self._anonymous.setdefault(text, len(self._anonymous) + 1)
             return f"({text})", f"window {number}", call
         if any(call.args.get(key) for key in ("partition_by", "order", "spec", "union")):
@@ -132,7 +133,7 @@ class Definitions:
                 help=f"write OVER {base.name}, or write out the whole definition",
             )
         node = self.follow(self._get(base), base.name)
-        return node.this.name.lower(), node.this.name, node
+        return self._context.fold(node.this.name), node.this.name, node
 
     def _is_ours(self, call: exp.Window, definition: exp.Window) -> bool:
         if self._context.openmldb or is_extension_window(definition):

@@ -124,7 +124,7 @@ class ExpressionBuilder:
         match = self.scope.find(parts, span)
         if match is not None:
             return match.visible.column, len(parts) - match.parts
-        alias = self.aliases.get(parts[0].lower())
+        alias = self.aliases.get(self.context.fold(parts[0]))
         if alias is not None:
             return inlined(alias, node), len(parts) - 1
         for scope in self.outer:
@@ -169,9 +169,9 @@ class ExpressionBuilder:
         for scope in (self.scope, *self.outer):
             match = scope.find(parts, span_of(node))
             if match is not None:
-                return field_type(match.visible.dtype, parts[match.parts :])
-        alias = self.aliases.get(parts[0].lower())
-        return None if alias is None else field_type(expression_dtype(alias, {}), parts[1:])
+                return field_type(match.visible.dtype, parts[match.parts :], scope.fold)
+        alias = self.aliases.get(self.context.fold(parts[0]))
+        return None if alias is None else field_type(expression_dtype(alias, {}), parts[1:], self.context.fold)
 
     def collect(self, node: exp.Expr, draft: Draft) -> None:
         """Note in `draft` what has to change in the text of `node`. Long chains of OR are walked without recursion."""

@@ -87,11 +87,15 @@ class _Keys:
     def __init__(self, items: Sequence[Item], builder: ExpressionBuilder) -> None:
         self._items = items
         self._builder = builder
+        self._settings = builder.context.settings
+        self._fold = builder.context.fold
         self.found: list[Expression] = []
 
     def add(self, node: exp.Expr) -> int:
         """The index of a key, which may be a position or an alias of the select list."""
-        position = queries.ordinal(node, len(self._items), "GROUP BY")
+        position = None
+        if self._settings.group_by_ordinal:
+            position = queries.ordinal(node, len(self._items), "GROUP BY")
         if position is not None:
             return self.add_item(self._items[position])
         call = next(aggregate_calls(node), None)
@@ -111,11 +115,11 @@ class _Keys:
 
     def _aliased(self, node: exp.Expr) -> exp.Expr:
         """The select item that a bare name means, unless a column of FROM has that name."""
-        if not isinstance(node, exp.Column) or len(node.parts) > 1:
+        if not self._settings.group_by_aliases or not isinstance(node, exp.Column) or len(node.parts) > 1:
             return node
         if self._builder.scope.find((node.name,), span_of(node)) is None:
             for item in self._items:
-                if item.aliased and item.name.lower() == node.name.lower() and item.node is not None:
+                if item.aliased and self._fold(item.name) == self._fold(node.name) and item.node is not None:
                     return item.node
         return node
 

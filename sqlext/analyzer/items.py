@@ -56,11 +56,11 @@ def _expand(node: exp.Expr, scope: Scope, span: Span) -> list[Visible]:
         raise LeftToSparkError(f"the fields of struct '{'.'.join(qualifier)}' are left to Spark", span=span)
     if not columns:
         raise scope.unknown((*qualifier, "*"), span)
-    dropped = {_except_name(item).lower(): item for item in star.args.get("except_") or []}
+    dropped = {scope.fold(_except_name(item)): item for item in star.args.get("except_") or []}
     for name, item in dropped.items():
-        if all(column.name.lower() != name for column in columns):
+        if all(scope.fold(column.name) != name for column in columns):
             raise AnalysisError(f"column '{name}' of EXCEPT not found", span=span_of(item))
-    return [column for column in columns if column.name.lower() not in dropped]
+    return [column for column in columns if scope.fold(column.name) not in dropped]
 
 
 def _except_name(node: exp.Expr) -> str:

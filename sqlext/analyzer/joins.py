@@ -68,7 +68,7 @@ def _join(context: Context, left: Relation, node: exp.Join, env: Env) -> Relatio
         return last_joins.last_join(context.inside(), left, node, env)
     if node.args.get("match_condition") or node.args.get("pivots"):
         raise LeftToSparkError("this join is left to Spark", span=span_of(node))
-    right = relations.relation(context, node.this, env)
+    right = relations.lateral(context, node.this, left[1], env) or relations.relation(context, node.this, env)
     kind = _kind(node)
     names = _shared_names(node, left[1], right[1])
     if names is not None:
@@ -101,6 +101,7 @@ def _condition(context: Context, node: exp.Join, scope: Scope, env: Env) -> Expr
         span_of(condition)
     except NoPlaceError:  # sqlglot writes ON TRUE where there is no ON
         return None
+    context.note(node, scope)
     return queries.expression_builder(context, scope, env).build(condition)
 
 
@@ -109,8 +110,8 @@ def _shared_names(node: exp.Join, left: Scope, right: Scope) -> list[exp.Expr | 
         return list(node.args["using"])
     if node.method.upper() != "NATURAL":
         return None
-    theirs = {item.name.lower() for item in right.star()}
-    return [item.name for item in left.star() if item.name.lower() in theirs]
+    theirs = {right.fold(item.name) for item in right.star()}
+    return [item.name for item in left.star() if right.fold(item.name) in theirs]
 
 
 def _join_using(
@@ -145,7 +146,7 @@ def _join_using(
     hidden = {side.column for pair in matched for side in pair}
     both = (*left[1].columns, *right[1].columns)
     rest = [_hide(item, hidden) for item in both if item.qualifier or item.column not in hidden]
-    return plan, Scope((*merged, *rest))
+    return plan, replace(left[1] + right[1], columns=(*merged, *rest), prefixes=())
 
 
 def _coalesced(plan: LogicalPlan, columns: Sequence[tuple[Column, Column, Column]]) -> Project:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, SqlExtError
@@ -17,7 +17,6 @@ from sqlext.analyzer.context import Context, Env
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.frames import ORDER_TYPES
 from sqlext.analyzer.items import aggregate_calls, own_nodes
-from sqlext.analyzer.scope import Scope
 from sqlext.join_nodes import LastJoinClause
 from sqlext.spans import span_of
 
@@ -58,7 +57,7 @@ def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) 
     order, descending = _order_key(sides, node)
     match = _last_match(sides, node.args["on"], order, descending=descending)
     plan = LastJoin(left[0], (right[0],), (match,), span=span_of(node))
-    return plan, Scope(both.columns, (*left[1].prefixes, len(left[1].star())))
+    return plan, replace(both, prefixes=(*left[1].prefixes, len(left[1].star())))
 
 
 def _last_match(sides: _Sides, condition: exp.Expr, order: Expression | None, *, descending: bool) -> LastMatch:

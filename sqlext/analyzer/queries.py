@@ -82,7 +82,7 @@ def with_ctes(context: Context, node: exp.Expr, env: Env) -> Env:
         heading = context.slice(span_of(cte.args["alias"]))
         text = f"{heading} AS ({context.slice(span_of(cte.this))})"
         extended = subqueries.holds_operator(context, cte.this)
-        reach[name.lower()] = Cte(name, shown, text, cte.this, dict(reach), extended)
+        reach[context.fold(name)] = Cte(name, shown, text, cte.this, dict(reach), extended)
     return reach
 
 
@@ -111,10 +111,8 @@ def order_and_limit(context: Context, node: exp.Expr, query: Analyzed, env: Env)
     plan = query.plan
     order = node.args.get("order")
     if order is not None:
-        scope = Scope(
-            tuple(
-                Visible((), name, item.column, item.dtype) for name, item in zip(query.names, plan.output, strict=True)
-            )
+        scope = context.scope(
+            Visible((), name, item.column, item.dtype) for name, item in zip(query.names, plan.output, strict=True)
         )
         builder = expression_builder(context, scope, env)
         keys: list[SortKey] = []
@@ -122,7 +120,8 @@ def order_and_limit(context: Context, node: exp.Expr, query: Analyzed, env: Env)
             if isinstance(item, Column):
                 keys.append(SortKey(item, False, True))
                 continue
-            position = ordinal(item.this, len(query.names), "ORDER BY")
+            by_place = context.settings.order_by_ordinal
+            position = ordinal(item.this, len(query.names), "ORDER BY") if by_place else None
             key = plan.output_columns[position] if position is not None else builder.build(item.this)
             keys.append(sort_key(item, key))
         plan = Sort(tuple(keys), plan)

@@ -58,8 +58,8 @@ def _table(context: Context, node: exp.Table, env: Env) -> Relation:
     parts = tuple(part.name for part in node.parts)
     alias = node.alias
     columns = _alias_columns(node)
-    if len(parts) == 1 and parts[0].lower() in env:
-        query = env[parts[0].lower()].query
+    if len(parts) == 1 and context.fold(parts[0]) in env:
+        query = env[context.fold(parts[0])].query
         return aliased(context, query.plan, query.names, alias or parts[0], columns)
     full_name = _dotted(parts)
     info = context.catalog.table(full_name)
@@ -68,7 +68,7 @@ def _table(context: Context, node: exp.Table, env: Env) -> Relation:
     name = context.names.unique(alias or parts[-1])
     fields = tuple(Field(Column(name, column), dtype) for column, dtype in info.columns)
     qualifier = (alias,) if alias else parts
-    scope = Scope(tuple(Visible(qualifier, f.column.name, f.column, f.dtype) for f in fields))
+    scope = context.scope(Visible(qualifier, f.column.name, f.column, f.dtype) for f in fields)
     plan = Scan(full_name, name, fields, is_stream=info.is_streaming, span=_name_span(node))
     return _renamed(context, (plan, scope), alias, columns) if columns else (plan, scope)
 
@@ -158,7 +158,9 @@ def spark_relation(
     name = context.names.unique(alias)
     visible = unique_names([column for column, _ in columns])
     fields = tuple(Field(Column(name, new), dtype) for new, (_, dtype) in zip(visible, columns, strict=True))
-    scope = Scope(tuple(Visible((alias,), old, f.column, f.dtype) for (old, _), f in zip(columns, fields, strict=True)))
+    scope = context.scope(
+        Visible((alias,), old, f.column, f.dtype) for (old, _), f in zip(columns, fields, strict=True)
+    )
     if not context.catalog.query_is_streaming(text):
         return SparkRelation(text, name, fields, span=span_of(node)), scope
     place = _stream_span(context, node, env or {}) or span_of(node)
@@ -171,7 +173,7 @@ def _stream_span(context: Context, node: exp.Expr, env: Env) -> Span | None:
         if not isinstance(table.this, exp.Identifier):
             continue
         parts = tuple(part.name for part in table.parts)
-        cte = env.get(parts[0].lower()) if len(parts) == 1 else None
+        cte = env.get(context.fold(parts[0])) if len(parts) == 1 else None
         if cte is not None:
             found = _stream_span(context, cte.tree, cte.env)
         else:
@@ -185,11 +187,23 @@ def _stream_span(context: Context, node: exp.Expr, env: Env) -> Span | None:
 def _derived(context: Context, node: exp.Subquery, env: Env) -> Relation:
     if node.args.get("pivots") or node.args.get("sample"):
         raise LeftToSparkError("PIVOT and TABLESAMPLE are left to Spark", span=span_of(node))
-    query = queries.analyze_query(context.inside(), node.this, env)
+    # In a subquery that stays text Spark looks for outer columns in the queries of its FROM too.
+    query = queries.analyze_query(context if context.looks_ahead else context.inside(), node.this, env)
     plan, scope = aliased(context, query.plan, query.names, node.alias, _alias_columns(node))
     if context.openmldb and not node.alias:
         scope = scope.with_qualifier(_single_table(node.this))
     return plan, scope
+
+
+def lateral(context: Context, node: exp.Expr, left: Scope, env: Env) -> Relation | None:
+    """``LATERAL (query)``, which sees the relations before it, in a subquery that stays text; None for anything else:
+    there is no node for it."""
+    query = node.this if isinstance(node, exp.Lateral) else None
+    if not context.looks_ahead or not isinstance(query, exp.Subquery) or node.args.get("view"):
+        return None
+    context.note(query.unnest(), left)
+    found = queries.analyze_query(context.inside(left, *context.outer), query.this, env)
+    return aliased(context, found.plan, found.names, node.alias, _alias_columns(node))
 
 
 def _single_table(query: exp.Expr) -> tuple[str, ...]:
@@ -211,8 +225,8 @@ def aliased(
     inner = unique_names(shown)
     node = SubqueryAlias(relation_name, tuple(inner), plan)
     qualifier = (alias,) if alias else ()
-    scope = Scope(
-        tuple(Visible(qualifier, name, item.column, item.dtype) for name, item in zip(shown, node.output, strict=True))
+    scope = context.scope(
+        Visible(qualifier, name, item.column, item.dtype) for name, item in zip(shown, node.output, strict=True)
     )
     return node, scope
 
@@ -244,8 +258,8 @@ def _values(context: Context, node: exp.Values) -> Relation:
     fields = tuple(
         Field(Column(relation_name, name), _cell_type(rows, i)) for i, name in enumerate(unique_names(names))
     )
-    scope = Scope(
-        tuple(Visible((alias,) if alias else (), n, f.column, f.dtype) for n, f in zip(names, fields, strict=True))
+    scope = context.scope(
+        Visible((alias,) if alias else (), n, f.column, f.dtype) for n, f in zip(names, fields, strict=True)
     )
     return Values(rows, fields, span=span_of(node)), scope
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from sqlext_planner.errors import AnalysisError, Span
@@ -33,13 +33,13 @@ class Visible:
         """Whether a field of the column may be named: it is of a nested or an unknown type."""
         return self.dtype is None or self.dtype.startswith(("struct<", "array<", "map<", "variant"))
 
-    def answers(self, qualifier: tuple[str, ...]) -> bool:
-        """Whether `qualifier`, lower case, names this column's table, fully or by its last parts."""
-        mine = tuple(part.lower() for part in self.qualifier)
+    def answers(self, qualifier: tuple[str, ...], fold: Callable[[str], str]) -> bool:
+        """Whether `qualifier`, folded, names this column's table, fully or by its last parts."""
+        mine = tuple(map(fold, self.qualifier))
         if self.foreign:
             return qualifier == mine
         if self.database and len(mine) == 1:
-            mine = (self.database.lower(), *mine)
+            mine = (fold(self.database), *mine)
         return bool(qualifier) and mine[-len(qualifier) :] == qualifier
 
 
@@ -56,21 +56,26 @@ class Scope:
     """The columns in reach, in the order of ``*``.
 
     `prefixes` are widths: so many first columns of ``*`` are a relation that LAST JOIN put the others beside. A source
-    of a window's UNION may have these alone.
+    of a window's UNION may have these alone. `exact`: names that differ in case are different names.
     """
 
     columns: tuple[Visible, ...] = ()
     prefixes: tuple[int, ...] = ()
+    exact: bool = False
 
     def __add__(self, other: Scope) -> Scope:
-        return Scope(self.columns + other.columns, self.prefixes)
+        return Scope(self.columns + other.columns, self.prefixes, self.exact or other.exact)
+
+    def fold(self, name: str) -> str:
+        """A name as it is compared with others."""
+        return name if self.exact else name.lower()
 
     def star(self, qualifier: tuple[str, ...] = ()) -> tuple[Visible, ...]:
         """What ``*`` or ``qualifier.*`` stands for."""
         if not qualifier:
             return tuple(item for item in self.columns if not item.qualified_only)
-        wanted = tuple(part.lower() for part in qualifier)
-        return tuple(item for item in self.columns if item.answers(wanted))
+        wanted = tuple(map(self.fold, qualifier))
+        return tuple(item for item in self.columns if item.answers(wanted, self.fold))
 
     def has_table(self, qualifier: tuple[str, ...]) -> bool:
         """Whether `qualifier` names a table in reach."""
@@ -83,14 +88,14 @@ class Scope:
         has no fields is none of which the name says one.
         Raises AnalysisError for an ambiguous name.
         """
-        lowered = tuple(part.lower() for part in parts)
+        folded = tuple(map(self.fold, parts))
         for size in range(min(len(parts) - 1, 3), -1, -1):
-            qualifier, name = lowered[:size], lowered[size]
+            qualifier, name = folded[:size], folded[size]
             found = [
                 item
                 for item in self.columns
-                if item.name.lower() == name
-                and (item.answers(qualifier) if size else not item.qualified_only)
+                if self.fold(item.name) == name
+                and (item.answers(qualifier, self.fold) if size else not item.qualified_only)
                 and (size + 1 == len(parts) or item.may_have_fields)
             ]
             distinct = {item.column for item in found}
@@ -129,8 +134,8 @@ class Scope:
         sides have: OpenMLDB's reading of the keys of a window."""
         width = self.prefixes[0] if self.prefixes else len(self.columns)
         left = self.star()[:width]
-        names, columns = {item.name.lower() for item in left}, {item.column for item in left}
-        hidden = (item.name.lower() in names and item.column not in columns for item in self.columns)
+        names, columns = {self.fold(item.name) for item in left}, {item.column for item in left}
+        hidden = (self.fold(item.name) in names and item.column not in columns for item in self.columns)
         pairs = zip(self.columns, hidden, strict=True)
         return replace(
             self, columns=tuple(replace(item, qualified_only=True) if hide else item for item, hide in pairs)
@@ -142,13 +147,15 @@ class Scope:
         def placed(item: Visible) -> Visible:
             if len(item.qualifier) == 1:
                 return replace(item, database=current)
-            return replace(item, foreign=len(item.qualifier) == 2 and item.qualifier[0].lower() != current.lower())
+            return replace(
+                item, foreign=len(item.qualifier) == 2 and self.fold(item.qualifier[0]) != self.fold(current)
+            )
 
         return replace(self, columns=tuple(placed(item) for item in self.columns))
 
     def with_qualifier(self, qualifier: tuple[str, ...]) -> Scope:
         """The same columns under another table name."""
-        return Scope(tuple(replace(item, qualifier=qualifier) for item in self.columns))
+        return replace(self, columns=tuple(replace(item, qualifier=qualifier) for item in self.columns))
 
 
 def suggest(name: str, candidates: Iterable[str]) -> str | None:

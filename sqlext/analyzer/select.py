@@ -108,7 +108,8 @@ class _Block:
                 self.names.reserve(column.name)
         windows = BlockWindows(self.context.inside(), self.env, self.scope, self.names, self.definitions)
         plan = windows.plan(roots(self.node, self.items), plan)
-        builder = queries.expression_builder(self.context, self.scope, self.env, windows.replace, aliases=self.aliases)
+        lateral = self.aliases if self.context.settings.lateral_aliases else {}
+        builder = queries.expression_builder(self.context, self.scope, self.env, windows.replace, aliases=lateral)
         outputs: list[NamedExpr] = []
         taken: set[Column] = set()
         for item in self.items:
@@ -117,7 +118,7 @@ class _Block:
             taken.add(column)
             outputs.append(NamedExpr(expression, column, span=item.span))
             if item.aliased:
-                self.aliases.setdefault(item.name.lower(), expression)
+                self.aliases.setdefault(self.context.fold(item.name), expression)
         names = tuple(item.name for item in self.items)
         order = ordering(self.node, outputs, names, builder, self.names)
         return arrange(self.node, plan, outputs, order, names)
@@ -152,12 +153,13 @@ def ordering(
     order = node.args.get("order")
     if order is None:
         return Ordering((), ())
+    fold = builder.context.fold
     shown: dict[str, NamedExpr] = {}
     for name, output in zip(names, outputs, strict=True):
-        shown.setdefault(name.lower(), output)
+        shown.setdefault(fold(name), output)
 
     def by_name(inner: exp.Expr) -> NamedExpr | None:
-        return shown.get(inner.name.lower()) if isinstance(inner, exp.Column) and len(inner.parts) == 1 else None
+        return shown.get(fold(inner.name)) if isinstance(inner, exp.Column) and len(inner.parts) == 1 else None
 
     def with_names(inner: exp.Expr) -> Expression | None:
         named = by_name(inner)
@@ -170,7 +172,8 @@ def ordering(
         if isinstance(item, Column):
             keys.append(SortKey(item, False, True))
             continue
-        position = queries.ordinal(item.this, len(outputs), "ORDER BY")
+        by_place = builder.context.settings.order_by_ordinal
+        position = queries.ordinal(item.this, len(outputs), "ORDER BY") if by_place else None
         named = outputs[position] if position is not None else by_name(item.this)
         column = (
             named.column if named is not None else _carried(named_builder.build(item.this), outputs, hidden, computed)

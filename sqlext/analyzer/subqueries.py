@@ -7,17 +7,17 @@ out as comparisons.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
-from sqlext_planner.expressions import Expression, SparkExpr
+from sqlext_planner.expressions import Column, Expression, SparkExpr
 from sqlglot import exp
 
 from sqlext.analyzer import periods, queries, relations
 from sqlext.analyzer.context import Context, Cte, Env
-from sqlext.analyzer.scope import Scope
+from sqlext.analyzer.scope import Scope, Visible
 from sqlext.parser import ExtensionNode, extension_name, extension_nodes
 from sqlext.spans import span_of
 from sqlext.spark_functions import DATE_UNITS
@@ -122,9 +122,9 @@ def _cte_heading(context: Context, node: exp.Expr, env: Env) -> Edit | None:
 
 def _needed_ctes(context: Context, node: exp.Expr, env: Env, needed: dict[str, str]) -> None:
     """The definitions that `node` depends on, innermost first."""
-    own = {cte.alias.lower() for with_ in node.find_all(exp.With) for cte in with_.expressions}
+    own = {context.fold(cte.alias) for with_ in node.find_all(exp.With) for cte in with_.expressions}
     for table in node.find_all(exp.Table):
-        name = table.name.lower()
+        name = context.fold(table.name)
         if len(table.parts) != 1 or name not in env or name in own or name in needed:
             continue
         cte = env[name]
@@ -153,12 +153,10 @@ def _block_edits(
     context: Context, node: exp.Expr, env: Env, inner: tuple[Scope, ...], builder: ExpressionBuilder
 ) -> Iterator[Edit]:
     """What has to change below a query: references to columns that none of the scopes inside it explains, and period
-    predicates."""
-    from sqlext.analyzer.expressions import Edit
-
+    predicates. `inner` are the scopes of the text's own queries around this one, innermost first."""
     env = queries.with_ctes(context, node, env)
-    for query in _closed_queries(node):
-        yield from _block_edits(context, query, env, (), builder)
+    for cte in _ctes_with_predicates(node):
+        yield from _block_edits(context, cte, env, (), builder)
     if isinstance(node, exp.SetOperation):
         yield from _block_edits(context, node.this, env, inner, builder)
         yield from _block_edits(context, node.expression, env, inner, builder)
@@ -168,52 +166,128 @@ def _block_edits(
         return
     if not isinstance(node, exp.Select):
         return
-    _, scope = relations.from_clause(context.inside(*inner, builder.scope, *builder.outer), node, env)
-    scopes = (scope, *inner)
-    aliases = {item.alias.lower() for item in node.expressions if isinstance(item, exp.Alias)}
-    stack: list[exp.Expr] = [node.args[key] for key in ("having", "where", "group", "order") if node.args.get(key)]
-    stack += node.expressions
-    stack += [join.args["on"] for join in node.args.get("joins") or [] if join.args.get("on") is not None]
+    seeing = context.inside(*inner, builder.scope, *builder.outer).recording()
+    scope = relations.from_clause(seeing, node, env)[1] + _generated(context, node)
+    text = _Text(context, env, (scope, *inner), builder)
+    yield from _from_edits(text, inner, seeing.join_scopes or {}, node)
+    yield from text.edits(_clauses(node, "where"))
+    earlier: set[str] = set()
+    for item in node.expressions:  # an item may name an alias of one before it
+        yield from text.naming(earlier).edits([item])
+        earlier |= {context.fold(item.alias)} if isinstance(item, exp.Alias) else set()
+    named = text.naming(earlier)
+    yield from (named if context.settings.group_by_aliases else text).edits(_clauses(node, "group"))
+    yield from named.edits(_clauses(node, "having", "order", "sort", "distribute", "cluster", "qualify"))
+    yield from text.edits(_clauses(node, "windows", "laterals"))
+
+
+def _clauses(node: exp.Select, *keys: str) -> list[exp.Expr]:
+    found: list[exp.Expr] = []
+    for key in keys:
+        value = node.args.get(key)
+        found += value if isinstance(value, list) else [value] if value is not None else []
+    return found
+
+
+def _ctes_with_predicates(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The CTEs of a query that hold period predicates; they see no columns but their own."""
+    with_ = node.args.get("with_")
+    for cte in with_.expressions if with_ is not None else []:
+        if any(map(periods.is_predicate, cte.this.walk())):
+            yield cte.this
+
+
+def _from_edits(
+    text: _Text, inner: tuple[Scope, ...], join_scopes: Mapping[int, Scope], node: exp.Expr
+) -> Iterator[Edit]:
+    """What has to change in FROM. The condition of a join sees the relations that it joins, also the right side of a
+    SEMI or ANTI JOIN, which nothing else sees; a query in FROM sees what is around the block, one behind LATERAL the
+    relations before it too."""
+    stack: list[exp.Expr] = _clauses(node, "from_", "joins") if isinstance(node, exp.Select) else [node]
     while stack:
         item = stack.pop()
-        if isinstance(item, exp.Query):
-            yield from _block_edits(context, item, env, scopes, builder)
-        elif periods.is_predicate(item):
-            yield Edit(span_of(item), (_written_out(builder, item, scopes, aliases),))
-        elif isinstance(item, exp.Column):
-            if not isinstance(item.this, exp.Star) and not _explained(item, scopes, aliases):
-                expression, rest = builder.resolve(item)
-                last = span_of(item.parts[len(item.parts) - rest - 1])
-                yield Edit(Span(span_of(item).start, last.end), (expression,))
-        else:
-            stack.extend(item.iter_expressions())
+        if isinstance(item, (exp.Select, exp.SetOperation)):
+            beside = join_scopes.get(id(item))
+            around = inner if beside is None else (beside, *inner)
+            yield from _block_edits(text.context, item, text.env, around, text.builder)
+            continue
+        if isinstance(item, exp.Join) and id(item) in join_scopes:
+            yield from replace(text, scopes=(join_scopes[id(item)], *inner)).edits([item.args["on"]])
+        stack.extend(child for child in item.iter_expressions() if child.arg_key not in ("on", "using"))
 
 
-def _closed_queries(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The CTEs and the derived tables of a query that hold period predicates; neither sees the columns beside it."""
-    with_ = node.args.get("with_")
-    found = [cte.this for cte in with_.expressions] if with_ is not None else []
-    from_ = node.args.get("from_")
-    tables = [from_.this] if from_ is not None else []
-    tables += [join.this for join in node.args.get("joins") or []]
-    found += [query for table in tables for query in _outermost_queries(table)]
-    return (query for query in found if any(map(periods.is_predicate, query.walk())))
+def _generated(context: Context, node: exp.Select) -> Scope:
+    """The columns of LATERAL VIEWs; without a list of names those that Spark's generators give."""
+    found: list[Visible] = []
+    for view in node.args.get("laterals") or []:
+        alias = view.args.get("alias")
+        names = [column.name for column in alias.args.get("columns") or []] if alias is not None else []
+        qualifier = (alias.name,) if alias is not None and alias.name else ()
+        for name in names or ("col", "key", "value", "pos"):
+            found.append(Visible(qualifier, name, Column(f"lateral view {len(found)}", name)))
+    return context.scope(found)
 
 
-def _outermost_queries(node: exp.Expr) -> Iterator[exp.Expr]:
-    if isinstance(node, (exp.Select, exp.SetOperation)):
-        yield node
-    else:
-        for child in node.iter_expressions():
-            yield from _outermost_queries(child)
+@dataclass(frozen=True)
+class _Text:
+    """A clause of a subquery that stays text: what its names may mean. `scopes` are those of the text's own queries,
+    innermost first, `aliases` those of the select list that it may name; everything else means what it means to
+    `builder`, the query around the text."""
 
+    context: Context
+    env: Env
+    scopes: tuple[Scope, ...]
+    builder: ExpressionBuilder
+    aliases: frozenset[str] = frozenset()
 
-def _written_out(
-    builder: ExpressionBuilder, node: exp.Expr, scopes: tuple[Scope, ...], aliases: set[str]
-) -> Expression:
-    """A predicate in which the columns of the subquery keep the names that the subquery has for them."""
-    own = replace(builder, scope=scopes[0], outer=(*scopes[1:], builder.scope, *builder.outer), aliases={})
-    return _with_names(own, node, lambda column: _explained(column, scopes, aliases))
+    def naming(self, aliases: Iterable[str]) -> _Text:
+        """The same where `aliases` may be named."""
+        return replace(self, aliases=frozenset(aliases))
+
+    def edits(self, nodes: Iterable[exp.Expr]) -> Iterator[Edit]:
+        """What has to change in the text of `nodes`."""
+        from sqlext.analyzer.expressions import Edit
+
+        stack = list(nodes)
+        while stack:
+            item = stack.pop()
+            if isinstance(item, exp.Query):
+                yield from _block_edits(self.context, item, self.env, self.scopes, self.builder)
+            elif periods.is_predicate(item):
+                yield Edit(span_of(item), (self._written_out(item),))
+            elif isinstance(item, exp.Column):
+                if not isinstance(item.this, exp.Star) and not self._explains(item):
+                    expression, rest = self.builder.resolve(item)
+                    last = span_of(item.parts[len(item.parts) - rest - 1])
+                    self._refuse_capture(item, expression)
+                    yield Edit(Span(span_of(item).start, last.end), (expression,))
+            else:
+                stack.extend(item.iter_expressions())
+
+    def _explains(self, column: exp.Column) -> bool:
+        """Whether the text's own queries say what a name means."""
+        parts = tuple(part.name for part in column.parts)
+        if any(scope.find(parts, span_of(column)) is not None for scope in self.scopes):
+            return True
+        return self.context.fold(parts[0]) in self.aliases or (len(parts) == 1 and _is_unit(column))
+
+    def _refuse_capture(self, column: exp.Column, expression: Expression) -> None:
+        """Raises UnsupportedError where the name that an outer column has in the text would mean another one there."""
+        for outer in expression.references:
+            if any(scope.find((outer.spark_name,)) is not None for scope in self.scopes):
+                raise UnsupportedError(
+                    f"'{outer.spark_name}' is a column of the query around this one and of its own FROM",
+                    span=span_of(column),
+                    help="rename one of them in a subquery of FROM",
+                )
+
+    def _written_out(self, node: exp.Expr) -> Expression:
+        """A predicate in which the columns of the subquery keep the names that the subquery has for them."""
+        builder = self.builder
+        own = replace(
+            builder, scope=self.scopes[0], outer=(*self.scopes[1:], builder.scope, *builder.outer), aliases={}
+        )
+        return _with_names(own, node, self._explains)
 
 
 def _with_names(builder: ExpressionBuilder, node: exp.Expr, keeps: Callable[[exp.Column], bool]) -> Expression:
@@ -226,13 +300,6 @@ def _with_names(builder: ExpressionBuilder, node: exp.Expr, keeps: Callable[[exp
         return SparkExpr((builder.context.slice(span),), dtype=builder.dtype(inner), span=span)
 
     return replace(builder, replace=as_written).build(node)
-
-
-def _explained(column: exp.Column, scopes: tuple[Scope, ...], aliases: set[str]) -> bool:
-    parts = tuple(part.name for part in column.parts)
-    if any(scope.find(parts, span_of(column)) is not None for scope in scopes):
-        return True
-    return parts[0].lower() in aliases or (len(parts) == 1 and _is_unit(column))
 
 
 def _is_unit(column: exp.Column) -> bool:

@@ -125,12 +125,12 @@ def literal_type(node: exp.Expr, *, decimals_are_double: bool = False) -> str | 
     return "int" if number < 2**31 else "bigint" if number < 2**63 else None
 
 
-def field_type(dtype: str | None, names: tuple[str, ...]) -> str | None:
+def field_type(dtype: str | None, names: tuple[str, ...], fold: Callable[[str], str] = str.lower) -> str | None:
     """The type of a field of a field ... of a struct, where certain; of the value itself for no names."""
     for name in names:
         if dtype is None or not dtype.startswith("struct<"):
             return None
-        found = [kind for field, kind in struct_fields(dtype) if field.lower() == name.lower()]
+        found = [kind for field, kind in struct_fields(dtype) if fold(field) == fold(name)]
         dtype = found[0] if len(found) == 1 else None
     return dtype
 

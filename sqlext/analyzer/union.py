@@ -97,7 +97,7 @@ def _source(wanted: WindowPlan, node: exp.Expr) -> LogicalPlan:
             notes=(f"FROM has the columns {', '.join(item.name for item in ours)}",),
         )
     for position, (mine, other) in enumerate(zip(ours, theirs, strict=False), 1):
-        if mine.name.lower() != other.name.lower():
+        if scope.fold(mine.name) != scope.fold(other.name):
             raise AnalysisError(
                 f"column {position} of UNION source {label} is called '{other.name}', in FROM '{mine.name}'",
                 span=span_of(node),

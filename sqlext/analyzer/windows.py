@@ -21,6 +21,7 @@ from sqlext.analyzer.nested import has_inner_calls
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.union import WindowPlan, flat_call, key_builder, plan_window_union
 from sqlext.spans import span_of
+from sqlext.sql_settings import normal_text
 
 
 @dataclass
@@ -101,7 +102,7 @@ class BlockWindows:
 
     def _column(self, pending: _Pending, node: exp.Anonymous, whole: bool, name: str | None) -> Column:
         """The column of one call; the same call twice is computed once."""
-        text = " ".join(self._text(node).split())
+        text = normal_text(self._text(node), self._context.settings)
         key = f"{text} {whole}"
         if key not in pending.calls:
             column = self._names.column(name if whole and name else node.name.lower())

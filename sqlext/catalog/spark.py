@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,16 +30,19 @@ _LISTED = 1000
 class SparkCatalog:
     """What a Spark session knows; `files` says which views are plain files, for their size and their paths."""
 
-    def __init__(self, spark: SparkSession, files: Mapping[str, Path | str] | None = None) -> None:
+    def __init__(
+        self, spark: SparkSession, files: Mapping[str, Path | str] | None = None, *, case_sensitive: bool = False
+    ) -> None:
         self._spark = spark
-        self._files = {name.lower(): Path(path) for name, path in (files or {}).items()}
+        self._fold: Callable[[str], str] = str if case_sensitive else str.lower
+        self._files = {self._fold(name): Path(path) for name, path in (files or {}).items()}
         self._known: dict[str, TableInfo | None] = {}
         self._scanned: dict[str, tuple[str, ...]] = {}
         self._streaming: set[str] = set()
 
     def table(self, name: str) -> TableInfo | None:
         """The table or view called `name`, as Spark finds it."""
-        key = name.lower()
+        key = self._fold(name)
         if key not in self._known:
             self._known[key] = self._find(name)
         return self._known[key]
@@ -109,12 +112,12 @@ class SparkCatalog:
         info = self.table(name)
         if info is None or info.format is not None:
             return info.paths if info is not None and info.format == "parquet" else ()
-        if name.lower() not in self._scanned:
+        if self._fold(name) not in self._scanned:
             frame = self._spark.table(_quoted(name))
             found = plain_parquet_scan(frame)
             plain = found is not None and [str(item).lower() for item in found.columns] == _lowered(frame.columns)
-            self._scanned[name.lower()] = found.paths if found is not None and plain else ()
-        return self._scanned[name.lower()]
+            self._scanned[self._fold(name)] = found.paths if found is not None and plain else ()
+        return self._scanned[self._fold(name)]
 
     def _analyzed(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
         from pyspark.errors import PySparkException
@@ -143,7 +146,7 @@ class SparkCatalog:
         except PySparkException:
             return None
         found = TableInfo(name, columns, is_streaming=is_streaming)
-        path = self._files.get(name.lower())
+        path = self._files.get(self._fold(name))
         if path is None or is_streaming:
             return found
         try:
