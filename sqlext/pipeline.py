@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -24,6 +25,8 @@ _EXPLAIN = re.compile(
     r"(?:(?P<mode>LOGICAL|FORMATTED|EXTENDED|CODEGEN|COST|ANALYZE(?!\s+TABLES?\b))\s+)?",
     re.IGNORECASE | re.DOTALL,
 )
+
+_log = logging.getLogger(__name__)
 
 STAGES = ("parsed", "analyzed", "optimized", "physical")
 
@@ -83,9 +86,11 @@ def stage(
     try:
         options = Options(statement.compat, cast("EmptyPeriods", config.interval_empty))
         analyzed = analyze(statement, catalog, options)
-    except SqlExtError:
-        if not lenient or statement.uses_extension or config.always_lower or mode == "analyze":
+    except SqlExtError as error:
+        if not lenient or statement.uses_extension or mode == "analyze":
             raise
+        if config.always_lower:
+            _log.info("left to Spark: %s", str(error).split("\n", 1)[0])
         return StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
     try:
         trace = Optimizer().optimize(analyzed)
