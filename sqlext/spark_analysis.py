@@ -36,16 +36,19 @@ def run_ordinary(plan: StagedPlan, spark: SparkSession, config: Config, native: 
         schema = native.schema if native is not None else spark.sql(_query_text(plan)).schema
         frame = conforming(lower(plan, spark, config), schema)
     except (PySparkException, SqlExtError, RecursionError) as error:
-        return _left(str(error).strip().split("\n", 1)[0])
+        log.info("left to Spark: %s", str(error).strip().split("\n", 1)[0])
+        return None
     except InternalError:
         log.warning("a plan failed; the statement goes to Spark as it is", exc_info=True)
         return None
     if frame is None:
-        return _left("the lowered types are not Spark's")
+        log.info("left to Spark: the lowered types are not Spark's")
+        return None
     try:
         return run_lowered(plan, frame, spark)
     except UnsupportedError as error:  # a view that Spark keeps as text
-        return _left(str(error))
+        log.info("left to Spark: %s", error.message)
+        return None
 
 
 def conforming(frame: DataFrame, schema: StructType) -> DataFrame | None:
@@ -68,10 +71,6 @@ def nullable(dtype: DataType) -> DataType:
         case StructType():
             return StructType([StructField(field.name, nullable(field.dataType)) for field in dtype.fields])
     return dtype
-
-
-def _left(reason: str) -> None:
-    log.info("left to Spark: %s", reason)
 
 
 def _query_text(plan: StagedPlan) -> str:

@@ -72,7 +72,7 @@ class Context:
     """One analysis. `text` is the statement with comments blanked.
 
     `outer` are the scopes of the queries around a subquery of an expression, innermost first, for names that mean
-    nothing in it. `looks_ahead`: only names and types are asked for, so that subqueries of expressions need no plans.
+    nothing in it. `asks_spark`: Spark may be asked about blocks that it has no plan of. `looks_ahead`: only names and types are asked for, so that subqueries of expressions need no plans.
     """
 
     text: str
@@ -81,6 +81,7 @@ class Context:
     names: Names = field(default_factory=Names)
     outer: tuple[Scope, ...] = ()
     looks_ahead: bool = False
+    asks_spark: bool = False
 
     @property
     def openmldb(self) -> bool:

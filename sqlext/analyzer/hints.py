@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions import Column, Expression, Literal
-from sqlext_planner.logical import Hint, Join, LastJoin, LogicalPlan, UMJoinHint
+from sqlext_planner.logical import Hint, Join, LastJoin, Limit, LogicalPlan, Project, Sort, UMJoinHint
 from sqlglot import exp
 
 from sqlext.analyzer.context import Analyzed, Context
@@ -90,8 +90,20 @@ def on_result(context: Context, node: exp.Select, query: Analyzed) -> Analyzed:
     for hint in _hints(node):
         if not isinstance(hint, exp.JoinHint) and _name(hint) not in (*_SWEEP, *_UMJOIN):
             parameters = tuple(_parameter(item, shown, _place(context, hint, node)) for item in _arguments(hint))
-            plan = Hint(_name(hint), parameters, plan)
+            plan = _below_order(node, plan, lambda inner: Hint(_name(hint), parameters, inner))  # noqa: B023
     return Analyzed(plan, query.names)
+
+
+def _below_order(node: exp.Select, plan: LogicalPlan, hinted: Callable[[LogicalPlan], LogicalPlan]) -> LogicalPlan:
+    """`plan` with a hint where Spark has it: on the select list, under the ORDER BY and LIMIT of the block."""
+    if isinstance(plan, Limit) and (node.args.get("limit") or node.args.get("offset")):
+        return replace(plan, child=_below_order(node, plan.child, hinted))
+    if node.args.get("order") is not None:
+        if isinstance(plan, Sort):
+            return replace(plan, child=hinted(plan.child))
+        if isinstance(plan, Project) and isinstance(plan.child, Sort):  # drops what was carried for the order
+            return replace(plan, child=_below_order(node, plan.child, hinted))
+    return hinted(plan)
 
 
 def _hints(node: exp.Select) -> Iterator[exp.Expr]:

@@ -65,6 +65,9 @@ class DictCatalog:
         """None: there is no Spark to ask."""
         return None
 
+    def judge(self, sql: str) -> None:
+        """Nothing: there is no Spark here."""
+
     def current_database(self) -> str | None:
         """None: the tables are in no database."""
         return None

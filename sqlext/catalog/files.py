@@ -68,6 +68,9 @@ class FileCatalog:
         """None: there is no Spark to ask."""
         return None
 
+    def judge(self, sql: str) -> None:
+        """Nothing: there is no Spark here."""
+
     def current_database(self) -> str | None:
         """None: files lie in no database."""
         return None

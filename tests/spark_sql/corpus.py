@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
@@ -41,6 +43,9 @@ def outcome(run: Callable[[str], DataFrame], sql: str) -> Outcome:
         rows = tuple(str(tuple(map(_shown, row))) for row in frame.collect())
     except PySparkException as error:
         return Outcome(error=str(error.getCondition() or type(error).__name__), message=str(error))
+    except Py4JJavaError as error:  # what PySpark does not translate
+        condition = re.search(r"\[([A-Z_.]+)\]", str(error))
+        return Outcome(error=condition[1] if condition else type(error).__name__, message=str(error))
     types = tuple(nullable(field.dataType).simpleString() for field in schema.fields)
     return Outcome(tuple(schema.names), types, rows)
 
