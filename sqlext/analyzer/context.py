@@ -72,7 +72,8 @@ class Context:
     """One analysis. `text` is the statement with comments blanked.
 
     `outer` are the scopes of the queries around a subquery of an expression, innermost first, for names that mean
-    nothing in it. `asks_spark`: Spark may be asked about blocks that it has no plan of. `looks_ahead`: only names and types are asked for, so that subqueries of expressions need no plans.
+    nothing in it. `asks_spark`: a running Spark is asked what it makes of blocks. `looks_ahead`: only names and types
+    are asked for, so that subqueries of expressions need no plans.
     """
 
     text: str
