@@ -25,6 +25,8 @@ from sqlext.spans import PlacedParseError, span_of
 from sqlext.sql_settings import DEFAULT, SqlSettings
 from sqlext.window_nodes import FrameSpec, UnionWindow
 
+_NAME_PARTS = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
+
 Kind = Literal["query", "wrapped", "spark"]
 
 
@@ -116,6 +118,7 @@ def parse(
             raise ParseError(f"the text holds {len(trees)} statements", help="run them one by one", sql=text)
         return Statement(text, "spark", blanked)
     refuse_malformed(text, trees[0])
+    trees[0] = _with_named_columns(trees[0])
     mark_group_calls(trees[0], compat, is_user_function)
     mark_period_calls(trees[0], is_user_function)
     return _statement(text, blanked, trees[0], compat)
@@ -137,6 +140,25 @@ def _place(parser: SqlExtParser) -> Span | None:
         return None
     token = parser._tokens[min(parser._index, len(parser._tokens) - 1)]
     return Span(token.start, token.end + 1)
+
+
+def _with_named_columns(tree: exp.Expr) -> exp.Expr:
+    """The tree with the column ``t.a`` in place of ``IDENTIFIER('t.a')``; its place is that of the call."""
+    for call in list(tree.find_all(exp.Anonymous)):
+        if call.name.upper() != "IDENTIFIER" or call.parent is None or len(call.expressions) != 1:
+            continue
+        (name,) = call.expressions
+        if not isinstance(name, exp.Literal) or not name.is_string or isinstance(call.parent, (exp.Table, exp.Dot)):
+            continue
+        parts = [part[1:-1].replace("``", "`") if part[0] == "`" else part for part in _NAME_PARTS.findall(name.name)]
+        if not 1 <= len(parts) <= 4:
+            continue
+        span = span_of(call)
+        column = exp.column(*(exp.to_identifier(part, quoted=True) for part in reversed(parts)))
+        for node in (column, *column.parts):
+            node.meta["span"] = (span.start, span.end)
+        call.replace(column)
+    return tree
 
 
 def _statement(sql: str, text: str, tree: exp.Expr, compat: str | None) -> Statement:

@@ -108,6 +108,7 @@ class Session:
         A statement in which nothing is left for the extension goes to `spark.sql` exactly as written, arguments
         included. Raises SqlExtError for a mistake in a statement of the extension; Spark's own errors otherwise.
         """
+        from sqlext.spark_analysis import run_ordinary
         from sqlext.statements import run
 
         config, settings = self._effective_settings()
@@ -116,12 +117,18 @@ class Session:
             frame = self.spark.sql(sqlQuery, args, **kwargs) if key in self._passed else None
             if frame is not None and self._passed.holds(key, frame):
                 return frame
-            plan = self._stage(text.sql, config, settings, lenient=True)
-            if not plan.passthrough:
+            plan, frame = self._stage(text.sql, config, settings, lenient=True), None
+            if not plan.passthrough and (plan.statement.uses_extension or plan.explain is not None):
                 if text.unbound:
                     raise text.unbound[0]
                 return run(plan, self.spark, config)
-        frame = self.spark.sql(sqlQuery, args, **kwargs)
+            if not plan.passthrough and not text.unbound:
+                frame = self.spark.sql(sqlQuery, args, **kwargs) if plan.statement.kind == "query" else None
+                lowered = run_ordinary(plan, self.spark, config, frame)
+                if lowered is not None:
+                    return lowered
+        if frame is None:
+            frame = self.spark.sql(sqlQuery, args, **kwargs)
         if plan.statement.kind == "query" and plan.explain is None and not kwargs:
             self._passed.remember(key, frame)
         return frame

@@ -29,14 +29,19 @@ def run(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
     """
     if plan.explain is not None:
         return _explain(plan, spark, config)
+    return run_lowered(plan, lower(plan, spark, config), spark)
+
+
+def run_lowered(plan: StagedPlan, frame: DataFrame, spark: SparkSession) -> DataFrame:
+    """The statement with `frame` in its query's place. Raises UnsupportedError as `run`."""
     if plan.statement.kind == "query":
-        return _lower(plan, spark, config)
+        return frame
     match plan.statement.ast:
         case exp.Create(kind="VIEW") as create:
-            return _create_view(create, plan, spark, config)
+            return _create_view(create, plan, frame, spark)
         case exp.Cache() as cache:
-            return _cache(cache, plan, spark, config)
-    with temporary_view(_lower(plan, spark, config)) as view:
+            return _cache(cache, plan, frame, spark)
+    with temporary_view(frame) as view:
         return spark.sql(_replace_query(plan, f"SELECT * FROM {view}"))
 
 
@@ -51,7 +56,8 @@ def temporary_view(frame: DataFrame) -> Iterator[str]:
         frame.sparkSession.catalog.dropTempView(name)
 
 
-def _lower(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
+def lower(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
+    """The DataFrame of the statement's query; nothing runs."""
     from sqlext_planner.physical.base import ExecutionContext
 
     if plan.physical is None:
@@ -72,7 +78,7 @@ def _explain(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame
     return spark.createDataFrame([(text,)], "plan string")
 
 
-def _create_view(create: exp.Create, plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
+def _create_view(create: exp.Create, plan: StagedPlan, frame: DataFrame, spark: SparkSession) -> DataFrame:
     """CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW. Spark keeps any other view as text, which it could not parse."""
     properties = create.args.get("properties")
     kinds = {type(item) for item in (properties.expressions if properties else ())}
@@ -91,7 +97,6 @@ def _create_view(create: exp.Create, plan: StagedPlan, spark: SparkSession, conf
     target, names = create.this, None
     if isinstance(target, exp.Schema):
         target, names = target.this, [column.name for column in target.expressions]
-    frame = _lower(plan, spark, config)
     if names is not None:
         if len(names) != len(frame.columns):
             raise UnsupportedError(
@@ -112,9 +117,9 @@ def _create_view(create: exp.Create, plan: StagedPlan, spark: SparkSession, conf
     return _no_rows(spark)
 
 
-def _cache(cache: exp.Cache, plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
+def _cache(cache: exp.Cache, plan: StagedPlan, frame: DataFrame, spark: SparkSession) -> DataFrame:
     """CACHE [LAZY] TABLE name [OPTIONS ...] AS query: a temporary view of that name, then Spark's own CACHE TABLE."""
-    _lower(plan, spark, config).createTempView(cache.this.name)
+    frame.createTempView(cache.this.name)
     head = plan.statement.sql[: _span(plan).start]
     return spark.sql(re.sub(r"\bAS\s*\(?\s*$", "", head, flags=re.IGNORECASE))
 

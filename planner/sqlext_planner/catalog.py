@@ -37,6 +37,20 @@ class KeyStatistics:
     distinct: tuple[int | None, ...]
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """What Spark's analysis says of a query: its columns with their types, or the condition of its refusal.
+
+    `sentence` and `help` are Spark's words, `place` the characters of the query that they are about, if Spark says so.
+    """
+
+    columns: tuple[tuple[str, str], ...] = ()
+    refusal: str | None = None
+    sentence: str = ""
+    help: str = ""
+    place: tuple[int, int] | None = None
+
+
 class Catalog(Protocol):
     """Finds tables by name, in a JVM or without one."""
 
@@ -63,6 +77,9 @@ class Catalog(Protocol):
 
     def query_is_streaming(self, sql: str) -> bool:
         """Whether a plain Spark query, one that `query_columns` knows the columns of, reads a stream."""
+
+    def judge(self, sql: str) -> Judgement | None:
+        """What Spark says of a query, without running it; None where no Spark is at hand."""
 
     def current_database(self) -> str | None:
         """The database of names that are written without one; None where there are no databases."""

@@ -24,7 +24,8 @@ def analyze(statement: Statement, catalog: Catalog, options: Options | None = No
 
     if statement.query is None or statement.query_span is None:
         raise InternalError("a statement of Spark's own is not analysed")
-    context = Context(statement.text, catalog, options or Options(statement.compat))
+    asks = statement.uses_extension and statement.compat is None
+    context = Context(statement.text, catalog, options or Options(statement.compat), asks_spark=asks)
     try:
         query = _analyze(context, statement.query)
     except SqlExtError as error:

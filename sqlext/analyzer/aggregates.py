@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.expressions import Column, Expression, NamedExpr
+from sqlext_planner.expressions import Column, Expression, NamedExpr, SparkExpr
 from sqlext_planner.logical import Aggregate, Filter, LogicalPlan, Window
 from sqlext_planner.patterns import holds_subquery
 from sqlglot import exp
@@ -57,12 +57,13 @@ class _AggregateBlock:
         self.context = context
         self.node = node
         self.env = env
+        self.scope = scope
         self.items = items
         self.definitions = definitions
         self.names = ComputedNames()
         self.aliases: dict[str, Expression] = {}
         lateral = self.aliases if context.settings.lateral_aliases else {}
-        self.builder = queries.expression_builder(context, scope, env, aliases=lateral)
+        self.builder = queries.expression_builder(context, scope, env, self._grouping_id, aliases=lateral)
         self.outputs: list[NamedExpr] = []
         self.windows: dict[int, Column] = {}
         self.keys: Grouping = Grouping((), None)
@@ -85,9 +86,16 @@ class _AggregateBlock:
             name = column if column is not None else self._window_column(item, expression)
             chosen.append(NamedExpr(expression, name, span=item.span))
         having = self.node.args.get("having")
+        for call in outer_calls(having.this) if having is not None else ():
+            raise AnalysisError(
+                "HAVING cannot hold a window function",
+                span=span_of(call),
+                help="compute it in a subquery of FROM and filter its column",
+            )
         condition = self._having(having.this, above) if having is not None else None
         names = tuple(item.name for item in self.items)
-        order = select.ordering(self.node, chosen, names, above, self.names)
+        reach = [key.name for key in self.keys.keys if isinstance(key, Column)]
+        order = select.ordering(self.node, chosen, names, above, self.names, reach)
         top = self._grouped(plan)
         if condition is not None:
             top = Filter(condition, top, span=condition.span)
@@ -163,6 +171,16 @@ class _AggregateBlock:
         settings = self.context.settings
         return left == right or normal_text(str(left), settings) == normal_text(str(right), settings)
 
+    def _grouping_id(self, node: exp.Expr) -> Expression | None:
+        """``grouping__id``, the column that Spark adds to grouping sets."""
+        if not isinstance(node, exp.Column) or node.sql().lower() != "grouping__id":
+            return None
+        group = self.node.args.get("group")
+        sets = group is not None and next(group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets), None) is not None
+        if not sets or self.scope.find(("grouping__id",)) is not None:
+            return None
+        return SparkExpr(("grouping_id()",), dtype="bigint", span=span_of(node))
+
     def column_of(self, expression: Expression, wanted: str) -> Column:
         """The Aggregate's column for a key or an aggregate call; added if there is none yet."""
         for output in self.outputs:
@@ -182,6 +200,9 @@ class _AggregateBlock:
             return self.functions.column(node) or self.column_of(self.builder.build(node), "aggregate")
         if isinstance(node, (exp.Literal, exp.Null, exp.Boolean, exp.Query)):
             return None
+        grouping_id = self._grouping_id(node)
+        if grouping_id is not None:
+            return self.column_of(grouping_id, "grouping__id")
         if isinstance(node, exp.Column):
             return self._key_column(node)
         if not self.keys.keys or next(aggregate_calls(node), None) is not None or next(outer_calls(node), None):
@@ -208,10 +229,10 @@ class _AggregateBlock:
         known = self.builder.scope.find(parts, span_of(node))
         if known is not None:
             expression, rest = self.builder.resolve(node)
-            if not rest and (found := self._key(expression)) is not None:
-                return found
             if rest and (found := self._key(self.builder.build(node))) is not None:
                 return found
+            if (key := self._key(expression)) is not None:
+                return self._field(key, node, rest) if rest else key
         name = self.context.fold(parts[0]) if len(parts) == 1 else ""
         if name in self.aliases:
             return self.column_of(self.aliases[name], parts[0])
@@ -220,6 +241,12 @@ class _AggregateBlock:
         if known is None:
             raise self.builder.scope.unknown(parts, span_of(node))
         raise _not_grouped(".".join(parts), span_of(node))
+
+    def _field(self, key: Column, node: exp.Column, rest: int) -> Expression:
+        """A field of a grouping key."""
+        start = span_of(node.parts[len(node.parts) - rest - 1]).end
+        text = self.context.slice(Span(start, span_of(node).end))
+        return SparkExpr((key, text), dtype=self.builder.dtype(node), span=span_of(node))
 
     def _native_windows(self, above: ExpressionBuilder) -> list[NamedExpr]:
         """Spark's windows over the Aggregate's output."""

@@ -74,7 +74,8 @@ class Context:
     """One analysis. `text` is the statement with comments blanked.
 
     `outer` are the scopes of the queries around a subquery of an expression, innermost first, for names that mean
-    nothing in it. `looks_ahead`: only names and types are asked for, so that subqueries of expressions need no plans.
+    nothing in it. `asks_spark`: a running Spark is asked what it makes of blocks. `looks_ahead`: only names and types
+    are asked for, so that subqueries of expressions need no plans.
     `join_scopes` notes what the conditions of joins and the queries behind LATERAL see, by id(node).
     """
 
@@ -85,6 +86,7 @@ class Context:
     outer: tuple[Scope, ...] = ()
     looks_ahead: bool = False
     join_scopes: dict[int, Scope] | None = None
+    asks_spark: bool = False
 
     @property
     def openmldb(self) -> bool:

@@ -67,8 +67,12 @@ class Definitions:
                 )
 
     def of(self, call: exp.Window) -> Definition:
-        """The definition that a call's OVER means."""
-        return self._by_call[id(call)]
+        """The definition that a call's OVER means, also of one that stands inside another call or in HAVING."""
+        known = self._by_call.get(id(call))
+        if known is None:
+            key, name, node = self._locate(call)
+            known = self._by_call[id(call)] = Definition(key, name, node, self._is_ours(call, node))
+        return known
 
     def is_ours(self, call: exp.Window) -> bool:
         """Whether a call's window is one of ours."""
@@ -88,6 +92,12 @@ class Definitions:
                     f"window '{name}' has no frame: AS {base.name} does not copy one",
                     span=span_of(node),
                     help=f"use OVER {base.name}, or write out the definition",
+                )
+            if len(seen) > 1:
+                raise AnalysisError(
+                    f"window '{base.name}' only names another one",
+                    span=span_of(base),
+                    help="a window may be another name of one that is written out",
                 )
             if self._context.fold(base.name) in seen:
                 raise AnalysisError(f"window '{name}' is defined by itself", span=span_of(base))

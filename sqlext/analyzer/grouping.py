@@ -35,6 +35,8 @@ def grouping(group: exp.Group | None, items: Sequence[Item], builder: Expression
     if group.args.get("totals"):
         raise LeftToSparkError("WITH TOTALS is left to Spark", span=span_of(group))
     keys = _Keys(items, builder)
+    if group.args.get("all") and keys.add_named("all"):
+        return Grouping(tuple(keys.found), None)
     if group.args.get("all"):
         for item in items:
             if item.visible is not None or (item.node is not None and next(aggregate_calls(item.node), None) is None):
@@ -42,6 +44,7 @@ def grouping(group: exp.Group | None, items: Sequence[Item], builder: Expression
         return Grouping(tuple(keys.found), None)
     suffixes = [node for key in ("rollup", "cube", "grouping_sets") for node in group.args.get(key) or []]
     elements = list(group.expressions)
+    _refuse_empty(group, elements, suffixes)
     if suffixes and not suffixes[0].expressions:  # GROUP BY a, b WITH ROLLUP
         elements = [type(suffixes[0])(expressions=elements)]
     elif suffixes:  # GROUP BY a, b GROUPING SETS (...)
@@ -55,6 +58,19 @@ def grouping(group: exp.Group | None, items: Sequence[Item], builder: Expression
     crossed = product(*(_sets(node) for node in elements))
     sets = [tuple(dict.fromkeys(keys.add(node) for part in choice for node in part)) for choice in crossed]
     return Grouping(tuple(keys.found), tuple(sets))
+
+
+def _refuse_empty(group: exp.Group, elements: Sequence[exp.Expr], suffixes: Sequence[exp.Expr]) -> None:
+    """Spark takes () in GROUPING SETS alone, and neither ROLLUP nor CUBE of nothing. Raises AnalysisError."""
+    if suffixes and not suffixes[0].expressions and not elements:
+        raise AnalysisError("GROUP BY WITH ROLLUP has no keys", span=span_of(group), help="write the keys before WITH")
+    for node in (item for one in (*elements, *suffixes) for item in one.find_all(exp.Rollup, exp.Cube)):
+        kind = type(node).__name__.upper()
+        if node.expressions and any(isinstance(item, exp.Tuple) and not item.expressions for item in node.expressions):
+            help = f"{kind} has the set of no keys without being told"
+            raise AnalysisError(f"an empty set () inside {kind}", span=span_of(node), help=help)
+        if not node.expressions and node in elements:
+            raise AnalysisError(f"{kind} has no keys", span=span_of(node), help="write its keys in the parentheses")
 
 
 def _sets(node: exp.Expr) -> _Sets:
@@ -102,6 +118,17 @@ class _Keys:
         if call is not None:
             raise AnalysisError("GROUP BY cannot hold an aggregate", span=span_of(call), help="use HAVING")
         return self._index(self._builder.build(self._aliased(node)))
+
+    def add_named(self, name: str) -> bool:
+        """Add what a bare name means, a column of FROM or an alias of the select list; False if it means nothing."""
+        found = self._builder.scope.find((name,))
+        if found is not None:
+            self._index(found.visible.column)
+            return True
+        item = next((item for item in self._items if item.aliased and item.name.lower() == name), None)
+        if item is not None:
+            self.add_item(item)
+        return item is not None
 
     def add_item(self, item: Item) -> int:
         """The index of a select item as a key."""

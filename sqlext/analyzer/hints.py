@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions import Column, Expression, Literal
-from sqlext_planner.logical import Hint, Join, LastJoin, LogicalPlan, UMJoinHint
+from sqlext_planner.logical import Hint, Join, LastJoin, Limit, LogicalPlan, Project, Sort, UMJoinHint
 from sqlglot import exp
 
 from sqlext.analyzer.context import Analyzed, Context
@@ -95,13 +96,28 @@ def on_result(context: Context, node: exp.Select, query: Analyzed) -> Analyzed:
     Raises UnsupportedError for a parameter that is neither a whole number nor a column of the result.
     """
     plan = query.plan
-    shown = {name.lower(): column for name, column in zip(query.names, plan.output_columns, strict=True)}
+    shown = {context.fold(name): column for name, column in zip(query.names, plan.output_columns, strict=True)}
     for hint in _hints(node):
         if hint.name in _PARTITIONS:
-            plan = Hint(hint.name, tuple(_parameter(item, shown) for item in hint.expressions), plan)
+            parameters = tuple(_parameter(context, item, shown) for item in hint.expressions)
         elif hint.name not in _JOINS and not hint.is_ours:
-            plan = Hint(hint.name, (), plan)
+            parameters = ()
+        else:
+            continue
+        plan = _below_order(node, plan, partial(Hint, hint.name, parameters))
     return Analyzed(plan, query.names)
+
+
+def _below_order(node: exp.Select, plan: LogicalPlan, hinted: Callable[[LogicalPlan], LogicalPlan]) -> LogicalPlan:
+    """`plan` with a hint where Spark has it: on the select list, under the ORDER BY and LIMIT of the block."""
+    if isinstance(plan, Limit) and (node.args.get("limit") or node.args.get("offset")):
+        return replace(plan, child=_below_order(node, plan.child, hinted))
+    if node.args.get("order") is not None:
+        if isinstance(plan, Sort):
+            return replace(plan, child=hinted(plan.child))
+        if isinstance(plan, Project) and isinstance(plan.child, Sort):  # drops what was carried for the order
+            return replace(plan, child=_below_order(node, plan.child, hinted))
+    return hinted(plan)
 
 
 def _hints(node: exp.Select) -> Iterator[HintCall]:
@@ -110,10 +126,10 @@ def _hints(node: exp.Select) -> Iterator[HintCall]:
         yield from hint.expressions
 
 
-def _parameter(item: HintParameter, shown: dict[str, Column]) -> Expression:
+def _parameter(context: Context, item: HintParameter, shown: dict[str, Column]) -> Expression:
     if item.name.isascii() and item.name.isdigit() and int(item.name) < 2**31:
         return Literal(item.name)
-    column = shown.get((item.relation or "").lower())
+    column = shown.get(context.fold(item.relation or ""))
     if column is not None:
         return column
     raise UnsupportedError(

@@ -15,6 +15,11 @@ from sqlext.group_calls import is_group_call
 from sqlext.spans import span_of
 from sqlext.spark_functions import AGGREGATES
 
+#: Generators that give several columns for one item; `explode` does for a map alone.
+GENERATORS_OF_SEVERAL = frozenset(
+    ("inline", "inline_outer", "json_tuple", "posexplode", "posexplode_outer", "stack", "variant_explode")
+)
+
 #: What may stand around a call: FILTER (...), WITHIN GROUP (...), IGNORE NULLS.
 WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
@@ -35,6 +40,11 @@ def select_items(context: Context, select: exp.Select, scope: Scope) -> list[Ite
     items: list[Item] = []
     for node in select.expressions:
         span = span_of(select) if isinstance(node, exp.Star) and not node.meta else span_of(node)
+        inner = node.unalias()
+        if isinstance(inner, exp.QueryTransform):
+            raise LeftToSparkError("TRANSFORM is left to Spark", span=span)
+        if isinstance(inner, exp.Anonymous) and inner.name.lower() in GENERATORS_OF_SEVERAL:
+            raise LeftToSparkError(f"{inner.name}() gives several columns, which is left to Spark", span=span)
         if isinstance(node, exp.Aliases):
             raise LeftToSparkError("several aliases of one expression are left to Spark", span=span)
         if isinstance(node, exp.Alias):

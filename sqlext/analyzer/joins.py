@@ -134,8 +134,9 @@ def _join_using(
     if kind in ("inner", "cross"):
         kind = "cross" if condition is None else "inner"
     plan: LogicalPlan = Join(left[0], right[0], kind, condition, span=span_of(node))
-    if kind in ("semi", "anti"):
-        return plan, left[1]
+    if kind in ("semi", "anti"):  # the shared columns come first in * here too
+        first = tuple(a for a, _ in matched)
+        return plan, Scope((*first, *(item for item in left[1].columns if item not in first)))
     merged = []
     for a, b in matched:
         source = b if kind == "right" else a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions import Column
@@ -71,8 +71,13 @@ def with_ctes(context: Context, node: exp.Expr, env: Env) -> Env:
     if with_.args.get("recursive"):
         raise LeftToSparkError("WITH RECURSIVE is left to Spark", span=span_of(with_))
     reach = dict(env)
+    own: set[str] = set()
     for cte in with_.expressions:
         name = cte.alias
+        if name.lower() in own:
+            message, help = f"'{name}' is defined twice in one WITH", "give one of them another name"
+            raise AnalysisError(message, span=span_of(cte.args["alias"]), help=help)
+        own.add(name.lower())
         query = analyze_query(context.inside(), cte.this, reach)
         columns = [column.name for column in cte.args["alias"].args.get("columns") or []]
         if columns and len(columns) != len(query.names):
@@ -116,9 +121,9 @@ def order_and_limit(context: Context, node: exp.Expr, query: Analyzed, env: Env)
         )
         builder = expression_builder(context, scope, env)
         keys: list[SortKey] = []
-        for item in ordered_items(order, plan.output_columns):
-            if isinstance(item, Column):
-                keys.append(SortKey(item, False, True))
+        for item in ordered_items(order, query.names):
+            if is_all(item):
+                keys.extend(sort_key(item, column) for column in plan.output_columns)
                 continue
             by_place = context.settings.order_by_ordinal
             position = ordinal(item.this, len(query.names), "ORDER BY") if by_place else None
@@ -128,12 +133,29 @@ def order_and_limit(context: Context, node: exp.Expr, query: Analyzed, env: Env)
     return Analyzed(limited(node, plan), query.names)
 
 
-def ordered_items(order: exp.Order, columns: Sequence[Column]) -> list[exp.Ordered | Column]:
-    """The items of ORDER BY; ORDER BY ALL is every column."""
-    items = order.expressions
-    if len(items) == 1 and isinstance(items[0].this, exp.Var) and items[0].this.name == "ALL":
-        return list(columns)
-    return list(items)
+def ordered_items(order: exp.Order, names: Collection[str]) -> list[exp.Ordered]:
+    """The items of ORDER BY. ``ALL`` is a column where `names`, which explain it, have one of that name, and else
+    every column of the result: `is_all` holds for it.
+    """
+    items: list[exp.Ordered] = list(order.expressions)
+    if len(items) != 1 or not is_all(items[0]) or all(name.lower() != "all" for name in names):
+        return items
+    named = items[0].copy()
+    word = exp.to_identifier("all")
+    word.meta["span"] = _all_span(items[0])
+    named.set("this", exp.Column(this=word))
+    named.this.meta["span"] = word.meta["span"]
+    return [named]
+
+
+def is_all(item: exp.Ordered) -> bool:
+    """Whether an item of ORDER BY is the word ALL."""
+    return isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL"
+
+
+def _all_span(item: exp.Ordered) -> tuple[int, int]:
+    start = span_of(item).start
+    return start, start + len("all")
 
 
 def refuse_sorts(node: exp.Expr) -> None:
@@ -150,9 +172,10 @@ def sort_key(item: exp.Ordered, key: object) -> SortKey:
 
 def ordinal(node: exp.Expr, width: int, clause: str) -> int | None:
     """The zero-based column that an integer in ORDER BY or GROUP BY stands for; None for anything else."""
+    sign, node = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
     if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
         return None
-    position = whole_number(node.name, span_of(node), clause, help=f"the result has columns 1 to {width}")
+    position = sign * whole_number(node.name, span_of(node), clause, help=f"the result has columns 1 to {width}")
     if not 1 <= position <= width:
         raise AnalysisError(
             f"{clause} {position} is out of range", span=span_of(node), help=f"the result has columns 1 to {width}"

@@ -242,10 +242,8 @@ def _renamed(context: Context, found: Relation, alias: str, columns: Sequence[st
 def _values(context: Context, node: exp.Values) -> Relation:
     """``VALUES (1, 'a'), (2, 'b') AS t(x, y)``: literal rows, without any column in reach."""
     builder = queries.expression_builder(context, Scope(), {})
-    rows = tuple(
-        tuple(builder.build(cell) for cell in (row.expressions if isinstance(row, exp.Tuple) else [row]))
-        for row in node.expressions
-    )
+    cells = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
+    rows = tuple(tuple(builder.build(cell.unalias()) for cell in row) for row in cells)
     width = len(rows[0])
     for row, item in zip(rows, node.expressions, strict=True):
         if len(row) != width:
@@ -253,7 +251,7 @@ def _values(context: Context, node: exp.Values) -> Relation:
     names = _alias_columns(node) or [f"col{i}" for i in range(1, width + 1)]
     if len(names) != width:
         raise AnalysisError(f"VALUES has {width} columns, its alias names {len(names)}", span=span_of(node))
-    alias = node.alias
+    alias = node.alias or _trailing_alias(context, node)
     relation_name = context.names.unique(alias or "values")
     fields = tuple(
         Field(Column(relation_name, name), _cell_type(rows, i)) for i, name in enumerate(unique_names(names))
@@ -262,6 +260,15 @@ def _values(context: Context, node: exp.Values) -> Relation:
         Visible((alias,) if alias else (), n, f.column, f.dtype) for n, f in zip(names, fields, strict=True)
     )
     return Values(rows, fields, span=span_of(node)), scope
+
+
+def _trailing_alias(context: Context, node: exp.Values) -> str:
+    """The alias of ``VALUES 1, 2 AS t``, which the parser gives to the last value; '' for none."""
+    last = node.expressions[-1]
+    cell = last.expressions[0] if isinstance(last, exp.Tuple) and len(last.expressions) == 1 else last
+    if not isinstance(cell, exp.Alias) or context.slice(span_of(last)).startswith("(" + context.slice(span_of(cell))):
+        return ""
+    return str(cell.alias)
 
 
 def _cell_type(rows: Sequence[Sequence[object]], column: int) -> str | None:

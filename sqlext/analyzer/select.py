@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
@@ -11,12 +11,12 @@ from sqlext_planner.expressions import Column, Expression, NamedExpr
 from sqlext_planner.logical import Aggregate, Distinct, Filter, LogicalPlan, Project, Sort, SortKey
 from sqlglot import exp
 
-from sqlext.analyzer import aggregates, hints, queries, relations, subquery_plans
+from sqlext.analyzer import aggregates, hints, queries, relations, spark_word, subquery_plans
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definitions
 from sqlext.analyzer.expressions import ExpressionBuilder, inlined
 from sqlext.analyzer.items import Item, aggregate_calls, outer_calls, own_nodes, roots, select_items
-from sqlext.analyzer.scope import Scope
+from sqlext.analyzer.scope import Scope, Visible
 from sqlext.analyzer.windows import BlockWindows
 from sqlext.spans import NoPlaceError, span_of
 
@@ -55,9 +55,14 @@ def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scop
         plan = Filter(condition, plan, span=span_of(where))
     items = select_items(context, node, scope)
     definitions = Definitions(context, node, [call for root, _ in roots(node, items) for call in outer_calls(root)])
+    said = spark_word.word(context, node, env, scope, items, definitions)
+    items = said.named(items)
     if _is_aggregate(node, items, definitions):
-        return aggregates.analyze_aggregate(context, node, env, plan, scope, items, definitions)
-    return _Block(context, node, env, scope, items, definitions).analyze(plan)
+        block = aggregates.analyze_aggregate(context, node, env, plan, scope, items, definitions)
+    else:
+        block = _Block(context, node, env, scope, items, definitions).analyze(plan)
+    said.check()
+    return block
 
 
 def _place(node: object, block: exp.Select) -> Span:
@@ -120,7 +125,8 @@ class _Block:
             if item.aliased:
                 self.aliases.setdefault(self.context.fold(item.name), expression)
         names = tuple(item.name for item in self.items)
-        order = ordering(self.node, outputs, names, builder, self.names)
+        reach = [column.name for column in self.scope.columns]
+        order = ordering(self.node, outputs, names, builder, self.names, reach)
         return arrange(self.node, plan, outputs, order, names)
 
     def _column(self, item: Item, expression: Expression, taken: set[Column]) -> Column:
@@ -146,20 +152,25 @@ def ordering(
     names: Sequence[str],
     builder: ExpressionBuilder,
     computed: ComputedNames,
+    reach: Collection[str],
 ) -> Ordering:
     """ORDER BY: a key is a result column by position or name, else an expression in which the result's names come
-    before those of FROM. Raises AnalysisError.
+    before those of FROM, unless several columns of the result have the name. `reach` are the names that FROM or the
+    grouping keys add to the result's. Raises AnalysisError.
     """
     order = node.args.get("order")
     if order is None:
         return Ordering((), ())
     fold = builder.context.fold
-    shown: dict[str, NamedExpr] = {}
+    shown: dict[str, list[NamedExpr]] = {}
     for name, output in zip(names, outputs, strict=True):
-        shown.setdefault(fold(name), output)
+        found = shown.setdefault(fold(name), [])
+        if all(item.expression != output.expression for item in found):
+            found.append(output)
 
     def by_name(inner: exp.Expr) -> NamedExpr | None:
-        return shown.get(fold(inner.name)) if isinstance(inner, exp.Column) and len(inner.parts) == 1 else None
+        found = shown.get(fold(inner.name), ()) if isinstance(inner, exp.Column) and len(inner.parts) == 1 else ()
+        return found[0] if len(found) == 1 else None
 
     def with_names(inner: exp.Expr) -> Expression | None:
         named = by_name(inner)
@@ -168,24 +179,45 @@ def ordering(
     named_builder = dataclasses.replace(builder, replace=with_names)
     hidden: list[NamedExpr] = []
     keys: list[SortKey] = []
-    for item in queries.ordered_items(order, tuple(output.column for output in outputs)):
-        if isinstance(item, Column):
-            keys.append(SortKey(item, False, True))
+    distinct = bool(node.args.get("distinct"))
+    for item in queries.ordered_items(order, names if distinct else (*names, *reach)):
+        if queries.is_all(item):
+            keys.extend(queries.sort_key(item, output.column) for output in outputs)
             continue
         by_place = builder.context.settings.order_by_ordinal
         position = queries.ordinal(item.this, len(outputs), "ORDER BY") if by_place else None
         named = outputs[position] if position is not None else by_name(item.this)
-        column = (
-            named.column if named is not None else _carried(named_builder.build(item.this), outputs, hidden, computed)
-        )
-        keys.append(queries.sort_key(item, column))
-    if hidden and node.args.get("distinct"):
+        if named is not None:
+            keys.append(queries.sort_key(item, named.column))
+        elif distinct:
+            keys.append(queries.sort_key(item, _of_result(item, order, outputs, names, named_builder)))
+        else:
+            column = _carried(named_builder.build(item.this), outputs, hidden, computed)
+            keys.append(queries.sort_key(item, column))
+    return Ordering(tuple(keys), tuple(hidden))
+
+
+def _of_result(
+    item: exp.Ordered,
+    order: exp.Order,
+    outputs: Sequence[NamedExpr],
+    names: Sequence[str],
+    builder: ExpressionBuilder,
+) -> Expression:
+    """A key of a SELECT DISTINCT: an item of the select list, or an expression over the result's columns."""
+    expression = builder.build(item.this)
+    for output in outputs:
+        if output.expression == expression:
+            return output.column
+    scope = Scope(tuple(Visible((), name, output.column) for name, output in zip(names, outputs, strict=True)))
+    try:
+        return dataclasses.replace(builder, scope=scope, replace=lambda node: None, aliases={}).build(item.this)
+    except AnalysisError:
         raise AnalysisError(
             "ORDER BY of a SELECT DISTINCT may only use columns of the result",
             span=span_of(order),
             help="add the expression to the select list",
-        )
-    return Ordering(tuple(keys), tuple(hidden))
+        ) from None
 
 
 def _carried(

@@ -7,7 +7,7 @@ out as comparisons.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -118,6 +118,14 @@ def _cte_heading(context: Context, node: exp.Expr, env: Env) -> Edit | None:
         return Edit(Span(start, start), (f"WITH {definitions} ",))
     start = span_of(own.expressions[0]).start
     return Edit(Span(start, start), (f"{definitions}, ",))
+
+
+def cte_prefix(context: Context, nodes: Sequence[exp.Expr], env: Env) -> str:
+    """WITH and the CTEs that `nodes` name; nothing if they name none. Raises UnsupportedError for one of ours."""
+    needed: dict[str, str] = {}
+    for node in nodes:
+        _needed_ctes(context, node, env, needed)
+    return f"WITH {', '.join(needed.values())} " if needed else ""
 
 
 def _needed_ctes(context: Context, node: exp.Expr, env: Env, needed: dict[str, str]) -> None:

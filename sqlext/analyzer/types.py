@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from sqlext.period_calls import is_period_call
 from sqlext.period_nodes import ALLEN_RELATION
+from sqlext.spans import NoPlaceError
 
 _SIMPLE = {
     exp.DType.BOOLEAN: "boolean",
@@ -85,6 +86,14 @@ _FIRST_ARGUMENT = {"min", "max", "first", "last", "first_value", "last_value", "
 _NUMERIC_ORDER = ("tinyint", "smallint", "int", "bigint", "float", "double")
 
 
+def _written(node: exp.DataType, text: Callable[[exp.Expr], str]) -> str:
+    """The user's text of a type; a literal's suffix (1.5BD) has none."""
+    try:
+        return text(node)
+    except NoPlaceError:
+        return node.sql(dialect="spark")
+
+
 def type_name(node: exp.DataType, text: str) -> str:
     """Spark's simple string for a type written in SQL; `text` is what the user wrote."""
     simple = _SIMPLE.get(node.this)
@@ -152,7 +161,7 @@ def infer(
             inner = of(node.this)
             return inner if inner in _NUMERIC_ORDER else None
         case exp.Cast():
-            return type_name(node.to, text(node.to))
+            return type_name(node.to, _written(node.to, text))
         case exp.Literal() | exp.Null() | exp.Boolean():
             return literal_type(node, decimals_are_double=compat)
         case exp.Predicate() | exp.Connector() | exp.Not() | exp.Exists():

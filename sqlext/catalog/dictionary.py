@@ -70,6 +70,9 @@ class DictCatalog:
         """False: no query of which only Spark knows is planned here."""
         return False
 
+    def judge(self, sql: str) -> None:
+        """Nothing: there is no Spark here."""
+
     def current_database(self) -> str | None:
         """None: the tables are in no database."""
         return None

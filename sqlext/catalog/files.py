@@ -72,6 +72,9 @@ class FileCatalog:
         """False: files are no streams."""
         return False
 
+    def judge(self, sql: str) -> None:
+        """Nothing: there is no Spark here."""
+
     def current_database(self) -> str | None:
         """None: files lie in no database."""
         return None

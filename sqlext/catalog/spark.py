@@ -9,8 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlext_planner.catalog import KeyStatistics, TableInfo
+from sqlext_planner.catalog import Judgement, KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError, SqlExtError
+from sqlext_planner.physical.spark_errors import sentences
 from sqlext_planner.spark import estimated_bytes
 from sqlext_planner.types import normalize
 
@@ -20,6 +21,7 @@ from sqlext.catalog.statistics import file_sample, file_statistics
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -96,6 +98,16 @@ class SparkCatalog:
         """By Spark's own analysis in `query_columns`."""
         return sql in self._streaming
 
+    def judge(self, sql: str) -> Judgement:
+        """What Spark's analysis says; nothing runs."""
+        from pyspark.errors import PySparkException
+
+        try:
+            return Judgement(columns_of(self._spark.sql(sql).schema))
+        except PySparkException as error:
+            sentence, rest = sentences(error)
+            return Judgement((), error.getCondition() or type(error).__name__, sentence, rest, _place(error))
+
     def current_database(self) -> str | None:
         """The session's current database."""
         return self._spark.catalog.currentDatabase()
@@ -155,6 +167,16 @@ class SparkCatalog:
             return found
         same = [column.lower() for column, _ in files.columns] == [column.lower() for column, _ in columns]
         return replace(files, columns=columns) if same else found
+
+
+def _place(error: PySparkException) -> tuple[int, int] | None:
+    """The characters that an error of Spark's is about."""
+    from pyspark.errors import QueryContextType
+
+    for context in error.getQueryContext() or []:
+        if context.contextType() is QueryContextType.SQL and context.startIndex() >= 0:
+            return context.startIndex(), context.stopIndex() + 1
+    return None
 
 
 def _lowered(names: Sequence[str]) -> list[str]:

@@ -44,13 +44,15 @@ class Spy:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self.calls: list[tuple[Any, Any, dict[str, Any]]] = []
+        self.frames: list[DataFrame] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._spark, name)
 
     def sql(self, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - Spark's own name
         self.calls.append((sqlQuery, args, kwargs))
-        return self._spark.sql(sqlQuery, args, **kwargs)
+        self.frames.append(self._spark.sql(sqlQuery, args, **kwargs))
+        return self.frames[-1]
 
 
 def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
@@ -108,8 +110,10 @@ def test_always_lower_runs_plain_queries_through_our_nodes(spark: SparkSession) 
     spy = Spy(spark)
     lowered = Session(spy, config=Config(always_lower=True))  # type: ignore[arg-type]
     sql = "SELECT k, count(*) AS n FROM a GROUP BY k"
-    assert rows(lowered.sql(sql)) == [("x", 2), ("y", 1)]
-    assert sql not in [text for text, _, _ in spy.calls]
+    frame = lowered.sql(sql)
+    assert rows(frame) == [("x", 2), ("y", 1)]
+    assert [text for text, _, _ in spy.calls] == [sql]  # for its names and types, not for its rows
+    assert frame is not spy.frames[0]
 
 
 def test_settings_come_from_the_spark_session_unless_given(spark: SparkSession) -> None:

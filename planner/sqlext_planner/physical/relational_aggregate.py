@@ -38,7 +38,7 @@ class AggregateExec(PhysicalPlan):
     def grouped(self, frame: DataFrame) -> GroupedData:
         """The child's rows in their groups."""
         keys = [spark_column(key) for key in self.keys]
-        if self.grouping_sets is None or not keys:
+        if self.grouping_sets is None:
             return frame.groupBy(*keys)
         return frame.groupingSets([[keys[i] for i in members] for members in self.grouping_sets], *keys)
 

@@ -36,7 +36,7 @@ _QUOTED = re.compile(r'"[^"]*"|`[^`]*`')
 
 def located(node: PhysicalPlan, context: ExecutionContext, error: AnalysisException) -> AnalysisError:
     """What to raise (from `error`) where building the node's DataFrame failed; the children's were built."""
-    sentence, rest = _sentences(error)
+    sentence, rest = sentences(error)
     guilty = _guilty(node, context, sentence)
     names = _shown_names(node)
     condition = error.getCondition()
@@ -49,7 +49,7 @@ def located(node: PhysicalPlan, context: ExecutionContext, error: AnalysisExcept
     )
 
 
-def _sentences(error: PySparkException) -> tuple[str, str]:
+def sentences(error: PySparkException) -> tuple[str, str]:
     """The first sentence of Spark's message, and the rest of it; without codes, positions and plans."""
     text = str(error).strip().split(" SQLSTATE:", 1)[0].split("\n\n", 1)[0]
     text = " ".join(re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text).split())
@@ -65,7 +65,7 @@ def _guilty(node: PhysicalPlan, context: ExecutionContext, sentence: str) -> Exp
         try:
             trial(expression)
         except PySparkException as error:
-            return _sentences(error)[0]
+            return sentences(error)[0]
         return None
 
     def innermost(expression: Expression, trial: Trial) -> Expression:
