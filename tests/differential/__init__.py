@@ -1,1 +1,1 @@
-"""Random statements over all features at once, each with an answer of DuckDB's. `python -m tests.differential --help`."""
+"""Random statements over all features at once, each with DuckDB's answer; `python -m tests.differential --help`."""

@@ -83,9 +83,7 @@ def window_call(scalars: Scalars, cols: Sequence[Col], *, alias: str = "", group
 
     def distinct(c: Col) -> Call:
         value = f"coalesce(e.{c.name}, {ZEROS[c.dtype]})"
-        return Call(
-            f"distinct_count({named(c)})", f"count(DISTINCT {value}) FILTER (e._i IS NOT NULL)", "bigint", "0"
-        )
+        return Call(f"distinct_count({named(c)})", f"count(DISTINCT {value}) FILTER (e._i IS NOT NULL)", "bigint", "0")
 
     def edge(c: Col) -> Call:
         name, ascending = rng.choice([("first_value", "ASC"), ("last_value", "DESC")])
@@ -154,9 +152,7 @@ def window_call(scalars: Scalars, cols: Sequence[Col], *, alias: str = "", group
             duck = f"coalesce(CAST(-({counts})[1].n AS DOUBLE) / count(e.{c.name}), 0)"
             return Call(f"top1_ratio({named(c)})", duck, "double", "0")
         n = rng.randint(1, 4)
-        padded = (
-            f"list_resize(coalesce(list_transform({counts}, lambda _ls: CAST(_ls.v AS VARCHAR)), []), {n}, 'NULL')"
-        )
+        padded = f"list_resize(coalesce(list_transform({counts}, lambda _ls: CAST(_ls.v AS VARCHAR)), []), {n}, 'NULL')"
         duck = f"CASE WHEN count(e._i) = 0 THEN '' ELSE array_to_string({padded}, ',') END"
         return Call(f"topn_frequency({named(c)}, {n})", duck, "string", "''")
 
@@ -201,4 +197,3 @@ def window_call(scalars: Scalars, cols: Sequence[Col], *, alias: str = "", group
 def scalars_duck(text: str, alias: str) -> str:
     """A condition written for `alias`, for the rows `e`."""
     return re.sub(rf"\b{alias}\.", "e.", text)
-

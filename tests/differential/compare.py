@@ -30,6 +30,9 @@ def _column(column: pa.ChunkedArray) -> list[Any]:
 
 
 def plain(value: Any) -> Any:
+    """A value whose equality is that of SQL's `IS NOT DISTINCT FROM`, and no boolean that is equal to a number."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else value.normalize()
     if isinstance(value, float):
@@ -42,7 +45,7 @@ def plain(value: Any) -> Any:
 
 
 def same_value(got: Any, expected: Any) -> bool:
-    if got is None or expected is None or isinstance(got, bool) or isinstance(expected, bool):
+    if got is None or expected is None:
         return got is expected
     if isinstance(got, float | int | Decimal) and isinstance(expected, float | int | Decimal):
         if isinstance(got, float) or isinstance(expected, float):

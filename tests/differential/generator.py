@@ -288,7 +288,9 @@ class Generator:
         rng = self.rng
         if rng.random() >= share:
             return None
-        return self.exists(rel, alias, depth - 1) if rng.random() < 0.3 else self.scalars.condition(self.pairs(rel, alias))
+        return (
+            self.exists(rel, alias, depth - 1) if rng.random() < 0.3 else self.scalars.condition(self.pairs(rel, alias))
+        )
 
     # ---- features
 
@@ -462,7 +464,8 @@ class Generator:
         inner = f"(SELECT {names}, row_number() OVER () AS _n FROM {source.duck})"
         ranked = (
             f"SELECT {', '.join(f'_q.{alias} AS {alias}' for _, alias in aliases)}, {b}, "
-            f"row_number() OVER (PARTITION BY _n ORDER BY {ranks}) AS _rank FROM {inner} _q LEFT JOIN {named.duck} ON {on.duck}"
+            f"row_number() OVER (PARTITION BY _n ORDER BY {ranks}) AS _rank "
+            f"FROM {inner} _q LEFT JOIN {named.duck} ON {on.duck}"
         )
         duck = f"(SELECT {names}, {b} FROM ({ranked}) WHERE _rank = 1)"
         return Text(f"{source.ours} LAST JOIN {named.ours}{by} ON {on.ours}", duck)
@@ -497,7 +500,9 @@ class Generator:
     def _joined(self, left: Rel, a: str, right: Rel, b: str, on: Text, hint: str, *, count_form: bool) -> Rel:
         """A join of two relations, of any kind; or an aggregate over it."""
         rng = self.rng
-        kind = rng.choice(["JOIN", "JOIN", ", WHERE", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
+        kind = rng.choice(
+            ["JOIN", "JOIN", ", WHERE", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
+        )
         first, second = self.named(left, a), self.named(right, b)
         where: Text | None = None
         if kind in ("LEFT SEMI JOIN", "LEFT ANTI JOIN"):
@@ -554,7 +559,9 @@ class Generator:
         """One to three of Spark's aggregates with their types."""
         rng = self.rng
         found: list[Item] = [(same("count(*)"), Col(self.fresh("n"), "bigint"))] if rng.random() < 0.7 else []
-        numbers = [(a, c) for a, c in cols if c.dtype in (*INTEGERS, "double") and c.role in ("value", "key", "uniq", "end")]
+        numbers = [
+            (a, c) for a, c in cols if c.dtype in (*INTEGERS, "double") and c.role in ("value", "key", "uniq", "end")
+        ]
         numbers = [(a, c) for a, c in numbers if c.dtype != "double" or c.role == "value"]
         sortable = [(a, c) for a, c in cols if c.role in ("value", "key", "time", "end") and c.dtype != "boolean"]
         for _ in range(rng.randint(0 if found else 1, 3)):
@@ -591,7 +598,7 @@ class Generator:
         rels = [(self.relation(depth - 1 if i == 0 else 0, limit), self.alias()) for i in range(count)]
         source = self.named(*rels[0])
         terms: list[Text] = []
-        rows = float(max(1, rels[0][0].rows))
+        rows, commas = float(max(1, rels[0][0].rows)), False
         for place, (rel, alias) in enumerate(rels[1:], 1):
             previous, before = rels[rng.randrange(place)]
             keys = self.scalars.keys(self.pairs(previous, before), self.pairs(rel, alias), 2)
@@ -603,19 +610,16 @@ class Generator:
             if rows * rel.rows / 3 > 60_000 and rel.uniq is not None:
                 keys.append(same(f"{alias}.{rel.uniq} % 8 = {rng.randint(0, 7)}"))
             rows *= max(1.0, rel.rows / 3)
-            if rng.random() < 0.5:
+            # a comma binds weaker than JOIN: behind one, ON would not reach what stands before it
+            commas = commas or rng.random() < 0.4
+            if commas or not keys:
+                commas = True
                 source = fill("{0}, {1}", source, self.named(rel, alias))
                 terms += keys
             else:
                 on = join(keys, " AND ")
                 kind = rng.choice(["JOIN", "INNER JOIN", "JOIN", "LEFT JOIN"])
-                # a comma binds weaker than JOIN: names of what stands before it would be out of reach
-                source = source if ", " not in source.ours or "FROM" in source.ours else source
-                if re.search(r",", source.ours):
-                    source = fill("{0}, {1}", source, self.named(rel, alias))
-                    terms += keys
-                else:
-                    source = fill(f"{{0}} {kind} {{1}} ON {{2}}", source, self.named(rel, alias), on)
+                source = fill(f"{{0}} {kind} {{1}} ON {{2}}", source, self.named(rel, alias), on)
         everything = [pair for rel, alias in rels for pair in self.pairs(rel, alias)]
         if rng.random() < 0.3:
             terms.append(self.scalars.condition(everything, 0))
@@ -644,7 +648,10 @@ class Generator:
             # DISTINCT is no hint, and DuckDB knows the same word
             hints, _, distinct = hint.rpartition("*/ ") if "*/ " in hint else ("", "", hint)
             shown = (hints + "*/ " if hints else "") + distinct
-            text = Text(text.ours.replace("SELECT ", f"SELECT {shown}", 1), text.duck.replace("SELECT ", f"SELECT {distinct}", 1))
+            text = Text(
+                text.ours.replace("SELECT ", f"SELECT {shown}", 1),
+                text.duck.replace("SELECT ", f"SELECT {distinct}", 1),
+            )
         return Rel(text, cols, int(rows), None, 0, False, self.periods_of(items, *rels))
 
     def make_group(self, depth: int) -> Rel:
@@ -655,7 +662,10 @@ class Generator:
         usable = [*rel.of_role("key"), *rel.of_role("special")]
         keys = rng.sample(usable, min(len(usable), rng.choice([0, 1, 1, 1, 2])))
         named = [self.renamed(a, c) for c in keys]
-        calls = [(window_call(self.scalars, [c for c in rel.cols if c.dtype], alias=a, group=True), self.fresh("g")) for _ in range(rng.randint(1, 4))]
+        calls = [
+            (window_call(self.scalars, [c for c in rel.cols if c.dtype], alias=a, group=True), self.fresh("g"))
+            for _ in range(rng.randint(1, 4))
+        ]
         condition = self.scalars.condition(self.pairs(rel, a)) if rng.random() < 0.4 else None
         tail = f" GROUP BY {', '.join(c.at(a) for c in keys)}" if keys else ""
         having = f" HAVING count(*) > {rng.randint(1, 3)}" if keys and rng.random() < 0.25 else ""
@@ -691,9 +701,17 @@ class Generator:
             below = 2 * max(first.uniq_below, second.uniq_below)
             name = self.fresh("u")
             uniq = Col(name, "bigint", "uniq")
-            pair = tuple((same(f"CAST({alias}.{r.uniq} AS BIGINT) * 2 + {side}"), uniq) for side, (alias, r) in enumerate(((a, first), (b, second))))
+            pair = tuple(
+                (same(f"CAST({alias}.{r.uniq} AS BIGINT) * 2 + {side}"), uniq)
+                for side, (alias, r) in enumerate(((a, first), (b, second)))
+            )
             items.insert(0, pair)  # type: ignore[arg-type]
-        items = items if wide else [i for i in items if i[0][1].dtype in ("int", "bigint", "smallint", "string", "boolean", "date")] or items[:1]
+        items = (
+            items
+            if wide
+            else [i for i in items if i[0][1].dtype in ("int", "bigint", "smallint", "string", "boolean", "date")]
+            or items[:1]
+        )
         conditions = [self.where(r, alias, depth, 0.4) for r, alias in ((first, a), (second, b))]
         one = self.select([i for i, _ in items], self.named(first, a), conditions[0])
         two = self.select([i for _, i in items], self.named(second, b), conditions[1])

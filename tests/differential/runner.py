@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import queue
@@ -21,7 +22,7 @@ from .checker import BLOCK, Checker, Outcome, shown
 from .generator import FEATURES
 
 #: A case that takes longer than this is a failure, and its process starts anew.
-PATIENCE = 240
+PATIENCE = 600
 #: Blocks after which a process starts anew: Spark's heap fills slowly.
 BLOCKS_A_PROCESS = 60
 
@@ -54,6 +55,8 @@ def start() -> Any:
     """A small quiet Spark with one core."""
     from sqlext.embedded import start_spark
 
+    # short compilations pay for many small statements
+    os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     return start_spark(
         "local[1]",
         {
@@ -68,13 +71,8 @@ def start() -> Any:
             "spark.sql.codegen.wholeStage": "false",
             "spark.shuffle.compress": "false",
             "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
-            "spark.driver.extraJavaOptions": _java_options(),
         },
     )
-
-
-def _java_options() -> str:
-    return "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 
 def replay(options: argparse.Namespace) -> int:
@@ -210,7 +208,14 @@ class Run:
             line = process.stdout.readline()
             timer.cancel()
             if not line:
-                self._note({"number": current, "kind": "died", "feature": "-", "shown": f"=== {self.options.seed}:{current} the process died or hung\n"})
+                self._note(
+                    {
+                        "number": current,
+                        "kind": "died",
+                        "feature": "-",
+                        "shown": f"=== {self.options.seed}:{current} the process died or hung\n",
+                    }
+                )
                 return [n for n in left if n != current]
             found = json.loads(line)
             if "block" in found:
@@ -257,10 +262,8 @@ def _kill(process: subprocess.Popen[str]) -> None:
 
 def _end(process: subprocess.Popen[str]) -> None:
     if process.stdin is not None:
-        try:
+        with contextlib.suppress(OSError):
             process.stdin.close()
-        except OSError:
-            pass
     try:
         process.wait(60)
     except subprocess.TimeoutExpired:

@@ -166,7 +166,8 @@ def _window(number: int, window: Window, unions: list[tuple[str, str]], mine: li
     keys = ", ".join(window.keys)
     sequence = (
         f"s{number} AS MATERIALIZED (SELECT *, row_number() OVER "
-        f"(PARTITION BY {keys} ORDER BY {order} ASC NULLS FIRST, _from, _src, _rid) AS _i, {order} AS _o FROM ({union}))"
+        f"(PARTITION BY {keys} ORDER BY {order} ASC NULLS FIRST, _from, _src, _rid) AS _i, "
+        f"{order} AS _o FROM ({union}))"
     )
     meets = " AND ".join(f"e.{key} IS NOT DISTINCT FROM c.{key}" for key in window.keys)
     candidate = ["e._i = c._i OR (TRUE"]
