@@ -230,6 +230,8 @@ class Generator:
     def period_pair(self, left: Rel, right: Rel) -> tuple[str, tuple[str, str], tuple[str, str]] | None:
         """Periods of one type of both sides."""
         common = [(p, q) for p in left.periods for q in right.periods if p[0] == q[0]]
+        if self.empty == "point":  # doubles have no next value
+            common = [(p, q) for p, q in common if p[0] != "double"]
         if not common:
             return None
         (dtype, a, b), (_, c, d) = self.rng.choice(common)

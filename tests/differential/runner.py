@@ -110,6 +110,7 @@ def work(options: argparse.Namespace) -> int:
     # Spark and its workers write to stdout now and then: the lines go where nobody else writes
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     with tempfile.TemporaryDirectory(prefix="sqlext-diff-") as folder:
         checker = Checker(start(), Path(folder))
         for line in sys.stdin:
@@ -131,6 +132,13 @@ def work(options: argparse.Namespace) -> int:
             print(json.dumps({"block": "done"}), file=out, flush=True)
         checker.close()
     return 0
+
+
+def _end_with_parent(parent: int) -> None:
+    """Ends this process and its JVM when nobody reads its lines any more."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
 class Run:
