@@ -15,9 +15,9 @@ import os
 QUICK = os.environ.get("SQLEXT_FAULTS") == "quick"
 
 #: Rows of each of the tables that the faults meet.
-ROWS = 60_000 if QUICK else 300_000
+ROWS = 60_000 if QUICK else 200_000
 #: Runs of each statement in which something is killed.
-RUNS = 1 if QUICK else 3
+RUNS = 1 if QUICK else 2
 #: Rows of the memory probes' tables; nine rows of ten have one key.
 HOT_ROWS = 1_000_000 if QUICK else 20_000_000
 LONG_STRINGS, LONG_STRING_BYTES = (100 if QUICK else 2_000), 1 << 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -80,21 +81,21 @@ class Driver:
         tree = self._tree()
         assert self._process.stdin is not None
         self._process.stdin.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            pass
         for process in tree:
-            if process.is_running():
+            with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         self._process.wait()
 
     def _tree(self) -> list[psutil.Process]:
-        try:
-            process = psutil.Process(self._process.pid)
-            return [*process.children(recursive=True), process]
-        except psutil.NoSuchProcess:
-            return []
+        """The processes of the driver's session."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(ProcessLookupError):
+                if os.getsid(process.pid) == self._process.pid:
+                    found.append(process)
+        return found
 
     def _read(self, end: int) -> None:
         with os.fdopen(end) as replies:
