@@ -1,8 +1,8 @@
-"""What happens when something breaks: killed workers and executors, cancelled jobs, full disks, files that change under a
-query, speculation, lost shuffle files, heavy memory, many threads.
+"""What happens when something breaks: killed workers and executors, cancelled jobs, full disks, files that change
+under a query, speculation, lost shuffle files, heavy memory, many threads.
 
-Every test is slow and runs its Sparks in processes of its own (`harness.py`), so that the Spark of the other tests is not
-hurt. Answers are compared with those of DuckDB over the same files.
+Every test is slow and runs its Sparks in processes of its own (`harness.py`), so that the Spark of the other tests is
+not hurt. Answers are compared with those of DuckDB over the same files.
 
 `SQLEXT_FAULTS=quick make test-all ARGS="tests/faults"` is a pass with small sizes: it runs every probe, but most of the
 memory probes then prove nothing about memory.

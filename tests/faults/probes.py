@@ -138,7 +138,7 @@ def _command(process: psutil.Process) -> str:
 
 
 def wide_answer(spark: SparkSession, sql: str, settings: Settings, folder: str) -> dict[str, int]:
-    """Writes an answer as Parquet files; the peaks of the Python processes and of the JVMs while that runs, in bytes."""
+    """Writes an answer as Parquet files; the peaks of the Python processes and of the JVMs meanwhile, in bytes."""
     with MemoryWatch() as watch:
         Session(spark, config=settings).sql(sql).write.parquet(folder)
     return {"process": watch.peak_process, "python": watch.peak_python, "jvm": watch.peak_jvm}
@@ -357,7 +357,7 @@ def _rows(frame: DataFrame) -> list[str]:
 def spill_folders(spark: SparkSession) -> list[str]:
     """The temporary folders of our workers that are there now."""
     root = spark.sparkContext.getConf().get("spark.local.dir") or ""
-    return [os.path.join(at, name) for at, names, _ in os.walk(root) for name in names if name.startswith("sqlext-")]
+    return [f"{at}/{name}" for at, names, _ in os.walk(root) for name in names if name.startswith("sqlext-")]
 
 
 def _left_folders(spark: SparkSession, within: float) -> list[str]:

@@ -50,8 +50,8 @@ STATEMENTS = {
             "window union",
             "SELECT id, sum(v) OVER w AS s, count(v) OVER w AS n, max(v) OVER w AS m FROM a WINDOW w AS "
             "(UNION b PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 20000 PRECEDING AND CURRENT ROW)",
-            "SELECT id, s::BIGINT, n, m FROM (SELECT id, f, sum(v) OVER w AS s, count(v) OVER w AS n, max(v) OVER w AS m "
-            "FROM (SELECT *, true AS f FROM a UNION ALL SELECT *, false FROM b) WINDOW w AS "
+            "SELECT id, s::BIGINT, n, m FROM (SELECT id, f, sum(v) OVER w AS s, count(v) OVER w AS n, "
+            "max(v) OVER w AS m FROM (SELECT *, true AS f FROM a UNION ALL SELECT *, false FROM b) WINDOW w AS "
             "(PARTITION BY k ORDER BY ts RANGE BETWEEN 20000 PRECEDING AND CURRENT ROW)) WHERE f",
             SPILLING,
         ),
@@ -144,7 +144,8 @@ SPILLS = [name for name, statement in STATEMENTS.items() if statement.spills]
 def write_tables(folder: Path, rows: int = ROWS, seed: int = 1) -> Path:
     """Tables a, b, p and q of `rows` rows, each in four files of two row groups.
 
-    No two rows of a and b have one time, so that the rows of a window or a LAST JOIN are the same however ties are read.
+    No two rows of a and b have one time, so that the rows of a window or a LAST JOIN are the same however ties are
+    read.
     Of the keys, k has 400 values, g has few rows each; c, d and e make the triangles of a hypercube.
     """
     random = np.random.default_rng(seed)

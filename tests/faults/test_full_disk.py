@@ -1,5 +1,5 @@
-"""No space left where operators put what does not fit into memory: the job fails and says where, nothing stays behind, and
-the next statement is right."""
+"""No space left where operators put what does not fit into memory: the job fails and says where, nothing stays behind,
+and the next statement is right."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ WRITERS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "group aggregates": ("SELECT k, distinct_count(text || id) AS n FROM p GROUP BY k", SPILLING),
 }
-AFTER = "SELECT p.id, count(*) AS n FROM p JOIN q ON p.g = q.g AND PERIOD(p.ts, p.te) OVERLAPS PERIOD(q.ts, q.te) GROUP BY p.id"
+AFTER = (
+    "SELECT p.id, count(*) AS n FROM p JOIN q ON p.g = q.g AND PERIOD(p.ts, p.te) OVERLAPS PERIOD(q.ts, q.te) "
+    "GROUP BY p.id"
+)
 AFTER_ORACLE = "SELECT p.id, count(*) FROM p JOIN q ON p.g = q.g AND p.ts < q.te AND q.ts < p.te GROUP BY p.id"
 
 
