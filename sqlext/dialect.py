@@ -1,5 +1,6 @@
-"""The sqlglot dialect `sqlext`: Spark's SQL plus OpenMLDB's window definitions and LAST JOIN (openmldb.md 1 and 4), and
-period predicates (`sqlext.period_parser`).
+"""The sqlglot dialect `sqlext`: Spark's SQL plus OpenMLDB's window definitions and LAST JOIN, and period predicates.
+
+The grammars: docs/reference/windows.md, section 1; docs/reference/last-join.md, section 1; `sqlext.period_parser`.
 
 ``sqlglot.parse_one(text, read="sqlext")`` works for anyone who has this package installed. None of the new words
 (UNION in a window, ROWS_RANGE, OPEN, MAXSIZE, LAST, OVERLAPS, BEFORE, ...) is a keyword: each is recognised only where

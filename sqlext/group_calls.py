@@ -1,7 +1,7 @@
-"""Which calls are ours without OVER: functions of the window table over the rows of a group (openmldb.md section 5).
+"""Which calls are ours without OVER: functions of the window table over the rows of a group.
 
-The parser marks them in the tree, once, because that takes the catalog: a function that the user has registered under
-such a name stays the user's.
+docs/reference/windows.md, section 5, lists them. The parser marks them in the tree, once, because that takes the
+catalog: a function that the user has registered under such a name stays the user's.
 """
 
 from __future__ import annotations

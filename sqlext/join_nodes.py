@@ -1,4 +1,4 @@
-"""The syntax node of OpenMLDB's LAST JOIN (openmldb.md section 4), and how it is written back as text."""
+"""The syntax node of OpenMLDB's LAST JOIN (docs/reference/last-join.md, section 1) and its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grammar of period predicates (interval_syntax.md section 2), as a parser to build on.
+"""The grammar of period predicates (docs/reference/periods.md, section 4), as a parser to build on.
 
     period := PERIOD [CLOSED] '(' expr ',' expr [OPEN] ')' | '(' expr ',' expr ')' | a column of a struct of two ends
     pred   := period [NOT] relation period [WITHIN bounds] | period CONTAINS expr

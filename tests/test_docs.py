@@ -27,7 +27,7 @@ from sqlext.cli.demo_data import write_tables
 from sqlext.cli.source import split_statements
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: Languages of blocks that are not run: grammars, drawings, fragments of our own code.
 SHOWN_ONLY = {"text", "toml"}
 

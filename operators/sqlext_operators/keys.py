@@ -1,8 +1,8 @@
 """Partition and join keys of any type: routing hashes, and exact dense codes inside a partition.
 
 Equality is SQL grouping's: NULL equals NULL and nothing else ('' is not NULL), NaN equals NaN, -0.0 equals 0.0
-(openmldb.md section 3). The hash only routes: it is the same in every process and for every input whose key
-types agree (integers of any width hash alike), and no two keys are ever taken for equal because of it.
+(docs/reference/windows.md, section 3). The hash only routes: it is the same in every process and for every input whose
+key types agree (integers of any width hash alike), and no two keys are ever taken for equal because of it.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def kernel_checksums(
 
 
 def _slices(relation: str, left: pa.Table, right: pa.Table, parameters: Mapping[str, float]) -> Pairs:
-    """The batch form: slices of sorted probe values (interval_predicates.md section 5)."""
+    """The batch form: slices of sorted probe values (docs/reference/sweeps.md, section 5)."""
     from sqlext_operators.interval.matches import Buffers, PassMatches, values_used
 
     sides = {"left": _coded(left, LEFT_PERIOD), "right": _coded(right, RIGHT_PERIOD)}
@@ -75,7 +75,7 @@ def _coded(table: pa.Table, period: tuple[str, str]) -> CodedRows:
 
 
 def _sweep(lazy: bool) -> Callable[[str, pa.Table, pa.Table, Mapping[str, float]], Pairs]:
-    """The seed's sweep over endpoints."""
+    """A sweep over endpoints (docs/reference/sweeps.md, section 2)."""
 
     def pairs(relation: str, left: pa.Table, right: pa.Table, parameters: Mapping[str, float]) -> Pairs:
         from sqlext_operators.sweep.batch import sweep_join
@@ -87,7 +87,7 @@ def _sweep(lazy: bool) -> Callable[[str, pa.Table, pa.Table, Mapping[str, float]
     return pairs
 
 
-#: By name: the form that interval joins use, and the seed's two algorithms.
+#: By name: the form that interval joins use, and the paper's two algorithms.
 KERNELS: Mapping[str, Callable[[str, pa.Table, pa.Table, Mapping[str, float]], Pairs]] = {
     "slices": _slices,
     "join-by-s": _sweep(lazy=False),

@@ -83,7 +83,7 @@ class Period(Expression):
 class PeriodPredicate(Expression):
     """``left relation right`` between two periods: true, false, or NULL where an end is NULL.
 
-    False where a period is empty or reversed, as in a join (interval_predicates.md section 6), or has a NaN end;
+    False where a period is empty or reversed, as in a join (docs/reference/periods.md, section 6), or has a NaN end;
     `empty` says what else may happen. `relations` are names of the table; several mean any of them
     (``allen_relation(...) IN (...)``; they are then disjoint). `point`: the right side is a single value. `dtype` is
     the common type of the ends, None where it is unknown.

@@ -1,4 +1,4 @@
-"""TSC's first step: which joins of a plan make one multi-way join (seed 004, Algorithm 2)."""
+"""TSC's first step: which joins of a plan make one multi-way join (docs/reference/umjoin.md, section 2)."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class MultiJoinGroup:
 
 @dataclass(frozen=True)
 class _PlanGraph:
-    """The plan as a graph: the nodes breadth-first, and for each the nodes that read it (the seed's outputs)."""
+    """The plan as a graph: the nodes breadth-first, and for each the nodes that read it (its outputs)."""
 
     ordered: tuple[LogicalPlan, ...]
     outputs: dict[int, list[LogicalPlan]]
 
 
 def create_multi_join_groups(root: LogicalPlan) -> dict[int, MultiJoinGroup]:
-    """Algorithm 2: the group of every member, by id(node), for a walk over the plan from the root, breadth first.
+    """Algorithm 2 of Hu and Qiu: the group of every member, by id(node). Goes over the plan breadth first.
 
     A node that two others read (a CTE used twice) is no member, also where both are in one group: its rows take part
     twice, so it is two inputs.

@@ -1,4 +1,4 @@
-"""TSC's second step: groups of joins become multi-way join nodes (seed 004, Algorithm 3)."""
+"""TSC's second step: groups of joins become multi-way join nodes (docs/reference/umjoin.md, section 2)."""
 
 from __future__ import annotations
 

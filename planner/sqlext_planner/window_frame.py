@@ -46,7 +46,7 @@ CURRENT_ROW = Bound("preceding", 0)
 
 @dataclass(frozen=True)
 class WindowFrame:
-    """ROWS or ROWS_RANGE with its attributes, as written (openmldb.md section 1)."""
+    """ROWS or ROWS_RANGE with its attributes, as written (docs/reference/windows.md, section 1)."""
 
     unit: Literal["rows", "range"]
     start: Bound

@@ -27,7 +27,7 @@ _INSTEAD = {
 
 def window_call(builder: ExpressionBuilder, node: exp.Anonymous, column: Column, *, whole: bool) -> WindowCall:
     """One call. `whole` says that it is a select item by itself, where lag counts rows of the partition; inside a
-    larger expression it counts rows of the frame (openmldb.md section 5).
+    larger expression it counts rows of the frame (docs/reference/windows.md, section 5).
 
     Raises AnalysisError for a wrong number, kind or type of arguments.
     """

@@ -1,4 +1,4 @@
-"""Scalar functions of OpenMLDB's library that Spark calls otherwise (udfs_8h.md of its documentation, 0.9).
+"""Scalar functions of OpenMLDB's library that Spark calls otherwise (as documented for its version 0.9).
 
 Only exact equals are here. docs/from-openmldb.md lists what differs.
 """

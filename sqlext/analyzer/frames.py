@@ -1,4 +1,4 @@
-"""A window definition's frame, keys and order: OpenMLDB's rules of what may be written (openmldb.md section 1)."""
+"""A window definition's frame, keys and order: what may be written (docs/reference/windows.md, section 1)."""
 
 from __future__ import annotations
 

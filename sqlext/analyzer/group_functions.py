@@ -1,8 +1,9 @@
 """The functions of the window table in a block with GROUP BY: each call becomes a column of a GroupAggregate.
 
 Spark's own aggregates may stand beside them; a function that Spark has too is Spark's, with ``compat="openmldb"`` the
-table's (openmldb.md section 5). count, min and max, which are the same in both, are computed by whom the block needs
-anyway: by Spark in a block that holds no other function of the table, else by ours unless Spark has others to compute.
+table's (docs/reference/windows.md, section 5). count, min and max, which are the same in both, are computed by whom the
+block needs anyway: by Spark in a block that holds no other function of the table, else by ours unless Spark has others
+to compute.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LAST JOIN (openmldb.md section 4): its condition in equalities and a rest, its order key, and what it refuses."""
+"""LAST JOIN (docs/reference/last-join.md): its condition in equalities and a rest, its order key, what it refuses."""
 
 from __future__ import annotations
 

@@ -81,8 +81,8 @@ def _in_star_order(scope: Scope, source: LogicalPlan) -> LogicalPlan:
 
 
 def _source(wanted: WindowPlan, node: exp.Expr) -> LogicalPlan:
-    """A UNION source, with the same columns as FROM (openmldb.md section 2), or as what stands before a LAST JOIN in
-    it: its rows then have NULL in the columns that the LAST JOIN put beside."""
+    """A UNION source, with the same columns as FROM (docs/reference/windows.md, section 2), or as what stands
+    before a LAST JOIN in it: its rows then have NULL in the columns that the LAST JOIN put beside."""
     plan, scope = relations.relation(wanted.context, node, wanted.env)
     ours = wanted.scope.star()
     theirs = scope.star()

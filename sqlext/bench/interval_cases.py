@@ -18,7 +18,7 @@ from sqlext.bench.interval_sql import ONE_ROW, JoinText, Query
 from sqlext.bench.intervals import PeriodTables
 from sqlext.bench.suite import Case
 
-#: The domain of the seed's synthetic data.
+#: The domain of the synthetic data of Piatov et al. 2021.
 SEED_DOMAIN = 1_000_000
 
 #: Time units for each row of the sets with a constant number of pairs a row: two sides of mean length x then have
@@ -114,7 +114,7 @@ def _slices(one: Pass, values: Mapping[str, npt.NDArray[np.int64]]) -> int:
 
 
 def _synthetic(found: CaseList) -> None:
-    """The seed's recipe: every relation, length and cardinality; delta is the mean length, as in the seed."""
+    """The recipe of Piatov et al. 2021: every relation, length and cardinality; delta is the mean length, as there."""
     options = found.options
     skipped = []
     for relation in options.relations:
@@ -229,7 +229,7 @@ def _memory(found: CaseList) -> None:
     found.add(name, tables, JoinText("overlap", "pairs"), iter(("ours",)), x=rows, set="memory", rows=rows)
 
 
-#: The seed's algorithms, kernels like ours.
+#: The algorithms of Piatov et al. 2021, kernels like ours.
 SWEEPS = ("join-by-s", "lazy-join-by-s")
 
 #: The sets in the order in which they run.

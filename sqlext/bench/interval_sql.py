@@ -7,7 +7,7 @@ from typing import Literal
 
 from sqlext_planner.interval_relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Condition, Pass, Relation
 
-#: pairs: both ids of every pair; sums: all pairs, summed up (the workload of the seed's experiments); count: COUNT(*).
+#: pairs: both ids of every pair; sums: all pairs, summed up (as in Piatov et al. 2021); count: COUNT(*).
 Query = Literal["pairs", "sums", "count", "semi", "anti"]
 
 #: What stands for the left and the right table in a FROM clause.

@@ -17,9 +17,9 @@ LARGE_ROW_GROUP = 125_000
 
 @dataclass(frozen=True)
 class PeriodTables:
-    """Two tables by the seed's law: starts uniform in [1, domain], lengths exponential with `mean`, at least 1.
+    """Two tables by the paper's law: starts uniform in [1, domain], lengths exponential with `mean`, at least 1.
 
-    Both sides follow the same law with different seeds (The VLDB Journal 30:379, section 9.1: domain 10^6, means
+    Both sides follow the same law with different seeds (Piatov et al. 2021, section 9.1: domain 10^6, means
     50, 5,000 and 500,000). Rows come in no order of time.
     """
 

@@ -101,7 +101,7 @@ class CaseList:
 
 
 def _seed(found: CaseList, name: str) -> None:
-    """The seed's four tables on one key, at the scale of the options."""
+    """The four tables of Hu and Qiu 2024 on one key, at the scale of the options."""
     tables = found.tpc("tpcds")
     if tables is None:
         return

@@ -13,7 +13,7 @@ PEER = "spark"
 
 
 def seed_query(report: Report) -> list[Check]:
-    """On the seed's query never more than 5 % slower than plain Spark, by the best runs."""
+    """On the query of the UMJoin paper never more than 5 % slower than plain Spark, by the best runs."""
     checks = []
     for result in _cases(report, "seed"):
         ours, spark = _best(result, report.ours), _best(result, PEER)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-#: The seed's query (section 4.1) with its select list left open.
+#: The query of Hu and Qiu 2024 (section 4.1) with its select list left open.
 SEED_JOIN = """SELECT {items}
 FROM store_returns sr, customer cu, web_returns wr, catalog_returns cr
 WHERE cu.c_current_addr_sk = cr.cr_refunded_addr_sk

@@ -64,7 +64,8 @@ def rows(spark: Spark, node: WindowUnionExec, **settings: str) -> list[tuple[Any
 
 
 def brute_force(source: list[Any], unions: list[list[Any]], width: int) -> list[tuple[Any, ...]]:
-    """sum(v) over a closed range of `width` up to the current row; (k, ts, v, sum), openmldb.md section 3."""
+    """sum(v) over a closed range of `width` up to the current row; (k, ts, v, sum): docs/reference/windows.md,
+    section 3."""
     result = []
     for i, (k, ts, v) in enumerate(source):
         members = [

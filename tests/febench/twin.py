@@ -1,8 +1,8 @@
 """A small interpreter of the SQL that FEBench's scripts use: every row by itself, in plain Python.
 
-It shares the parser with the product and nothing else. Windows are those of tests/sql/oracle.py (openmldb.md section
-3), LAST JOIN is section 4 with our decisions: `=` never matches NULL; the largest ORDER BY value wins, NULL only if
-there is no other; among equals, and without ORDER BY, the last row of the right side.
+It shares the parser with the product and nothing else. Windows are those of tests/sql/oracle.py, LAST JOIN is that of
+docs/reference/last-join.md: `=` never matches NULL; the largest ORDER BY value wins, NULL only if there is no other;
+among equals, and without ORDER BY, the last row of the right side.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values of the plain-Python twin, and FEBench's functions over them, straight from openmldb.md section 5."""
+"""Values of the plain-Python twin, and FEBench's functions over them (docs/reference/windows.md, section 5)."""
 
 from __future__ import annotations
 

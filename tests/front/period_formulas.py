@@ -1,4 +1,4 @@
-"""The relations of periods straight from interval_predicates.md sections 1-3, sharing no code with the product.
+"""The relations of periods straight from docs/reference/periods.md, sections 1 to 3, sharing no code with the product.
 
 r = [a, b), s = [c, d); `delta` and `epsilon` are infinite where nothing is bounded.
 """

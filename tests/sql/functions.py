@@ -1,4 +1,4 @@
-"""Window functions in plain Python, from openmldb.md section 5. Rows come newest first."""
+"""Window functions in plain Python, from docs/reference/windows.md, section 5. Rows come newest first."""
 
 from __future__ import annotations
 

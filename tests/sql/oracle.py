@@ -1,8 +1,8 @@
-"""Windows over unions in plain Python, straight from openmldb.md section 3: quadratic, obvious, slow.
+"""Windows over unions in plain Python, straight from docs/reference/windows.md, section 3: quadratic, obvious, slow.
 
 A second reading of the specification, sharing no code with the product. A table is a list of rows (dicts) in
-input order. FOLLOWING is read as DESIGN.md section 4 says, NULL order keys as docs: they sort first, equal each
-other, and only an unbounded end reaches them from elsewhere.
+input order. NULL order keys are read as its section 4 says: they sort first, equal each other, and only an unbounded
+end reaches them from elsewhere.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def frame_rows(window: WindowDef, current: Entry, earlier: list[Entry], later: l
         reaches_later = window.end.following and window.end.amount != 0
         at_current = end == 0 and not reaches_later
         candidates = later[::-1] if reaches_later else []
-        # a frame that ends before the current time holds history only (section 3, the `else` branch)
+        # a frame that ends before the current time holds history only (docs/reference/windows.md, section 3)
         candidates = candidates + ([current] if start <= 0 and (at_current or reaches_later) else []) + earlier
         found = [e for e in candidates if e is current or _in_range(e, current, start, end)]
     if window.exclude_current_row:

@@ -1,4 +1,4 @@
-"""The consequences that openmldb.md section 3 lists, one small example each."""
+"""The consequences that docs/reference/windows.md, section 3 lists, one small example each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Golden counts of shared/data/DATA.md through SQL, and real periods with their dirt against DuckDB."""
+"""Golden counts of the real data sets through SQL, and real periods with their dirt against DuckDB."""
 
 from __future__ import annotations
 

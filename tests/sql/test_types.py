@@ -1,4 +1,4 @@
-"""Types and overflow of window functions over a union (openmldb.md section 5)."""
+"""Types and overflow of window functions over a union (docs/reference/windows.md, section 5)."""
 
 from __future__ import annotations
 

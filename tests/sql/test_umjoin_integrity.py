@@ -1,4 +1,4 @@
-"""The rows of a multi-way join are those of the binary joins (seed 004, section 3.1.3): hypothesis builds the SQL."""
+"""The rows of a multi-way join are those of the binary joins (docs/reference/umjoin.md, section 1)."""
 
 from __future__ import annotations
 

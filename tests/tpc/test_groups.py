@@ -13,7 +13,7 @@ from sqlext.tpc import BENCHMARKS
 from sqlext.tpc.froms import From, multiway_froms
 from tests.tpc.plans import planned
 
-#: At least these inputs, one group each (Table 3 of the seed, and the subqueries' groups).
+#: At least these inputs, one group each (docs/reference/umjoin.md, section 9).
 TPCH_INPUTS = {
     2: (5, 4),
     3: (3,),

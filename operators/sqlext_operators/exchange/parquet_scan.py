@@ -1,7 +1,7 @@
 """A scatter that reads its input itself: Parquet row groups by pyarrow inside the task.
 
 Spark's own scan turns columns into rows and mapInArrow turns them back into columns, which is half of the cost
-of an exchange (DESIGN.md section 6).
+of an exchange (docs/decisions.md, decision 16).
 """
 
 from __future__ import annotations

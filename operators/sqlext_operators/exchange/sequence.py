@@ -1,4 +1,7 @@
-"""Sorting the rows of N inputs into one sequence: group, order key, source, input order (openmldb.md section 3)."""
+"""Sorting the rows of N inputs into one sequence: group, order key, source, input order.
+
+docs/reference/windows.md, section 3, says why in this order.
+"""
 
 from __future__ import annotations
 

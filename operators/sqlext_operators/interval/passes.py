@@ -1,6 +1,6 @@
 """How the pairs of an interval join are found: stabbing a window of one side with one value of the other.
 
-Every relation is "probe value x of one row lies in a window of the other" and a residual (interval_predicates.md,
+Every relation is "probe value x of one row lies in a window of the other" and a residual (docs/reference/sweeps.md,
 sections 4 and 5): with the probe rows sorted by x, the matches of a window are one contiguous slice.
 """
 
@@ -52,7 +52,7 @@ def passes_for(
 
     Overlap (``a < d AND c < b``) bounds no value from both sides. Its pairs are split by which row starts first:
     ``a <= c`` gives left windows [a, b) over c, ``a > c`` right windows (c, d) over a (SP and strict SP,
-    interval_predicates.md section 3). That split needs no valid period: the residual keeps what does not follow.
+    docs/reference/periods.md, section 3). That split needs no valid period: the residual keeps what does not follow.
     """
     if not conditions:
         raise ValueError("an interval join has a condition")

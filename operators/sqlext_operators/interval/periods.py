@@ -1,4 +1,4 @@
-"""Which rows of a side have periods: start < end, no NULL, no NaN (interval_predicates.md section 6)."""
+"""Which rows of a side have periods: start < end, no NULL, no NaN (docs/reference/periods.md, section 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interval relations: one table, a row each (interval_predicates.md sections 1-3).
+"""The interval relations: one table, a row each (docs/reference/periods.md, sections 1 to 3).
 
 r = [a, b) is the left period, s = [c, d) the right one. Everything else about a relation is derived from its formula:
 its windows (`passes.py`), the dialect's words, SQL for scalar use, docs/predicates.md.

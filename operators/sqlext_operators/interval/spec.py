@@ -51,7 +51,7 @@ class IntervalJoinSpec:
 
     `empty` says what a period of a side with start >= end (or a NaN end) does: "drop" matches nothing, "error" raises
     EmptyPeriodError, "point" takes start = end for the one instant [t, t + 1 unit of the type) and drops the others
-    (interval_predicates.md section 6).
+    (docs/reference/periods.md, section 6).
 
     Output columns: left payload, right payload (inner, left, right, full; NULL where there is no match); left payload
     (semi: left rows with a match, anti: those without); left payload and the number of matches, int64 `COUNT`, of the

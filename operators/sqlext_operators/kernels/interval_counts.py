@@ -1,4 +1,4 @@
-"""How many pairs a row is in, without going through them (interval_predicates.md section 5)."""
+"""How many pairs a row is in, without going through them (docs/reference/sweeps.md, section 5)."""
 
 from __future__ import annotations
 

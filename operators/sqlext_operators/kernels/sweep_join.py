@@ -1,4 +1,4 @@
-"""JoinByS and LazyJoinByS (Piatov et al. 2021, algorithms 1 and 12): one kernel, which stops where a buffer is full."""
+"""JoinByS and LazyJoinByS (docs/reference/sweeps.md, section 2): one kernel, which stops where a buffer is full."""
 
 from __future__ import annotations
 

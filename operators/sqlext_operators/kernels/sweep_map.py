@@ -1,4 +1,4 @@
-"""The gapless hash map of active tuples (Piatov et al. 2021, section 7.4): entries without gaps in flat arrays.
+"""The gapless hash map of active tuples (docs/reference/sweeps.md, section 6): entries without gaps in flat arrays.
 
 Scanning it reads arrays from 0 to `size`; that is what a sweep does most. Inserting appends; removing moves the last
 entry into the gap. Both take O(1): entries of one bucket are chained, and each knows what points to it.

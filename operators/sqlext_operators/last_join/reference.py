@@ -1,6 +1,7 @@
-"""The brute-force twin of the LAST JOIN operator, in plain Python (openmldb.md section 4). Tests compare the two.
+"""The brute-force twin of the LAST JOIN operator, in plain Python. Tests compare the two.
 
-Rows are dicts of plain Python values; timestamps are anything that compares.
+The rules are those of docs/reference/last-join.md, sections 2 to 4. Rows are dicts of plain Python values; timestamps
+are anything that compares.
 """
 
 from __future__ import annotations

@@ -23,12 +23,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class RightSide:
-    """Which rows of one right side match a left row, and which of them is the last (openmldb.md section 4).
+    """Which rows of one right side match a left row, and which of them is the last.
 
-    `keys` are paired with the left keys; where `null_safe[i]`, NULL keys match each other. A match satisfies all
-    `comparisons` too, and the left row's boolean column `condition` is true. The winner is the match with the largest
-    value of the column `order` (an integer or a timestamp; the smallest if `descending`), a NULL one only without any
-    other; among equals, and without `order`, the last one in input order. `payload` names the columns handed on.
+    See docs/reference/last-join.md, sections 2 to 4. `keys` are paired with the left keys; where `null_safe[i]`, NULL
+    keys match each other. A match satisfies all `comparisons` too, and the left row's boolean column `condition` is
+    true. The winner is the match with the largest value of the column `order` (an integer or a timestamp; the smallest
+    if `descending`), a NULL one only without any other; among equals, and without `order`, the last one in input order.
+    `payload` names the columns handed on.
 
     Comparisons of the order column other than ``<=>`` and ``<>`` cost a binary search. The others are tested from the
     best candidate on, with blocks of rows skipped that cannot match: O(log² n) for one such comparison among a key's

@@ -27,7 +27,7 @@ BATCH_ROWS = 1 << 17
 class Relation:
     """One side: starts int64[n], ends int64[n] (None: points), key codes int64[n] (None: all equal).
 
-    `ids` int32[m] are the rows that take part, those with start < end; interval_predicates.md section 6.
+    `ids` int32[m] are the rows that take part, those with start < end; docs/reference/periods.md, section 6.
     """
 
     starts: Int64s

@@ -1,4 +1,7 @@
-"""Expressions of endpoint iterators: what is done to the endpoints of a side before a sweep (Piatov 2021, 6.2)."""
+"""Expressions of endpoint iterators: what is done to the endpoints of a side before a sweep.
+
+docs/reference/sweeps.md, section 3; Piatov et al. 2021, section 6.2.
+"""
 
 from __future__ import annotations
 

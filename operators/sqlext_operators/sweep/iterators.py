@@ -1,12 +1,13 @@
-"""Endpoint iterators (Piatov et al. 2021, sections 5.2 and 6.2, appendix A) that can be left and gone on with.
+"""Endpoint iterators (docs/reference/sweeps.md, section 3) that can be left and gone on with.
 
-They are pushed instead of pulled: each takes the next events of the index and the mark up to which these are complete,
-and hands on the events that it can already vouch for, with its own mark. So whole relations are one push with the mark
-FINISHED, and a stream is many; the order of what comes out does not depend on how the events were cut into pushes.
+Piatov et al. 2021 have them in sections 5.2 and 6.2 and appendix A. They are pushed instead of pulled: each takes the
+next events of the index and the mark up to which these are complete, and hands on the events that it can already vouch
+for, with its own mark. So whole relations are one push with the mark FINISHED, and a stream is many; the order of what
+comes out does not depend on how the events were cut into pushes.
 
 The paper's merging iterator reads ahead and is finished while its last event has not been processed, which loses the
 pairs of the last window; its first-end and second-start iterators never assign their endpoint, and drop events of the
-other type (interval_predicates.md section 4, errata). Neither can happen here.
+other type (docs/reference/sweeps.md, section 7). Neither can happen here.
 """
 
 from __future__ import annotations

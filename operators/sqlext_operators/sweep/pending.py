@@ -1,4 +1,7 @@
-"""Candidates of a stream that wait for an end: a filtering consumer that buffers (Piatov et al. 2021, section 5.3)."""
+"""Candidates of a stream that wait for an end: a filtering consumer that buffers.
+
+docs/reference/sweeps.md, section 2; Piatov et al. 2021, section 5.3.
+"""
 
 from __future__ import annotations
 

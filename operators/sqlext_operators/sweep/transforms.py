@@ -2,7 +2,8 @@
 
 A sweep goes over the events of both sides in the order of time. The active side's tuples are in the active set from
 their start event to their end event; each start (or end) of the other side, the probe, is paired with all that are in
-it (interval_predicates.md section 4). What the events of the active side are, says an expression of endpoint iterators.
+it (docs/reference/sweeps.md, section 4). What the events of the active side are, says an expression of endpoint
+iterators.
 """
 
 from __future__ import annotations

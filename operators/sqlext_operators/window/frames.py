@@ -1,4 +1,7 @@
-"""Which candidate rows are in each row's frame: at most two slices and the row itself (openmldb.md section 3)."""
+"""Which candidate rows are in each row's frame: at most two slices and the row itself.
+
+The rules are those of docs/reference/windows.md, section 3.
+"""
 
 from __future__ import annotations
 

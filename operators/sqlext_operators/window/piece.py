@@ -17,7 +17,7 @@ class Piece:
     """n rows in sequence order: group, then order, then union rows before FROM rows, then input order.
 
     At equal order the union sources come last listed first (source 3, 2, 1), then FROM (source 0), so that the
-    first listed union is the newest (openmldb.md section 3).
+    first listed union is the newest (docs/reference/windows.md, section 3).
 
     group    int64[n], non-decreasing; equal keys have equal ids, and ids keep their meaning in later pieces of the
              same partition (a key that is cut in two continues under the same id)

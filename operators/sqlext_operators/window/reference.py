@@ -1,5 +1,5 @@
-"""The brute-force twin of the window-union operator, in plain Python: which rows are in a frame (openmldb.md
-section 3), and what each function makes of them (section 5). Tests and benchmarks compare the two.
+"""The brute-force twin of the window-union operator, in plain Python: which rows are in a frame, and what each function
+makes of them (docs/reference/windows.md, sections 3 to 5). Tests and benchmarks compare the two.
 
 Values are plain Python values; timestamps are integers of microseconds. A row is (order, source, values), order
 None for NULL; a sequence is the list of one group's rows in the order of `Piece`.

@@ -10,7 +10,7 @@ Scalar = int | float | str | bool | None
 
 @dataclass(frozen=True)
 class Frame:
-    """Which rows of the sequence are in the window of a FROM row (openmldb.md section 3).
+    """Which rows of the sequence are in the window of a FROM row (docs/reference/windows.md, section 3).
 
     `start` and `end` are signed distances from the current row: in rows for ``unit="rows"``, in units of the
     order column for ``unit="range"`` (microseconds for a timestamp); None is UNBOUNDED. OPEN bounds are

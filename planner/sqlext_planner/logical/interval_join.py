@@ -21,7 +21,7 @@ IntervalJoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "co
 
 @dataclass(frozen=True)
 class IntervalJoin(LogicalPlan):
-    """A join whose pairs are found by windows instead of by comparing all rows (interval_predicates.md section 5).
+    """A join whose pairs are found by windows instead of by comparing all rows (docs/reference/sweeps.md, section 5).
 
     `left_keys[i] = right_keys[i]` (``<=>`` where `null_safe[i]`). `left_values` are called l0, l1, ... and
     `right_values` r0, r1, ... in `alternatives`: a pair matches if all conditions of one alternative hold (no two

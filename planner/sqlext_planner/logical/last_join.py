@@ -43,7 +43,7 @@ class LastMatch(Expression):
 
 @dataclass(frozen=True)
 class LastJoin(LogicalPlan):
-    """Every left row once, with the last matching row of each right side, or NULLs (openmldb.md section 4).
+    """Every left row once, with the last matching row of each right side, or NULLs (docs/reference/last-join.md).
 
     ``a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts >= b.ts`` is ``LastJoin(a, (b,), (match,))``. `matches[i]`
     belongs to `rights[i]`. Several right sides share the left keys, so that one exchange serves them all; no match

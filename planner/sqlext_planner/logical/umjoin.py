@@ -1,4 +1,4 @@
-"""The multi-way join that TSC makes of a tree of binary joins (seed 004, section 3.2)."""
+"""The multi-way join that TSC makes of a tree of binary joins (docs/reference/umjoin.md, section 1)."""
 
 from __future__ import annotations
 

@@ -60,7 +60,8 @@ class WindowUnion(LogicalPlan):
 
     ``SELECT sum(v) OVER w FROM a WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING
     AND CURRENT ROW)`` is ``WindowUnion(source=a, unions=(b,), ...)``. Outputs the source's columns, then one
-    column a call. Each union's output matches the source's by position (name and type, openmldb.md section 2).
+    column a call. Each union's output matches the source's by position, in name and type (docs/reference/windows.md,
+    section 2).
     `payload` lists the source columns that pass through to the output; None is all of them (set by column
     pruning: a column that only a call reads is shipped, but not returned). `tie_order` is the column that orders
     FROM rows of equal keys; without it that is the order in which the source gives its rows, which is the input

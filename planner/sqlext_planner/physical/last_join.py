@@ -118,7 +118,7 @@ def _is_small(frame: DataFrame, limit: int, context: ExecutionContext) -> bool:
 
 
 def _check_order(frame: DataFrame, match: LastMatch) -> None:
-    """ORDER BY takes integers and timestamps (openmldb.md section 4). Raises AnalysisError."""
+    """ORDER BY takes integers and timestamps (docs/reference/last-join.md, sections 1 to 4). Raises AnalysisError."""
     from sqlext_planner.physical.last_join_inputs import types_of
     from sqlext_planner.physical.window_union_types import ORDER_TYPES
 

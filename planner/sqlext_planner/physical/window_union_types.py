@@ -1,4 +1,7 @@
-"""Which types a window union takes, with errors that point into the statement (openmldb.md sections 1 and 2)."""
+"""Which types a window union takes, with errors that point into the statement.
+
+The rules are those of docs/reference/windows.md, sections 1 and 2.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TSC, the two-step convert: trees of binary joins become multi-way joins (seed 004, section 3.2)."""
+"""TSC, the two-step convert: trees of binary joins become multi-way joins (docs/reference/umjoin.md, section 2)."""
 
 from __future__ import annotations
 

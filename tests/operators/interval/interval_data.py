@@ -1,4 +1,4 @@
-"""Random intervals, and every relation's formula written down a second time (interval_predicates.md sections 1-3)."""
+"""Random intervals, and every relation's formula written down again (docs/reference/periods.md, sections 1 to 3)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from sqlext_operators.interval.relations import LEFT_PERIOD, RELATIONS, RIGHT_PE
 
 from tests.operators.interval.interval_data import CASES, COMPARE, FORMULAS, INF, holds, intervals, name_of, truth
 
-#: The authors' vectors (interval_predicates.md section 2): ids count from 1, "35" is (r3, s5).
+#: The authors' vectors (docs/reference/periods.md, section 2): ids count from 1, "35" is (r3, s5).
 R = [(1, 6), (1, 11), (7, 12), (9, 11)]
 S = [(2, 3), (3, 13), (4, 6), (5, 7), (8, 10)]
 VECTORS: list[tuple[str, dict[str, float], str]] = [
@@ -32,7 +32,7 @@ VECTORS: list[tuple[str, dict[str, float], str]] = [
     ("iseql_after", {"delta": 1}, "33 34"),
 ]
 
-#: Relations as sets of Allen's (interval_predicates.md sections 2 and 3).
+#: Relations as sets of Allen's (docs/reference/periods.md, sections 2 and 3).
 ALLEN_SETS: list[tuple[str, dict[str, float], str]] = [
     ("iseql_before", {}, "before meets"),
     ("iseql_before", {"delta": 0}, "meets"),

@@ -21,7 +21,7 @@ ROWS_EACH = 7
 
 _COMPARE = {"<": operator.lt, "<=": operator.le, "=": operator.eq, ">=": operator.ge, ">": operator.gt}
 
-#: The authors' vectors (interval_predicates.md section 2): ids count from 1, "35" is (r3, s5).
+#: The authors' vectors (docs/reference/periods.md, section 2): ids count from 1, "35" is (r3, s5).
 R = [(1, 6), (1, 11), (7, 12), (9, 11)]
 S = [(2, 3), (3, 13), (4, 6), (5, 7), (8, 10)]
 VECTORS: list[tuple[str, dict[str, float], str]] = [

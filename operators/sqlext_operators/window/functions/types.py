@@ -1,4 +1,4 @@
-"""Which argument types window functions take, and the types of their results (openmldb.md section 5)."""
+"""Which argument types window functions take, and the types of their results (docs/reference/windows.md, section 5)."""
 
 from __future__ import annotations
 
