@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 BLOCK = 40
 
 #: Refusals that the manual names and that a random statement may meet.
-ALLOWED: tuple[str, ...] = ()
+ALLOWED = (r"the hint UMJOIN",)
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class Case:
     statement: Statement
     ours: dict[str, str]
     spark: dict[str, str]
+    #: what the command line needs beside (seed, number)
+    options: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,14 @@ def data_of(seed: int, number: int, scale: float = 1.0) -> DataSet:
     return random_data(random.Random(f"data {seed} {number // BLOCK}"), scale)
 
 
-def case_of(seed: int, number: int, data: DataSet, only: str | None = None) -> Case:
+def case_of(
+    seed: int, number: int, data: DataSet, only: str | None = None, switches: frozenset[str] = frozenset()
+) -> Case:
     rng = random.Random(f"case {seed} {number}")
-    ours, spark = random_settings(rng)
-    generator = Generator(rng, data, ours.get("sqlext.interval.empty", "drop"), only)
-    return Case(seed, number, generator.statement(), ours, spark)
+    ours, spark = random_settings(rng, parser="settings" in switches)
+    generator = Generator(rng, data, ours.get("sqlext.interval.empty", "drop"), only, switches)
+    options = (f" --only {only}" if only else "") + (f" --with {','.join(sorted(switches))}" if switches else "")
+    return Case(seed, number, generator.statement(), ours, spark, options)
 
 
 class Checker:
@@ -97,10 +102,18 @@ class Checker:
             self.spark.catalog.dropTempView(table.name)
         self.data = None
 
-    def run(self, seed: int, number: int, *, only: str | None = None, scale: float = 1.0) -> tuple[Case, Outcome]:
+    def run(
+        self,
+        seed: int,
+        number: int,
+        *,
+        only: str | None = None,
+        switches: frozenset[str] = frozenset(),
+        scale: float = 1.0,
+    ) -> tuple[Case, Outcome]:
         # the statement is drawn over the whole data, so that a smaller scale keeps it
         whole = self.load(seed, number) if scale == 1.0 else data_of(seed, number)
-        case = case_of(seed, number, whole, only)
+        case = case_of(seed, number, whole, only, switches)
         if scale != 1.0:
             self.load(seed, number, scale)
         started = time.perf_counter()
@@ -160,7 +173,7 @@ def shown(case: Case, outcome: Outcome, data: DataSet | None = None) -> str:
     statement = case.statement
     lines = [
         f"=== {case.seed}:{case.number} {outcome.kind} ({statement.feature}) ===",
-        f"replay: python -m tests.differential --case {case.seed}:{case.number}",
+        f"replay: python -m tests.differential --case {case.seed}:{case.number}{case.options}",
         f"settings: {case.ours}",
         f"spark: {case.spark}",
         *(f"view {name}: {query}" for name, query in statement.views),

@@ -73,7 +73,7 @@ COLUMNS = tuple(Col(name, dtype, role) for name, dtype, _, role in _COLUMNS) + t
 )
 SPARK_SCHEMA = ", ".join(f"`{c.name}` {c.dtype}" for c in COLUMNS)
 
-STRINGS = ("", "x", "X", "yy", "zé", "a,b", "a b", "日本", "Ü")
+STRINGS = ("", "x", "X", "yy", "zé", "a,b", "a b", "日本", "Ü", "it's", "a\\b")
 KEYS = ("", "a", "A", "b", "é")
 SPECIALS = (math.nan, math.inf, -math.inf, -0.0, 0.0, 1.5, -2.25)
 STORAGES = ("one file", "files", "frame", "parts", "mixed", "cached", "shuffled")

@@ -21,6 +21,50 @@ FEATURES = {"window": 5, "last_join": 4, "interval": 6, "multiway": 4, "group": 
 #: about as many rows as an intermediate result may have
 MOST_ROWS = 3000
 
+#: Names as a text writes them.
+ODD_NAMES = (
+    *(
+        "`all`",
+        "`distinct`",
+        "`select`",
+        "`from`",
+        "`union`",
+        "`window`",
+        "`last`",
+        "`rows_range`",
+        "`maxsize`",
+        "`open`",
+    ),
+    *(
+        "`period`",
+        "`overlaps`",
+        "`contains`",
+        "`x y`",
+        "`a.b`",
+        "`q``t`",
+        "`1st`",
+        "`é`",
+        "`日本`",
+        "`_pos`",
+        "`0`",
+        "`*`",
+    ),
+    *(
+        "last",
+        "maxsize",
+        "open",
+        "period",
+        "before",
+        "contains",
+        "rows_range",
+        "key",
+        "position",
+        "tag",
+        "block",
+        "pid",
+    ),
+)
+
 Item = tuple[Text, Col]
 
 
@@ -41,19 +85,21 @@ class Statement:
 
 @dataclass
 class Generator:
-    """Makes one statement over a data set; `empty` is the setting sqlext.interval.empty."""
+    """Makes one statement over a data set; `empty` is the setting sqlext.interval.empty. Of `switches`, "names" gives
+    columns names that are words of SQL or hold odd characters, "settings" compares with texts that hold quotes."""
 
     rng: random.Random
     data: DataSet
     empty: str = "drop"
     only: str | None = None
+    switches: frozenset[str] = frozenset()
     scalars: Scalars = field(init=False)
     ctes: list[tuple[str, Text]] = field(default_factory=list)
     views: list[tuple[str, Text]] = field(default_factory=list)
     number: int = 0
 
     def __post_init__(self) -> None:
-        self.scalars = Scalars(self.rng)
+        self.scalars = Scalars(self.rng, quotes="settings" in self.switches)
 
     # ---- statements
 
@@ -82,16 +128,30 @@ class Generator:
             # views were made of what stood before them
             parts.sort(key=lambda part: int(re.match(r"[a-z]+(\d+)", part)[1]))  # type: ignore[index]
             duck = "WITH " + ", ".join(parts) + " " + duck
+        rename = self.odd_names(" ".join([ours, *(t.ours for _, t in self.views)]))
         return Statement(
-            ours,
+            rename(ours),
             duck,
             self.scalars.args,
-            tuple((n, t.ours) for n, t in self.views),
-            tuple(c.name for c in query.cols),
+            tuple((n, rename(t.ours)) for n, t in self.views),
+            tuple(rename(c.name).strip("`").replace("``", "`") for c in query.cols),
             tuple(c.dtype or None for c in query.cols),
             ordered,
             feature,
         )
+
+    def odd_names(self, text: str) -> Callable[[str], str]:
+        """A renaming of some columns of our text; DuckDB's keeps the plain names."""
+        if "names" not in self.switches:
+            return lambda text: text
+        found = sorted(set(re.findall(r"\b[a-z][a-z0-9]*_+\d+\b", text)))
+        chosen = self.rng.sample(found, min(len(found), self.rng.randint(0, 6)))
+        odd = dict(zip(chosen, self.rng.sample(ODD_NAMES, len(chosen)), strict=True))
+
+        def rename(text: str) -> str:
+            return re.sub(r"\b[a-z][a-z0-9]*_+\d+\b", lambda m: odd.get(m[0], m[0]), text)
+
+        return rename
 
     # ---- relations
 
@@ -636,7 +696,7 @@ class Generator:
             period = self.relates(first, a, second, b)
             terms += [period] if period is not None else []
         where = join([t.both("({})") if " OR " in t.ours else t for t in terms], " AND ") if terms else None
-        hint = "/*+ NO_UMJOIN */ " if rng.random() < 0.1 else ""
+        hint = rng.choice(["/*+ NO_UMJOIN */ ", "/*+ UMJOIN */ "]) if rng.random() < 0.2 else ""
         side = rng.choice(rels)
         if rows > MOST_ROWS or rng.random() < 0.55:
             return self._grouped(*side, source, where, hint, everything)

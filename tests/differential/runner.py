@@ -35,10 +35,15 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--workers", type=int, default=2, help="processes")
     found.add_argument("--resume", type=Path, help="file of what is done; failures go to FILE.failures")
     found.add_argument("--only", choices=list(FEATURES), help="one feature at the top of every statement")
+    found.add_argument("--with", dest="switches", default="", help="names,settings: odd names, settings of the parser")
     found.add_argument("--show", type=int, default=0, metavar="N", help="print N failures")
     found.add_argument("--case", metavar="SEED:NUMBER", help="run one case and print all of it")
     found.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return found
+
+
+def switches(options: argparse.Namespace) -> frozenset[str]:
+    return frozenset(filter(None, options.switches.split(",")))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,10 +85,10 @@ def replay(options: argparse.Namespace) -> int:
     seed, number = (int(part) for part in options.case.split(":"))
     with tempfile.TemporaryDirectory(prefix="sqlext-diff-") as folder:
         checker = Checker(start(), Path(folder))
-        case, outcome = checker.run(seed, number, only=options.only)
+        case, outcome = checker.run(seed, number, only=options.only, switches=switches(options))
         smallest, scale = outcome, 1.0
         while outcome.kind == "wrong" and scale > 0.02:
-            _, again = checker.run(seed, number, only=options.only, scale=scale / 2)
+            _, again = checker.run(seed, number, only=options.only, switches=switches(options), scale=scale / 2)
             if again.kind != "wrong":
                 break
             smallest, scale = again, scale / 2
@@ -116,7 +121,7 @@ def work(options: argparse.Namespace) -> int:
         for line in sys.stdin:
             for number in json.loads(line):
                 print(json.dumps({"started": number}), file=out, flush=True)
-                case, outcome = checker.run(options.seed, number, only=options.only)
+                case, outcome = checker.run(options.seed, number, only=options.only, switches=switches(options))
                 found: dict[str, Any] = {
                     "number": number,
                     "kind": outcome.kind,
@@ -182,6 +187,7 @@ class Run:
         """One process after the other, until no block is left."""
         while not self.blocks.empty():
             command = [sys.executable, "-m", "tests.differential", "--worker", "--seed", str(self.options.seed)]
+            command += ["--with", self.options.switches] if self.options.switches else []
             command += ["--only", self.options.only] if self.options.only else []
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True

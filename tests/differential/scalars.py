@@ -20,8 +20,10 @@ INTEGERS = ("int", "bigint", "smallint")
 class Scalars:
     """Conditions at random; literals may become markers with their values in `args`."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, *, quotes: bool = False) -> None:
         self.rng = rng
+        #: whether texts with quotes and backslashes are compared with, as arguments
+        self.quotes = quotes
         self.args: dict[str, Any] = {}
 
     def number(self, value: int) -> Text:
@@ -33,10 +35,14 @@ class Scalars:
         return same(str(value))
 
     def string(self, value: str) -> Text:
-        if self.rng.random() < 0.08:
+        special = "'" in value or "\\" in value
+        if special and not self.quotes:
+            value, special = "x", False
+        if special or self.rng.random() < 0.08:
             name = f"p{len(self.args)}"
             self.args[name] = value
-            return Text(f":{name}", f"'{value}'")
+            doubled = value.replace("'", "''")
+            return Text(f":{name}", f"'{doubled}'")
         return same(f"'{value}'")
 
     def literal(self, col: Col) -> Text:

@@ -34,10 +34,19 @@ SPARK: dict[str, tuple[str, ...]] = {
     "spark.sql.codegen.wholeStage": ("false", "false", "false", "false", "true"),
     "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "NO_CODEGEN", "NO_CODEGEN", "NO_CODEGEN", "FALLBACK"),
 }
+#: Settings of the parser, which change what a text means: with the switch `settings`.
+PARSER: dict[str, tuple[str, ...]] = {
+    "spark.sql.caseSensitive": ("false", "true"),
+    "spark.sql.parser.escapedStringLiterals": ("false", "true"),
+    "spark.sql.ansi.doubleQuotedIdentifiers": ("false", "true"),
+}
 
 
-def random_settings(rng: random.Random) -> tuple[dict[str, str], dict[str, str]]:
-    """Ours and Spark's. Plain defaults in a tenth of the cases."""
+def random_settings(rng: random.Random, *, parser: bool = False) -> tuple[dict[str, str], dict[str, str]]:
+    """Ours and Spark's, with `parser` those of Spark's parser too. Plain defaults in a tenth of the cases."""
+    if parser:
+        ours, spark = random_settings(rng)
+        return ours, spark | {key: rng.choice(values) for key, values in PARSER.items()}
     if rng.random() < 0.1:
         return {"sqlext.exchange.partitions": "1"}, {key: values[0] for key, values in SPARK.items()}
     ours = {key: values[0] if rng.random() < 0.5 else rng.choice(values[1:]) for key, values in OURS.items()}
