@@ -127,7 +127,10 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
-        if text.count("<") > _MOST_NESTED and max(accumulate(_STEP[sign] for sign in re.findall("[<>]", text))) > _MOST_NESTED:
+        if (
+            text.count("<") > _MOST_NESTED
+            and max(accumulate(_STEP[sign] for sign in re.findall("[<>]", text))) > _MOST_NESTED
+        ):
             raise UnsupportedError(
                 f"types nest at most {_MOST_NESTED} deep, and '{text[:40]}...' does deeper", help="flatten the column"
             )
@@ -207,7 +210,9 @@ class _Reader:
         if match is None:
             raise self._error()
         kind, arguments = match[1], [part.strip() for part in match[2].split(",")]
-        if not all(re.fullmatch("[0-9]{1,10}", argument) for argument in arguments) or len(arguments) > (2 if kind == "decimal" else 1):
+        if not all(re.fullmatch("[0-9]{1,10}", argument) for argument in arguments) or len(arguments) > (
+            2 if kind == "decimal" else 1
+        ):
             raise self._error()
         if kind == "decimal":
             precision, scale = int(arguments[0]), int(arguments[1]) if len(arguments) == 2 else 0
