@@ -8,22 +8,27 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.spark import is_stopped
+from sqlext_planner.spark import is_stopped, java_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MINIMUM_JAVA = 17
+#: Seconds that the end of this process waits for a Java that was told to end.
+_PATIENCE = 20
+_ENDED: set[int] = set()
 
 #: Started in place of `java`, without the arguments of Spark's that only make it print a warning or fail.
 _LAUNCHER = """#!/bin/sh
@@ -128,12 +133,13 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
         return running
     java = find_java()
     home = Path(tempfile.mkdtemp(prefix="sqlext-spark-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    atexit.register(_remove, home)
     _write_launcher(home, java)
     builder = SparkSession.builder.appName("sqlext")
     for key, value in {**_defaults(home, master), **(conf or {})}.items():
         builder = builder.config(key, value)
-    with _environment(JAVA_HOME=str(home), PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable):
+    environment = {"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    with _environment(**environment), _temporary_files_in(home), _interrupts_kept():
         try:
             session = builder.getOrCreate()
         except PySparkRuntimeError as error:
@@ -144,6 +150,49 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
             ) from error
     _quiet()
     return session
+
+
+def end_java() -> None:
+    """Tell the Java of this process to end, which removes its own temporary files.
+
+    For a process that is being stopped: whatever waits for an answer of Spark's fails at once.
+    """
+    process = java_process() if "pyspark" in sys.modules else None
+    if process is not None and process.poll() is None:
+        process.terminate()
+        _ENDED.add(process.pid)
+
+
+def _remove(home: Path) -> None:
+    """Remove a session's folder at the end of the process. A Java that was told to end still writes there: wait."""
+    process = java_process()
+    if process is not None and process.pid in _ENDED:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def _temporary_files_in(home: Path) -> Iterator[None]:
+    """What PySpark puts aside while it starts Java goes when `home` goes, also if the start is broken off."""
+    before = tempfile.tempdir
+    tempfile.tempdir = str(home)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """PySpark puts its own handler of Ctrl-C in place of everybody's; an application's own one stays."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        is_own = before not in (signal.default_int_handler, signal.SIG_DFL, None)
+        if is_own and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def _quiet() -> None:
@@ -200,6 +249,8 @@ def _defaults(home: Path, master: str | None) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(max(4, 2 * cores)),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.warehouse.dir": (home / "warehouse").as_uri(),
+        # below the folder that this process removes: a Java that is killed leaves its files
+        "spark.local.dir": str(home / "local"),
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(_import_path()),
     }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,6 +20,12 @@ class Span:
         if other is None:
             return self
         return Span(min(self.start, other.start), max(self.end, other.end))
+
+
+#: Columns of a message's excerpt where nobody knows how wide the reader's screen is.
+WIDTH = 120
+#: What a terminal obeys, or shows as nothing: one column in an excerpt, so that the carets stand where they should.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class SqlExtError(Exception):
@@ -72,9 +80,13 @@ class SqlExtError(Exception):
         return self
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int = WIDTH) -> str:
+        """The whole message; the line of the statement is cut to `width` columns."""
         lines = [f"{type(self).__name__}: {self.message}"]
         if self.sql is not None and self.span is not None:
-            lines += excerpt(self.sql, self.span)
+            lines += excerpt(self.sql, self.span, width)
         else:
             lines += self.lines
         lines += [f"note: {note}" for note in self.notes]
@@ -107,18 +119,27 @@ class InternalError(Exception):
     """A bug in this product; never the user's fault."""
 
 
-def excerpt(sql: str, span: Span) -> list[str]:
-    """The line of `sql` where `span` starts, with a caret line below it."""
+def excerpt(sql: str, span: Span, width: int = WIDTH) -> list[str]:
+    """The line of `sql` where `span` starts, with a caret line below it, in at most `width` columns."""
     start = min(max(span.start, 0), len(sql))
     line_start = sql.rfind("\n", 0, start) + 1
     line_end = sql.find("\n", start)
     line_end = len(sql) if line_end < 0 else line_end
     number = sql.count("\n", 0, start) + 1
     column = start - line_start
-    text = sql[line_start:line_end].replace("\t", " ")
-    width = max(1, min(span.end, line_end) - start)
-    cut = max(0, column - 60)
-    shown = ("..." if cut else "") + text[cut : cut + 110]
-    caret = " " * (column - cut + (3 if cut else 0)) + "^" * min(width, 110)
+    text = _UNSEEN.sub(lambda found: " " if found[0] in "\t\r" else "?", sql[line_start:line_end])
+    length = max(1, min(span.end, line_end) - start)
     label = f"{number} | "
+    room = max(20, width - len(label) - 3)
+    cut = max(0, column - room // 2) if column + min(length, room // 2) > room else 0
+    shown = ("..." if cut else "") + text[cut : cut + room]
+    before, marked = text[cut:column], text[column : column + length][: cut + room - column]
+    caret = " " * (_columns(before) + (3 if cut else 0)) + "^" * max(1, _columns(marked))
     return [f"  --> query:{number}:{column + 1}", label + shown, " " * len(label) + caret]
+
+
+def _columns(text: str) -> int:
+    """How wide a terminal shows the text: East Asian letters take two columns, combining marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -1,10 +1,10 @@
 """The Spark boundary: the one module that looks below PySpark's public API.
 
 What is not public here: `pyspark.sql.pandas.types` (Spark and Arrow types), `recover_python_exception` (errors out of
-tasks), `SparkContext._jsc` (None when it is stopped), `SparkContext.defaultParallelism` and the
-optimised plan behind a DataFrame (its estimated size, whether it is a plain Parquet scan, whether it only selects
-columns of a mapInArrow of ours, the tables that it reads). Under Spark Connect
-the plan is out of reach: sizes are then unknown and inputs are read by Spark.
+tasks), `SparkContext._jsc` (None when it is stopped), the Java process of the gateway,
+`SparkContext.defaultParallelism`, and the optimised plan behind a DataFrame (its estimated size, whether it is a plain
+Parquet scan, whether it only selects columns of a mapInArrow of ours, the tables that it reads). Under Spark Connect the
+plan is out of reach: sizes are then unknown and inputs are read by Spark.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
@@ -208,6 +210,14 @@ def is_stopped(spark: SparkSession) -> bool:
     """Whether the session's Spark has been stopped from Python. Cheap: no call of the JVM."""
     context = getattr(spark, "_sc", None)
     return context._jsc is None if context is not None else bool(getattr(spark, "is_stopped", False))
+
+
+def java_process() -> Popen[bytes] | None:
+    """The Java process that PySpark has started for this one, if any."""
+    from pyspark import SparkContext
+
+    process: Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    return process
 
 
 def cores(spark: SparkSession) -> int:

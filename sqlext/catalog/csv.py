@@ -27,6 +27,8 @@ _PATTERNS = (
     ("date", f"^{_DATE}$"),
     ("timestamp", rf"^{_DATE}([ T]\d{{2}}:\d{{2}}(:\d{{2}}(\.\d{{1,6}})?)?(Z|[+-]\d{{2}}:\d{{2}})?)?$"),
 )
+#: Characters of a line that names columns: a file without line ends is not read whole to find that out.
+_MOST_HEADER = 16 << 20
 _LIMITS = {"int": pa.int32(), "bigint": pa.int64()}
 
 
@@ -62,7 +64,19 @@ def _header(file: Path) -> list[str]:
     import csv
 
     with file.open(encoding="utf-8-sig", newline="") as text:
-        header = next(csv.reader(text), None)
+        first = text.readline(_MOST_HEADER + 1)
+        if len(first) > _MOST_HEADER:
+            raise ConfigurationError(
+                f"the first line of '{file}' has more than {_MOST_HEADER >> 20} MB",
+                help="the first line of a CSV file names its columns",
+            )
+        text.seek(0)
+        try:
+            header = next(csv.reader(text), None)
+        except csv.Error as error:
+            raise ConfigurationError(
+                f"the header of '{file}' cannot be read: {error}", help="mend its first line"
+            ) from None
     if not header:
         raise ConfigurationError(f"'{file}' has no header", help="the first line of a CSV file names its columns")
     return header
@@ -71,9 +85,11 @@ def _header(file: Path) -> list[str]:
 def _names(header: Sequence[str]) -> list[str]:
     """The column names: an empty one is _c0, _c1, ... as in Spark. Raises ConfigurationError for a repeated one."""
     names = [name or f"_c{i}" for i, name in enumerate(header)]
-    for i, name in enumerate(names):
-        if name.lower() in (other.lower() for other in names[:i]):
+    known: set[str] = set()
+    for name in names:
+        if name.lower() in known:
             raise ConfigurationError(f"the header names column '{name}' twice", help="rename one of them")
+        known.add(name.lower())
     return names
 
 

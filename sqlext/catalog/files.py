@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,10 +92,18 @@ class FileCatalog:
 def data_files(folder: Path | str) -> dict[str, Path]:
     """The tables of a folder by name. Raises ConfigurationError."""
     root = Path(folder)
+    help = f"give a folder of data files: {_LAYOUT}"
     if not root.is_dir():
-        raise ConfigurationError(f"folder '{root}' does not exist", help=f"give a folder of data files: {_LAYOUT}")
+        exists = os.path.lexists(root)
+        raise ConfigurationError(
+            f"'{root}' is {_kind(root)}, not a folder" if exists else f"folder '{root}' does not exist", help=help
+        )
+    try:
+        paths = sorted(root.iterdir())
+    except OSError as error:
+        raise ConfigurationError(f"folder '{root}' cannot be read: {error.strerror}", help=help) from error
     found: dict[str, Path] = {}
-    for path in sorted(root.iterdir()):
+    for path in paths:
         if path.name.startswith((".", "_")):
             continue
         is_table = path.suffix.lower() in SUFFIXES or (path.is_dir() and next(_parts(path), None) is not None)
@@ -138,11 +147,15 @@ def table_info(name: str, path: Path | str) -> TableInfo:
 def table_files(path: Path) -> tuple[list[Path], str, bool]:
     """The files of a table, their format, and whether they stand in ``key=value`` folders.
 
-    Raises ConfigurationError.
+    Raises ConfigurationError, also for what stands among the files and is none: reading it might never end.
     """
-    if not path.exists():
-        raise ConfigurationError(f"'{path}' does not exist", help="give a Parquet or CSV file, or a folder of them")
+    help = "give a Parquet or CSV file, or a folder of them"
+    if not os.path.lexists(path):
+        raise ConfigurationError(f"'{path}' does not exist", help=help)
     files = sorted(_parts(path)) if path.is_dir() else [path]
+    for file in files:
+        if not file.is_file():
+            raise ConfigurationError(f"'{file}' is {_kind(file)}, not a file", help=help)
     kinds = {file.suffix.lower() for file in files}
     if not files or not kinds <= set(SUFFIXES):
         raise ConfigurationError(f"'{path}' holds no Parquet or CSV file", help=_LAYOUT)
@@ -156,8 +169,39 @@ def table_files(path: Path) -> tuple[list[Path], str, bool]:
 
 
 def _parts(folder: Path) -> Iterator[Path]:
-    """Data files below a folder, without those that Spark hides."""
-    for path in folder.rglob("*"):
-        hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-        if path.suffix.lower() in SUFFIXES and path.is_file() and not hidden:
-            yield path
+    """What is called like a data file below a folder, without those that Spark hides. Raises ConfigurationError for a
+    folder that cannot be read."""
+
+    def refuse(error: OSError) -> None:
+        raise ConfigurationError(
+            f"folder '{error.filename}' cannot be read: {error.strerror}", help="check its permissions"
+        ) from error
+
+    for root, folders, files in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        for name in (*files, *(name for name in folders if Path(root, name).is_symlink())):
+            path = Path(root, name)
+            if path.suffix.lower() in SUFFIXES and not name.startswith((".", "_")):
+                yield path
+
+
+def _kind(path: Path) -> str:
+    """What stands at a path that is no file or folder as wanted."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        return f"a broken link ({error.strerror})" if path.is_symlink() else f"not readable ({error.strerror})"
+    for test, name in _KINDS:
+        if test(mode):
+            return name
+    return "no file"
+
+
+_KINDS = (
+    (stat.S_ISREG, "a file"),
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)

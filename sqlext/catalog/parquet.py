@@ -33,7 +33,10 @@ def parquet_columns(files: Sequence[Path]) -> tuple[Columns, int, int]:
 def _columns(footer: Any, file: Path) -> Columns:
     stored = (footer.metadata or {}).get(_SPARK_SCHEMA)
     if stored is not None:
-        return tuple((field["name"], _from_json(field["type"])) for field in json.loads(stored)["fields"])
+        try:
+            return tuple((field["name"], _from_json(field["type"])) for field in json.loads(stored)["fields"])
+        except (ValueError, KeyError, TypeError, RecursionError, UnsupportedError):
+            pass  # a text that Spark cannot read either: it then takes the file's own schema
     leaves = _top_level_leaves(footer)
     columns = []
     for field in footer.schema.to_arrow_schema():

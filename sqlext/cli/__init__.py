@@ -1,6 +1,7 @@
 """The command line: `sqlext demo | plan | run | bench`.
 
-Exit codes: 0 success, 2 a mistake of the user (one paragraph on stderr, no traceback), 1 anything else.
+Exit codes: 0 success, 2 a mistake of the user (one paragraph on stderr, no traceback), 1 anything else; 128 + n where
+signal n ended it, 141 where the reader of its output has gone (SIGPIPE), as the shell has it for other commands.
 """
 
 from __future__ import annotations
@@ -12,16 +13,31 @@ from typing import NoReturn
 
 __all__ = ["main"]
 
+_SIGPIPE = 13
+
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command line (sys.argv by default) and exit with its code."""
+    from sqlext.cli.signals import watch_signals
+    from sqlext.cli.terminal import prepare_streams
+
+    prepare_streams()
+    watch_signals()
     try:
         code = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # `sqlext run ... | head`: the reader has what it wanted
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        code = _no_more_output(128 + _SIGPIPE)
+    except OSError as error:  # standard output is a file on a full disk
+        print(f"standard output cannot be written: {error.strerror}", file=sys.stderr)
+        code = _no_more_output(1)
     sys.exit(code)
+
+
+def _no_more_output(code: int) -> int:
+    """What is left in the buffer goes nowhere; the interpreter would fail with it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -29,14 +45,17 @@ def _run(arguments: Sequence[str] | None) -> int:
 
     from sqlext.cli.app import app
     from sqlext.cli.failures import report
+    from sqlext.cli.signals import stopped_by
 
     try:
         words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
         result = app(args=words, prog_name="sqlext", standalone_mode=False)
     except SqlExtError as error:
         return report(error)
-    except (BrokenPipeError, SystemExit):
-        raise
     except BaseException as error:
+        if stopped_by() is not None:
+            return report(error)
+        if isinstance(error, (BrokenPipeError, SystemExit)):
+            raise
         return report(error)
     return result if isinstance(result, int) else 0

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sqlext.cli.terminal import visible
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -35,7 +37,7 @@ def print_rows(out: Console, table: pa.Table, *, more: bool = False) -> None:
     """The rows as a table; `more` says that the result has rows beyond them."""
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, column in zip(table.column_names, table.columns, strict=True):
-        grid.add_column(Text(name), justify="right" if _is_number(column.type) else "left", overflow="fold")
+        grid.add_column(Text(visible(name)), justify="right" if _is_number(column.type) else "left", overflow="fold")
     columns = [column.to_pylist() for column in table.columns]
     for row in zip(*columns, strict=True):
         grid.add_row(*map(_cell, row))
@@ -57,13 +59,14 @@ def print_sql(out: Console, sql: str) -> None:
 def print_lines(out: Console, lines: Sequence[str]) -> None:
     """Text as it is: no markup, no highlighting."""
     for line in lines:
-        out.print(Text(line))
+        out.print(Text(visible(line)))
 
 
 def _cell(value: Any) -> Text:
     if value is None:
         return Text("NULL", style="dim")
-    return Text(f"{value:.6g}" if isinstance(value, float) and value == value and abs(value) < 1e6 else str(value))
+    is_plain = isinstance(value, float) and value == value and abs(value) < 1e6
+    return Text(f"{value:.6g}" if is_plain else visible(str(value)))
 
 
 def _is_number(kind: pa.DataType) -> bool:

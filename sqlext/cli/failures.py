@@ -7,7 +7,10 @@ import sys
 import traceback
 
 import typer
-from sqlext_planner.errors import ConfigurationError, SqlExtError
+from sqlext_planner.errors import WIDTH, ConfigurationError, SqlExtError
+
+from sqlext.cli.signals import stopped_by
+from sqlext.cli.terminal import visible, width_of
 
 USER_ERROR = 2
 FAILURE = 1
@@ -17,28 +20,31 @@ _MISSING_PACKAGE = re.compile(r"No module named '(sqlext_\w+|numba|pyarrow|numpy
 
 def report(error: BaseException) -> int:
     """Print what went wrong on stderr; returns the exit code."""
+    signal = stopped_by()
+    if signal is not None or isinstance(error, KeyboardInterrupt):
+        return _say("stopped", 128 + (signal or 2))
     match error:
         case SqlExtError():
-            return _say(str(error), USER_ERROR)
+            return _say(error.text(width_of(sys.stderr, WIDTH)), USER_ERROR)
         case typer.TyperException():
             return _say(
                 f"{error.format_message()}\nhelp: `sqlext --help` and `sqlext COMMAND --help` tell more", USER_ERROR
             )
-        case typer.Abort() | KeyboardInterrupt():
+        case typer.Abort():
             return _say("stopped", FAILURE)
-        case FileNotFoundError() | NotADirectoryError() | IsADirectoryError() | PermissionError() | FileExistsError():
+        case OSError() if error.filename is not None:
             return _say(f"{error.filename}: {error.strerror}", USER_ERROR)
         case OSError():
             return _say(str(error), FAILURE)
     spark = _spark_failure(error)
     if spark is not None:
         return _say(*spark)
-    traceback.print_exception(error)
+    _say("".join(traceback.format_exception(error)).rstrip("\n"), FAILURE)
     return _say("this is a bug in sqlext; please report it with the lines above", FAILURE)
 
 
 def _say(message: str, code: int) -> int:
-    print(message, file=sys.stderr)
+    print(visible(message), file=sys.stderr)
     return code
 
 

@@ -6,9 +6,9 @@ import csv
 import io
 import json
 import math
-import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -17,6 +17,7 @@ from sqlext_planner.errors import ConfigurationError, Span, SqlExtError
 
 from sqlext.cli.console import console, print_rows, progress
 from sqlext.cli.source import read_settings, read_sql, split_statements
+from sqlext.cli.terminal import exact_output, json_visible, visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +55,8 @@ def run_query(
                 _execute(session, text, place)
             frame = _execute(session, text, places[-1])
             shown = limit if format == "table" and limit else None
-            result = (frame if shown is None else frame.limit(shown + 1)).toArrow()
+            with _errors_in(text, places[-1]):
+                result = (frame if shown is None else frame.limit(shown + 1)).toArrow()
         _write(result, format, output, shown)
     finally:
         session.spark.stop()
@@ -69,7 +71,9 @@ def _without_declarations(text: str, places: Sequence[Span]) -> list[Span]:
         statement = text[place.start : place.end]
         if declares(statement):
             line = text.count("\n", 0, place.start) + 1
-            typer.echo(f"not run, the tables are those of --data: line {line}: {_summary(statement)}", err=True)
+            typer.echo(
+                f"not run, the tables are those of --data: line {line}: {visible(_summary(statement))}", err=True
+            )
         else:
             asked.append(place)
     return asked
@@ -93,9 +97,15 @@ def _session(data: Path | None, conf: Sequence[str], compat: str | None) -> Sess
 
 
 def _execute(session: Session, text: str, place: Span) -> DataFrame:
-    """Run one statement; its errors point into the whole text."""
-    try:
+    with _errors_in(text, place):
         return session.sql(text[place.start : place.end])
+
+
+@contextmanager
+def _errors_in(text: str, place: Span) -> Iterator[None]:
+    """Errors of the statement at `place`, found before it runs or by its tasks, point into the whole text."""
+    try:
+        yield
     except SqlExtError as error:
         if error.span is not None:
             error.span = Span(error.span.start + place.start, error.span.end + place.start)
@@ -105,15 +115,22 @@ def _execute(session: Session, text: str, place: Span) -> DataFrame:
 
 def _write(result: pa.Table, format: str, output: Path | None, shown: int | None) -> None:
     if format == "parquet":
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        pq.write_table(result, output)
+        try:
+            pq.write_table(result, output)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            help = "cast that column in the statement, or write csv or json"
+            raise ConfigurationError(f"a Parquet file cannot hold this result: {error}", help=help) from error
+        except OSError as error:  # pyarrow's have no file name of their own
+            raise OSError(error.errno, os.strerror(error.errno or 0), str(output)) from error
         return
     if format == "table":
         if output is not None:
             from rich.console import Console
 
-            with output.open("w", encoding="utf-8") as sink:
+            with output.open("w", encoding="utf-8", errors="backslashreplace") as sink:
                 _table(result, shown, Console(file=sink, width=1 << 14))
         else:
             _table(result, shown, console())
@@ -129,7 +146,7 @@ def _table(result: pa.Table, shown: int | None, out: Any) -> None:
 
 def _sink(output: Path | None) -> AbstractContextManager[TextIO]:
     if output is None:
-        return nullcontext(sys.stdout)
+        return exact_output()
     return output.open("w", encoding="utf-8", newline="")
 
 
@@ -150,7 +167,7 @@ def _write_json(result: pa.Table, stream: TextIO) -> None:
     separator = "[\n"
     for batch in result.to_batches(BATCH_ROWS):
         for row in batch.to_pylist():
-            stream.write(separator + json.dumps(_finite(row), default=_text, ensure_ascii=False))
+            stream.write(separator + json_visible(json.dumps(_finite(row), default=_text, ensure_ascii=False)))
             separator = ",\n"
     stream.write("[]\n" if separator == "[\n" else "\n]\n")
 

@@ -6,11 +6,16 @@ import json
 import re
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import typer
 from sqlext_planner.config import PREFIX
 from sqlext_planner.errors import ConfigurationError, Span
+
+#: More is no text that somebody wrote; /dev/zero never ends.
+_MOST_BYTES = 64 << 20
 
 
 def read_sql(file: str | None, text: str | None) -> str:
@@ -20,14 +25,31 @@ def read_sql(file: str | None, text: str | None) -> str:
     if text is not None:
         return text
     if file == "-":
-        return sys.stdin.read()
+        return _from_stdin()
     return read_text(Path(str(file)))
+
+
+def _from_stdin() -> str:
+    """Standard input as UTF-8, as a file is. Raises ConfigurationError."""
+    if sys.stdin is None:
+        raise ConfigurationError("standard input is closed", help="give the SQL with -e or as a file")
+    try:
+        raw = getattr(sys.stdin, "buffer", None)
+        return str(sys.stdin.read()) if raw is None else bytes(raw.read()).decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"standard input cannot be read: {error}", help="give UTF-8 text, or the SQL with -e or as a file"
+        ) from error
 
 
 def read_text(path: Path) -> str:
     """A UTF-8 text file. Raises ConfigurationError if there is none."""
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise ConfigurationError(f"{path} has more than {_MOST_BYTES >> 20} MB", help="check the path")
+        return content.decode("utf-8-sig")
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}", help="check the path") from error
     except UnicodeDecodeError as error:
@@ -43,13 +65,27 @@ def read_schema(path: Path) -> dict[str, dict[str, str]]:
         return _declared(path)
     help = 'write it as {"table": {"column": "spark type"}}, or give a .sql file with CREATE TABLE statements'
     try:
-        schema = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
+        schema = json.loads(read_text(path), object_pairs_hook=partial(_object, path))
+    except ValueError as error:  # a number of too many digits is not a JSONDecodeError
         raise ConfigurationError(f"{path} is not JSON: {error}", help=help) from error
+    except RecursionError as error:
+        raise ConfigurationError(f"{path} is nested too deeply for a schema", help=help) from error
     tables = schema.values() if isinstance(schema, dict) else [None]
     if not all(isinstance(t, dict) and all(isinstance(kind, str) for kind in t.values()) for t in tables):
         raise ConfigurationError(f"{path} is not a schema", help=help)
     return {str(table): dict(columns) for table, columns in schema.items()}
+
+
+def _object(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON without names that repeat: names of tables and columns are the same in any case."""
+    known: dict[str, str] = {}
+    for name, _ in pairs:
+        if name.lower() in known:
+            raise ConfigurationError(
+                f"{path} names '{name}' twice in one object (as '{known[name.lower()]}')", help="rename one of them"
+            )
+        known[name.lower()] = name
+    return dict(pairs)
 
 
 def _declared(path: Path) -> dict[str, dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from sqlext_planner.tree import TreeNode
@@ -23,7 +24,7 @@ def dot(plan: TreeNode) -> str:
     """A Graphviz digraph; rows flow upwards."""
     lines = ["digraph plan {", "  rankdir=BT;", '  node [shape=box, fontname="monospace"];']
     for name, label in _nodes(plan):
-        text = "\\l".join(line.replace("\\", "\\\\").replace('"', '\\"') for line in _wrapped(label))
+        text = "\\l".join(_dot_text(line) for line in _wrapped(label))
         lines.append(f'  {name} [label="{text}\\l"];')
     lines += [f"  {child} -> {parent};" for parent, child in _edges(plan)]
     return "\n".join([*lines, "}"])
@@ -38,11 +39,28 @@ def _edges(plan: TreeNode) -> list[tuple[str, str]]:
     return [(names[id(node)], names[id(child)]) for node in plan.walk() for child in node.children]
 
 
+def _dot_text(line: str) -> str:
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    return shown.replace("\\", "\\\\").replace('"', '\\"')
+
+
 def _wrapped(label: str) -> list[str]:
-    return textwrap.wrap(label, _WIDTH) or [label]
+    return textwrap.wrap(" ".join(label.split()), _WIDTH) or [label]
+
+
+#: What Mermaid takes as it is inside a quoted label; words of its own grammar too are just text there.
+_MERMAID_PLAIN = re.compile(r"[^\w ,.:=+*/()'!?$@~^-]|[^\x20-\x7e]")
 
 
 def _mermaid_text(line: str) -> str:
-    for character, entity in (("&", "#amp;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;"), ("`", "#96;")):
-        line = line.replace(character, entity)
-    return line
+    """The line with everything that Mermaid could read as its own as codes of characters."""
+    return _MERMAID_PLAIN.sub(lambda found: _mermaid_code(found[0]), line)
+
+
+def _mermaid_code(character: str) -> str:
+    if character.isprintable() and not character.isascii():
+        return character
+    return _NAMED.get(character, f"#{ord(character)};") if character.isprintable() else "#65533;"
+
+
+_NAMED = {"&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;"}

@@ -1,0 +1,49 @@
+"""Signals that end a command: it stops with 128 + the signal's number, and leaves no process and no temporary file."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+from typing import NoReturn
+
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class StoppedError(BaseException):
+    """A signal has ended the command; not an Exception, so that nobody takes it for a failure."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by signal {number}")
+        self.number = number
+
+
+class _Stop:
+    """The signal that has come, if one has."""
+
+    number: int | None = None
+
+
+def watch_signals() -> None:
+    """From now on an ending signal raises StoppedError in the main thread, once; an ignored one (nohup) stays so."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    _Stop.number = None
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _stop)
+
+
+def stopped_by() -> int | None:
+    """The signal that has ended the command, whatever exception came of it."""
+    return _Stop.number
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    from sqlext.embedded import end_java
+
+    for other in ENDING:
+        signal.signal(other, signal.SIG_IGN)  # cleaning up is not to be broken off
+    _Stop.number = number
+    end_java()  # what waits for Spark's answer, or stops Spark in its `finally`, goes on at once
+    raise StoppedError(number)

@@ -1,0 +1,71 @@
+"""What reaches the terminal: text that it can show, and streams that take it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from typing import Any, TextIO
+
+#: Control characters (but for tab and newline), marks that turn the direction of writing, separators of lines, and
+#: halves of surrogate pairs: a terminal would obey them, or show a text other than the one that is there.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """The text with every such character as an escape: ``\\x1b``, ``\\u202e``."""
+    return _UNSEEN.sub(lambda found: _escape(ord(found[0])), text)
+
+
+def json_visible(text: str) -> str:
+    """The same for JSON text, which stays the same data: its strings may hold the escapes."""
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def prepare_streams() -> None:
+    """Standard streams that are there and take any text: what their encoding lacks is written as an escape.
+
+    A closed one is /dev/null, so that no file that is opened later takes its number.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+    for name in ("stdout", "stderr"):
+        stream: Any = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+@contextlib.contextmanager
+def exact_output() -> Any:
+    """Standard output for data: UTF-8 whatever the terminal's encoding is, as in a file."""
+    raw = getattr(sys.stdout, "buffer", None)
+    if raw is None:
+        yield sys.stdout
+        return
+    sys.stdout.flush()
+    import io
+
+    stream = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=True)
+    try:
+        yield stream
+        stream.flush()
+    finally:
+        stream.detach()
+
+
+def width_of(stream: TextIO, default: int) -> int:
+    """Columns of a terminal, `default` for anything else."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else default
+    except (OSError, ValueError, AttributeError):
+        return default

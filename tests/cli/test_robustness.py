@@ -1,0 +1,356 @@
+"""Odd files, terminals, streams and signals: one paragraph and a code, nothing that hangs or reaches a terminal raw."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sqlext_planner.errors import AnalysisError, ConfigurationError, Span, SqlExtError
+
+from sqlext.cli import _run
+from sqlext.cli.console import console, print_rows
+from sqlext.cli.failures import report
+from sqlext.cli.run import _write_csv, _write_json
+from sqlext.cli.terminal import json_visible, visible
+from tests.cli.conftest import ROOT, WINDOW, Sqlext
+
+EVIL = "a\x1b[31mred\x1b]0;title\x07\u202ebidi\x9b2J\x7f"
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    """What a command in this process says on stderr when it exits with 2."""
+    code = _run([str(item) for item in arguments])
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, ""), err
+    assert "Traceback" not in err
+    return err
+
+
+# --- files
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "good.parquet")
+    return tmp_path
+
+
+def make(kind: str, path: Path) -> None:
+    match kind:
+        case "a named pipe":
+            os.mkfifo(path)
+        case "a socket":
+            with socket.socket(socket.AF_UNIX) as made:
+                made.bind(str(path))
+        case "a device":
+            path.symlink_to("/dev/zero")
+        case "a broken link":
+            path.symlink_to(path.with_name("gone"))
+        case "a broken link (Too many levels":
+            path.symlink_to(path)
+
+
+KINDS = ["a named pipe", "a socket", "a device", "a broken link", "a broken link (Too many levels"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("place", ["odd.csv", "odd.parquet", "odd/part.parquet"])
+def test_what_is_no_file_is_not_opened(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, table: Path, kind: str, place: str
+) -> None:
+    monkeypatch.chdir(table)  # a socket's path must be short
+    (table / place).parent.mkdir(exist_ok=True)
+    make(kind, Path(place))
+    shown = refused(capsys, "plan", "--data", table, "-e", "SELECT * FROM odd")
+    assert kind in shown
+    assert place in shown
+    assert "help: " in shown
+    assert _run(["plan", "--data", str(table), "-e", "SELECT * FROM good"]) == 0
+
+
+@pytest.mark.parametrize("kind", ["a named pipe", "a device", "a file", "a broken link"])
+def test_a_data_folder_that_is_none(capsys: pytest.CaptureFixture[str], tmp_path: Path, kind: str) -> None:
+    if kind == "a file":
+        (tmp_path / "odd").write_text("")
+    else:
+        make(kind, tmp_path / "odd")
+    assert f"odd' is {kind}" in refused(capsys, "plan", "--data", tmp_path / "odd", "-e", "SELECT 1 AS x")
+
+
+def test_folders_without_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "holds no data files" in refused(capsys, "plan", "--data", tmp_path, "-e", "SELECT 1 AS x")
+    (tmp_path / "t.txt").write_text("x\n1\n")
+    assert "holds no data files" in refused(capsys, "plan", "--data", tmp_path, "-e", "SELECT 1 AS x")
+    refused(capsys, "plan", "--data", "n" * 5000, "-e", "SELECT 1 AS x")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        ('{"t": ' * 100_000, "nested too deeply"),
+        ("9" * 5000, "is not JSON"),
+        ('{"t": {"x": 1}}', "is not a schema"),
+        ('{"t": {"x": "' + "array<" * 5000 + "int" + ">" * 5000 + '"}}', "nest at most 100 deep"),
+        ('{"t": {"x": "' + "array<" * 5000 + '"}}', "nest at most 100 deep"),
+        ('{"t": {"x": "decimal(' + "9" * 5000 + ')"}}', "has no Spark type"),
+        ('{"t": {"x": "int", "X": "int"}}', "names 'X' twice"),
+        ('{"t": {"x": "int"}, "T": {"x": "int"}}', "names 'T' twice"),
+        ("\ufeff", "is not JSON"),
+        ("", "is not JSON"),
+    ],
+)
+def test_odd_schemas(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text(text, encoding="utf-8")
+    shown = refused(capsys, "plan", "--schema", path, "-e", "SELECT * FROM t")
+    assert words in shown
+    assert str(path) in shown or "column 'x' of table 't'" in shown
+
+
+def test_wide_types_are_not_deep(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    fields = ",".join(f"f{number}:array<int>" for number in range(500))
+    (tmp_path / "s.json").write_text(json.dumps({"t": {"x": f"struct<{fields}>"}}))
+    assert _run(["plan", "--schema", str(tmp_path / "s.json"), "-e", "SELECT x FROM t"]) == 0
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("x" * 200_000, "field larger than field limit"),
+        ("x" * (17 << 20), "more than 16 MB"),
+        (",".join(["x"] * 200_000), "names column 'x' twice"),
+        ("x\x00y", ""),
+        ('"x', ""),
+    ],
+    ids=["a field", "a line", "many columns", "a zero byte", "an open quote"],
+)
+def test_odd_headers(capsys: pytest.CaptureFixture[str], tmp_path: Path, header: str, words: str) -> None:
+    (tmp_path / "t.csv").write_text(header + "\n")
+    start = time.perf_counter()
+    code = _run(["plan", "--data", str(tmp_path), "-e", "SELECT 1 AS y FROM t"])
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    assert code in (0, 2)
+    assert words in err
+    assert "\x00" not in out + err
+    assert time.perf_counter() - start < 30
+
+
+def test_output_that_cannot_be_written(capsys: pytest.CaptureFixture[str], table: Path) -> None:
+    for target in (table, table / "no" / "file", "/dev/full", "/proc/none"):
+        shown = refused(capsys, "plan", "--data", table, "-e", "SELECT x FROM good", "-o", target)
+        assert str(target) in shown
+
+
+# --- terminals
+
+
+def test_control_characters_are_shown_as_escapes() -> None:
+    assert visible(EVIL) == r"a\x1b[31mred\x1b]0;title\x07\u202ebidi\x9b2J\x7f"
+    assert visible("ä\t日本\n👩‍👩‍👧") == "ä\t日本\n👩‍👩‍👧"
+    assert json.loads(json_visible(json.dumps({EVIL: EVIL}, ensure_ascii=False))) == {EVIL: EVIL}
+
+
+def raw(text: str) -> list[str]:
+    """The characters of a text that no terminal should get."""
+    return [c for c in text if c != visible(c)]
+
+
+@pytest.mark.parametrize("format", ["text", "json", "mermaid", "dot", "html"])
+def test_plans_show_no_control_characters(capsys: pytest.CaptureFixture[str], tmp_path: Path, format: str) -> None:
+    (tmp_path / "s.json").write_text(json.dumps({"t": {EVIL: "int"}}))
+    sql = f"SELECT `{EVIL}` AS `x{EVIL}`, '{EVIL}' AS s FROM t"
+    assert _run(["plan", "--schema", str(tmp_path / "s.json"), "-e", sql, "--format", format]) == 0
+    out, err = capsys.readouterr()
+    assert raw(out + err) == []
+    if format == "json":
+        assert json.loads(out)["sql"] == sql
+
+
+def test_errors_show_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    sql = f"SELECT '{EVIL}', `{EVIL}` FROM a"
+    start = sql.index("`")
+    error = AnalysisError(f"column '{EVIL}' not found", span=Span(start, start + len(EVIL) + 2), help=EVIL, sql=sql)
+    assert report(error) == 2
+    shown = capsys.readouterr().err
+    assert raw(shown) == []
+    line, carets = shown.splitlines()[2:4]
+    assert line.index("`a?") == carets.index("^")  # a character of the text is one of the excerpt
+    assert report(ValueError(EVIL)) == 1
+    assert raw(capsys.readouterr().err) == []
+
+
+def test_rows_show_no_control_characters_and_data_stays_exact(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    rows = pa.table({EVIL: [EVIL, None]})
+    print_rows(console(), rows)
+    assert raw(capsys.readouterr().out) == []
+    for write in (_write_csv, _write_json):
+        with (tmp_path / "out").open("w", encoding="utf-8", newline="") as file:
+            write(rows, file)
+        text = (tmp_path / "out").read_text(encoding="utf-8")
+        assert (EVIL in text) if write is _write_csv else json.loads(text)[0] == {EVIL: EVIL}
+
+
+@pytest.mark.parametrize(
+    "environment", [{"PYTHONIOENCODING": "ascii"}, {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0"}]
+)
+def test_ascii_terminals(sqlext: Sqlext, tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "s.json").write_text(json.dumps({"t": {"größe": "int"}}))
+    env = {**os.environ, **environment}
+    done = sqlext("plan", "--schema", tmp_path / "s.json", "-e", "SELECT `größe` AS `日本` FROM t", env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = sqlext("plan", "--schema", tmp_path / "s.json", "-e", "SELECT sum(`größ`) OVER w FROM t", env=env)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    done = sqlext("plan", "--help", env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_excerpts_fit_the_screen() -> None:
+    sql = "SELECT " + "x, " * 100 + "wrong" + ", x" * 100
+    error = SqlExtError("no", span=Span(sql.index("wrong"), sql.index("wrong") + 5), sql=sql)
+    for width in (40, 80, 120):
+        line, carets = error.text(width).splitlines()[2:4]
+        assert len(line) <= width
+        assert line[carets.index("^") : carets.index("^") + 5] == "wrong"
+        assert carets.count("^") == 5
+    wide = "SELECT '日本', wrong"
+    line, carets = SqlExtError("no", span=Span(13, 18), sql=wide).text().splitlines()[2:4]
+    assert carets.index("^") == line.index("wrong") + 2  # two letters of two columns
+
+
+MERMAID = (
+    '%%{init: {"theme": "x"}}%% end click n0 "x" [y](z) #quot; <b>; | { } \\ ` subgraph\nclick n0 href "javascript:0"'
+)
+
+
+def test_mermaid_takes_nothing_of_the_users(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    names = {
+        line if i else line.replace("`", ""): "int" for i, line in enumerate(["k", "end", MERMAID.replace("`", "")])
+    }
+    (tmp_path / "s.json").write_text(json.dumps({"t": names}))
+    columns = ", ".join(f"`{name}`" for name in names)
+    sql = f"SELECT {columns}, '{MERMAID}' AS text FROM t"
+    for stage in ("parsed", "analyzed", "physical"):
+        command = ["plan", "--schema", str(tmp_path / "s.json"), "-e", sql, "--format", "mermaid", "--stage", stage]
+        assert _run(command) == 0
+        first, *lines = capsys.readouterr().out.splitlines()
+        assert first == "flowchart BT"
+        for line in lines:
+            name, opening, rest = line.partition('["')
+            if not opening:
+                assert line.split("-->")[0].strip().lstrip("n").isdigit()
+                continue
+            assert name.strip().lstrip("n").isdigit()
+            assert rest.endswith('"]')
+            label = rest.removesuffix('"]').replace("<br/>", " ")
+            assert not set(label) & set('%{}[]"<>|\\`')
+            assert all(code.split(";")[0].isalnum() for code in label.split("#")[1:])
+
+
+# --- streams
+
+
+def test_an_output_that_nobody_reads(sqlext: Sqlext, data: Path) -> None:
+    command = f"{sys.executable} -m sqlext plan --data {data} --format html -e 'SELECT * FROM a' "
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "planner", ROOT / "operators")))}
+    for shell, code in (
+        (f"{command} | true; exit ${{PIPESTATUS[0]}}", (0, 141)),
+        (f"{command} >&-", (0,)),
+        (f"{command} >&- 2>&- <&-", (0,)),
+        (f"{command} >/dev/full", (1,)),
+        (f"{command.split(' -e ')[0]} - <&-", (2,)),
+    ):
+        done = subprocess.run(["bash", "-c", shell], env=env, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode in code, (shell, done.stderr)
+        assert "Traceback" not in done.stderr
+        assert "Exception ignored" not in done.stderr
+        if code[0] == 0:
+            assert done.stderr == ""
+
+
+# --- signals
+
+WAITS = """
+import sys, time
+from sqlext.cli import main
+import sqlext.cli.plan as plan
+import tempfile
+
+def waits(*arguments):
+    with tempfile.TemporaryDirectory(prefix="sqlext-probe-"):
+        print("ready", flush=True)
+        time.sleep(60)
+
+plan.run_plan = waits
+main(["plan", "-e", "SELECT 1"])
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_leaves_no_folders(tmp_path: Path, name: str) -> None:
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "planner", ROOT / "operators")))
+    env = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITS], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        assert [item.name[:13] for item in tmp_path.iterdir()] == ["sqlext-probe-"]
+        number = getattr(signal, name)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert err == "stopped\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["starting", "running"])
+def test_a_signal_ends_the_embedded_spark(tmp_path: Path, data: Path, when: str) -> None:
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "planner", ROOT / "operators")))
+    env = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(temporary)}
+    sql = WINDOW.replace("FROM a", "FROM (SELECT x.* FROM a x, range(100000) y, range(100000) z)")
+    with subprocess.Popen(
+        [sys.executable, "-m", "sqlext", "run", "--data", data, "-e", sql],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        deadline = time.monotonic() + 200
+        mark = "bin/java" if when == "starting" else "local/blockmgr-*"
+        while not list(temporary.glob(f"sqlext-spark-*/{mark}")) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        time.sleep(1 if when == "starting" else 20)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=120)
+    assert process.returncode == 143, err
+    assert "Traceback" not in err
+    assert list(temporary.iterdir()) == []
+
+
+def test_parquet_that_cannot_hold_a_result(tmp_path: Path) -> None:
+    from sqlext.cli.run import _write
+
+    table = pa.table({"x": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
+    with pytest.raises(ConfigurationError, match="a Parquet file cannot hold this result"):
+        _write(table, "parquet", tmp_path / "x.parquet", None)
+    with pytest.raises(OSError, match="No space left") as caught:
+        _write(pa.table({"x": list(range(100_000))}), "parquet", Path("/dev/full"), None)
+    assert caught.value.filename == "/dev/full"
