@@ -6,11 +6,11 @@ these may be other rows, or some of the rows only: nothing of it is right.
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -60,7 +60,7 @@ def planned(path: str, state: FileState) -> Iterator[pq.ParquetFile]:
             # The footer is that of the very file that is open; a file put in its place later does no harm.
             if _state(path, source) != state:
                 raise _changed(path)
-            inode = os.stat(path).st_ino
+            inode = Path(path).stat().st_ino
             with pq.ParquetFile(source, pre_buffer=False) as file:
                 yield file
     except FileNotFoundError:
@@ -81,7 +81,7 @@ def _changed(path: str) -> SourceChangedError:
 
 def _state(path: str, source: pa.NativeFile) -> FileState:
     size = source.size()
-    found = os.stat(path)
+    found = Path(path).stat()
     start = max(0, size - _TAIL)
     tail = source.read_at(_TAIL, start)
     length = min(int.from_bytes(tail[:4], "little"), start)
@@ -91,7 +91,7 @@ def _state(path: str, source: pa.NativeFile) -> FileState:
 def _overwritten(path: str, state: FileState, inode: int | None) -> bool:
     """Whether the open file (`inode`; None: any) was written to while it was read."""
     try:
-        found = os.stat(path)
+        found = Path(path).stat()
     except OSError:  # removed, which leaves an open file as it was
         return inode is None
     return inode in (None, found.st_ino) and (found.st_size, found.st_mtime_ns) != (state.size, state.written)
