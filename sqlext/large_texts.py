@@ -18,10 +18,8 @@ LARGE = 60_000
 
 #: Words of which each may be syntax of ours. PRECEDING and FOLLOWING may stand behind a duration.
 _WORDS = frozenset(
-    (
-        "CURRENT_ROW CURRENT_TIME DEPLOY FOLLOWING INSTANCE_NOT_IN_WINDOW MAXSIZE PERIOD PRECEDING ROWS_RANGE".split()  # noqa: SIM905
-        + [name.upper() for name in (*EXTENSION_FUNCTIONS, *SWEEP, *UMJOIN)]
-    )
+    "CURRENT_ROW CURRENT_TIME DEPLOY FOLLOWING INSTANCE_NOT_IN_WINDOW MAXSIZE PERIOD PRECEDING ROWS_RANGE".split()  # noqa: SIM905
+    + [name.upper() for name in (*EXTENSION_FUNCTIONS, *SWEEP, *UMJOIN)]
 )
 #: Words that are ours together.
 _TOGETHER = [frozenset(("LAST", "JOIN")), *map(frozenset, PHRASES)]

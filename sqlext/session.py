@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.config import PREFIX, Config
-from sqlext_planner.errors import ConfigurationError, UnsupportedError
+from sqlext_planner.errors import ConfigurationError, SqlExtError, UnsupportedError
 
 from sqlext.parameters import BoundText, bind_arguments, errors_show, format_references, literal
 from sqlext.passthrough_cache import PassthroughCache
@@ -80,19 +80,31 @@ class Session:
         A statement in which nothing is left for the extension goes to `spark.sql` exactly as written, arguments
         included. Raises SqlExtError for a mistake in a statement of the extension; Spark's own errors otherwise.
         """
+        from sqlext.pipeline import left_to_spark, too_deep
         from sqlext.statements import run
 
         with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views) as text:
-            config = self._effective_config()
+            try:
+                config, wrong = self._effective_config(), None
+            except ConfigurationError as error:  # a setting of ours stops no statement of Spark's, least of all SET
+                config, wrong = Config(), error
             key = (text.sql, config, self.compat)
             frame = self.spark.sql(sqlQuery, args, **kwargs) if key in self._passed else None
             if frame is not None and self._passed.holds(key, frame):
                 return frame
             plan = self._stage(text.sql, config, lenient=True)
-            if not plan.passthrough:
-                if text.unbound:
-                    raise text.unbound[0]
-                return run(plan, self.spark, config)
+            unfit = wrong or next(iter(text.unbound), None)
+            if not plan.passthrough and unfit is not None and not plan.may_pass:
+                raise unfit
+            if not plan.passthrough and unfit is None:
+                try:
+                    return run(plan, self.spark, config)
+                except Exception as error:
+                    if not plan.may_pass and isinstance(error, RecursionError):
+                        raise too_deep(plan.statement) from None
+                    if not plan.may_pass or (isinstance(error, SqlExtError) and error.of_hint):
+                        raise
+                    left_to_spark(error)
         frame = self.spark.sql(sqlQuery, args, **kwargs)
         if plan.statement.kind == "query" and plan.explain is None and not kwargs:
             self._passed.remember(key, frame)

@@ -13,7 +13,6 @@ from sqlext_planner.factorised_classes import Classes, NotFactorisedError
 from sqlext_planner.factorised_members import LeftMatch
 from sqlext_planner.logical.umjoin import input_name
 
-
 #: Inputs of a join up to which each is tried as the root; of more, so many of the most promising.
 _ROOTS = 16
 
