@@ -11,6 +11,7 @@ Every node remembers where its text stands (`sqlext.spans.span_of`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import sqlglot.parser
@@ -73,7 +74,6 @@ class SqlExtParser(PeriodParser):
     _parse_range = located(PeriodParser._parse_range, operand=True)
     _parse_select_query = located(SparkParser._parse_select_query)
     _parse_set_operations = located(SparkParser._parse_set_operations, operand=True)
-    _parse_table = located(SparkParser._parse_table)
     _parse_type = located(SparkParser._parse_type)
     _parse_types = located(SparkParser._parse_types)
     _parse_unary = located(SparkParser._parse_unary)
@@ -101,6 +101,19 @@ class SqlExtParser(PeriodParser):
             self.raise_error(f"{self._curr.text.upper()} does not go with LAST JOIN", self._curr, help=help)
         join = self._parse_last_join() if self._at_last_join() else super()._parse_join(*args, **kwargs)
         return mark(self, join, index)
+
+    def _parse_table(self, schema: bool = False, joins: bool = False, *args: Any, **kwargs: Any) -> Any:
+        index = self._index
+        table = super()._parse_table(schema, False, *args, **kwargs)
+        for join in self._parse_joins() if joins and table is not None else ():
+            table.append("joins", join)
+        return mark(self, table, index)
+
+    def _parse_joins(self, **nested: Any) -> Iterator[Any]:
+        """The joins that follow a relation; none where sqlglot, having read ``a JOIN b``, looks for ``JOIN c ON .. ON ..``
+        (it names its `alias_tokens` there): Spark has no joins nested in that way, and each JOIN without ON would read
+        all that follow it twice."""
+        return iter(()) if nested else iter(self._parse_join, None)
 
     def _at_last_join(self) -> bool:
         """Whether LAST JOIN stands here: LAST unquoted, directly before JOIN. Spark would read an alias `last`."""

@@ -86,7 +86,7 @@ def bind_arguments(
             continue
         try:
             edits.append((span, literal(args[key], settings)))  # type: ignore[index]
-        except TypeError as error:
+        except Exception as error:  # a value of another library may fail in its own way
             unbound.append(_no_literal(match.group(), span, str(error)))
     bound = _apply(sql, edits)
     return BoundText(bound.sql, bound.edits, tuple(unbound))

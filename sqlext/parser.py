@@ -88,8 +88,8 @@ def parse(
 
     With ``compat="openmldb"`` every window is OpenMLDB's. A name for which `is_user_function` holds is a function of
     the user's, where Spark has none of that name. Text that we cannot parse is a statement of kind "spark"
-    unless it holds extension syntax. Raises ParseError, also for a malformed hint of ours; UnsupportedError for a window
-    of ours in MERGE and the like.
+    unless it holds extension syntax. Raises ParseError, also for a malformed hint of ours; UnsupportedError for a
+    window of ours in MERGE and the like.
     """
     try:
         tokens, read = _tokens(text, settings)

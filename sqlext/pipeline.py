@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from sqlext_planner.catalog import Catalog
@@ -52,6 +52,8 @@ class StagedPlan:
     extensions: tuple[str, ...]
     explain: str | None
     passthrough: bool
+    #: Spark could run the statement as it is, and nobody has asked for anything else: a plan of ours is only quicker.
+    may_pass: bool = False
 
     @property
     def optimized(self) -> LogicalPlan | None:
@@ -88,7 +90,7 @@ def stage(
     if explain is not None and mode == "analyze" and statement.kind != "query":
         raise UnsupportedError(
             "EXPLAIN ANALYZE runs a query, and this is none",
-            span=Span(explain.end(), len(sql.rstrip())),
+            span=Span(explain.start("mode"), len(sql.rstrip())),
             help="EXPLAIN without ANALYZE shows a plan and runs nothing",
         )
     refusal = settings.refusal(statement.query) if statement.query is not None else None
@@ -99,18 +101,17 @@ def stage(
         return passed
     may_pass = plain and not statement.uses_extension
     try:
-        return _planned(passed, catalog, config, settings)
+        planned = _planned(passed, catalog, config, settings)
+        return replace(planned, may_pass=may_pass and statement.kind == "query")
     except SqlExtError as error:
         if may_pass and not error.of_hint:
             if config.always_lower:
                 _LOG.info("left to Spark: %s", error.message)
             return passed
         raise error.with_sql(statement.sql) from None
-    except RecursionError:
-        if may_pass:
-            return passed
-        raise _too_deep(statement) from None
     except Exception as error:
+        if not may_pass and isinstance(error, RecursionError):
+            raise too_deep(statement) from None
         if not may_pass:
             raise
         left_to_spark(error)
@@ -122,7 +123,8 @@ def left_to_spark(error: Exception) -> None:
 
     One line for users; the tests make an error of it. What Spark itself failed over, the statement will tell.
     """
-    if not type(error).__module__.startswith(("py4j", "pyspark")):
+    expected = isinstance(error, (SqlExtError, RecursionError, MemoryError))
+    if not expected and not type(error).__module__.startswith(("py4j", "pyspark")):
         _LOG.warning("planning failed, the statement goes to Spark as it is (%s: %s)", type(error).__name__, error)
     _LOG.debug("planning failed", exc_info=error)
 
@@ -162,7 +164,7 @@ def _refuse_endless(plan: LogicalPlan) -> None:
         raise stream_refusal("EXPLAIN ANALYZE runs a query to its end, and a stream has none", stream)
 
 
-def _too_deep(statement: Statement) -> SqlExtError:
+def too_deep(statement: Statement) -> SqlExtError:
     """The error for a statement that Python's stack does not hold, at the innermost place of its text."""
     from sqlext.spans import deepest_span
 

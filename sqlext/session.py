@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.config import PREFIX, Config
-from sqlext_planner.errors import ConfigurationError, UnsupportedError
+from sqlext_planner.errors import ConfigurationError, SqlExtError, UnsupportedError
 from sqlext_planner.raised import statement
 from sqlext_planner.spark import is_stopped, substituted
 
@@ -108,25 +108,40 @@ class Session:
         A statement in which nothing is left for the extension goes to `spark.sql` exactly as written, arguments
         included. Raises SqlExtError for a mistake in a statement of the extension; Spark's own errors otherwise.
         """
+        from sqlext.pipeline import left_to_spark, too_deep
         from sqlext.spark_analysis import run_ordinary
         from sqlext.statements import run
 
-        config, settings = self._effective_settings()
+        settings = self._reading_settings()
         with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views, settings) as text:
+            try:
+                config, wrong = self._effective_config(), None
+            except ConfigurationError as error:  # a setting of ours stops no statement of Spark's, least of all SET
+                config, wrong = Config(), error
             key = (text.sql, config, settings, self.compat)
             frame = self.spark.sql(sqlQuery, args, **kwargs) if key in self._passed else None
             if frame is not None and self._passed.holds(key, frame):
                 return frame
             plan, frame = self._stage(text.sql, config, settings, lenient=True), None
-            if not plan.passthrough and (plan.statement.uses_extension or plan.explain is not None):
-                if text.unbound:
-                    raise text.unbound[0]
-                return run(plan, self.spark, config)
-            if not plan.passthrough and not text.unbound:
-                frame = self.spark.sql(sqlQuery, args, **kwargs) if plan.statement.kind == "query" else None
-                lowered = run_ordinary(plan, self.spark, config, frame)
-                if lowered is not None:
-                    return lowered
+            ordinary = not plan.statement.uses_extension and plan.explain is None
+            unfit = wrong or next(iter(text.unbound), None)
+            if not plan.passthrough and unfit is not None and not ordinary:
+                raise unfit
+            if not plan.passthrough and unfit is None:
+                if ordinary and plan.statement.kind == "query":
+                    frame = self.spark.sql(sqlQuery, args, **kwargs)
+                try:
+                    lowered = (
+                        run_ordinary(plan, self.spark, config, frame) if ordinary else run(plan, self.spark, config)
+                    )
+                    if lowered is not None:
+                        return lowered
+                except Exception as error:
+                    if not ordinary and isinstance(error, RecursionError):
+                        raise too_deep(plan.statement) from None
+                    if not ordinary or (isinstance(error, SqlExtError) and error.of_hint):
+                        raise
+                    left_to_spark(error)
         if frame is None:
             frame = self.spark.sql(sqlQuery, args, **kwargs)
         if plan.statement.kind == "query" and plan.explain is None and not kwargs:
@@ -135,9 +150,9 @@ class Session:
 
     def plan(self, sqlQuery: str) -> StagedPlan:  # noqa: N803 - as `sql`
         """The statement at every stage of planning; nothing is run."""
-        config, settings = self._effective_settings()
+        settings = self._reading_settings()
         with self._bound(sqlQuery, None, {}, ExitStack(), settings) as text:
-            return self._stage(text.sql, config, settings, lenient=False)
+            return self._stage(text.sql, self._effective_config(), settings, lenient=False)
 
     def register(self, name: str, path: str | Path) -> None:
         """Make a Parquet or CSV file, or a folder of such files, the temporary view `name`.
@@ -169,16 +184,20 @@ class Session:
         catalog = SparkCatalog(self.spark, self._files, case_sensitive=settings.case_sensitive)
         return stage(sql, catalog, config, self.compat, lenient=lenient, settings=settings)
 
-    def _effective_settings(self) -> tuple[Config, SqlSettings]:
-        """Ours, as given to this Session over those set in the Spark session, and Spark's for reading texts."""
+    def _reading_settings(self) -> SqlSettings:
+        """Spark's settings for reading texts."""
         conf = self.spark.conf
         found = {key: conf.get(key, None) for key in SqlSettings.names()}
         given = {key: value for key, value in found.items() if value is not None}
-        settings = SqlSettings.of(given, ansi=str(conf.get(ANSI)).lower() == "true")
+        return SqlSettings.of(given, ansi=str(conf.get(ANSI)).lower() == "true")
+
+    def _effective_config(self) -> Config:
+        """The settings given to this Session, over those set in the Spark session."""
         if self._config is not None:
-            return self._config, settings
+            return self._config
+        conf = self.spark.conf
         values = {key: conf.get(key, None) for key, _, _ in Config.documentation()}
-        return Config.from_mapping({k: v for k, v in values.items() if v is not None} | self._settings), settings
+        return Config.from_mapping({k: v for k, v in values.items() if v is not None} | self._settings)
 
     @contextmanager
     def _bound(
@@ -189,8 +208,8 @@ class Session:
         views: ExitStack,
         settings: SqlSettings,
     ) -> Iterator[BoundText]:
-        """The text with references, variables and markers replaced, in Spark's order; errors raised inside, or by what is
-        built inside, point at the text as it was."""
+        """The text with references, variables and markers replaced, in Spark's order; errors raised inside, or by what
+        is built inside, point at the text as it was."""
         given = sql
         steps: list[BoundText] = []
         with ExitStack() as shows:

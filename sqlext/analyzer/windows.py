@@ -11,7 +11,7 @@ from sqlext_planner.logical import LogicalPlan, Window
 from sqlglot import exp
 
 from sqlext.analyzer import calls, frames, queries
-from sqlext.analyzer.context import ComputedNames, Context, Env
+from sqlext.analyzer.context import ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definition, Definitions, definition_span, table_call
 from sqlext.analyzer.expressions import Draft, Edit, ExpressionBuilder, apply_edits
 from sqlext.analyzer.input_order import is_reordered, with_input_position
@@ -191,7 +191,9 @@ def _written_out(builder: ExpressionBuilder, node: exp.Window) -> tuple[str | Ex
         if child is not node.this and child.arg_key in ("partition_by", "order"):
             builder.collect(child, draft)
     text, whole = builder.context.text, span_of(node)
-    start = text.index("(", span_of(node.this).end)
+    start = text.find("(", span_of(node.this).end, whole.end)
+    if start < 0:
+        raise LeftToSparkError("a window that is another one's name is left to Spark", span=whole)
     return apply_edits(builder.context, Span(start, whole.end), draft.edits)
 
 
