@@ -109,7 +109,7 @@ def random_data(rng: random.Random, scale: float = 1.0) -> DataSet:
     null_times, valid = rng.random() < 0.3, rng.random() < 0.3
     tables = []
     for number in range(5):
-        count = rng.choice([0, 1, 2, 8, 15, 15, 25, 25, 40] if number else [1, 8, 20, 30, 50])
+        count = rng.choice([0, 1, 8, 12, 15, 20, 25, 25, 40] if number else [8, 20, 30, 50])
         if rng.random() < 0.04:
             count = 200
         rows = _rows(random.Random(rng.random()), count, null_times=null_times, valid=valid)
@@ -120,8 +120,8 @@ def random_data(rng: random.Random, scale: float = 1.0) -> DataSet:
 
 
 def _rows(rng: random.Random, count: int, *, null_times: bool, valid: bool) -> list[dict[str, Any]]:
-    keys, hot = rng.choice([2, 3, 5, 20]), rng.random() < 0.3
-    nulls = rng.choice([0.0, 0.1, 0.3])
+    keys, hot = rng.choice([2, 3, 3, 4, 8]), rng.random() < 0.3
+    nulls = rng.choice([0.0, 0.05, 0.2])
     times = rng.choice([6, 20, 60])
 
     def maybe(value: Any, share: float = nulls) -> Any:

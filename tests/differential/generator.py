@@ -117,7 +117,9 @@ class Generator:
             if sortable and rng.random() < 0.6:
                 nulls = rng.choice([" NULLS FIRST", " NULLS LAST"])
                 keys.insert(0, rng.choice(sortable).name + rng.choice([" ASC", " DESC"]) + nulls)
-            tail = f" ORDER BY {', '.join(keys)}" + (f" LIMIT {rng.randint(0, 20)}" if rng.random() < 0.5 else "")
+            tail = f" ORDER BY {', '.join(keys)}" + (
+                f" LIMIT {rng.choice([0, 1, 2, 5, 10, 20, 20])}" if rng.random() < 0.5 else ""
+            )
             ordered = True
             ours = f"SELECT * FROM ({ours}){tail}" if rng.random() < 0.3 else ours + tail
             duck += tail
@@ -167,7 +169,9 @@ class Generator:
         fitting = [t for t in self.data.tables if t.rows.num_rows <= limit] or [
             min(self.data.tables, key=lambda t: t.rows.num_rows)
         ]
-        table = self.rng.choice(fitting)
+        # joins with tables of no or two rows soon have no rows left to compare
+        filled = [t for t in fitting if t.rows.num_rows >= 8]
+        table = self.rng.choice(filled if filled and self.rng.random() < 0.9 else fitting)
         periods = tuple((dtype, start, end) for dtype, start, end, _, _ in PERIODS)
         rows = table.rows.num_rows
         return Rel(same(table.name), COLUMNS, rows, "id", IDS, table.ordered, periods, is_table=True)
@@ -364,7 +368,7 @@ class Generator:
             text = self.relates(rel, a, rel, a)
             if text is not None:
                 items.append((text, Col(self.fresh("z"), "boolean", "key")))
-        condition = self.where(rel, a, depth, 0.7)
+        condition = self.where(rel, a, depth, 0.5)
         plain = condition is None or "SELECT" not in condition.ours
         ordered = rel.ordered and plain
         text = self.select(items, self.named(rel, a), condition, "_pos" if ordered else None)
@@ -663,12 +667,12 @@ class Generator:
         rows, commas = float(max(1, rels[0][0].rows)), False
         for place, (rel, alias) in enumerate(rels[1:], 1):
             previous, before = rels[rng.randrange(place)]
-            keys = self.scalars.keys(self.pairs(previous, before), self.pairs(rel, alias), 2)
+            keys = self.scalars.keys(self.pairs(previous, before), self.pairs(rel, alias), rng.choice([1, 1, 2]))
             if not keys or (rng.random() < 0.3 and place == count - 1):
                 other, third = rels[rng.randrange(place)]
-                keys += self.scalars.keys(self.pairs(other, third), self.pairs(rel, alias), 2)
+                keys += self.scalars.keys(self.pairs(other, third), self.pairs(rel, alias), 1)
             if not keys and rel.uniq is not None:
-                keys = [self.scalars.compare(same(f"{alias}.{rel.uniq}"), self.scalars.literal(rel.col(rel.uniq)))]
+                keys = [same(f"{alias}.{rel.uniq} % 4 = {rng.randint(0, 3)}")]
             if rows * rel.rows / 3 > 60_000 and rel.uniq is not None:
                 keys.append(same(f"{alias}.{rel.uniq} % 8 = {rng.randint(0, 7)}"))
             rows *= max(1.0, rel.rows / 3)
@@ -688,7 +692,7 @@ class Generator:
         if rng.random() < 0.3:
             (first, a), (second, b) = rng.sample(rels, 2)
             terms.append(self.scalars.residual(self.pairs(first, a), self.pairs(second, b)))
-        while rng.random() < 0.35:
+        while rng.random() < 0.25:
             rel, alias = rng.choice(rels)
             terms.append(self.exists(rel, alias, 0))
         if rng.random() < 0.1:

@@ -74,6 +74,7 @@ def start() -> Any:
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": "1",
             "spark.sql.codegen.wholeStage": "false",
+            "spark.python.daemon.module": "tests.differential.daemon",
             "spark.shuffle.compress": "false",
             "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
         },

@@ -80,12 +80,12 @@ class Scalars:
         alias, col = rng.choice(usable)
         name, kind = col.at(alias) if alias else col.name, rng.random()
         if kind < 0.12:
-            return same(f"{name} IS {rng.choice(['', 'NOT '])}NULL")
+            return same(f"{name} IS {rng.choice(['', 'NOT ', 'NOT '])}NULL")
         if kind < 0.2 and col.dtype == "string":
             return same(f"{name} LIKE '{rng.choice(['%a%', 'x%', '_', '%', 'Y%'])}'")
         if kind < 0.3 and col.dtype in (*INTEGERS, "string"):
             values = join([self.literal(col) for _ in range(rng.randint(1, 3))], ", ")
-            return values.both(f"{name} {rng.choice(['', 'NOT '])}IN ({{}})")
+            return values.both(f"{name} {rng.choice(['', 'NOT ', 'NOT '])}IN ({{}})")
         if kind < 0.38 and col.dtype in INTEGERS:
             low = rng.randint(-5, 5)
             return same(f"{name} BETWEEN {low} AND {low + rng.randint(0, 9)}")
@@ -98,7 +98,7 @@ class Scalars:
         return self.compare(same(name), self.literal(col))
 
     def compare(self, left: Text, right: Text) -> Text:
-        op = self.rng.choice(["=", "<>", "<", "<=", ">", ">=", "<=>"])
+        op = self.rng.choice(["=", "<>", "<>", "<", "<=", ">", ">=", "<", "<=", ">", ">=", "<=>"])
         duck = {"<=>": "IS NOT DISTINCT FROM"}.get(op, op)
         return Text(f"{left.ours} {op} {right.ours}", f"{left.duck} {duck} {right.duck}")
 
