@@ -198,11 +198,7 @@ def cancel(spark: SparkSession, sql: str, settings: Settings, way: str, seconds:
             ended.wait(1.0)  # Spark forgets a cancellation between two jobs of a query
 
     frame = Session(spark, config=settings).sql(sql)
-    if way == "interrupt":
-        spark.addTag(group)
     found = disturbed(spark, lambda: frame.write.format("noop").mode("overwrite").save(), disturb, group)
-    if way == "interrupt":
-        spark.removeTag(group)
     lasted = time.perf_counter() - cancelled[0] if cancelled else None
     left = _left_folders(spark, 10.0)
     return {**found, "lasted": lasted, "left": left, "busy": _python_load()}
@@ -215,7 +211,7 @@ def _cancel(spark: SparkSession, way: str, group: str) -> None:
         case "all":
             spark.sparkContext.cancelAllJobs()
         case _:
-            spark.interruptTag(group)
+            spark.interruptAll()
 
 
 def _python_load(seconds: float = 1.0, within: float = 10.0) -> float:
