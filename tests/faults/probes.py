@@ -95,11 +95,12 @@ def disturbed(
 
 
 def failed_tasks(spark: SparkSession, group: str) -> int:
-    """How many tasks of a job group failed."""
+    """How many tasks of a job group failed; a stage that ran again counts once for each time."""
     tracker = spark.sparkContext.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = {stage for job in jobs if job is not None for stage in job.stageIds}
-    return sum(info.numFailedTasks for stage in stages if (info := tracker.getStageInfo(stage)) is not None)
+    infos = [info for stage in stages if (info := tracker.getStageInfo(stage)) is not None]
+    return sum(info.numFailedTasks + info.currentAttemptId for info in infos)
 
 
 def kill(process: psutil.Process) -> int:
