@@ -95,11 +95,12 @@ def disturbed(
 
 
 def failed_tasks(spark: SparkSession, group: str) -> int:
-    """How many tasks of a job group failed."""
+    """How many tasks of a job group failed; a stage that ran again counts once for each time."""
     tracker = spark.sparkContext.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = {stage for job in jobs if job is not None for stage in job.stageIds}
-    return sum(info.numFailedTasks for stage in stages if (info := tracker.getStageInfo(stage)) is not None)
+    infos = [info for stage in stages if (info := tracker.getStageInfo(stage)) is not None]
+    return sum(info.numFailedTasks + info.currentAttemptId for info in infos)
 
 
 def kill(process: psutil.Process) -> int:
@@ -198,11 +199,7 @@ def cancel(spark: SparkSession, sql: str, settings: Settings, way: str, seconds:
             ended.wait(1.0)  # Spark forgets a cancellation between two jobs of a query
 
     frame = Session(spark, config=settings).sql(sql)
-    if way == "interrupt":
-        spark.addTag(group)
     found = disturbed(spark, lambda: frame.write.format("noop").mode("overwrite").save(), disturb, group)
-    if way == "interrupt":
-        spark.removeTag(group)
     lasted = time.perf_counter() - cancelled[0] if cancelled else None
     left = _left_folders(spark, 10.0)
     return {**found, "lasted": lasted, "left": left, "busy": _python_load()}
@@ -215,7 +212,7 @@ def _cancel(spark: SparkSession, way: str, group: str) -> None:
         case "all":
             spark.sparkContext.cancelAllJobs()
         case _:
-            spark.interruptTag(group)
+            spark.interruptAll()
 
 
 def _python_load(seconds: float = 1.0, within: float = 10.0) -> float:

@@ -19,9 +19,11 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def retrying(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     """A Spark that gives a task four attempts."""
-    with Driver("local[2,4]", tmp_path_factory.mktemp("retrying")) as driver:
+    folder = tmp_path_factory.mktemp("retrying")
+    with Driver("local[2,4]", folder) as driver:
         driver.run("register", folder=str(tables))
         yield driver
+    assert not list(folder.rglob("sqlext-exchange-*")), "files of killed workers outlive the application"
 
 
 @pytest.fixture(scope="module")

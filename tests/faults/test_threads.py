@@ -66,13 +66,15 @@ def test_sessions_with_other_settings_and_modes_do_not_see_each_other(driver: Dr
     )
 
     def view(limit: int) -> str:
-        return f"CREATE OR REPLACE TEMPORARY VIEW t AS SELECT id, k, ts, v FROM a WHERE id < {limit}"
+        return f"CREATE OR REPLACE TEMPORARY VIEW t AS SELECT id, k, ts, v FROM base WHERE id < {limit}"
 
     def case(own: bool, settings: dict[str, str], statements: list[str], compat: str | None = None) -> dict[str, Any]:
         return {"own": own, "settings": settings, "set": statements, "compat": compat}
 
     key = "sqlext.lastJoin.strategy"
-    register = "CREATE OR REPLACE TEMPORARY VIEW a AS SELECT id, id % 7 AS k, id AS ts, id % 50 AS v FROM range(1000)"
+    register = (
+        "CREATE OR REPLACE TEMPORARY VIEW base AS SELECT id, id % 7 AS k, id AS ts, id % 50 AS v FROM range(1000)"
+    )
     cases = [
         case(False, {key: "reduce"}, [register, view(300)]),
         case(False, {key: "exchange"}, []),
@@ -81,7 +83,7 @@ def test_sessions_with_other_settings_and_modes_do_not_see_each_other(driver: Dr
         case(True, {"sqlext.exchange.partitions": "3"}, [register, view(100), f"SET {key} = exchange"], "openmldb"),
     ]
     found = driver.run("sessions", sql=sql, cases=cases, seconds=float(THREAD_SECONDS) / 2)
-    assert min(found["ran"]) > 1
+    assert min(found["ran"]) > 0, found["ran"]
     seen = []
     for texts in found["seen"]:
         assert len(texts) == 1, texts
@@ -91,4 +93,4 @@ def test_sessions_with_other_settings_and_modes_do_not_see_each_other(driver: Dr
     assert rows[0] == rows[1]
     assert ["half:double" in schema for schema in schemas] == [False, False, True, False, True]
     for plan, form in zip(plans, ("reduce", "exchange", "exchange", "pairs", "exchange"), strict=True):
-        assert f"{form}:" in plan, plan
+        assert f"forms=('{form}',)" in plan, plan
