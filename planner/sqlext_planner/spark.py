@@ -53,9 +53,10 @@ def show_task_errors() -> None:
     from pyspark.errors.exceptions import captured
 
     for module in (captured, sys.modules.get("pyspark.errors.exceptions.connect")):
-        if module is not None and not hasattr(module.recover_python_exception, "sqlext"):
-            found: Any = module
-            found.recover_python_exception = _with_task_errors(found.recover_python_exception)
+        recover = getattr(module, "recover_python_exception", None)  # not in every version of PySpark
+        if recover is not None and not hasattr(recover, "sqlext"):
+            hooked: Any = module
+            hooked.recover_python_exception = _with_task_errors(recover)
 
 
 def _with_task_errors(recover: Callable[[BaseException], BaseException]) -> Callable[[BaseException], BaseException]:

@@ -39,6 +39,7 @@ def csv_columns(files: Sequence[Path]) -> tuple[tuple[tuple[str, str], ...], int
     An empty value is NULL. Raises ConfigurationError for files of different headers, ArrowException.
     """
     header = _header(files[0])
+    names = _names(header)
     possible = [[name for name, _ in _PATTERNS] for _ in header]
     import pyarrow.compute as pc  # 60 ms that planning without CSV files need not wait for
 
@@ -57,7 +58,7 @@ def csv_columns(files: Sequence[Path]) -> tuple[tuple[tuple[str, str], ...], int
                 possible[i] = [name for name in possible[i] if _fits(name, values)]
     types = [kinds[0] if kinds and some else "string" for kinds, some in zip(possible, filled, strict=True)]
     size = sum(file.stat().st_size for file in files)
-    return tuple(zip(_names(header), types, strict=True)), rows, size
+    return tuple(zip(names, types, strict=True)), rows, size
 
 
 def _header(file: Path) -> list[str]:

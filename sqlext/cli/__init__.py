@@ -55,6 +55,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except BaseException as error:
         if stopped_by() is not None:
             return report(error)
+        if isinstance(error.__context__, BrokenPipeError):  # typer makes an exit with 1 of it
+            raise error.__context__ from None
         if isinstance(error, (BrokenPipeError, SystemExit)):
             raise
         return report(error)

@@ -12,7 +12,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 
 from sqlext.cli.source import read_schema, read_settings, read_sql
-from sqlext.cli.terminal import exact_output, json_visible, visible
+from sqlext.cli.terminal import exact_output, json_visible, visible, writing
 from sqlext.explain import render
 from sqlext.pipeline import STAGES, stage
 
@@ -50,7 +50,8 @@ def run_plan(
         raise error.with_sql(text) from error.__cause__
     page = render(plan, stages, str(format))
     if output is not None:
-        output.write_text(page, encoding="utf-8", errors="backslashreplace")
+        with writing(output):
+            output.write_text(page, encoding="utf-8", errors="backslashreplace")
     elif format == "json":
         with exact_output() as stream:
             stream.write(json_visible(page))

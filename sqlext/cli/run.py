@@ -6,9 +6,8 @@ import csv
 import io
 import json
 import math
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -17,7 +16,7 @@ from sqlext_planner.errors import ConfigurationError, Span, SqlExtError
 
 from sqlext.cli.console import console, print_rows, progress
 from sqlext.cli.source import read_settings, read_sql, split_statements
-from sqlext.cli.terminal import exact_output, json_visible, visible
+from sqlext.cli.terminal import exact_output, json_visible, visible, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,28 +113,28 @@ def _errors_in(text: str, place: Span) -> Iterator[None]:
 
 
 def _write(result: pa.Table, format: str, output: Path | None, shown: int | None) -> None:
-    if format == "parquet":
+    if format == "parquet" and output is not None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
-            pq.write_table(result, output)
+            # a stream: pyarrow deletes a path that it fails to write, be it /dev/full
+            with writing(output), output.open("wb") as sink:
+                pq.write_table(result, sink)
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
             help = "cast that column in the statement, or write csv or json"
             raise ConfigurationError(f"a Parquet file cannot hold this result: {error}", help=help) from error
-        except OSError as error:  # pyarrow's have no file name of their own
-            raise OSError(error.errno, os.strerror(error.errno or 0), str(output)) from error
         return
     if format == "table":
         if output is not None:
             from rich.console import Console
 
-            with output.open("w", encoding="utf-8", errors="backslashreplace") as sink:
+            with writing(output), output.open("w", encoding="utf-8", errors="backslashreplace") as sink:
                 _table(result, shown, Console(file=sink, width=1 << 14))
         else:
             _table(result, shown, console())
         return
-    with _sink(output) as stream:
+    with nullcontext() if output is None else writing(output), _sink(output) as stream:
         (_write_csv if format == "csv" else _write_json)(result, stream)
 
 

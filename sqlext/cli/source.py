@@ -23,10 +23,18 @@ def read_sql(file: str | None, text: str | None) -> str:
     if (file is None) == (text is None):
         raise typer.BadParameter("give the SQL as a FILE (`-` is standard input) or with -e, one of them")
     if text is not None:
-        return text
+        return _utf8(text)
     if file == "-":
         return _from_stdin()
     return read_text(Path(str(file)))
+
+
+def _utf8(argument: str) -> str:
+    """A command line's word where the locale is ASCII: Python then keeps its other bytes as halves of surrogates."""
+    try:
+        return argument.encode(sys.getfilesystemencoding(), "surrogateescape").decode()
+    except UnicodeError:
+        return argument
 
 
 def _from_stdin() -> str:

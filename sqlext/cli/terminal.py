@@ -6,6 +6,8 @@ import contextlib
 import os
 import re
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, TextIO
 
 #: Control characters (but for tab and newline), marks that turn the direction of writing, separators of lines, and
@@ -46,7 +48,7 @@ def prepare_streams() -> None:
 
 
 @contextlib.contextmanager
-def exact_output() -> Any:
+def exact_output() -> Iterator[TextIO]:
     """Standard output for data: UTF-8 whatever the terminal's encoding is, as in a file."""
     raw = getattr(sys.stdout, "buffer", None)
     if raw is None:
@@ -61,6 +63,15 @@ def exact_output() -> Any:
         stream.flush()
     finally:
         stream.detach()
+
+
+@contextlib.contextmanager
+def writing(output: Path) -> Iterator[None]:
+    """Around what writes the file: an error of a stream that is open, or of pyarrow's, does not know its name."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, os.strerror(error.errno or 0), str(output)) from error
 
 
 def width_of(stream: TextIO, default: int) -> int:

@@ -19,6 +19,7 @@ from sqlext.catalog import FileCatalog, data_files
 from sqlext.cli.failures import FAILURE
 from sqlext.cli.plan import DEFAULT_STAGES
 from sqlext.cli.source import read_settings
+from sqlext.cli.terminal import writing
 from sqlext.tpc import BENCHMARKS, Benchmark
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ def run_plan(
     if format == "json":
         page = json.dumps({"benchmark": name, "queries": pages}, indent=2, ensure_ascii=False) + "\n"
     if output is not None:
-        output.write_text(page, encoding="utf-8")
+        with writing(output):
+            output.write_text(page, encoding="utf-8")
     else:
         sys.stdout.write(page)
 

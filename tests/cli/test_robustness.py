@@ -56,7 +56,7 @@ def make(kind: str, path: Path) -> None:
         case "a broken link":
             path.symlink_to(path.with_name("gone"))
         case "a broken link (Too many levels":
-            path.symlink_to(path)
+            path.symlink_to(path.name)
 
 
 KINDS = ["a named pipe", "a socket", "a device", "a broken link", "a broken link (Too many levels"]
@@ -144,7 +144,7 @@ def test_odd_headers(capsys: pytest.CaptureFixture[str], tmp_path: Path, header:
     assert code in (0, 2)
     assert words in err
     assert "\x00" not in out + err
-    assert time.perf_counter() - start < 30
+    assert time.perf_counter() - start < 60
 
 
 def test_output_that_cannot_be_written(capsys: pytest.CaptureFixture[str], table: Path) -> None:
