@@ -110,7 +110,7 @@ PLAIN = {
     "EXISTS beside": "SELECT id FROM s WHERE k = 2 OR id = 3",
     "union": "SELECT id FROM s UNION ALL SELECT v FROM s_view",
     "STREAM": "SELECT id FROM STREAM s",
-    "values": "SELECT s.id FROM s JOIN (VALUES 1, 2 AS d(x)) ON s.id = d.x",
+    "values": "SELECT s.id FROM s JOIN VALUES 1, 2 AS d(x) ON s.id = d.x",
 }
 
 
