@@ -24,6 +24,7 @@ from sqlext.scripts import query_tokens
 from sqlext.spans import PlacedParseError, span_of
 from sqlext.sql_settings import DEFAULT, SqlSettings
 from sqlext.window_nodes import FrameSpec, UnionWindow
+from sqlext.words import words_as_names
 
 _NAME_PARTS = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 
@@ -63,6 +64,8 @@ class _VerbatimParser(SqlExtParser):
         for name in ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "SUBSTR", "TRIM")
     }
 
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}  # current_date may be a column: Spark looks for one first
+
     ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}  # array(a, b)[1] is a call and an index, not ARRAY[1]
 
     def _parse_types(self, check_func: bool = False, *args: Any, **kwargs: Any) -> Any:
@@ -95,7 +98,7 @@ def parse(
         tokens, read = _tokens(text, settings)
     except SqlglotError:
         return Statement(text, "spark", text)
-    tokens = query_tokens(tokens, text, compat)
+    tokens = words_as_names(query_tokens(tokens, text, compat))
     blanked = _blank_comments(read, tokens)
     pipe = next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None)
     if pipe is not None:  # sqlglot rewrites such a text beyond recognition

@@ -29,6 +29,17 @@ NONDETERMINISTIC = frozenset(
     """.split()  # noqa: SIM905 - a table of words
 )
 
+#: Functions that are called without parentheses where no column has the name: their types, and what Spark calls them.
+LITERAL_FUNCTIONS = {
+    "current_date": ("date", "current_date()"),
+    "current_timestamp": ("timestamp", "current_timestamp()"),
+    "current_time": ("time(6)", "current_time(6)"),
+    "localtime": ("time(6)", "current_time(6)"),
+    "current_user": ("string", "current_user()"),
+    "session_user": ("string", "current_user()"),
+    "user": ("string", "current_user()"),
+}
+
 #: First arguments of the date functions that take a unit (`timestampadd(DAY, 1, ts)`): words, not columns.
 DATE_UNITS = frozenset(
     """

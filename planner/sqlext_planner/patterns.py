@@ -78,6 +78,18 @@ def is_exact(dtype: str | None) -> bool:
     return dtype is not None and (dtype in _EXACT_TYPES or dtype.startswith("decimal("))
 
 
+def names_collation(expression: Expression) -> bool:
+    """True if the text gives a string a collation. As a column of its own it would be one among others: Spark prefers a
+    collation that stands in an expression to those of columns."""
+    return any(
+        isinstance(node, SparkExpr) and any(isinstance(part, str) and _COLLATION.search(part) for part in node.parts)
+        for node in expression.walk()
+    )
+
+
+_COLLATION = re.compile(r"\bcollat", re.IGNORECASE)
+
+
 def reads_only(expression: Expression, columns: Collection[Column]) -> bool:
     """True if the expression reads at least one column, and all it reads are among `columns`."""
     return bool(expression.references) and all(column in columns for column in expression.references)

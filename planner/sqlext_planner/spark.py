@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
-    from sqlext_operators.exchange.parquet_scan import Constant
+    from sqlext_operators.exchange.parquet_scan import Constant, Position
 
 #: In the text of every error that a worker raises because it lacks the package. A statement's own run may be the
 #: first to meet such a worker, long after `check_workers`: look for the mark in PythonException's message.
@@ -258,7 +258,7 @@ class PlainScan:
     all hold."""
 
     paths: tuple[str, ...]
-    columns: tuple[str | Constant, ...]
+    columns: tuple[str | Constant | Position, ...]
     filters: tuple[ScannedFilter, ...]
 
 
@@ -382,10 +382,11 @@ _ATTRIBUTE_ID = re.compile(r"#(\d+)L?(-T[^#]*)?$")
 
 def _attribute_ids(plan: Any) -> tuple[int, ...]:
     """The ids of a plan's columns, read from their texts (`name#12`, `name#13L`): one call of the JVM for all."""
-    texts = str(plan.output().mkString("\0")).split("\0") if plan.output().nonEmpty() else []
+    count = int(plan.output().size())
+    texts = str(plan.output().mkString("\0")).split("\0") if count else []
     found = [_ATTRIBUTE_ID.search(text) for text in texts]
     ids = tuple(int(match[1]) for match in found if match is not None)
-    if len(ids) < len(texts):  # an attribute that prints otherwise
+    if not len(ids) == len(texts) == count:  # an attribute that prints otherwise
         return tuple(int(attribute.exprId().id()) for attribute in _items(plan.output()))
     return ids
 
@@ -419,7 +420,7 @@ def _scan_of(plan: Any) -> PlainScan | None:
     if below is None:
         return None
     attributes = [int(attribute.exprId().id()) for attribute in _items(plan.child().output())]
-    names: dict[int | None, str | Constant] = dict(zip(attributes, below.columns, strict=True))
+    names: dict[int | None, str | Constant | Position] = dict(zip(attributes, below.columns, strict=True))
     if kind == "Filter":
         filters = _filters_of(plan.condition(), names)
         return None if filters is None else PlainScan(below.paths, below.columns, below.filters + filters)
@@ -433,7 +434,7 @@ def _scan_of(plan: Any) -> PlainScan | None:
 _LITERAL_TYPES = {"boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string"}
 
 
-def _scanned(item: Any, names: dict[int | None, str | Constant]) -> str | Constant | None:
+def _scanned(item: Any, names: dict[int | None, str | Constant | Position]) -> str | Constant | Position | None:
     """What a projection item reads from the files; None if it computes something."""
     from sqlext_operators.exchange.parquet_scan import POSITION, Constant
 
@@ -489,7 +490,7 @@ _COMPARISONS = {
 _COMPARED_TYPES = ("tinyint", "smallint", "int", "bigint", "string")
 
 
-def _filters_of(condition: Any, names: dict[int | None, str | Constant]) -> tuple[ScannedFilter, ...] | None:
+def _filters_of(condition: Any, names: dict[int | None, str | Constant | Position]) -> tuple[ScannedFilter, ...] | None:
     """The condition as comparisons of columns with integer or (binary-ordered) string literals; None if it is more."""
     kind = _class_name(condition)
     if kind == "And":

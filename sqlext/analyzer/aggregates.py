@@ -19,7 +19,7 @@ from sqlglot import exp
 from sqlext.analyzer import queries, select, subquery_plans
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definitions
-from sqlext.analyzer.expressions import ExpressionBuilder, inlined
+from sqlext.analyzer.expressions import ExpressionBuilder, inlined, is_literal_function
 from sqlext.analyzer.group_functions import GroupFunctions, refuse_grouping_sets
 from sqlext.analyzer.grouping import Grouping, grouping
 from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, outer_calls, roots
@@ -238,6 +238,8 @@ class _AggregateBlock:
             return self.column_of(self.aliases[name], parts[0])
         if self.ours is not None and name in self.shown:
             return inlined(self.shown[name], node)
+        if known is None and is_literal_function(parts):
+            return self.builder.resolve(node)[0]
         if known is None:
             raise self.builder.scope.unknown(parts, span_of(node))
         raise _not_grouped(".".join(parts), span_of(node))

@@ -26,8 +26,8 @@ _INSTEAD = {
 
 
 def window_call(builder: ExpressionBuilder, node: exp.Anonymous, column: Column, *, whole: bool) -> WindowCall:
-    """One call. `whole` says that it is a select item by itself, where lag counts rows of the partition; inside a
-    larger expression it counts rows of the frame (docs/reference/windows.md, section 5).
+    """One call. `whole` says that it is a select item by itself: there lag counts rows of the partition, and in
+    OpenMLDB mode rows of the frame inside a larger expression (docs/reference/windows.md, section 5); else it means the same there.
 
     Raises AnalysisError for a wrong number, kind or type of arguments.
     """
@@ -51,7 +51,8 @@ def window_call(builder: ExpressionBuilder, node: exp.Anonymous, column: Column,
     if builder.context.openmldb and types and types[0] is not None:
         _refuse_beyond_openmldb(function, types[0], node)
     dtype = _result_type(function, types, [a for p, a in values if not p.is_constant], node, star=star)
-    name = "frame_at" if function.positional and not whole else function.name
+    in_frame = function.positional and not whole and builder.context.openmldb
+    name = "frame_at" if in_frame else function.name
     return WindowCall(name, tuple(args), complete, column, dtype, span=span_of(node))
 
 

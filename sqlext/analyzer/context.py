@@ -53,6 +53,13 @@ class Cte:
 Env = Mapping[str, Cte]
 
 
+def inner_name(wanted: str) -> str:
+    """A user's name as that of a relation or of a computed column in a plan, where a dot parts relation and column and
+    names of ours begin with __sqlext. The result shows the user's own name all the same."""
+    name = wanted.replace(".", "_").replace("${", "$(")
+    return name if not name.lower().startswith("__sqlext") else f"_{name}"
+
+
 @dataclass
 class Names:
     """Relation names, each given once: a second `orders` becomes `orders_2`."""
@@ -60,7 +67,8 @@ class Names:
     taken: set[str] = field(default_factory=set)
 
     def unique(self, wanted: str) -> str:
-        """`wanted`, or the first free of wanted_2, wanted_3, ..."""
+        """`wanted`, or the first free of wanted_2, wanted_3, ...; without what would make an inner name of it."""
+        wanted = inner_name(wanted)
         name, count = wanted, 1
         while name.lower() in self.taken:
             count += 1

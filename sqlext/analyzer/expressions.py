@@ -20,9 +20,10 @@ from sqlext.analyzer import compat as openmldb
 from sqlext.analyzer import disjunctions, periods
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.analyzer.types import field_type, infer, literal_type
+from sqlext.analyzer.types import field_type, infer
 from sqlext.spans import span_of
-from sqlext.spark_functions import DATE_UNITS, NONDETERMINISTIC, UNIT_FUNCTIONS
+from sqlext.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS, NONDETERMINISTIC, UNIT_FUNCTIONS
+from sqlext.sql_settings import string_literal
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -107,7 +108,7 @@ class ExpressionBuilder:
                 return replace(expression, span=span) if isinstance(expression, Column) else expression
             case exp.Literal() | exp.Null() | exp.Boolean():
                 text = openmldb.literal(self.context, node)
-                dtype = literal_type(node, decimals_are_double=self.context.openmldb)
+                dtype = self.dtype(node)
                 return Literal(text, dtype=dtype, span=span)
         return self._opaque(node, span)
 
@@ -124,6 +125,8 @@ class ExpressionBuilder:
         match = self.scope.find(parts, span)
         if match is not None:
             return match.visible.column, len(parts) - match.parts
+        if is_literal_function(parts):
+            return SparkExpr((parts[0],), dtype=LITERAL_FUNCTIONS[parts[0].lower()][0], span=span), 0
         alias = self.aliases.get(self.context.fold(parts[0]))
         if alias is not None:
             return inlined(alias, node), len(parts) - 1
@@ -136,7 +139,11 @@ class ExpressionBuilder:
     def dtype(self, node: exp.Expr) -> str | None:
         """The type of `node`, where certain."""
         return infer(
-            node, self._column_type, lambda item: self.context.slice(span_of(item)), compat=self.context.openmldb
+            node,
+            self._column_type,
+            lambda item: self.context.slice(span_of(item)),
+            compat=self.context.openmldb,
+            exponents=self.context.settings.exponent_is_decimal,
         )
 
     def opaque(self, node: exp.Expr, span: Span | None = None, more: Sequence[Edit] = ()) -> SparkExpr:
@@ -168,6 +175,8 @@ class ExpressionBuilder:
         parts = tuple(part.name for part in node.parts)
         for scope in (self.scope, *self.outer):
             match = scope.find(parts, span_of(node))
+            if match is None and scope is self.scope and is_literal_function(parts):
+                return LITERAL_FUNCTIONS[parts[0].lower()][0]
             if match is not None:
                 return field_type(match.visible.dtype, parts[match.parts :], scope.fold)
         alias = self.aliases.get(self.context.fold(parts[0]))
@@ -208,6 +217,7 @@ class ExpressionBuilder:
             draft.has_window = True
         draft.edits.extend(openmldb.edits(self, node))
         children = list(node.iter_expressions())
+        self._keep_names(node, draft)
         if isinstance(node, exp.Anonymous):
             name = node.name.lower()
             draft.deterministic = draft.deterministic and name not in NONDETERMINISTIC
@@ -220,9 +230,6 @@ class ExpressionBuilder:
         parts = node.parts
         last = span_of(parts[len(parts) - rest - 1])
         draft.edits.append(Edit(Span(span_of(node).start, last.end), (expression,)))
-        if isinstance(node.parent, exp.Anonymous) and node.parent.name.lower() == "struct":
-            end = span_of(node).end  # the field is called as the column is, not as the DataFrame's column
-            draft.edits.append(Edit(Span(end, end), (" AS `" + node.name.replace("`", "``") + "`",)))
         if isinstance(expression, SparkExpr):  # a lateral alias, taken in whole
             draft.has_subquery = draft.has_subquery or expression.has_subquery
 
@@ -235,7 +242,51 @@ class ExpressionBuilder:
         columns = self.scope.star(qualifier)
         if not columns:
             raise self.scope.unknown((*qualifier, "*"), span_of(node))
-        draft.edits.append(Edit(span_of(node), _listed(columns, named=name == "struct")))
+        draft.edits.append(Edit(span_of(node), self._listed(columns, name)))
+
+    def _keep_names(self, node: exp.Expr, draft: Draft) -> None:
+        """The arguments of struct, of ``(a, b)`` and of arrays_zip get the names that Spark would give them in the
+        statement: the type shows the names of columns, and ours are not the user's."""
+        called = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+        is_row = isinstance(node, exp.Tuple) and not isinstance(node.parent, (exp.In, exp.Values, exp.Binary))
+        if called not in ("struct", "arrays_zip") and not is_row:
+            return
+        place = 0
+        for argument in node.expressions:
+            inner = _unwrapped(argument)
+            star = isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star))
+            if star:
+                qualifier = tuple(part.name for part in inner.parts[:-1]) if isinstance(inner, exp.Column) else ()
+                place += len(self.scope.star(qualifier))
+                continue
+            place += 1
+            if isinstance(inner, exp.Column):
+                name = inner.name
+            elif isinstance(inner, (exp.Alias, exp.Dot)) or self.replace(inner) is None:
+                continue
+            else:  # a window call or an aggregate, which is a column here
+                name = str(place - 1) if called == "arrays_zip" else f"col{place}"
+            span = span_of(argument)
+            before, after = self._named("" if called == "arrays_zip" else "struct", name)
+            draft.edits.append(Edit(Span(span.start, span.start), (before,)))
+            draft.edits.append(Edit(Span(span.end, span.end), (after,)))
+
+    def _named(self, called: str, name: str) -> tuple[str, str]:
+        """What stands before and after an argument so that it is called `name`: an alias, which arrays_zip does not
+        take, or a field of that name."""
+        quoted = "`" + name.replace("`", "``") + "`"
+        if called == "struct":
+            return "", f" AS {quoted}"
+        return f"named_struct({string_literal(name, self.context.settings)}, ", f").{quoted}"
+
+    def _listed(self, columns: Sequence[Visible], called: str) -> tuple[str | Expression, ...]:
+        """The columns of a star between commas, with their names where the function called shows them."""
+        parts: list[str | Expression] = []
+        for item in columns:
+            shown = called in ("struct", "arrays_zip")
+            before, after = self._named(called, item.name) if shown else ("", "")
+            parts += [", " if parts else "", before, item.column, after]
+        return tuple(part for part in parts if part != "")
 
 
 def inlined(expression: Expression, node: exp.Expr) -> Expression:
@@ -270,16 +321,6 @@ def apply_edits(context: Context, span: Span, edits: Sequence[Edit]) -> tuple[st
     return tuple(parts)
 
 
-def _listed(columns: Sequence[Visible], *, named: bool) -> tuple[str | Expression, ...]:
-    parts: list[str | Expression] = []
-    for item in columns:
-        parts += [", "] if parts else []
-        parts.append(item.column)
-        if named:
-            parts.append(" AS `" + item.name.replace("`", "``") + "`")
-    return tuple(parts)
-
-
 def conjunction_terms(node: exp.Expr) -> list[exp.Expr]:
     """The terms of a conjunction in the order of the text; long chains are walked without recursion."""
     terms: list[exp.Expr] = []
@@ -303,6 +344,11 @@ def _unwrapped(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
+
+
+def is_literal_function(parts: tuple[str, ...]) -> bool:
+    """Whether a name without a column is a function without parentheses."""
+    return len(parts) == 1 and parts[0].lower() in LITERAL_FUNCTIONS
 
 
 def _is_unit(arguments: Sequence[exp.Expr]) -> bool:

@@ -13,7 +13,7 @@ from sqlext.analyzer.item_names import item_name
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.group_calls import is_group_call
 from sqlext.spans import span_of
-from sqlext.spark_functions import AGGREGATES
+from sqlext.spark_functions import AGGREGATES, LITERAL_FUNCTIONS
 
 #: Generators that give several columns for one item; `explode` does for a map alone.
 GENERATORS_OF_SEVERAL = frozenset(
@@ -52,7 +52,7 @@ def select_items(context: Context, select: exp.Select, scope: Scope) -> list[Ite
         elif isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
             items.extend(Item(column.name, None, column, span) for column in _expand(node, scope, span))
         else:
-            items.append(Item(_default_name(context, node), node, None, span))
+            items.append(Item(_default_name(context, node, scope), node, None, span))
     return items
 
 
@@ -77,11 +77,14 @@ def _except_name(node: exp.Expr) -> str:
     return node.name
 
 
-def _default_name(context: Context, node: exp.Expr) -> str:
+def _default_name(context: Context, node: exp.Expr, scope: Scope) -> str:
     """The name of an unnamed item: the column's own, Spark's name of a plain expression, else its text."""
     inner = node
     while isinstance(inner, exp.Paren):
         inner = inner.this
+    if isinstance(inner, exp.Column) and len(inner.parts) == 1 and inner.name.lower() in LITERAL_FUNCTIONS:
+        found = scope.find((inner.name,)) is not None
+        return inner.name if found else LITERAL_FUNCTIONS[inner.name.lower()][1]
     if isinstance(inner, (exp.Column, exp.Dot)):
         return str(inner.name)
     if isinstance(inner, exp.Anonymous) and [type(item) for item in inner.expressions] == [exp.Star]:

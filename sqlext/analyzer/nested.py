@@ -70,7 +70,7 @@ def plan_nested(
     """`source` with the columns of `flat` and `deep`. Raises UnsupportedError for a nested lag as outer function."""
     for node, _, whole in deep:
         function = lookup(node.name)
-        if function is not None and function.positional and whole:
+        if function is not None and function.positional and (whole or not wanted.context.openmldb):
             raise UnsupportedError(
                 f"{node.name}() with an aggregate inside is not supported", span=span_of(node), help="use last_value"
             )

@@ -11,7 +11,7 @@ from sqlext_planner.logical.relational import SetKind
 from sqlglot import exp
 
 from sqlext.analyzer import relations, select, subqueries, subquery_plans
-from sqlext.analyzer.context import Analyzed, Context, Cte, Env, LeftToSparkError
+from sqlext.analyzer.context import Analyzed, Context, Cte, Env, LeftToSparkError, inner_name
 from sqlext.analyzer.expressions import ExpressionBuilder, Replace
 from sqlext.analyzer.literals import whole_number
 from sqlext.analyzer.scope import Scope, Visible
@@ -103,7 +103,7 @@ def _set_operation(context: Context, node: exp.SetOperation, env: Env) -> Analyz
             span=span_of(node.expression),
             help="select the same number of columns on both sides",
         )
-    columns = tuple(Column("", name) for name in relations.unique_names(left.names))
+    columns = tuple(Column("", name) for name in relations.unique_names([inner_name(name) for name in left.names]))
     plan = SetOperation(
         _KINDS[type(node)], not node.args.get("distinct"), columns, left.plan, right.plan, span=span_of(node)
     )

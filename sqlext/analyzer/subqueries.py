@@ -20,7 +20,7 @@ from sqlext.analyzer.context import Context, Cte, Env
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.parser import ExtensionNode, extension_name, extension_nodes
 from sqlext.spans import span_of
-from sqlext.spark_functions import DATE_UNITS
+from sqlext.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS
 
 if TYPE_CHECKING:
     from sqlext.analyzer.expressions import Edit, ExpressionBuilder
@@ -277,7 +277,9 @@ class _Text:
         parts = tuple(part.name for part in column.parts)
         if any(scope.find(parts, span_of(column)) is not None for scope in self.scopes):
             return True
-        return self.context.fold(parts[0]) in self.aliases or (len(parts) == 1 and _is_unit(column))
+        if len(parts) == 1 and (parts[0].lower() in LITERAL_FUNCTIONS or _is_unit(column)):
+            return True
+        return self.context.fold(parts[0]) in self.aliases
 
     def _refuse_capture(self, column: exp.Column, expression: Expression) -> None:
         """Raises UnsupportedError where the name that an outer column has in the text would mean another one there."""

@@ -109,8 +109,10 @@ def type_name(node: exp.DataType, text: str) -> str:
 _MOST_DIGITS = 38
 
 
-def literal_type(node: exp.Expr, *, decimals_are_double: bool = False) -> str | None:
-    """The type of a literal without a suffix."""
+def literal_type(
+    node: exp.Expr, *, decimals_are_double: bool = False, exponent_is_decimal: bool = False, negative: bool = False
+) -> str | None:
+    """The type of a literal without a suffix, with a minus in front if `negative`."""
     if isinstance(node, exp.Null):
         return "void"
     if isinstance(node, exp.Boolean):
@@ -121,17 +123,21 @@ def literal_type(node: exp.Expr, *, decimals_are_double: bool = False) -> str | 
         return "string"
     text = node.name
     if "e" in text.lower():
-        return "double"
+        return _decimal_type(text) if exponent_is_decimal else "double"
     if "." in text:
-        if decimals_are_double:
-            return "double"
-        value = Decimal(text).as_tuple()
-        scale = -int(value.exponent)
-        return f"decimal({max(len(value.digits), scale)},{scale})"
+        return "double" if decimals_are_double else _decimal_type(text)
     if len(text) > _MOST_DIGITS:
         return None
-    number = int(text)
-    return "int" if number < 2**31 else "bigint" if number < 2**63 else None
+    number = int(text) - negative
+    return "int" if number < 2**31 else "bigint" if number < 2**63 else _decimal_type(text)
+
+
+def _decimal_type(text: str) -> str | None:
+    """The type of a decimal literal; None if it has too many digits."""
+    value = Decimal(text).as_tuple()
+    scale = max(0, -int(value.exponent))
+    precision = max(len(value.digits) + max(0, int(value.exponent)), scale)
+    return f"decimal({precision},{scale})" if precision <= _MOST_DIGITS else None
 
 
 def field_type(dtype: str | None, names: tuple[str, ...], fold: Callable[[str], str] = str.lower) -> str | None:
@@ -145,25 +151,35 @@ def field_type(dtype: str | None, names: tuple[str, ...], fold: Callable[[str], 
 
 
 def infer(
-    node: exp.Expr, column: Callable[[exp.Column], str | None], text: Callable[[exp.Expr], str], *, compat: bool
+    node: exp.Expr,
+    column: Callable[[exp.Column], str | None],
+    text: Callable[[exp.Expr], str],
+    *,
+    compat: bool,
+    exponents: bool = False,
 ) -> str | None:
-    """The type of an expression, where certain. `column` types the columns, `text` gives a node's own text."""
+    """The type of an expression, where certain. `column` types the columns, `text` gives a node's own text; with
+    `exponents` 1E3 is a decimal."""
 
     def of(child: exp.Expr | None) -> str | None:
-        return infer(child, column, text, compat=compat) if child is not None else None
+        return infer(child, column, text, compat=compat, exponents=exponents) if child is not None else None
 
     match node:
         case exp.Column():
             return column(node)
         case exp.Paren():
             return of(node.this)
+        case exp.Neg(this=exp.Literal(is_string=False) as number):  # the sign belongs to the literal
+            return literal_type(number, decimals_are_double=compat, exponent_is_decimal=exponents, negative=True)
         case exp.Neg():
             inner = of(node.this)
-            return inner if inner in _NUMERIC_ORDER else None
+            return inner if inner in _NUMERIC_ORDER or (inner or "").startswith("decimal(") else None
+        case exp.Cast(this=exp.Literal()) if re.fullmatch(r"[\d.]+(e[+-]?\d+)?bd", text(node), re.IGNORECASE):
+            return _decimal_type(text(node)[:-2])
         case exp.Cast():
             return type_name(node.to, _written(node.to, text))
         case exp.Literal() | exp.Null() | exp.Boolean():
-            return literal_type(node, decimals_are_double=compat)
+            return literal_type(node, decimals_are_double=compat, exponent_is_decimal=exponents)
         case exp.Predicate() | exp.Connector() | exp.Not() | exp.Exists():
             return "boolean"
         case exp.Add() | exp.Sub() if compat and _is_moment(node, of(node.left), of(node.right)):
@@ -241,6 +257,8 @@ def _struct(items: list[exp.Expr], of: Callable[[exp.Expr | None], str | None]) 
     fields = []
     for number, item in enumerate(items, 1):
         inner = item.this if isinstance(item, exp.Alias) else item
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
         name = item.alias if isinstance(item, exp.Alias) else inner.name if isinstance(inner, exp.Column) else ""
         dtype = of(inner)
         if dtype is None or isinstance(getattr(inner, "this", None), exp.Star):

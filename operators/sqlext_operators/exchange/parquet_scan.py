@@ -17,8 +17,6 @@ from sqlext_operators.exchange.scatter import POSITION_BITS, ScatterSpec, scatte
 from sqlext_operators.exchange.source_files import FileState, planned
 
 _BATCH_ROWS = 262_144
-#: In place of a file's column: the row's number, int64, unique and increasing in the order of files and rows.
-POSITION = "\0position"
 
 
 @dataclass(frozen=True)
@@ -55,12 +53,22 @@ class Constant:
 
 
 @dataclass(frozen=True)
+class Position:
+    """In place of a file's column: the row's number, int64, unique and increasing in the order of files and rows.
+
+    A type of its own, as a file's column may be called anything."""
+
+
+POSITION = Position()
+
+
+@dataclass(frozen=True)
 class ParquetScan:
     """What to read. `columns` are the file's names, POSITION or constants; `types` are their Arrow types, as Spark
     would hand them over."""
 
     tasks: tuple[ParquetTask, ...]
-    columns: tuple[str | Constant, ...]
+    columns: tuple[str | Constant | Position, ...]
     types: tuple[pa.DataType, ...]
     filters: tuple[Comparison, ...] = ()
 
@@ -95,7 +103,7 @@ def read_task(scan: ParquetScan, task: ParquetTask, first: int = 0) -> Iterator[
     Raises SourceChangedError for a file that is not the one that was planned.
     """
     names = (*scan.columns, *(item.column for item in scan.filters))
-    needed = list(dict.fromkeys(name for name in names if isinstance(name, str) and name != POSITION))
+    needed = list(dict.fromkeys(name for name in names if isinstance(name, str)))
     with planned(task.path, task.state) as file:
         batches = file.iter_batches(_BATCH_ROWS, row_groups=list(task.row_groups), columns=needed, use_threads=False)
         for batch in _rows(batches, task.start, task.stop):
@@ -118,10 +126,10 @@ def _rows(batches: Iterable[pa.RecordBatch], start: int, stop: int | None) -> It
             return
 
 
-def _column(batch: pa.RecordBatch, name: str | Constant, kind: pa.DataType, first: int) -> pa.Array:
+def _column(batch: pa.RecordBatch, name: str | Constant | Position, kind: pa.DataType, first: int) -> pa.Array:
     if isinstance(name, Constant):
         return pa.repeat(pa.scalar(name.value, kind), batch.num_rows)
-    if name == POSITION:
+    if isinstance(name, Position):
         return pa.array(np.arange(first, first + batch.num_rows))
     column = batch.column(name)
     return column if column.type == kind else column.cast(kind)

@@ -137,13 +137,12 @@ def plain_files(frame: DataFrame) -> PlainFiles | None:
 
 
 def _files(frame: DataFrame, plain: PlainScan, kinds: list[pa.DataType]) -> PlainFiles | None:
-    from sqlext_operators.exchange.parquet_scan import POSITION
     from sqlext_operators.exchange.source_files import opened
 
     if len(kinds) != len(plain.columns):
         return None
     pairs = zip(plain.columns, kinds, strict=True)
-    stored = {name: kind for name, kind in pairs if isinstance(name, str) and name != POSITION}
+    stored = {name: kind for name, kind in pairs if isinstance(name, str)}
     if not stored:
         return None
     footers, states = [], []
@@ -218,7 +217,9 @@ def _group_bytes(footer: pq.FileMetaData, stored: dict[str, pa.DataType]) -> lis
 
 def _constant_bytes(plain: PlainScan) -> int:
     """Estimated Arrow bytes that literals add to a row."""
-    values = [column.value for column in plain.columns if not isinstance(column, str)]
+    from sqlext_operators.exchange.parquet_scan import Constant
+
+    values = [column.value for column in plain.columns if isinstance(column, Constant)]
     return sum(4 + len(value) if isinstance(value, str) else 8 for value in values)
 
 

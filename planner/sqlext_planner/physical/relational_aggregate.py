@@ -61,5 +61,5 @@ def without_grouping_columns(frame: DataFrame, names: Sequence[str]) -> DataFram
     extra = len(frame.columns) - len(names)
     if not extra:
         return frame
-    hidden = [f"grouping key {i}" for i in range(extra)]
+    hidden = [f"__sqlext_key_{i}" for i in range(extra)]
     return frame.toDF(*hidden, *names).select(*(col(quoted(name)) for name in names))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlext_planner.expressions import Column, Compare, Expression, Literal, NamedExpr, conjunction, conjuncts
 from sqlext_planner.logical import LastJoin, LastMatch, LogicalPlan, Project
-from sqlext_planner.patterns import is_movable, reads_only
+from sqlext_planner.patterns import is_movable, names_collation, reads_only
 from sqlext_planner.rules import rule
 
 
@@ -53,7 +53,10 @@ def _operands(found: LastMatch, base: LogicalPlan) -> list[Expression]:
     return [
         side
         for side in (*found.left_keys, *sides)
-        if not isinstance(side, Column | Literal) and reads_only(side, base.output_columns) and is_movable(side)
+        if not isinstance(side, Column | Literal)
+        and reads_only(side, base.output_columns)
+        and is_movable(side)
+        and not names_collation(side)
     ]
 
 

@@ -30,7 +30,7 @@ from sqlext_planner.logical import (
 )
 from sqlext_planner.logical.relational import JoinKind
 from sqlext_planner.no_rows import NULL, is_strict, value_of_no_rows
-from sqlext_planner.patterns import filtered, is_single_row
+from sqlext_planner.patterns import filtered, is_single_row, names_collation
 from sqlext_planner.rules import rule
 from sqlext_planner.subquery import Subquery
 
@@ -165,6 +165,8 @@ def _value(subquery: Subquery, child: LogicalPlan) -> _Value | None:
     found = lifted(subquery, _block(subquery.plan), child)
     unmatched = value_of_no_rows(subquery.plan, column)
     if found is None or unmatched is None or not _groups_are_matches(subquery.plan, found):
+        return None
+    if any(map(names_collation, found.terms)):  # values that are equal there are several groups
         return None
     read = {item for term in found.terms for item in term.references}
     keys = [item for item in found.plan.output_columns if item in read]
