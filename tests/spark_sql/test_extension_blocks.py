@@ -72,7 +72,7 @@ BLOCKS = (
     "SELECT state.x FROM {FROM}",
     # FROM
     "SELECT x.y, a FROM {FROM} JOIN (VALUES 1, 2 AS v) x(y) ON x.y = g.k ORDER BY ALL",
-    "SELECT col1, col2 FROM (VALUES (1 AS p, 2 AS q)) JOIN {FROM} ON col1 = g.k ORDER BY a",
+    "SELECT v.*, a FROM {FROM} JOIN (VALUES (1 AS p, 2 AS q)) v ON v.col1 = g.k ORDER BY a",
 )
 
 #: What Spark runs and no node of ours holds: refused, with the place.
