@@ -153,6 +153,8 @@ def _with_named_columns(tree: exp.Expr) -> exp.Expr:
         (name,) = call.expressions
         if not isinstance(name, exp.Literal) or not name.is_string or isinstance(call.parent, (exp.Table, exp.Dot)):
             continue
+        if call.find_ancestor(exp.Hint) is not None:
+            continue
         parts = [part[1:-1].replace("``", "`") if part[0] == "`" else part for part in _NAME_PARTS.findall(name.name)]
         if not 1 <= len(parts) <= 4:
             continue

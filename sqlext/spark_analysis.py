@@ -23,6 +23,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+#: Settings by which Spark reads names, positions and clauses in another way than the analyzer, with the value that both
+#: agree on.
+READS_ALIKE = {
+    "spark.sql.groupByAliases": "true",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.orderByOrdinal": "true",
+    "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
+    "spark.sql.legacy.ctePrecedencePolicy": "corrected",
+    "spark.sql.legacy.parser.havingWithoutGroupByAsWhere": "false",
+    "spark.sql.legacy.setopsPrecedence.enabled": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+}
+
+
 def run_ordinary(plan: StagedPlan, spark: SparkSession, config: Config, native: DataFrame | None) -> DataFrame | None:
     """The lowered statement, as `spark.sql` would give it; None for one that has to go to Spark as it is.
 
@@ -32,13 +46,18 @@ def run_ordinary(plan: StagedPlan, spark: SparkSession, config: Config, native: 
 
     from sqlext.statements import lower, run_lowered
 
+    for key, value in READS_ALIKE.items():
+        given = spark.conf.get(key, value)
+        if given is not None and given.lower() != value:
+            log.info("left to Spark: %s is %s", key, given)
+            return None
     try:
         schema = native.schema if native is not None else spark.sql(_query_text(plan)).schema
         frame = conforming(lower(plan, spark, config), schema)
     except (PySparkException, SqlExtError, RecursionError) as error:
         log.info("left to Spark: %s", str(error).strip().split("\n", 1)[0])
         return None
-    except InternalError:
+    except Exception:  # a bug of ours stops no statement that Spark runs
         log.warning("a plan failed; the statement goes to Spark as it is", exc_info=True)
         return None
     if frame is None:

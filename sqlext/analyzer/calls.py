@@ -26,8 +26,9 @@ _INSTEAD = {
 
 
 def window_call(builder: ExpressionBuilder, node: exp.Anonymous, column: Column, *, whole: bool) -> WindowCall:
-    """One call. `whole` says that it is a select item by itself: there lag counts rows of the partition, and in
-    OpenMLDB mode rows of the frame inside a larger expression (docs/reference/windows.md, section 5); else it means the same there.
+    """One call. `whole` says that it is a select item by itself: there lag counts rows of the partition. In OpenMLDB
+    mode it counts rows of the frame inside a larger expression (docs/reference/windows.md, section 5); else it means
+    the same there.
 
     Raises AnalysisError for a wrong number, kind or type of arguments.
     """

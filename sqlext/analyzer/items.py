@@ -40,7 +40,7 @@ def select_items(context: Context, select: exp.Select, scope: Scope) -> list[Ite
     items: list[Item] = []
     for node in select.expressions:
         span = span_of(select) if isinstance(node, exp.Star) and not node.meta else span_of(node)
-        inner = node.unalias()
+        inner = node.this if isinstance(node, (exp.Alias, exp.Aliases)) else node
         if isinstance(inner, exp.QueryTransform):
             raise LeftToSparkError("TRANSFORM is left to Spark", span=span)
         if isinstance(inner, exp.Anonymous) and inner.name.lower() in GENERATORS_OF_SEVERAL:

@@ -36,7 +36,7 @@ _ABOUT_THE_FORM = re.compile(
     r"UNSUPPORTED_GENERATOR|GROUPING_"
 )
 #: What a stand-in may be to blame for: names that Spark finds elsewhere, and texts that it cannot read.
-_NOT_SAID = re.compile(r"PARSE_|INTERNAL_ERROR|TABLE_OR_VIEW_NOT_FOUND|UNSUPPORTED_FEATURE")
+_NOT_SAID = re.compile(r"PARSE_|INTERNAL_ERROR|TABLE_OR_VIEW_NOT_FOUND|UNRESOLVED_ROUTINE|UNSUPPORTED_FEATURE")
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def word(
     relations, exact = _relations(scope.columns)
     try:
         edits, typed = _edits(context, node, definitions)
-        text = _surrogate(context, node, env, relations, edits, definitions)
+        text = _surrogate(context, node, env, relations, edits)
     except (NoPlaceError, UnsupportedError):
         return _SILENT
     said = context.catalog.judge(text.text)
@@ -183,10 +183,15 @@ def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tupl
     the same types. Raises UnsupportedError for an operator of ours inside a subquery."""
     edits: list[tuple[Span, str]] = []
     typed = True
-    stack: list[exp.Expr] = list(_clauses(node, definitions))
+    stack = [(clause, False) for clause in _clauses(node)]
     while stack:
-        top = stack.pop()
-        if isinstance(top, exp.Window) and top.arg_key != "windows" and definitions.is_ours(top):
+        top, in_subquery = stack.pop()
+        if isinstance(top, exp.Query) and not in_subquery:
+            if subqueries.holds_operator(context, top):
+                raise UnsupportedError("an operator of ours in a subquery")
+            in_subquery = True
+        call = top if isinstance(top, exp.Window) and top.arg_key != "windows" and not in_subquery else None
+        if call is not None and definitions.is_ours(call):
             edits.append((span_of(top), "NULL"))
             typed = False
         elif periods.is_predicate(top):
@@ -194,10 +199,8 @@ def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tupl
         elif isinstance(top, exp.Anonymous) and is_group_call(top):
             edits.append((span_of(top), "max(NULL)"))
             typed = False
-        elif isinstance(top, exp.Query) and subqueries.holds_operator(context, top):
-            raise UnsupportedError("an operator of ours in a subquery")
         else:
-            stack.extend(top.iter_expressions())
+            stack.extend((child, in_subquery) for child in top.iter_expressions())
     return sorted(edits, key=lambda edit: edit[0].start), typed
 
 
@@ -207,7 +210,7 @@ def _named_columns(context: Context, predicate: exp.Expr) -> str:
     return f"isnull(struct({', '.join(dict.fromkeys(columns))}))"
 
 
-def _clauses(node: exp.Select, definitions: Definitions) -> Iterator[exp.Expr]:
+def _clauses(node: exp.Select) -> Iterator[exp.Expr]:
     """The parts of the block above FROM."""
     yield from node.expressions
     for key in ("where", "group", "having", "order"):
@@ -239,11 +242,10 @@ def _surrogate(
     env: Env,
     relations: str,
     edits: Sequence[tuple[Span, str]],
-    definitions: Definitions,
 ) -> _Text:
     """The block as a query of plain Spark over `relations`."""
     text = _Text(context, [], [])
-    text.add(subqueries.cte_prefix(context, list(_clauses(node, definitions)), env))
+    text.add(subqueries.cte_prefix(context, list(_clauses(node)), env))
     text.add("SELECT " + ("DISTINCT " if node.args.get("distinct") else ""))
     for number, item in enumerate(node.expressions):
         text.add(", " if number else "")
