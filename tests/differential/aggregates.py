@@ -196,4 +196,4 @@ def window_call(scalars: Scalars, cols: Sequence[Col], *, alias: str = "", group
 
 def scalars_duck(text: str, alias: str) -> str:
     """A condition written for `alias`, for the rows `e`."""
-    return re.sub(rf"\b{alias}\.", "e.", text)
+    return re.sub(rf"\b{alias}\.", "e.", text) if alias else text

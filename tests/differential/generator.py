@@ -381,12 +381,22 @@ class Generator:
         while rel.uniq is None or not self._orders(rel) or not rel.of_role("key") or not all(c.dtype for c in rel.cols):
             rel = self.table(120)
         alias = self.alias()
+        source = self.named(rel, alias)
+        lefts: Rel | None = None
+        if rng.random() < 0.15:
+            lefts, alias = self.ordered_table(120), ""
+            rel, source = self.last_joined(lefts, depth)
+        dot = f"{alias}." if alias else ""
         keys = [c.name for c in rel.of_role("key")]
         orders = self._orders(rel)
         condition = self.scalars.condition(self.pairs(rel, alias)) if rng.random() < 0.4 else None
         windows, calls, sources, definitions, items = [], [], {}, [], []
         for number in range(rng.choice([1, 1, 1, 2, 3])):
-            unions = [self.conforming(rel, depth - 1) for _ in range(rng.choice([0, 1, 1, 1, 2, 3]))]
+            # a source over a LAST JOIN may have the columns of its left side alone
+            unions = [
+                self.conforming(lefts if lefts and rng.random() < 0.5 else rel, depth - 1)
+                for _ in range(rng.choice([0, 1, 1, 1, 2, 3]))
+            ]
             window = random_window(
                 rng,
                 tuple(rng.sample(keys, min(len(keys), rng.choice([1, 1, 1, 2])))),
@@ -412,16 +422,44 @@ class Generator:
         def over(number: int) -> str:
             return definitions[number].split(" AS ", 1)[1] if inline else f"w{number}"
 
-        shown = [f"{alias}.{c.name} AS {c.name}" for c in kept]
+        shown = [f"{dot}{c.name} AS {c.name}" for c in kept]
         shown += [f"{call.ours} OVER {over(number)} AS {name}" for call, number, name in items]
         tail = "" if condition is None else f" WHERE {condition.ours}"
         tail += "" if inline else " WINDOW " + ", ".join(definitions[n] for n in named)
-        ours = f"SELECT {', '.join(shown)} FROM {rel.text.ours} {alias}{tail}"
-        source = f"{rel.text.duck} {alias}" + ("" if condition is None else f" WHERE {condition.duck}")
-        place = f"{alias}._pos" if rel.ordered else f"{alias}.{rel.uniq}"
-        duck = duck_windows(source, place, sources, windows, calls, [c.name for c in kept], False)
+        ours = f"SELECT {', '.join(shown)} FROM {source.ours}{tail}"
+        rows = source.duck + ("" if condition is None else f" WHERE {condition.duck}")
+        place = f"{dot}_pos" if rel.ordered else f"{dot}{rel.uniq}"
+        duck = duck_windows(rows, place, sources, windows, calls, [c.name for c in kept], False)
         cols = (*kept, *(Col(name, call.dtype or "", _role(call)) for call, _, name in items))
         return Rel(Text(ours, duck), cols, rel.rows, rel.uniq, rel.uniq_below, False, tuple(periods))
+
+    def ordered_table(self, limit: int) -> Rel:
+        """A table whose rows have an input order, beyond the limit if need be."""
+        for size in (limit, MOST_ROWS):
+            for _ in range(12):
+                found = self.table(size)
+                if found.ordered:
+                    return found
+        found = self.table()
+        kept = next((t for t in self.data.tables if t.ordered), None)
+        return found if kept is None else replace(found, text=same(kept.name), rows=kept.rows.num_rows, ordered=True)
+
+    def last_joined(self, left: Rel, depth: int) -> tuple[Rel, Text]:
+        """``left LAST JOIN ...`` for windows over it: the columns of both sides, and the text for FROM. Names of the
+        right side are fresh, so that all can be written without their relation."""
+        for _ in range(20):
+            right = self.make_simple(depth - 1)
+            if right.uniq is not None and all(c.dtype for c in right.cols):
+                break
+        else:
+            return left, left.text
+        right = self.standing(right)
+        a, b = self.alias(), self.alias()
+        source = self._last(self.named(left, a), [(left, a)], right, b)
+        items = [f"{a}.{c.name} AS {c.name}" for c in left.cols] + [f"{b}.{c.name} AS {c.name}" for c in right.cols]
+        flat = f"(SELECT {', '.join(items)}, {a}._pos AS _pos FROM {source.duck})"
+        others = tuple(replace(c, role="value" if c.role in ("uniq", "time") else c.role) for c in right.cols)
+        return replace(left, cols=left.cols + others, is_table=False), Text(source.ours, flat)
 
     def _orders(self, rel: Rel) -> list[Col]:
         """Columns that a window can be ordered by so that its rows have one order."""
@@ -439,10 +477,11 @@ class Generator:
                 return same(table.name), "_pos" if table.ordered else "id"
         for _ in range(6):
             other = self.identified(depth, 60)
-            if other.ordered or not rel.ordered:
+            narrow = rel.col(rel.uniq).dtype != "bigint" if rel.uniq is not None else False
+            if (other.ordered or not rel.ordered) and not (narrow and other.uniq_below >= 1 << 31):
                 break
         else:
-            other = self.table(60)
+            other = self.ordered_table(60)
         a = self.alias()
         items: list[Item] = []
         for col in rel.cols:
