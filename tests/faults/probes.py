@@ -240,8 +240,12 @@ def kill_executor(spark: SparkSession, sql: str, settings: Settings, seconds: fl
     rng = random.Random(seed)
 
     def disturb(ended: threading.Event) -> Iterator[int]:
-        if not ended.wait(rng.uniform(0, seconds)):
-            yield kill(rng.choice(executors()))
+        if ended.wait(rng.uniform(0, seconds)):
+            return
+        while not (running := executors()):
+            if ended.wait(0.05):
+                return
+        yield kill(rng.choice(running))
 
     frame = Session(spark, config=settings).sql(sql)
     return disturbed(spark, lambda: digest(frame.toArrow()), disturb)

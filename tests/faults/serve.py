@@ -5,6 +5,7 @@ Arguments: the file descriptor of the answers; {"master": ..., "conf": {...}}. R
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import socket
@@ -76,7 +77,8 @@ def _two_hosts(home: Path) -> str:
     environment = {**os.environ, "JAVA_HOME": str(find_java().executable.resolve().parent.parent)}
 
     def start(*command: str) -> None:
-        subprocess.Popen([home / "bin" / "spark-class", *command], env=environment, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen([home / "bin" / "spark-class", *command], env=environment, stdin=subprocess.DEVNULL)
+        atexit.register(process.kill)
 
     master, deploy = f"spark://127.0.0.1:{port}", "org.apache.spark.deploy"
     start(f"{deploy}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")

@@ -175,7 +175,7 @@ def write_table(folder: Path, table: pa.Table, files: int = _FILES) -> None:
     step = -(-table.num_rows // files)
     for number in range(files):
         part = table.slice(number * step, step)
-        pq.write_table(part, folder / f"{number}.parquet", row_group_size=-(-part.num_rows // 2))
+        pq.write_table(part, folder / f"{number}.parquet", row_group_size=max(1, -(-part.num_rows // 2)))
 
 
 def oracle(folder: Path, sql: str) -> dict[str, Any]:
