@@ -23,7 +23,6 @@ from sqlext.spans import NoPlaceError, span_of
 _SPARK_ONLY = {
     "laterals": "LATERAL VIEW",
     "pivots": "PIVOT",
-    "qualify": "QUALIFY",
     "sample": "TABLESAMPLE",
     "connect": "CONNECT BY",
     "into": "INTO",
@@ -56,6 +55,8 @@ def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scop
     items = select_items(context, node, scope)
     definitions = Definitions(context, node, [call for root, _ in roots(node, items) for call in outer_calls(root)])
     if _is_aggregate(node, items, definitions):
+        if node.args.get("qualify"):
+            raise LeftToSparkError("QUALIFY with aggregates is left to Spark", span=span_of(node.args["qualify"]))
         return aggregates.analyze_aggregate(context, node, env, plan, scope, items, definitions)
     return _Block(context, node, env, scope, items, definitions).analyze(plan)
 
@@ -119,6 +120,9 @@ class _Block:
             outputs.append(NamedExpr(expression, column, span=item.span))
             if item.aliased:
                 self.aliases.setdefault(self.context.fold(item.name), expression)
+        qualify = self.node.args.get("qualify")
+        if qualify is not None:
+            plan = Filter(builder.build(qualify.this), plan, span=span_of(qualify))
         names = tuple(item.name for item in self.items)
         order = ordering(self.node, outputs, names, builder, self.names)
         return arrange(self.node, plan, outputs, order, names)
