@@ -125,7 +125,7 @@ def test_ctes_do_not_see_the_outer_query() -> None:
 def test_derived_tables_see_the_outer_query_as_text() -> None:
     """Spark looks for outer columns in the queries of FROM too; there is no plan for that."""
     root = plan("SELECT a FROM t WHERE EXISTS (SELECT * FROM (SELECT x FROM s WHERE y = t.b) d)")
-    assert not subqueries(root)
+    assert not list(subqueries(root))
     (condition,) = [node.condition for node in root.collect(Filter)]
     assert Column("t", "b") in condition.references
 
