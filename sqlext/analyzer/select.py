@@ -131,10 +131,11 @@ class _Block:
     def _refuse_two_meanings(self, qualify: exp.Expr) -> None:
         """Raises AnalysisError for a name in QUALIFY that is a column of FROM and an alias, which Spark refuses too."""
         for node in own_nodes(qualify.this):
-            if isinstance(node, exp.Column) and len(node.parts) == 1 and self.context.fold(node.name) in self.aliases:
-                if self.scope.find((node.name,)) is not None:
-                    message = f"'{node.name}' is a column of FROM and an alias of the select list"
-                    raise AnalysisError(message, span=span_of(node), help="give the item another alias")
+            if not isinstance(node, exp.Column) or len(node.parts) > 1:
+                continue
+            if self.context.fold(node.name) in self.aliases and self.scope.find((node.name,)) is not None:
+                message = f"'{node.name}' is a column of FROM and an alias of the select list"
+                raise AnalysisError(message, span=span_of(node), help="give the item another alias")
 
     def _column(self, item: Item, expression: Expression, taken: set[Column]) -> Column:
         """What the item is called in the plan: a plain column keeps its name, as does a window call's column."""

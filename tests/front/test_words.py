@@ -1,4 +1,4 @@
-"""Words of SQL as names, signs of literals, and inner names: plans without Spark. What Spark reads was asked of Spark 4.3."""
+"""Words of SQL as names, signs of literals, inner names: plans without Spark. The readings are those of Spark 4.3."""
 
 from __future__ import annotations
 
