@@ -25,10 +25,12 @@ _INSTEAD = {
 }
 
 
-def window_call(builder: ExpressionBuilder, node: exp.Anonymous, column: Column, *, whole: bool) -> WindowCall:
+def window_call(
+    builder: ExpressionBuilder, node: exp.Anonymous, column: Column, *, whole: bool, in_argument: bool = False
+) -> WindowCall:
     """One call. `whole` says that it is a select item by itself: there lag counts rows of the partition. In OpenMLDB
     mode it counts rows of the frame inside a larger expression (docs/reference/windows.md, section 5); else it means
-    the same there.
+    the same there. `in_argument` says that it stands in the argument of an aggregate, whose window it then reads.
 
     Raises AnalysisError for a wrong number, kind or type of arguments.
     """
@@ -52,7 +54,7 @@ def window_call(builder: ExpressionBuilder, node: exp.Anonymous, column: Column,
     if builder.context.openmldb and types and types[0] is not None:
         _refuse_beyond_openmldb(function, types[0], node)
     dtype = _result_type(function, types, [a for p, a in values if not p.is_constant], node, star=star)
-    in_frame = function.positional and not whole and builder.context.openmldb
+    in_frame = function.positional and not whole and (in_argument or builder.context.openmldb)
     name = "frame_at" if in_frame else function.name
     return WindowCall(name, tuple(args), complete, column, dtype, span=span_of(node))
 

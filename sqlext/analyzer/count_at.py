@@ -36,7 +36,7 @@ def count_at(builder: ExpressionBuilder, node: exp.Anonymous, column: Column) ->
         return None
     value = node.expressions[0]
     values = () if isinstance(value, exp.Star) else (builder.build(value),)
-    at = calls.window_call(builder, position, column, whole=False)
+    at = calls.window_call(builder, position, column, whole=False, in_argument=True)
     args = (*values, builder.build(own), *at.args)
     return WindowCall("count_where_at", args, (*at.constants, null_safe), column, "bigint", span=span_of(node))
 

@@ -111,9 +111,11 @@ def own_nodes(node: exp.Expr, *, windows: bool = True) -> Iterator[exp.Expr]:
 
 
 def roots(select: exp.Select, items: Sequence[Item]) -> list[tuple[exp.Expr, str | None]]:
-    """The expressions of a block that may hold windows and aggregates: items with their aliases, keys of ORDER BY."""
+    """The expressions of a block that may hold windows and aggregates: items with their aliases, QUALIFY,
+    keys of ORDER BY."""
     found = [(item.node, item.name if item.aliased else None) for item in items if item.node is not None]
-    order = select.args.get("order")
+    order, qualify = select.args.get("order"), select.args.get("qualify")
+    found += [(qualify.this, None)] if qualify is not None else []
     return found + [(key.this, None) for key in (order.expressions if order is not None else [])]
 
 

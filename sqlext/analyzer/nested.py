@@ -77,7 +77,10 @@ def plan_nested(
     levels = _by_level(wanted, deep)
     columns = {id(node): column for group in levels for node, column, _ in group}
     builder = queries.expression_builder(wanted.context, wanted.scope, wanted.env, lambda node: columns.get(id(node)))
-    made = [[calls.window_call(builder, node, column, whole=False) for node, column, _ in group] for group in levels]
+    made = [
+        [calls.window_call(builder, node, column, whole=False, in_argument=True) for node, column, _ in group]
+        for group in levels
+    ]
     needed = sorted(
         {c for group in made[1:] for call in group for c in call.references if c in set(source.output_columns)}, key=str
     )

@@ -23,7 +23,6 @@ from sqlext.spans import NoPlaceError, span_of
 _SPARK_ONLY = {
     "laterals": "LATERAL VIEW",
     "pivots": "PIVOT",
-    "qualify": "QUALIFY",
     "sample": "TABLESAMPLE",
     "connect": "CONNECT BY",
     "into": "INTO",
@@ -58,6 +57,8 @@ def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scop
     said = spark_word.word(context, node, env, scope, items, definitions)
     items = said.named(items)
     if _is_aggregate(node, items, definitions):
+        if node.args.get("qualify"):
+            raise LeftToSparkError("QUALIFY with aggregates is left to Spark", span=span_of(node.args["qualify"]))
         block = aggregates.analyze_aggregate(context, node, env, plan, scope, items, definitions)
     else:
         block = _Block(context, node, env, scope, items, definitions).analyze(plan)
@@ -124,10 +125,23 @@ class _Block:
             outputs.append(NamedExpr(expression, column, span=item.span))
             if item.aliased:
                 self.aliases.setdefault(self.context.fold(item.name), expression)
+        qualify = self.node.args.get("qualify")
+        if qualify is not None:
+            self._refuse_two_meanings(qualify)
+            plan = Filter(builder.build(qualify.this), plan, span=span_of(qualify))
         names = tuple(item.name for item in self.items)
         reach = [column.name for column in self.scope.columns]
         order = ordering(self.node, outputs, names, builder, self.names, reach)
         return arrange(self.node, plan, outputs, order, names)
+
+    def _refuse_two_meanings(self, qualify: exp.Expr) -> None:
+        """Raises AnalysisError for a name in QUALIFY that is a column of FROM and an alias, which Spark refuses too."""
+        for node in own_nodes(qualify.this):
+            if not isinstance(node, exp.Column) or len(node.parts) > 1:
+                continue
+            if self.context.fold(node.name) in self.aliases and self.scope.find((node.name,)) is not None:
+                message = f"'{node.name}' is a column of FROM and an alias of the select list"
+                raise AnalysisError(message, span=span_of(node), help="give the item another alias")
 
     def _column(self, item: Item, expression: Expression, taken: set[Column]) -> Column:
         """What the item is called in the plan: a plain column keeps its name, as does a window call's column."""
