@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sqlext import Session
-from tests.spark_sql.corpus import QUERIES, statements
+from tests.spark_sql.corpus import QUERIES, STEP, statements
 
 
 class StoppedError(Exception):
