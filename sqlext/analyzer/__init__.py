@@ -7,9 +7,12 @@ from sqlext_planner.errors import InternalError, SqlExtError, UnsupportedError
 from sqlext_planner.logical import LogicalPlan, Output
 from sqlglot import exp
 
-from sqlext.analyzer.context import Analyzed, Context, Options
+from sqlext.analyzer.context import Analyzed, Context, Options, Questions
 from sqlext.parser import Statement
 from sqlext.spans import NoPlaceError
+
+#: How many blocks of a statement Spark is asked about: at 2-5 ms each, a quarter of a second at most.
+_QUESTIONS = 64
 
 __all__ = ["Options", "analyze"]
 
@@ -24,8 +27,8 @@ def analyze(statement: Statement, catalog: Catalog, options: Options | None = No
 
     if statement.query is None or statement.query_span is None:
         raise InternalError("a statement of Spark's own is not analysed")
-    asks = statement.uses_extension and statement.compat is None
-    context = Context(statement.text, catalog, options or Options(statement.compat), asks_spark=asks)
+    asks = Questions(_QUESTIONS if statement.uses_extension and statement.compat is None else 0)
+    context = Context(statement.text, catalog, options or Options(statement.compat), questions=asks)
     try:
         query = _analyze(context, statement.query)
     except SqlExtError as error:

@@ -77,13 +77,20 @@ class Names:
         return name
 
 
+@dataclass
+class Questions:
+    """How many questions an analysis may still ask Spark; hundreds of blocks would take seconds."""
+
+    left: int = 0
+
+
 @dataclass(frozen=True)
 class Context:
     """One analysis. `text` is the statement with comments blanked.
 
     `outer` are the scopes of the queries around a subquery of an expression, innermost first, for names that mean
-    nothing in it. `asks_spark`: a running Spark is asked what it makes of blocks. `looks_ahead`: only names and types
-    are asked for, so that subqueries of expressions need no plans.
+    nothing in it. `questions` is how often a running Spark may still be asked what it makes of a block. `looks_ahead`:
+    only names and types are asked for, so that subqueries of expressions need no plans.
     `join_scopes` notes what the conditions of joins and the queries behind LATERAL see, by id(node).
     """
 
@@ -94,7 +101,7 @@ class Context:
     outer: tuple[Scope, ...] = ()
     looks_ahead: bool = False
     join_scopes: dict[int, Scope] | None = None
-    asks_spark: bool = False
+    questions: Questions = field(default_factory=Questions)
 
     @property
     def openmldb(self) -> bool:

@@ -39,6 +39,10 @@ _ABOUT_THE_FORM = re.compile(
 _NOT_SAID = re.compile(r"PARSE_|INTERNAL_ERROR|TABLE_OR_VIEW_NOT_FOUND|UNRESOLVED_ROUTINE|UNSUPPORTED_FEATURE")
 
 
+#: Characters of a block that Spark is asked about; reading a list of 100,000 values twice would take another second.
+LONGEST = 100_000
+
+
 @dataclass(frozen=True)
 class Word:
     """What Spark says of one block. `error` is its refusal, to be raised once the block is analyzed without one of
@@ -70,9 +74,11 @@ class _Text:
     context: Context
     parts: list[str]
     places: list[tuple[int, int, Span]]
+    length: int = 0
 
     def add(self, text: str) -> None:
         self.parts.append(text)
+        self.length += len(text)
 
     def slice(self, span: Span, edits: Sequence[tuple[Span, str]]) -> None:
         """The statement's text at `span`, with some of its parts replaced."""
@@ -86,9 +92,8 @@ class _Text:
         self._kept(Span(at, span.end))
 
     def _kept(self, span: Span) -> None:
-        start = len(self.text)
+        self.places.append((self.length, self.length + span.end - span.start, span))
         self.add(self.context.slice(span))
-        self.places.append((start, start + span.end - span.start, span))
 
     @property
     def text(self) -> str:
@@ -109,7 +114,7 @@ def word(
 
     Raises LeftToSparkError for a generator of several columns, which no node of ours can hold.
     """
-    if not context.asks_spark or context.outer or _is_plain(node, items):
+    if context.questions.left <= 0 or context.outer or _is_plain(node, items):
         return _SILENT
     relations, exact = _relations(scope.columns)
     try:
@@ -117,6 +122,9 @@ def word(
         text = _surrogate(context, node, env, relations, edits)
     except (NoPlaceError, UnsupportedError):
         return _SILENT
+    if text.length > LONGEST:
+        return _SILENT
+    context.questions.left -= 1
     said = context.catalog.judge(text.text)
     if said is None:
         return _SILENT

@@ -16,6 +16,9 @@ from sqlext.spark_analysis import nullable
 
 QUERIES = Path(__file__).parent / "queries"
 
+#: Every so many statements of an area are run by `make test`; all of them by `make test-all`.
+STEP = 4
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -10,11 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sqlext import Session
-from tests.spark_sql.corpus import QUERIES, difference, outcome, statements
+from tests.spark_sql.corpus import QUERIES, STEP, difference, outcome, statements
 
 AREAS = sorted(path for path in QUERIES.glob("*.sql") if path.stem != "views")
-#: Every so many statements of an area are run by `make test`; all of them by `make test-all`.
-STEP = 3
 #: ORDER BY outside of parentheses: the last of a query that orders its result.
 ORDERED = re.compile(r"\border\s+by\b[^()]*(\([^()]*(\([^()]*\)[^()]*)*\)[^()]*)*$", re.IGNORECASE)
 
