@@ -193,13 +193,16 @@ def test_deep_ordinary_statements_pass(sql: str) -> None:
     ids=lambda sql: sql[:40],
 )
 def test_deep_statements_of_ours_work_or_are_refused_with_a_place(sql: str) -> None:
+    refused: SqlExtError | None = None
     try:
         planned(sql)
     except SqlExtError as error:
-        assert "nested too deeply" in error.message
-        assert error.help
-        assert error.span is not None
-        assert 0 < error.span.start < error.span.end <= len(sql)
+        refused = error
+    if refused is not None:
+        assert "nested too deeply" in refused.message
+        assert refused.help
+        assert refused.span is not None
+        assert 0 < refused.span.start < refused.span.end <= len(sql)
 
 
 def test_joins_without_a_condition_are_read_once() -> None:
