@@ -13,7 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .check import bugs_told, check
+from tests.told import bugs_told
+
+from .check import check
 from .corpus import corpus
 from .mutants import mutant
 

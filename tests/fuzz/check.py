@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlext_planner.config import Config
@@ -40,24 +36,6 @@ class Verdict:
     seconds: float
     fault: str | None = None
     placed: bool = True
-
-
-class _Told(logging.Handler):
-    """Makes an error of what the planner notes."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        raise AssertionError(record.getMessage()) from sys.exc_info()[1]
-
-
-@contextmanager
-def bugs_told() -> Iterator[None]:
-    """Failures over ordinary statements are raised instead of noted."""
-    logger, handler = logging.getLogger("sqlext"), _Told(logging.WARNING)
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
 
 
 def check(source: Source, config: Config | None = None) -> Verdict:
