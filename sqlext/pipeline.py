@@ -143,7 +143,10 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     if mode == "analyze":
         _refuse_endless(analyzed)
     trace = Optimizer().optimize(analyzed)
-    refuse_streams(trace.final)
+    try:
+        refuse_streams(trace.final)
+    except UnsupportedError as error:  # without our syntax, a hint of ours has asked for the operator
+        raise error.about_hint() from None
     physical = plan_physical(trace.final, config, catalog)
     extensions = tuple(contains_extension(physical))
     # A rule may have pruned the window away, and compat's words mean something else to Spark: neither passes.

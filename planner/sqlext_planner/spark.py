@@ -316,6 +316,7 @@ def _new_files(spark: SparkSession, relation: Any) -> DataFrame:
     """
     from pyspark.sql import DataFrame
     from pyspark.sql.functions import concat, instr, lit, raise_error
+    from sqlext_operators.errors import MARK, marked
     from sqlext_operators.exchange.source_files import AGAIN
 
     listed = list(relation.relation().location().inputFiles())
@@ -324,7 +325,9 @@ def _new_files(spark: SparkSession, relation: Any) -> DataFrame:
     rows = DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, relation), spark)
     path, line = rows.metadataColumn("_metadata").getField("file_path"), lit("\n")
     known = instr(lit("\n".join(["", *listed, ""])), concat(line, path, line))
-    text = concat(lit("file '"), path, lit(f"' has come to its table since the statement was planned\nhelp: {AGAIN}"))
+    told = "a file has come to a table of the statement since it was planned"
+    mark = f"{MARK} {marked('ConfigurationError', told, AGAIN, None)}"
+    text = concat(lit("file '"), path, lit(f"' has come to its table since the statement was planned\n{mark}"))
     return rows.where(known == 0).select(raise_error(text).alias("path"))
 
 

@@ -15,21 +15,18 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sqlext_operators.errors import TaskError
+
 AGAIN = "run the statement again: a DataFrame keeps to the files that were there when it was made"
 #: A Parquet file ends with the length of its footer and four letters.
 _TAIL = 8
 
 
-class SourceChangedError(Exception):
-    """A file is not what it was when the statement was planned: one sentence, and what to do."""
+class SourceChangedError(TaskError):
+    """A file is not what it was when the statement was planned."""
 
     def __init__(self, message: str, help: str = AGAIN) -> None:
         super().__init__(message, help)
-        self.message = message
-        self.help = help
-
-    def __str__(self) -> str:
-        return f"{self.message}\nhelp: {self.help}"
 
 
 @dataclass(frozen=True)
