@@ -95,5 +95,5 @@ def test_user_errors_are_2_and_bugs_are_1(capsys: pytest.CaptureFixture[str]) ->
     ]
     assert report(InternalError("a rule broke the plan")) == 1
     assert "this is a bug in sqlext" in capsys.readouterr().err
-    assert report(KeyboardInterrupt()) == 1
+    assert report(KeyboardInterrupt()) == 130
     assert report(typer.BadParameter("no such option")) == 2
