@@ -542,8 +542,9 @@ class Generator:
                     key = f"CAST({rng.choice(integers).at(b)} AS BIGINT) * 1000000 + {b}.{right.uniq}"
         elif orders and rng.random() < 0.85:
             key = rng.choice(orders).at(b)
-        if orders and rng.random() < 0.5:
-            c = rng.choice(orders)
+        if orders and rng.random() < 0.7:
+            # most ask for the state at a time: a bound on what the rows are ordered by
+            c = next((c for c in orders if c.at(b) == key and rng.random() < 0.7), rng.choice(orders))
             before = [x for x in mine if x[1].role == "time" and x[1].dtype == c.dtype]
             if before:
                 alias, col = rng.choice(before)

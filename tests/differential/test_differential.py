@@ -13,8 +13,8 @@ from .compare import difference, plain
 from .generator import FEATURES
 from .settings import OURS
 
-#: Statements in `make test`, in all of a feature's turn of the slow ones.
-FEW, MANY = 120, 40
+#: Statements in `make test`, and those of each feature among the slow tests.
+FEW, MANY = 80, 40
 
 
 @pytest.fixture(scope="module")
