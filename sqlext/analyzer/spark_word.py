@@ -204,6 +204,7 @@ def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tupl
             typed = False
         elif periods.is_predicate(top):
             edits.append((span_of(top), _named_columns(context, top)))
+            typed = typed and not isinstance(top, exp.Anonymous)  # allen_relation() is a string
         elif isinstance(top, exp.Anonymous) and is_group_call(top):
             edits.append((span_of(top), "max(NULL)"))
             typed = False
@@ -215,7 +216,7 @@ def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tupl
 def _named_columns(context: Context, predicate: exp.Expr) -> str:
     """A condition over the columns of a period predicate: Spark is to see which these are."""
     columns = [context.slice(span_of(node)) for node in own_nodes(predicate) if isinstance(node, exp.Column)]
-    return f"isnull(struct({', '.join(dict.fromkeys(columns))}))"
+    return f"isnull(struct({', '.join(dict.fromkeys(columns)) or 'NULL'}))"
 
 
 def _clauses(node: exp.Select) -> Iterator[exp.Expr]:
