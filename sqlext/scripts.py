@@ -164,7 +164,8 @@ def _without_config(statement: list[Token]) -> list[Token]:
     for place in range(len(statement) - 1, 0, -1):
         inside = statement[place + 2 : -1]
         is_config = (
-            words(statement[place : place + 2], 2) == ("CONFIG", "(") and closing(statement, place + 1) == len(statement) - 1
+            words(statement[place : place + 2], 2) == ("CONFIG", "(")
+            and closing(statement, place + 1) == len(statement) - 1
         )
         if not is_config or words(inside[1:], 1) != ("=",):
             continue
