@@ -162,13 +162,13 @@ def _behind_options(statement: Sequence[Token], at: int) -> int:
 def _without_config(statement: list[Token]) -> list[Token]:
     """The query in front of ``CONFIG (key = value, ...)``. Raises UnsupportedError for rows of a request."""
     for place in range(len(statement) - 1, 0, -1):
-        inside = statement[place + 2 : -1]
         is_config = (
             words(statement[place : place + 2], 2) == ("CONFIG", "(")
             and closing(statement, place + 1) == len(statement) - 1
         )
-        if not is_config or words(inside[1:], 1) != ("=",):
+        if not is_config or words(statement[place + 3 : -1], 1) != ("=",):
             continue
+        inside = statement[place + 2 : -1]
         for key, sign in pairwise(inside):
             if key.text.upper() == "VALUES" and sign.token_type == TokenType.EQ:
                 raise UnsupportedError(
