@@ -110,7 +110,7 @@ class SqlExtParser(PeriodParser):
         return mark(self, table, index)
 
     def _parse_joins(self, **nested: Any) -> Iterator[Any]:
-        """The joins that follow a relation; none where sqlglot, having read ``a JOIN b``, looks for ``JOIN c ON p ON q``
+        """The joins that follow a relation; none where sqlglot, having read ``a JOIN b``, looks for ``JOIN c ON p``
         (it names its `alias_tokens` there): Spark has no joins nested in that way, and each JOIN without ON would read
         all that follow it twice."""
         return iter(()) if nested else iter(self._parse_join, None)

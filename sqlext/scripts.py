@@ -120,7 +120,7 @@ def _refuse_alone(statements: Sequence[Sequence[Token]]) -> None:
         if _sets_variable(statement):
             raise UnsupportedError(_VARIABLE[0], span=span_of_tokens(statement), help=_VARIABLE[1])
         for place in range(2, len(statement) - 1):
-            if words(statement[place:], 2) == ("INDEX", "(") and words(statement, 2) == ("CREATE", "TABLE"):
+            if words(statement[place : place + 2], 2) == ("INDEX", "(") and words(statement, 2) == ("CREATE", "TABLE"):
                 raise UnsupportedError(
                     "tables are Spark's here: they have no INDEX",
                     span=span_of_tokens(statement[place : closing(statement, place + 1) + 1]),
@@ -133,7 +133,7 @@ def _refuse(statement: Sequence[Token]) -> None:
         if words(statement, len(start)) == start:
             raise UnsupportedError(message, span=span_of_tokens(statement[: len(start)]), help=help)
     for place, token in enumerate(statement[:-1]):
-        if words(statement[place:], 2) == ("INTO", "OUTFILE") and token.token_type == TokenType.INTO:
+        if words(statement[place : place + 2], 2) == ("INTO", "OUTFILE") and token.token_type == TokenType.INTO:
             help = "write the DataFrame, or use `sqlext run -o FILE`"
             raise UnsupportedError("INTO OUTFILE is OpenMLDB's", span=span_of_tokens(statement[place:]), help=help)
 
@@ -162,12 +162,13 @@ def _behind_options(statement: Sequence[Token], at: int) -> int:
 def _without_config(statement: list[Token]) -> list[Token]:
     """The query in front of ``CONFIG (key = value, ...)``. Raises UnsupportedError for rows of a request."""
     for place in range(len(statement) - 1, 0, -1):
-        inside = statement[place + 2 : -1]
         is_config = (
-            words(statement[place:], 2) == ("CONFIG", "(") and closing(statement, place + 1) == len(statement) - 1
+            words(statement[place : place + 2], 2) == ("CONFIG", "(")
+            and closing(statement, place + 1) == len(statement) - 1
         )
-        if not is_config or words(inside[1:], 1) != ("=",):
+        if not is_config or words(statement[place + 3 : -1], 1) != ("=",):
             continue
+        inside = statement[place + 2 : -1]
         for key, sign in pairwise(inside):
             if key.text.upper() == "VALUES" and sign.token_type == TokenType.EQ:
                 raise UnsupportedError(

@@ -111,7 +111,7 @@ def test_planning_does_not_explode(make: object, n: int) -> None:
 @pytest.mark.parametrize("make", [chain, commas])
 def test_a_hundred_joins(make: object) -> None:
     assert callable(make)
-    assert calls(make(100)) < 1_500_000  # half a second
+    assert calls(make(100)) < 4_000_000  # cubic growth has ten times as many
 
 
 @pytest.mark.parametrize(
