@@ -539,7 +539,8 @@ class Generator:
             if orders and right.uniq_below < 1_000_000 and rng.random() < 0.7:
                 integers = [c for c in orders if c.dtype != "timestamp"]
                 if integers:
-                    key = f"CAST({rng.choice(integers).at(b)} AS BIGINT) * 1000000 + {b}.{right.uniq}"
+                    time = f"coalesce(CAST({rng.choice(integers).at(b)} AS BIGINT), -99)"  # NULL keys would be ties
+                    key = f"{time} * 1000000 + {b}.{right.uniq}"
         elif orders and rng.random() < 0.85:
             key = rng.choice(orders).at(b)
         if orders and rng.random() < 0.7:
