@@ -795,7 +795,8 @@ class Generator:
         second = self.identified(depth, 300)
         a, b = self.alias(), self.alias()
         items: list[tuple[Item, Item]] = []
-        for c in rng.sample([c for c in first.cols if c.dtype and c.dtype != "binary"], min(8, len(first.cols) - 1)):
+        usable = [c for c in first.cols if c.dtype and c.dtype != "binary"]
+        for c in rng.sample(usable, min(8, len(usable))):
             fitting = [e for e in second.cols if e.dtype == c.dtype and e.role == c.role]
             if fitting and c.name != first.uniq:
                 other = rng.choice(fitting)
