@@ -539,7 +539,8 @@ class Generator:
             if orders and right.uniq_below < 1_000_000 and rng.random() < 0.7:
                 integers = [c for c in orders if c.dtype != "timestamp"]
                 if integers:
-                    key = f"CAST({rng.choice(integers).at(b)} AS BIGINT) * 1000000 + {b}.{right.uniq}"
+                    time = f"coalesce(CAST({rng.choice(integers).at(b)} AS BIGINT), -99)"  # NULL keys would be ties
+                    key = f"{time} * 1000000 + {b}.{right.uniq}"
         elif orders and rng.random() < 0.85:
             key = rng.choice(orders).at(b)
         if orders and rng.random() < 0.7:
@@ -794,7 +795,8 @@ class Generator:
         second = self.identified(depth, 300)
         a, b = self.alias(), self.alias()
         items: list[tuple[Item, Item]] = []
-        for c in rng.sample([c for c in first.cols if c.dtype and c.dtype != "binary"], min(8, len(first.cols) - 1)):
+        usable = [c for c in first.cols if c.dtype and c.dtype != "binary"]
+        for c in rng.sample(usable, min(8, len(usable))):
             fitting = [e for e in second.cols if e.dtype == c.dtype and e.role == c.role]
             if fitting and c.name != first.uniq:
                 other = rng.choice(fitting)
