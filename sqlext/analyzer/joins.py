@@ -147,6 +147,7 @@ def _join_using(
     hidden = {side.column for pair in matched for side in pair}
     both = (*left[1].columns, *right[1].columns)
     rest = [_hide(item, hidden) for item in both if item.qualifier or item.column not in hidden]
+    rest.sort(key=lambda item: item.column not in hidden)  # t.* begins with the shared columns too
     return plan, replace(left[1] + right[1], columns=(*merged, *rest), prefixes=())
 
 
