@@ -109,11 +109,11 @@ class SqlExtParser(PeriodParser):
             table.append("joins", join)
         return mark(self, table, index)
 
-    def _parse_joins(self, **nested: Any) -> Iterator[Any]:
+    def _parse_joins(self, alias_tokens: Any = None) -> Iterator[Any]:
         """The joins that follow a relation; none where sqlglot, having read ``a JOIN b``, looks for ``JOIN c ON p``
         (it names its `alias_tokens` there): Spark has no joins nested in that way, and each JOIN without ON would read
         all that follow it twice."""
-        return iter(()) if nested else iter(self._parse_join, None)
+        return iter(()) if alias_tokens is not None else iter(self._parse_join, None)
 
     def _at_last_join(self) -> bool:
         """Whether LAST JOIN stands here: LAST unquoted, directly before JOIN. Spark would read an alias `last`."""
