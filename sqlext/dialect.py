@@ -107,7 +107,7 @@ class SqlExtParser(PeriodParser):
             table.append("joins", join)
         return mark(self, table, index)
 
-    def _parse_joins(self, **nested: Any) -> Iterator[Any]:
+    def _parse_joins(self, **nested: Any) -> Iterator[Any]:  # type: ignore[override]
         """The joins that follow a relation; none where sqlglot, having read ``a JOIN b``, looks for ``JOIN c ON p``
         (it names its `alias_tokens` there): Spark has no joins nested in that way, and each JOIN without ON would read
         all that follow it twice."""
