@@ -102,7 +102,7 @@ class SqlExtParser(PeriodParser):
 
     def _parse_table(self, schema: bool = False, joins: bool = False, *args: Any, **kwargs: Any) -> Any:
         index = self._index
-        table = super()._parse_table(schema, False, *args, **kwargs)
+        table: Any = super()._parse_table(schema, False, *args, **kwargs)
         for join in self._parse_joins() if joins and table is not None else ():
             table.append("joins", join)
         return mark(self, table, index)

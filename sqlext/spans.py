@@ -59,7 +59,7 @@ def deepest_span(tree: exp.Expr) -> Span | None:
     found: Span | None = None
     level: list[exp.Expr] = [tree]
     while level:
-        places = [node._meta["span"] for node in level if "span" in (node._meta or {})]
+        places = [node.meta["span"] for node in level if "span" in (node._meta or {})]
         found = Span(*places[0]) if places else found
         level = [child for node in level for child in node.iter_expressions()]
     return found
