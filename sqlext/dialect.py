@@ -38,6 +38,10 @@ _JOIN_WORDS = {*SparkParser.JOIN_METHODS, *SparkParser.JOIN_SIDES, *SparkParser.
 _FRAME_WORDS = {"ROWS", "RANGE", "ROWS_RANGE", "GROUPS"}
 
 
+#: Tells `_parse_joins` from what calls it: sqlglot names its `alias_tokens`, mostly None, for nested joins alone.
+_NOT_NESTED = object()
+
+
 class SqlExtParser(PeriodParser):
     """Spark's parser with window definitions, LAST JOIN, period predicates, and a place in the text for every node."""
 
@@ -110,11 +114,11 @@ class SqlExtParser(PeriodParser):
                 table.append("joins", join)
         return mark(self, table, index)
 
-    def _parse_joins(self, alias_tokens: Any = None) -> Iterator[Any]:
+    def _parse_joins(self, alias_tokens: Any = _NOT_NESTED) -> Iterator[Any]:
         """The joins that follow a relation; none where sqlglot, having read ``a JOIN b``, looks for ``JOIN c ON p``
         (it names its `alias_tokens` there): Spark has no joins nested in that way, and each JOIN without ON would read
         all that follow it twice."""
-        return iter(()) if alias_tokens is not None else iter(self._parse_join, None)
+        return iter(self._parse_join, None) if alias_tokens is _NOT_NESTED else iter(())
 
     def _at_last_join(self) -> bool:
         """Whether LAST JOIN stands here: LAST unquoted, directly before JOIN. Spark would read an alias `last`."""

@@ -108,7 +108,7 @@ def stage(
             if config.always_lower:
                 _LOG.info("left to Spark: %s", error.message)
             return passed
-        raise error.with_sql(statement.sql) from None
+        raise error.with_sql(statement.sql) from error.__cause__
     except Exception as error:
         if not may_pass and isinstance(error, RecursionError):
             raise too_deep(statement) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Judgement:
     """What Spark's analysis says of a query: its columns with their types, or the condition of its refusal.
 
     `sentence` and `help` are Spark's words, `place` the characters of the query that they are about, if Spark says so.
+    `cause` is Spark's own error.
     """
 
     columns: tuple[tuple[str, str], ...] = ()
@@ -49,6 +50,7 @@ class Judgement:
     sentence: str = ""
     help: str = ""
     place: tuple[int, int] | None = None
+    cause: Exception | None = field(default=None, compare=False, repr=False)
 
 
 class Catalog(Protocol):

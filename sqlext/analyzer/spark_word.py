@@ -36,7 +36,10 @@ _ABOUT_THE_FORM = re.compile(
     r"UNSUPPORTED_GENERATOR|GROUPING_"
 )
 #: What a stand-in may be to blame for: names that Spark finds elsewhere, and texts that it cannot read.
-_NOT_SAID = re.compile(r"PARSE_|INTERNAL_ERROR|TABLE_OR_VIEW_NOT_FOUND|UNRESOLVED_ROUTINE|UNSUPPORTED_FEATURE")
+#: Of streams we say ourselves where they stand.
+_NOT_SAID = re.compile(
+    r"PARSE_|INTERNAL_ERROR|TABLE_OR_VIEW_NOT_FOUND|UNRESOLVED_ROUTINE|UNSUPPORTED_FEATURE|.*\.STREAMING_QUERY"
+)
 
 
 #: Characters of a block that Spark is asked about; reading a list of 100,000 values twice would take another second.
@@ -284,12 +287,14 @@ def _is_meant(said: Judgement, exact: bool) -> bool:
 def _error(said: Judgement, text: _Text, node: exp.Select) -> AnalysisError:
     place = text.origin(*said.place) if said.place is not None else None
     known = f"Spark's error condition is {said.refusal}"
-    return AnalysisError(
+    error = AnalysisError(
         said.sentence,
         span=place or span_of(node),
         help=said.help or known,
         notes=(known,) if said.help else (),
     )
+    error.__cause__ = said.cause
+    return error
 
 
 def _refuse_generators(node: exp.Select, said: Judgement, items: Sequence[Item]) -> None:

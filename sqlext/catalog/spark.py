@@ -106,7 +106,7 @@ class SparkCatalog:
             return Judgement(columns_of(self._spark.sql(sql).schema))
         except PySparkException as error:
             sentence, rest = sentences(error)
-            return Judgement((), error.getCondition() or type(error).__name__, sentence, rest, _place(error))
+            return Judgement((), error.getCondition() or type(error).__name__, sentence, rest, _place(error), error)
 
     def current_database(self) -> str | None:
         """The session's current database."""

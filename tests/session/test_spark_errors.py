@@ -114,7 +114,7 @@ def test_the_place_and_the_users_names(session: Session, sql: str, message: str)
 
 def test_names_of_internal_functions_do_not_show(session: Session) -> None:
     error, place = refusal(session, f"SELECT lag(v, 1) OVER w + ts FROM a {OVER}")
-    assert '"(lag + a.ts)"' in error.message
+    assert '"(lag(a.v, 1) OVER w + a.ts)"' in error.message
     assert place == "lag(v, 1) OVER w + ts"
 
 
