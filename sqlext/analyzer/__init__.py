@@ -34,7 +34,7 @@ def analyze(statement: Statement, catalog: Catalog, options: Options | None = No
     except SqlExtError as error:
         columns = None if statement.uses_extension else catalog.query_columns(context.slice(statement.query_span))
         if columns is None:
-            raise error.with_sql(statement.sql) from None
+            raise error.with_sql(statement.sql) from error.__cause__
         text = context.slice(statement.query_span)
         plan, _ = relations.spark_relation(context, text, columns, "spark_query", statement.query)
         query = Analyzed(plan, tuple(name for name, _ in columns))

@@ -289,12 +289,27 @@ def _error(said: Judgement, text: _Text, node: exp.Select) -> AnalysisError:
     known = f"Spark's error condition is {said.refusal}"
     error = AnalysisError(
         said.sentence,
-        span=place or span_of(node),
+        span=place or _named_place(said.sentence, text.context, node) or span_of(node),
         help=said.help or known,
         notes=(known,) if said.help else (),
     )
     error.__cause__ = said.cause
     return error
+
+
+def _named_place(sentence: str, context: Context, node: exp.Select) -> Span | None:
+    """Where the block has an expression that Spark's sentence quotes; None where it quotes none of them."""
+    clauses = [*node.expressions, *(node.args[key] for key in ("having", "order", "group") if node.args.get(key))]
+    for quoted in re.findall(r'"([^"]+)"', sentence):
+        wanted = "".join(quoted.lower().split())
+        for inner in (inner for clause in clauses for inner in clause.walk()):
+            try:
+                span = span_of(inner)
+            except NoPlaceError:
+                continue
+            if "".join(context.slice(span).lower().split()) == wanted:
+                return span
+    return None
 
 
 def _refuse_generators(node: exp.Select, said: Judgement, items: Sequence[Item]) -> None:

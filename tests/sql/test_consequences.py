@@ -157,3 +157,16 @@ CASES = {
 @pytest.mark.parametrize(("item", "expected"), CASES.values(), ids=CASES.keys())
 def test_consequence(over: Query, item: str, expected: list[int | None]) -> None:
     assert over(item) == expected
+
+
+def test_a_row_without_a_time_sees_the_rows_without_one_behind_it(session: Session, spark: SparkSession) -> None:
+    """A frame that starts FOLLOWING: of a NULL time, both of its ends are NULL, and it holds the NULL rows behind."""
+    rows = [("a", 1, None, 1), ("a", 2, None, 2), ("a", 3, None, 4), ("a", 4, 10, 8), ("a", 5, 12, 16)]
+    spark.createDataFrame(rows, "k string, id int, ts bigint, v bigint").coalesce(1).createOrReplaceTempView("no_time")
+    text = """SELECT id, sum(v) OVER (PARTITION BY k ORDER BY ts
+        ROWS_RANGE BETWEEN 1 FOLLOWING AND {} FOLLOWING) AS x FROM no_time"""
+    seen = {
+        end: {row["id"]: row["x"] for row in session.sql(text.format(end)).collect()} for end in ("3", "UNBOUNDED")
+    }
+    assert seen["3"] == {1: 2 + 4, 2: 4, 3: None, 4: 16, 5: None}
+    assert seen["UNBOUNDED"] == {1: 2 + 4 + 24, 2: 4 + 24, 3: 24, 4: 16, 5: None}
