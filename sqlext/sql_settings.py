@@ -13,9 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError, Span
-from sqlglot import exp
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 ANSI = "spark.sql.ansi.enabled"
 
@@ -114,11 +117,20 @@ class _Refused:
     ansi_only: bool = False
 
 
-def _holds(*kinds: type[exp.Expr]) -> Callable[[exp.Expr], bool]:
-    return lambda query: next(query.find_all(*kinds), None) is not None
+def _holds(kind: str) -> Callable[[exp.Expr], bool]:
+    """Whether a query holds a node of sqlglot's class of that name (which is loaded with the first statement)."""
+
+    def holds(query: exp.Expr) -> bool:
+        from sqlglot import exp
+
+        return next(query.find_all(getattr(exp, kind)), None) is not None
+
+    return holds
 
 
 def _commas_beside_joins(query: exp.Expr) -> bool:
+    from sqlglot import exp
+
     for select in query.find_all(exp.Select):
         joins = select.args.get("joins") or []
         plain = [join for join in joins if not (join.method or join.side or join.kind or join.args.get("on"))]
@@ -128,15 +140,21 @@ def _commas_beside_joins(query: exp.Expr) -> bool:
 
 
 def _nested_with(query: exp.Expr) -> bool:
+    from sqlglot import exp
+
     return len(list(query.find_all(exp.With))) > 1
 
 
 def _having_alone(query: exp.Expr) -> bool:
+    from sqlglot import exp
+
     selects = query.find_all(exp.Select)
     return any(select.args.get("having") and not select.args.get("group") for select in selects)
 
 
 def _adjacent_quotes(query: exp.Expr) -> bool:
+    from sqlglot import exp
+
     return any(isinstance(node, exp.Concat) for node in query.walk())
 
 
@@ -149,12 +167,12 @@ _REFUSED = (
     _Refused(_LEGACY + "allowNegativeScaleOfDecimal", "false"),
     _Refused(_LEGACY + "consecutiveStringLiterals.enabled", "false", _adjacent_quotes, "write one literal"),
     _Refused(_LEGACY + "ctePrecedencePolicy", "CORRECTED", _nested_with, "write one WITH"),
-    _Refused(_LEGACY + "inSubqueryNullability", "false", _holds(exp.In)),
+    _Refused(_LEGACY + "inSubqueryNullability", "false", _holds("In")),
     _Refused(_LEGACY + "interval.enabled", "false"),
-    _Refused(_LEGACY + "nullInEmptyListBehavior", "false", _holds(exp.In)),
+    _Refused(_LEGACY + "nullInEmptyListBehavior", "false", _holds("In")),
     _Refused(_LEGACY + "parser.havingWithoutGroupByAsWhere", "false", _having_alone, "write WHERE"),
-    _Refused(_LEGACY + "scalarSubqueryCountBugBehavior", "false", _holds(exp.Subquery)),
-    _Refused(_LEGACY + "setopsPrecedence.enabled", "false", _holds(exp.Intersect)),
+    _Refused(_LEGACY + "scalarSubqueryCountBugBehavior", "false", _holds("Subquery")),
+    _Refused(_LEGACY + "setopsPrecedence.enabled", "false", _holds("Intersect")),
 )
 _BY_KEY = {refused.key: refused for refused in _REFUSED}
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from sqlext_operators.errors import TaskError
 from sqlext_operators.window.codes import order_codes, ranked
 from sqlext_operators.window.evaluators import frequencies, splits
 from sqlext_operators.window.evaluators.base import Rows
@@ -103,7 +104,7 @@ def test_instants_of_one_second_are_different_values() -> None:
 
 
 def test_unknown_zone() -> None:
-    with pytest.raises(ValueError, match="unknown time zone 'Mars/Base'"):
+    with pytest.raises(TaskError, match="the time zone 'Mars/Base' is unknown"):
         value_texts(pa.array([MOMENT], pa.timestamp("us", "UTC")), "Mars/Base")
 
 

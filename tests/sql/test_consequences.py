@@ -165,8 +165,6 @@ def test_a_row_without_a_time_sees_the_rows_without_one_behind_it(session: Sessi
     spark.createDataFrame(rows, "k string, id int, ts bigint, v bigint").coalesce(1).createOrReplaceTempView("no_time")
     text = """SELECT id, sum(v) OVER (PARTITION BY k ORDER BY ts
         ROWS_RANGE BETWEEN 1 FOLLOWING AND {} FOLLOWING) AS x FROM no_time"""
-    seen = {
-        end: {row["id"]: row["x"] for row in session.sql(text.format(end)).collect()} for end in ("3", "UNBOUNDED")
-    }
+    seen = {end: {row["id"]: row["x"] for row in session.sql(text.format(end)).collect()} for end in ("3", "UNBOUNDED")}
     assert seen["3"] == {1: 2 + 4, 2: 4, 3: None, 4: 16, 5: None}
     assert seen["UNBOUNDED"] == {1: 2 + 4 + 24, 2: 4 + 24, 3: 24, 4: 16, 5: None}

@@ -1,5 +1,5 @@
-"""Names and types of results of extension statements are what plain Spark shows: a LAST JOIN with one match a row, beside
-a LEFT JOIN with the same condition."""
+"""Names and types of results of extension statements are what plain Spark shows: a LAST JOIN with one match a row,
+beside a LEFT JOIN with the same condition."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ ITEMS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def views(spark: SparkSession) -> Iterator[None]:
-    columns = "k, concat('k', k) AS s, array(k, k + 1) AS arr, array(CAST(k AS STRING)) AS arr2, named_struct('x', k) AS st"
+    arrays = "array(k, k + 1) AS arr, array(CAST(k AS STRING)) AS arr2"
+    columns = f"k, concat('k', k) AS s, {arrays}, named_struct('x', k) AS st"
     spark.sql(f"SELECT {columns} FROM VALUES (1), (2), (3) AS t(k)").createOrReplaceTempView("shown_a")
     texts = "k, upper(concat('k', k)) AS s, array(k) AS arr, k * 10 AS v"
     spark.sql(f"SELECT {texts} FROM VALUES (1), (2), (4) AS t(k)").createOrReplaceTempView("shown_c")
