@@ -90,7 +90,7 @@ def stage(
     if explain is not None and mode == "analyze" and statement.kind != "query":
         raise UnsupportedError(
             "EXPLAIN ANALYZE runs a query, and this is none",
-            span=Span(explain.start("mode"), len(sql.rstrip())),
+            span=Span(min(explain.end(), len(sql.rstrip()) - 1), len(sql.rstrip())),
             help="EXPLAIN without ANALYZE shows a plan and runs nothing",
         )
     refusal = settings.refusal(statement.query) if statement.query is not None else None
