@@ -13,7 +13,7 @@ ARGS ?=
 WORKERS ?= 2
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
-.PHONY: demo test test-all lint bench peers lock java clean help
+.PHONY: demo test test-all differential fuzz lint bench peers lock java clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -28,6 +28,16 @@ test: $(VENV)/.dev java  ## the tests, first those without Spark
 
 test-all: $(VENV)/.dev java  ## the tests, slow ones too
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --slow $(ARGS)
+
+# Where the two go on when they are called again
+.data:
+	mkdir -p $@
+
+differential: $(VENV)/.dev java | .data  ## 20,000 random statements of all features against DuckDB (hours)
+	$(BIN)/python -m tests.differential --count 20000 --workers $(WORKERS) --resume .data/differential $(ARGS)
+
+fuzz: $(VENV)/.dev  ## 100,000 mutants of statements through the planner (minutes)
+	$(BIN)/python -m tests.fuzz --count 100000 $(ARGS)
 
 lint: $(VENV)/.dev  ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from sqlext_planner.catalog import Catalog
@@ -52,8 +52,11 @@ class StagedPlan:
     extensions: tuple[str, ...]
     explain: str | None
     passthrough: bool
-    #: Spark could run the statement as it is, and nobody has asked for anything else: a plan of ours is only quicker.
-    may_pass: bool = False
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether Spark could run the statement as it is: a plan of ours may only be quicker."""
+        return not self.statement.uses_extension and self.explain is None
 
     @property
     def optimized(self) -> LogicalPlan | None:
@@ -101,8 +104,7 @@ def stage(
         return passed
     may_pass = plain and not statement.uses_extension
     try:
-        planned = _planned(passed, catalog, config, settings)
-        return replace(planned, may_pass=may_pass and statement.kind == "query")
+        return _planned(passed, catalog, config, settings)
     except SqlExtError as error:
         if may_pass and not error.of_hint:
             if config.always_lower:

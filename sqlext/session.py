@@ -123,23 +123,22 @@ class Session:
             if frame is not None and self._passed.holds(key, frame):
                 return frame
             plan, frame = self._stage(text.sql, config, settings, lenient=True), None
-            ordinary = not plan.statement.uses_extension and plan.explain is None
             unfit = wrong or next(iter(text.unbound), None)
-            if not plan.passthrough and unfit is not None and not ordinary:
+            if not plan.passthrough and unfit is not None and not plan.ordinary:
                 raise unfit
             if not plan.passthrough and unfit is None:
-                if ordinary and plan.statement.kind == "query":
+                if plan.ordinary and plan.statement.kind == "query":
                     frame = self.spark.sql(sqlQuery, args, **kwargs)
                 try:
                     lowered = (
-                        run_ordinary(plan, self.spark, config, frame) if ordinary else run(plan, self.spark, config)
+                        run_ordinary(plan, self.spark, config, frame) if plan.ordinary else run(plan, self.spark, config)
                     )
                     if lowered is not None:
                         return lowered
                 except Exception as error:
-                    if not ordinary and isinstance(error, RecursionError):
+                    if not plan.ordinary and isinstance(error, RecursionError):
                         raise too_deep(plan.statement) from None
-                    if not ordinary or (isinstance(error, SqlExtError) and error.of_hint):
+                    if not plan.ordinary or (isinstance(error, SqlExtError) and error.of_hint):
                         raise
                     left_to_spark(error)
         if frame is None:
