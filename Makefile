@@ -36,8 +36,8 @@ test-all: $(VENV)/.dev java  ## the tests, slow ones too
 differential: $(VENV)/.dev java | .data  ## 20,000 random statements of all features against DuckDB (hours)
 	$(BIN)/python -m tests.differential --count 20000 --workers $(WORKERS) --resume .data/differential $(ARGS)
 
-fuzz: $(VENV)/.dev  ## 100,000 mutants of statements through the planner (minutes)
-	$(BIN)/python -m tests.fuzz --count 100000 $(ARGS)
+fuzz: $(VENV)/.dev | .data  ## 100,000 mutants of statements through the planner (minutes)
+	$(BIN)/python -m tests.fuzz --count 100000 --resume --state .data/fuzz.json $(ARGS)
 
 lint: $(VENV)/.dev  ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .

@@ -131,7 +131,9 @@ class Session:
                     frame = self.spark.sql(sqlQuery, args, **kwargs)
                 try:
                     lowered = (
-                        run_ordinary(plan, self.spark, config, frame) if plan.ordinary else run(plan, self.spark, config)
+                        run_ordinary(plan, self.spark, config, frame)
+                        if plan.ordinary
+                        else run(plan, self.spark, config)
                     )
                     if lowered is not None:
                         return lowered
