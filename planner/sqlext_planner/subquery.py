@@ -44,7 +44,9 @@ class Subquery(Expression):
     @property
     def dtype(self) -> str | None:
         """The type of the value, where certain."""
-        return self.plan.output[0].dtype if self.kind == "scalar" else "boolean"
+        if self.kind != "scalar":
+            return "boolean"
+        return self.plan.output[0].dtype if self.plan.output else None
 
     @cached_property
     def references(self) -> frozenset[Column]:

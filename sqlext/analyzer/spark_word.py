@@ -191,9 +191,12 @@ def _quoted(name: str) -> str:
 
 def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tuple[list[tuple[Span, str]], bool]:
     """What Spark cannot read in the block's expressions, with the text that stands in for it; and whether that is of
-    the same types. Raises UnsupportedError for an operator of ours inside a subquery."""
+    the same types. Raises UnsupportedError where nothing can stand in: for an operator of ours inside a subquery, an
+    aggregate of ours in HAVING or ORDER BY, which Spark resolves by their columns, and calls inside of periods."""
     edits: list[tuple[Span, str]] = []
     typed = True
+    if any(is_group_call(call) for call in _sorting_calls(node)):
+        raise UnsupportedError("an aggregate of ours in HAVING or ORDER BY")
     stack = [(clause, False) for clause in _clauses(node)]
     while stack:
         top, in_subquery = stack.pop()
@@ -206,6 +209,8 @@ def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tupl
             edits.append((span_of(top), "NULL"))
             typed = False
         elif periods.is_predicate(top):
+            if any(isinstance(inner, exp.Func) and inner is not top for inner in own_nodes(top)):
+                raise UnsupportedError("a call inside of a period")
             edits.append((span_of(top), _named_columns(context, top)))
             typed = typed and not isinstance(top, exp.Anonymous)  # allen_relation() is a string
         elif isinstance(top, exp.Anonymous) and is_group_call(top):
@@ -214,6 +219,13 @@ def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tupl
         else:
             stack.extend((child, in_subquery) for child in top.iter_expressions())
     return sorted(edits, key=lambda edit: edit[0].start), typed
+
+
+def _sorting_calls(node: exp.Select) -> Iterator[exp.Anonymous]:
+    """The calls in HAVING and ORDER BY."""
+    for key in ("having", "order"):
+        if node.args.get(key) is not None:
+            yield from node.args[key].find_all(exp.Anonymous)
 
 
 def _named_columns(context: Context, predicate: exp.Expr) -> str:

@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from sqlext_planner.errors import DataError
 
 from sqlext import Session
 from tests.front.period_formulas import BOUNDED, FORMULAS, INF, WORDS, allen_relation, contains_point, related
@@ -249,7 +249,7 @@ def test_distances_never_overflow(a: str, b: str, c: str, d: str, delta: str, ex
 def test_empty_periods_as_the_setting_says(spark: SparkSession, integers: str) -> None:
     stopping = Session(spark, config={"sqlext.interval.empty": "error"})
     text = f"SELECT count_if(PERIOD(a, b) OVERLAPS PERIOD(c, d)) AS n FROM {integers}"
-    with pytest.raises(PySparkException, match="empty or reversed period"):
+    with pytest.raises(DataError, match="empty or reversed period"):
         stopping.sql(text).collect()
     valid = f"SELECT count_if(PERIOD(a, b) OVERLAPS PERIOD(c, d)) AS n FROM {integers} WHERE a < b AND c < d"
     assert stopping.sql(valid).first()[0] == [related("period_overlaps", *row) for row in ROWS].count(True)

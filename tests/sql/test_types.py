@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from decimal import Decimal
 
 import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from sqlext_planner.errors import DataError
 
 from sqlext import Session
 
@@ -82,7 +82,7 @@ def test_sums_wrap_at_the_width_of_their_type(spark: SparkSession, session: Sess
 
 @pytest.mark.parametrize("column", ["h", "i", "b"])
 def test_under_ansi_an_overflow_is_an_error(spark: SparkSession, session: Session, column: str) -> None:
-    with ansi(spark, "true"), pytest.raises(PySparkException, match=r"(?i)overflow"):
+    with ansi(spark, "true"), pytest.raises(DataError, match=r"(?i)overflow"):
         session.sql(f"SELECT sum({column}) OVER {WINDOW} FROM typed").collect()
 
 
