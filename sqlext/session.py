@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.config import PREFIX, Config
-from sqlext_planner.errors import ConfigurationError, SqlExtError, UnsupportedError
+from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.raised import statement
 from sqlext_planner.spark import is_stopped, substituted
 
@@ -109,8 +109,8 @@ class Session:
         included. Raises SqlExtError for a mistake in a statement of the extension; Spark's own errors otherwise.
         """
         from sqlext.pipeline import left_to_spark, too_deep
-        from sqlext.spark_analysis import run_ordinary
-        from sqlext.statements import run
+        from sqlext.spark_analysis import lowered_ordinary
+        from sqlext.statements import run, run_lowered
 
         settings = self._reading_settings()
         with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views, settings) as text:
@@ -124,25 +124,25 @@ class Session:
                 return frame
             plan, frame = self._stage(text.sql, config, settings, lenient=True), None
             unfit = wrong or next(iter(text.unbound), None)
-            if not plan.passthrough and unfit is not None and not plan.ordinary:
-                raise unfit
-            if not plan.passthrough and unfit is None:
-                if plan.ordinary and plan.statement.kind == "query":
-                    frame = self.spark.sql(sqlQuery, args, **kwargs)
+            if not plan.passthrough and not plan.ordinary:
+                if unfit is not None:
+                    raise unfit
                 try:
-                    lowered = (
-                        run_ordinary(plan, self.spark, config, frame)
-                        if plan.ordinary
-                        else run(plan, self.spark, config)
-                    )
-                    if lowered is not None:
-                        return lowered
+                    return run(plan, self.spark, config)
+                except RecursionError:
+                    raise too_deep(plan.statement) from None
                 except Exception as error:
-                    if not plan.ordinary and isinstance(error, RecursionError):
-                        raise too_deep(plan.statement) from None
-                    if not plan.ordinary or (isinstance(error, SqlExtError) and error.of_hint):
+                    if plan.statement.uses_extension or plan.explain == "analyze":
                         raise
-                    left_to_spark(error)
+                    left_to_spark(error)  # EXPLAIN of a statement that Spark can run
+            elif not plan.passthrough and unfit is None:
+                if plan.statement.kind == "query":
+                    frame = self.spark.sql(sqlQuery, args, **kwargs)
+                lowered = lowered_ordinary(plan, self.spark, config, frame)
+                if lowered is not None:
+                    # From here on a command may have begun: what fails now fails, and is not run again by Spark.
+                    with suppress(UnsupportedError):  # before it has begun: a view that Spark keeps as text
+                        return run_lowered(plan, lowered, self.spark)
         if frame is None:
             frame = self.spark.sql(sqlQuery, args, **kwargs)
         if plan.statement.kind == "query" and plan.explain is None and not kwargs:

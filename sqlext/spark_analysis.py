@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
-from sqlext_planner.errors import InternalError, SqlExtError, UnsupportedError
+from sqlext_planner.errors import InternalError, SqlExtError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,38 +23,28 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-#: Settings by which Spark reads names, positions and clauses in another way than the analyzer, with the value that both
-#: agree on.
-READS_ALIKE = {
-    "spark.sql.groupByAliases": "true",
-    "spark.sql.groupByOrdinal": "true",
-    "spark.sql.orderByOrdinal": "true",
-    "spark.sql.lateralColumnAlias.enableImplicitResolution": "true",
-    "spark.sql.legacy.ctePrecedencePolicy": "corrected",
-    "spark.sql.legacy.parser.havingWithoutGroupByAsWhere": "false",
-    "spark.sql.legacy.setopsPrecedence.enabled": "false",
-    "spark.sql.parser.quotedRegexColumnNames": "false",
-}
-
-
-def run_ordinary(plan: StagedPlan, spark: SparkSession, config: Config, native: DataFrame | None) -> DataFrame | None:
-    """The lowered statement, as `spark.sql` would give it; None for one that has to go to Spark as it is.
+def lowered_ordinary(
+    plan: StagedPlan, spark: SparkSession, config: Config, native: DataFrame | None
+) -> DataFrame | None:
+    """The rows of the statement's query by our plan, as Spark would give them; None for a statement that has to go to
+    Spark as it is. Nothing runs.
 
     `native` is the query as Spark analyzed it; None for a statement around a query, whose query is asked about here.
+    Raises SqlExtError for a hint of ours that cannot be followed.
     """
     from pyspark.errors import PySparkException
 
-    from sqlext.statements import lower, run_lowered
+    from sqlext.statements import lower
 
-    for key, value in READS_ALIKE.items():
-        given = spark.conf.get(key, value)
-        if given is not None and given.lower() != value:
-            log.info("left to Spark: %s is %s", key, given)
-            return None
     try:
         schema = native.schema if native is not None else spark.sql(_query_text(plan)).schema
         frame = conforming(lower(plan, spark, config), schema)
-    except (PySparkException, SqlExtError, RecursionError) as error:
+    except SqlExtError as error:
+        if error.of_hint:
+            raise
+        log.info("left to Spark: %s", error.message)
+        return None
+    except (PySparkException, RecursionError) as error:
         log.info("left to Spark: %s", str(error).strip().split("\n", 1)[0])
         return None
     except Exception:  # a bug of ours stops no statement that Spark runs
@@ -62,12 +52,7 @@ def run_ordinary(plan: StagedPlan, spark: SparkSession, config: Config, native: 
         return None
     if frame is None:
         log.info("left to Spark: the lowered types are not Spark's")
-        return None
-    try:
-        return run_lowered(plan, frame, spark)
-    except UnsupportedError as error:  # a view that Spark keeps as text
-        log.info("left to Spark: %s", error.message)
-        return None
+    return frame
 
 
 def conforming(frame: DataFrame, schema: StructType) -> DataFrame | None:
