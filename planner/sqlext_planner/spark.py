@@ -13,7 +13,7 @@ import base64
 import json
 import pickle
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -92,26 +92,14 @@ def task_error(error: BaseException) -> SqlExtError | None:
 
 def worker_function(entry: Entry) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What to give `mapInArrow` for `partial(module_function, frozen_spec)`: it is called with the partition's
-    index and batches.
-
-    The function itself travels by value (it is nested, so cloudpickle cannot do otherwise) and holds the entry
-    point pickled by reference; a worker that lacks the package says so in one sentence that starts with
-    WORKER_MARK, where a plain pickle would fail inside Spark's deserialiser with a traceback of its own.
-    """
-    pickled, mark, help = pickle.dumps(entry), WORKER_MARK, _WORKER_HELP
+    index and batches."""
+    load = _loading(entry)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pickle as worker_pickle
-        import sys
-
         from pyspark import TaskContext
 
-        try:
-            task = worker_pickle.loads(pickled)
-        except ImportError as error:
-            raise RuntimeError(f"{mark} the executor's Python {sys.executable} cannot load {error}; {help}") from None
-        context = TaskContext.get()
-        return task(context.partitionId() if context is not None else 0, batches)  # type: ignore[no-any-return]
+        task, context = load(), TaskContext.get()
+        return task(context.partitionId() if context is not None else 0, batches)
 
     return run
 
@@ -126,23 +114,43 @@ def broadcast_function(
     context = getattr(spark, "_sc", None)
     shared = context.broadcast(data) if context is not None else None
     held = data if shared is None else b""
-    pickled, mark, help = pickle.dumps(entry), WORKER_MARK, _WORKER_HELP
+    load = _loading(entry)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        task, context = load(), TaskContext.get()
+        given = held if shared is None else shared.value
+        return task(given, context.partitionId() if context is not None else 0, batches)
+
+    return run
+
+
+def _loading(entry: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[[], Callable[..., Iterator[pa.RecordBatch]]]:
+    """A function that gives the entry point in a worker.
+
+    It travels by value (it is nested, so cloudpickle cannot do otherwise) and holds the entry point pickled by
+    reference; a worker that lacks the package says so in one sentence that starts with WORKER_MARK, where a plain
+    pickle would fail inside Spark's deserialiser with a traceback of its own.
+    """
+    pickled, mark, help = pickle.dumps(entry), WORKER_MARK, _WORKER_HELP
+
+    def load() -> Callable[..., Iterator[pa.RecordBatch]]:
+        import gc
         import pickle as worker_pickle
         import sys
-
-        from pyspark import TaskContext
 
         try:
             task = worker_pickle.loads(pickled)
         except ImportError as error:
             raise RuntimeError(f"{mark} the executor's Python {sys.executable} cannot load {error}; {help}") from None
-        context = TaskContext.get()
-        given = held if shared is None else shared.value
-        return task(given, context.partitionId() if context is not None else 0, batches)  # type: ignore[no-any-return]
+        # Spark collects garbage between two tasks of a worker, which takes 0.1 s with numba and its kernels loaded:
+        # what has stayed until now is here to stay, and need not be looked at again.
+        if len(gc.get_objects()) > 20_000:
+            gc.freeze()
+        return task  # type: ignore[no-any-return]
 
-    return run
+    return load
 
 
 def check_workers(spark: SparkSession) -> None:
@@ -283,39 +291,32 @@ def over_sources(rows: DataFrame, frames: Iterable[DataFrame]) -> DataFrame:
     cached plan after an INSERT, or by REFRESH TABLE. Other tables stand in the plan without rows, and are optimised
     away. Under Connect `rows` is as it was.
     """
+    first, *others = (item.dataType.simpleString() for item in rows.schema)
+    columns = [f"CAST({{path}} AS {first})", *(f"CAST(NULL AS {kind})" for kind in others)]
     for frame in frames:
         plan = _optimized_plan(frame)
         leaves = _items(plan.collectLeaves()) if plan is not None else []
         listed = [leaf for leaf in leaves if _is_file_relation(leaf)]
-        hidden = [_new_files(frame.sparkSession, leaf) for leaf in listed]
+        for leaf in listed:
+            rows = rows.unionAll(_new_files(frame.sparkSession, leaf, columns))
         if len(listed) < len(leaves):
-            hidden.append(frame.where("false").selectExpr("NULL AS path"))
-        for found in hidden:
-            first, *others = rows.schema
-            items = [f"CAST(path AS {first.dataType.simpleString()})"]
-            items += [f"CAST(NULL AS {item.dataType.simpleString()})" for item in others]
-            rows = rows.unionAll(found.selectExpr(*items))
+            rows = rows.unionAll(frame.where("false").selectExpr(*(item.format(path="NULL") for item in columns)))
     return rows
-
-
-#: Of a table of more files than this, those that are new are not looked for.
-_MOST_LISTED = 1_000
 
 
 def _is_file_relation(leaf: Any) -> bool:
     if _class_name(leaf) != "LogicalRelation" or _class_name(leaf.relation()) != "HadoopFsRelation":
         return False
-    location = leaf.relation().location()
-    return bool(location.getClass().getName() == _FILE_INDEX and len(location.inputFiles()) <= _MOST_LISTED)
+    return bool(leaf.relation().location().getClass().getName() == _FILE_INDEX)
 
 
-def _new_files(spark: SparkSession, relation: Any) -> DataFrame:
-    """One column `path`, and an error instead of a row of a file that Spark does not list now.
+def _new_files(spark: SparkSession, relation: Any, columns: Sequence[str]) -> DataFrame:
+    """The columns, with an error for `{path}`, of the rows of files that Spark does not list now.
 
-    Spark compares the files' names when it plans the scan, which has then no task.
+    Spark compares the files' names when it plans the scan, which has then no task. One text each for the filter and
+    the columns: as calls of PySpark's functions they take 20 ms instead of 5.
     """
     from pyspark.sql import DataFrame
-    from pyspark.sql.functions import concat, instr, lit, raise_error
     from sqlext_operators.errors import MARK, marked
     from sqlext_operators.exchange.source_files import AGAIN
 
@@ -323,12 +324,22 @@ def _new_files(spark: SparkSession, relation: Any) -> DataFrame:
     listed += ["file:/" + uri.removeprefix("file:///") for uri in listed if uri.startswith("file:///")]
     jvm: Any = spark._jvm
     rows = DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, relation), spark)
-    path, line = rows.metadataColumn("_metadata").getField("file_path"), lit("\n")
-    known = instr(lit("\n".join(["", *listed, ""])), concat(line, path, line))
+    path = "_metadata.file_path"
+    if any(name.lower() == "_metadata" for name in rows.columns):  # a column of the data hides Spark's
+        rows, path = rows.select(rows.metadataColumn("_metadata").getField("file_path").alias("path")), "path"
     told = "a file has come to a table of the statement since it was planned"
     mark = f"{MARK} {marked('ConfigurationError', told, AGAIN, None)}"
-    text = concat(lit("file '"), path, lit(f"' has come to its table since the statement was planned\n{mark}"))
-    return rows.where(known == 0).select(raise_error(text).alias("path"))
+    known, line = _text_literal("\n".join(["", *listed, ""])), _text_literal("\n")
+    after = _text_literal(f"' has come to its table since the statement was planned\n{mark}")
+    error = f"raise_error(concat('file ', {_text_literal(chr(39))}, {path}, {after}))"
+    return rows.where(f"instr({known}, concat({line}, {path}, {line})) = 0").selectExpr(
+        *(item.format(path=error) for item in columns)
+    )
+
+
+def _text_literal(text: str) -> str:
+    """A literal that no setting of the parser reads in another way."""
+    return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
 def _optimized_plan(frame: DataFrame) -> Any | None:

@@ -206,8 +206,14 @@ def _frame(spark: SparkSession, table: Table, folder: Path) -> DataFrame:
 
 
 def _files(spark: SparkSession, pieces: list[pa.Table], folder: Path) -> DataFrame:
-    """Files of row groups of 7 rows; an empty table is a file without rows."""
+    """Files of row groups of 7 rows; an empty table is a file without rows.
+
+    Spark reads large files first, our own scan goes by path (docs/decisions.md): the largest one comes first in both.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    for number, piece in enumerate(pieces):
-        pq.write_table(piece, folder / f"part-{number:05}.parquet", row_group_size=7)
+    written = [folder / f"{number}.parquet" for number in range(len(pieces))]
+    for piece, path in zip(pieces, written, strict=True):
+        pq.write_table(piece, path, row_group_size=7)
+    for number, path in enumerate(sorted(written, key=lambda path: -path.stat().st_size)):
+        path.rename(folder / f"part-{number:05}.parquet")
     return spark.read.schema(SPARK_SCHEMA).parquet(str(folder))

@@ -61,7 +61,7 @@ def start() -> Any:
     from sqlext.embedded import start_spark
 
     # short compilations pay for many small statements
-    os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    os.environ["SPARK_SUBMIT_OPTS"] = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m"
     return start_spark(
         "local[1]",
         {
