@@ -1,6 +1,6 @@
 """Windows over unions, and the same in plain SQL: every pair of a row and a candidate, numbered, then cut to the frame.
 
-A reading of docs/windows.md that shares no code with the product.
+A reading of docs/windows.md that shares no code with the product, and only the bounds with the other reading.
 """
 
 from __future__ import annotations
@@ -8,35 +8,10 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from tests.sql.oracle import Bound
+
 from .aggregates import Call
 from .texts import Col
-
-UNITS = {"": 1, "ms": 1, "s": 1000, "m": 60_000}
-
-
-@dataclass(frozen=True)
-class Bound:
-    """`amount` None is UNBOUNDED; 0 without OPEN is CURRENT ROW."""
-
-    amount: int | None
-    following: bool = False
-    open: bool = False
-    unit: str = ""
-
-    def __str__(self) -> str:
-        side = "FOLLOWING" if self.following else "PRECEDING"
-        if self.amount is None:
-            return f"UNBOUNDED {side}"
-        if self.amount == 0 and not self.open:
-            return "CURRENT ROW"
-        return f"{self.amount}{self.unit} {'OPEN ' if self.open else ''}{side}"
-
-    def distance(self, start: bool, ticks: int) -> float:
-        """Signed distance in rows or units of the order column; OPEN moves it inwards by one."""
-        if self.amount is None:
-            return float("inf") if self.following else float("-inf")
-        value = self.amount * UNITS[self.unit] * ticks * (1 if self.following else -1)
-        return value + ((1 if start else -1) if self.open else 0)
 
 
 @dataclass(frozen=True)
@@ -59,7 +34,7 @@ class Window:
 
     @property
     def limits(self) -> tuple[float, float]:
-        return self.start.distance(True, self.ticks), self.end.distance(False, self.ticks)
+        return self.start.distance(is_start=True, ticks=self.ticks), self.end.distance(is_start=False, ticks=self.ticks)
 
     @property
     def legal(self) -> bool:

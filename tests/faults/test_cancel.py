@@ -35,9 +35,8 @@ def test_a_cancelled_statement_ends_and_leaves_nothing(
     seconds = driver.run("answer", **request)["seconds"]
     for way in WAYS:
         # once its workers have written to disk, else in the middle; earlier again if it had ended by then
-        for moment in (0.5, 0.3, 0.15, 0.05):
-            after = 0.0 if statement.spills else moment * seconds
-            found = driver.run("cancel", **request, way=way, seconds=after, spills=statement.spills)
+        for moment in (0.0,) * statement.spills + (0.5, 0.3, 0.15, 0.05):
+            found = driver.run("cancel", **request, way=way, seconds=moment * seconds, spills=moment == 0.0)
             if "error" in found:
                 break
         assert found["lasted"] is not None, f"{way}: never cancelled"

@@ -59,7 +59,10 @@ def test_lost_shuffle_files_are_made_again(
 
 @pytest.fixture(scope="module")
 def retrying(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    with Driver("local[2,4]", tmp_path_factory.mktemp("shuffle")) as driver:
+    # on one machine Spark finds one lost file an attempt, and there are more of them than the four attempts it makes
+    # (the only executor is then no longer asked for results that did not come with the task's end)
+    conf = {"spark.stage.maxConsecutiveAttempts": "40", "spark.task.maxDirectResultSize": "64m"}
+    with Driver("local[2,4]", tmp_path_factory.mktemp("shuffle"), conf) as driver:
         driver.run("register", folder=str(tables))
         yield driver
 
