@@ -10,6 +10,7 @@ import pyarrow as pa
 from sqlext_operators.exchange.gather import gather
 from sqlext_operators.exchange.sequence import SequenceSpec
 from sqlext_operators.window.group_aggregate import GroupAggregateProcessor, GroupAggregateSpec
+from sqlext_operators.window.piece import Piece, processed
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,9 @@ def gather_group_aggregate(
 
     An empty partition gives nothing. `partition` is in every entry point's signature.
     """
-    processor: GroupAggregateProcessor | None = None
-    for piece, last in gather(spec.sequence, wires):
-        if processor is None:
-            arg_types = {name: column.type for name, column in piece.args.items()}
-            processor = GroupAggregateProcessor(spec.groups, arg_types, piece.payload.schema)
-        for batch in processor.process(piece, last):
-            for start in range(0, batch.num_rows, spec.batch_rows):
-                yield batch.slice(start, spec.batch_rows)
+
+    def processor(first: Piece) -> GroupAggregateProcessor:
+        arg_types = {name: column.type for name, column in first.args.items()}
+        return GroupAggregateProcessor(spec.groups, arg_types, first.payload.schema)
+
+    yield from processed(gather(spec.sequence, wires), processor, spec.batch_rows)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from sqlext_operators.exchange.gather import gather
 from sqlext_operators.exchange.sequence import SequenceSpec
+from sqlext_operators.window.piece import Piece, processed
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import WindowUnionSpec
 
@@ -29,11 +30,9 @@ def gather_window_union(
 
     A partition without FROM rows gives nothing. `partition` is in every entry point's signature.
     """
-    processor: WindowUnionProcessor | None = None
-    for piece, last in gather(spec.sequence, wires):
-        if processor is None:
-            arg_types = {name: column.type for name, column in piece.args.items()}
-            processor = WindowUnionProcessor(spec.window, arg_types, piece.payload.schema)
-        for batch in processor.process(piece, last):
-            for start in range(0, batch.num_rows, spec.batch_rows):
-                yield batch.slice(start, spec.batch_rows)
+
+    def processor(first: Piece) -> WindowUnionProcessor:
+        arg_types = {name: column.type for name, column in first.args.items()}
+        return WindowUnionProcessor(spec.window, arg_types, first.payload.schema)
+
+    yield from processed(gather(spec.sequence, wires), processor, spec.batch_rows)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.window.frames import IntArray
-from sqlext_operators.window.piece import Piece
+from sqlext_operators.window.piece import Piece, joined
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,7 @@ class Buffer:
         old = self.piece
         if len(old.group) == 0 and old.payload.num_rows == 0:
             return Buffer(piece, 0)
-        joined = Piece(
-            group=np.concatenate([old.group, piece.group]),
-            order=np.concatenate([old.order, piece.order]),
-            source=np.concatenate([old.source, piece.source]),
-            args={name: pa.concat_arrays([array, piece.args[name]]) for name, array in old.args.items()},
-            payload=pa.concat_batches([old.payload, piece.payload]) if old.payload.num_rows else piece.payload,
-        )
-        return Buffer(joined, self.done)
+        return Buffer(joined([old, piece]), self.done)
 
     def from_rows(self) -> IntArray:
         """Places of the FROM rows, those output before included."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sqlext_operators.window.columns import BoolArray, take
 from sqlext_operators.window.frames import IntArray
-from sqlext_operators.window.piece import Piece, rows_without_columns
+from sqlext_operators.window.piece import Piece, joined, rows_without_columns
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 
@@ -52,21 +52,21 @@ class GroupAggregateProcessor:
         self.output_schema = pa.schema([*payload_schema, *self._call_fields])
         self._held: Piece | None = None
 
+    @property
+    def held(self) -> int:
+        """As of the window processor."""
+        return self._processor.held
+
     def process(self, piece: Piece, last: bool) -> Iterator[pa.RecordBatch]:
         """What is complete with this piece, in batches of `output_schema`; after the `last` one nothing is left.
 
         The iterator must be exhausted before the next call.
         """
+        if self._held is not None:
+            piece, self._held = joined([self._held, piece]), None
         count = len(piece.group)
-        held, self._held = self._held, None
         if count == 0:
-            if held is not None and last:
-                yield from self._rows(held, np.ones(1, np.bool_), last=True)
-            elif held is not None:
-                self._held = held
             return
-        if held is not None:
-            yield from self._rows(held, held.group != piece.group[:1], last=False)
         ends = np.ones(count, np.bool_)
         np.not_equal(piece.group[1:], piece.group[:-1], out=ends[:-1])
         known = count if last else count - 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +34,55 @@ class Piece:
     source: npt.NDArray[np.uint8]
     args: dict[str, pa.Array]
     payload: pa.RecordBatch
+
+
+def joined(pieces: Sequence[Piece]) -> Piece:
+    """Consecutive pieces (at least one) as one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    payloads = [piece.payload for piece in pieces if piece.payload.num_rows]
+    return Piece(
+        group=np.concatenate([piece.group for piece in pieces]),
+        order=np.concatenate([piece.order for piece in pieces]),
+        source=np.concatenate([piece.source for piece in pieces]),
+        args={name: pa.concat_arrays([piece.args[name] for piece in pieces]) for name in pieces[0].args},
+        payload=pa.concat_batches(payloads) if payloads else pieces[-1].payload,
+    )
+
+
+class Processor(Protocol):
+    """What takes pieces in order. `held` is how many rows or values it keeps from earlier pieces and goes through with
+    every new one."""
+
+    @property
+    def held(self) -> int: ...
+
+    def process(self, piece: Piece, last: bool) -> Iterator[pa.RecordBatch]: ...
+
+
+#: A piece has at least one row for so many that its processor holds.
+_HELD_A_ROW = 4
+
+
+def processed(
+    pieces: Iterable[tuple[Piece, bool]], processor_of: Callable[[Piece], Processor], batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """The results for (piece, is it the last one), in batches of at most so many rows; nothing without a piece.
+
+    `processor_of` gets the first piece. Pieces are joined until they are worth a look at all that the processor holds:
+    pieces of one size would make that quadratic in the rows of a group. Memory grows by a quarter of what is held.
+    """
+    processor: Processor | None = None
+    waiting: list[Piece] = []
+    for piece, last in pieces:
+        processor = processor or processor_of(piece)
+        waiting.append(piece)
+        if not last and _HELD_A_ROW * sum(len(one.group) for one in waiting) < processor.held:
+            continue
+        for batch in processor.process(joined(waiting), last):
+            for start in range(0, batch.num_rows, batch_rows):
+                yield batch.slice(start, batch_rows)
+        waiting = []
 
 
 def rows_without_columns(count: int) -> pa.RecordBatch:

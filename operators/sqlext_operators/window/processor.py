@@ -49,6 +49,12 @@ class WindowUnionProcessor:
         """How many rows are kept from earlier pieces."""
         return 0 if self._buffer is None else len(self._buffer)
 
+    @property
+    def held(self) -> int:
+        """How many rows, or values of folded rows, every piece makes the processor go through."""
+        kept = (evaluator.kept_values for state in self._windows for evaluator in state.evaluators)
+        return max([self.retained_rows, *kept])
+
     def process(self, piece: Piece, last: bool) -> Iterator[pa.RecordBatch]:
         """Output the FROM rows whose frames are complete with this piece; after the `last` one none is left.
 

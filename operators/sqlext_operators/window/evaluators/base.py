@@ -70,6 +70,11 @@ class Evaluator(ABC):
     def __init__(self, site: CallSite) -> None:
         self.site = site
 
+    @property
+    def kept_values(self) -> int:
+        """How many values of folded rows are kept: `load` goes through them."""
+        return 0
+
     @abstractmethod
     def load(self, rows: Rows) -> None:
         """Take the buffer's rows: those retained from earlier pieces, then new ones."""

@@ -57,6 +57,10 @@ class CategoryTexts(Evaluator):
         self.kept: _Kept | None = None
         self._out = np.empty(0, np.uint8)
 
+    @property
+    def kept_values(self) -> int:
+        return 0 if self.kept is None else len(self.kept.counts)
+
     def load(self, rows: Rows) -> None:
         values, category = rows.args[0], rows.args[-1]
         condition = None if self.aggregate.is_ratio else self.site.condition

@@ -24,14 +24,20 @@ class DistinctCount(Evaluator):
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
         self.folded: pa.Array | None = None
+        self._permanent: IntArray = np.zeros(0, np.int64)
+
+    @property
+    def kept_values(self) -> int:
+        return 0 if self.folded is None else len(self.folded)
 
     def load(self, rows: Rows) -> None:
         self._rows = rows
-        self._array = rows.shared(zero_filled, rows.args[0])
+        self._values = rows.shared(zero_filled, rows.args[0])
         if self.folded is None:
-            codes, count = rows.shared(dense_codes, self._array)
+            codes, count = rows.shared(dense_codes, self._values)
         else:
-            codes, count = dense_codes(pa.concat_arrays([self._array, self.folded]))
+            self._values = pa.concat_arrays([self._values, self.folded])
+            codes, count = dense_codes(self._values)
         self._all_codes = codes[: rows.count]
         self._codes = self._all_codes if rows.candidates is None else self._all_codes[rows.candidates]
         self._permanent = codes[rows.count :]
@@ -51,14 +57,14 @@ class DistinctCount(Evaluator):
 
     def reset(self) -> None:
         self.folded = None
+        self._permanent = np.zeros(0, np.int64)
 
     def fold(self, start: int, end: int) -> None:
-        values = self._array.take(pa.array(self._rows.places(end)[start:]))
-        known = values if self.folded is None else pa.concat_arrays([self.folded, values])
-        codes, count = dense_codes(known)
-        first = np.full(count, len(codes), np.int64)
-        np.minimum.at(first, codes, np.arange(len(codes)))
-        self.folded = known.take(pa.array(first))
+        places = self._rows.places(end)[start:]
+        any_place = np.full(len(self._counts), -1, np.int64)
+        any_place[self._all_codes[places]] = places
+        any_place[self._permanent] = self._rows.count + np.arange(len(self._permanent))
+        self.folded = self._values.take(pa.array(any_place[any_place >= 0]))
 
 
 def zero_filled(array: pa.Array) -> pa.Array:

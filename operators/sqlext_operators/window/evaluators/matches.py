@@ -29,6 +29,10 @@ class CountWhereAt(Evaluator):
         self.folded: pa.Array | None = None
         self.folded_counts: IntArray = np.zeros(0, np.int64)
 
+    @property
+    def kept_values(self) -> int:
+        return len(self.folded_counts)
+
     def load(self, rows: Rows) -> None:
         self._rows = rows
         left, right = rows.args[-2:]

@@ -27,6 +27,10 @@ class ValueCounts(Evaluator):
         self.folded: tuple[pa.Array, IntArray] | None = None
         self.folded_rows = 0
 
+    @property
+    def kept_values(self) -> int:
+        return 0 if self.folded is None else len(self.folded[1])
+
     def load(self, rows: Rows) -> None:
         if self.folded is None:
             codes, self.values = rows.shared(ranked, rows.args[0])
