@@ -19,6 +19,12 @@ def order_codes(array: pa.Array) -> IntArray:
     binary and long decimals get their rank among the array's distinct values, so their codes of different
     arrays cannot be compared.
     """
+    codes = own_codes(array)
+    return _ranks(array) if codes is None else codes
+
+
+def own_codes(array: pa.Array) -> IntArray | None:
+    """`order_codes` that are the same in every array; None for a type whose values have no code of their own."""
     dtype = array.type
     if pa.types.is_boolean(dtype):
         codes: IntArray = pc.fill_null(array, False).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -26,10 +32,10 @@ def order_codes(array: pa.Array) -> IntArray:
     if pa.types.is_floating(dtype):
         return _float_codes(fixed_width(array).astype(np.float64))
     if pa.types.is_decimal(dtype):
-        return limbs(array)[0].view(np.int64) if dtype.precision <= 18 else _ranks(array)
+        return limbs(array)[0].view(np.int64) if dtype.precision <= 18 else None
     if pa.types.is_primitive(dtype):
         return fixed_width(array).astype(np.int64, copy=False)
-    return _ranks(array)
+    return None
 
 
 def dense_codes(array: pa.Array) -> tuple[IntArray, int]:

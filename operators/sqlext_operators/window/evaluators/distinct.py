@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqlext_operators.kernels.sliding_distinct import sliding_distinct
-from sqlext_operators.window.codes import dense_codes
+from sqlext_operators.window.codes import dense_codes, own_codes
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.window.frames import BoolArray, Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
 
 
@@ -23,24 +23,19 @@ class DistinctCount(Evaluator):
 
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
-        self.folded: pa.Array | None = None
-        self._permanent: IntArray = np.zeros(0, np.int64)
+        self.known: _SortedCodes | _Values | None = None
 
     @property
     def kept_values(self) -> int:
-        return 0 if self.folded is None else len(self.folded)
+        return 0 if self.known is None else len(self.known)
 
     def load(self, rows: Rows) -> None:
         self._rows = rows
-        self._values = rows.shared(zero_filled, rows.args[0])
-        if self.folded is None:
-            codes, count = rows.shared(dense_codes, self._values)
-        else:
-            self._values = pa.concat_arrays([self._values, self.folded])
-            codes, count = dense_codes(self._values)
-        self._all_codes = codes[: rows.count]
-        self._codes = self._all_codes if rows.candidates is None else self._all_codes[rows.candidates]
-        self._permanent = codes[rows.count :]
+        self._array = rows.shared(zero_filled, rows.args[0])
+        codes, count = rows.shared(dense_codes, self._array) if self.known is None else self.known.codes(self._array)
+        self._all_codes = codes
+        self._codes = codes if rows.candidates is None else codes[rows.candidates]
+        self._permanent = np.arange(self.kept_values)
         self._counts = np.zeros(count, np.int64)
         self._counts[self._permanent] = 1
         self._cursor = np.array([0, 0, 0, 0, len(self._permanent), 1], np.int64)
@@ -56,15 +51,77 @@ class DistinctCount(Evaluator):
         return pa.array(out)
 
     def reset(self) -> None:
-        self.folded = None
-        self._permanent = np.zeros(0, np.int64)
+        self.known = None
 
     def fold(self, start: int, end: int) -> None:
-        places = self._rows.places(end)[start:]
-        any_place = np.full(len(self._counts), -1, np.int64)
-        any_place[self._all_codes[places]] = places
-        any_place[self._permanent] = self._rows.count + np.arange(len(self._permanent))
-        self.folded = self._values.take(pa.array(any_place[any_place >= 0]))
+        values = self._array.take(pa.array(self._rows.places(end)[start:]))
+        if self.known is None:
+            self.known = _Values() if own_codes(values) is None else _SortedCodes()
+        self.known.add(values)
+
+
+class _SortedCodes:
+    """Distinct values of a type whose values have codes of their own: 8 bytes each (a hash table takes up to 100)."""
+
+    def __init__(self) -> None:
+        self._sorted: IntArray = np.empty(0, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+    def add(self, values: pa.Array) -> None:
+        codes = np.unique(_equality_codes(values))
+        places, known = self._found(codes)
+        self._sorted = np.insert(self._sorted, places[~known], codes[~known])
+
+    def codes(self, array: pa.Array) -> tuple[IntArray, int]:
+        """As `dense_codes`; the values that are here have the codes below len(self)."""
+        distinct, inverse = np.unique(_equality_codes(array), return_inverse=True)
+        places, known = self._found(distinct)
+        count = len(distinct) - int(np.count_nonzero(known))
+        places[~known] = len(self) + np.arange(count)
+        return places[inverse], len(self) + count
+
+    def _found(self, codes: IntArray) -> tuple[IntArray, BoolArray]:
+        """(places, is it known) of sorted codes."""
+        places = np.searchsorted(self._sorted, codes)
+        known = np.zeros(len(codes), np.bool_)
+        inside = places < len(self)
+        known[inside] = self._sorted[places[inside]] == codes[inside]
+        return places, known
+
+
+class _Values:
+    """Distinct values of any type, as they are."""
+
+    def __init__(self) -> None:
+        self._values: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return 0 if self._values is None else len(self._values)
+
+    def add(self, values: pa.Array) -> None:
+        known = values if self._values is None else pa.concat_arrays([self._values, values])
+        codes, count = dense_codes(known)
+        first = np.empty(count, np.int64)
+        first[codes[::-1]] = np.arange(len(codes))[::-1]
+        self._values = known.take(pa.array(first))
+
+    def codes(self, array: pa.Array) -> tuple[IntArray, int]:
+        """As `dense_codes`; the values that are here have the codes below len(self)."""
+        assert self._values is not None
+        codes, count = dense_codes(pa.concat_arrays([self._values, array]))
+        return codes[len(self) :], count
+
+
+def _equality_codes(array: pa.Array) -> IntArray:
+    """int64[n], codes by which values of all arrays of the type are equal, NULL with one of its own."""
+    codes = own_codes(array)
+    assert codes is not None
+    if array.null_count == 0:
+        return codes
+    # only dates have NULLs left, and no date has this code
+    return np.where(array.is_valid().to_numpy(zero_copy_only=False), codes, np.iinfo(np.int64).min)
 
 
 def zero_filled(array: pa.Array) -> pa.Array:
