@@ -285,7 +285,10 @@ def test_an_output_that_nobody_reads(sqlext: Sqlext, data: Path) -> None:
 # --- signals
 
 WAITS = """
-import sys, time
+import signal, sys, time
+# a test run behind `nohup` or `&` hands down that they are ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from sqlext.cli import main
 import sqlext.cli.plan as plan
 import tempfile

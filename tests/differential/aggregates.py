@@ -43,12 +43,14 @@ def window_call(scalars: Scalars, cols: Sequence[Col], *, alias: str = "", group
     integers = [c for c in cols if c.dtype in INTEGERS]
     anything = list(cols)
     comparable = [c for c in cols if c.dtype in ORDERED and c.role != "uniq"]
-    zeroed = [c for c in cols if c.dtype in ZEROS]
+    # a mean that was computed before differs in its last digit, and functions of equality show that
+    settled = [c for c in cols if c.dtype != "double" or c.role != "payload"]
+    zeroed = [c for c in settled if c.dtype in ZEROS]
     short = [c for c in cols if c.dtype == "string" or c in integers]
     categories = [c for c in cols if c.dtype == "string" or (c in integers and c.role == "key")]
 
     def condition() -> tuple[str, str]:
-        text = scalars.condition([(alias, c) for c in cols], 0)
+        text = scalars.condition([(alias, c) for c in settled], 0)
         duck = scalars_duck(text.duck, alias)
         return text.ours, duck
 
@@ -180,7 +182,7 @@ def window_call(scalars: Scalars, cols: Sequence[Col], *, alias: str = "", group
     add(3, zeroed, distinct)
     add(4, numbers, filtered)
     add(2, plain, spread)
-    add(1, [c for c in plain if c.role != "end"], entropy)
+    add(1, [c for c in plain if c.role != "end" and c in settled], entropy)
     add(1, integers, top)
     add(2, short, frequent)
     if categories:
