@@ -161,7 +161,18 @@ class Checker:
             return Outcome("wrong", "types: " + ", ".join(other))
         got = rows_of(frame.toArrow())
         found = difference(got, expected, ordered=statement.ordered)
+        if found is not None:
+            found = difference(got, self._second_opinion(statement), ordered=statement.ordered)
         return Outcome("wrong" if found else "ok", found or "", len(expected))
+
+    def _second_opinion(self, statement: Statement) -> Sequence[tuple[Any, ...]]:
+        """The oracle's rows without a rule of DuckDB's (1.5) that loses rows of a correlated EXISTS with ``<`` and
+        ``<>``; Spark has them."""
+        self.duck.execute("SET disabled_optimizers = 'deliminator'")
+        try:
+            return rows_of(_arrow(self.duck.execute(statement.duck)))
+        finally:
+            self.duck.execute("RESET disabled_optimizers")
 
 
 def _arrow(result: Any) -> Any:
