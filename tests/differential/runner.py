@@ -60,7 +60,7 @@ def start() -> Any:
     """A small quiet Spark with one core."""
     from sqlext.embedded import start_spark
 
-    # short compilations pay for many small statements
+    # a process compiles for an hour of small statements: the code has to stay
     os.environ["SPARK_SUBMIT_OPTS"] = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m"
     return start_spark(
         "local[1]",
