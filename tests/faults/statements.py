@@ -131,8 +131,8 @@ STATEMENTS = {
         ),
         Statement(
             "group aggregates",
-            "SELECT g, distinct_count(v) AS d, count_where(id, v > 50) AS c, sum(v) AS s FROM a GROUP BY g",
-            "SELECT g, count(DISTINCT v), count(id) FILTER (v > 50), sum(v)::BIGINT FROM a GROUP BY g",
+            "SELECT g, distinct_count(v) AS d, distinct_count(id) AS c, sum(v) AS s FROM a GROUP BY g",
+            "SELECT g, count(DISTINCT v), count(DISTINCT id), sum(v)::BIGINT FROM a GROUP BY g",
             SPILLING,
         ),
     )
