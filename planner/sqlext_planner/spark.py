@@ -13,7 +13,7 @@ import base64
 import json
 import pickle
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -141,14 +141,14 @@ def _loading(entry: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[[], Cal
         import sys
 
         try:
-            task = worker_pickle.loads(pickled)
+            task: Callable[..., Iterator[pa.RecordBatch]] = worker_pickle.loads(pickled)
         except ImportError as error:
             raise RuntimeError(f"{mark} the executor's Python {sys.executable} cannot load {error}; {help}") from None
         # Spark collects garbage between two tasks of a worker, which takes 0.1 s with numba and its kernels loaded:
         # what has stayed until now is here to stay, and need not be looked at again.
         if len(gc.get_objects()) > 20_000:
             gc.freeze()
-        return task  # type: ignore[no-any-return]
+        return task
 
     return load
 
@@ -291,16 +291,16 @@ def over_sources(rows: DataFrame, frames: Iterable[DataFrame]) -> DataFrame:
     cached plan after an INSERT, or by REFRESH TABLE. Other tables stand in the plan without rows, and are optimised
     away. Under Connect `rows` is as it was.
     """
-    first, *others = (item.dataType.simpleString() for item in rows.schema)
-    columns = [f"CAST({{path}} AS {first})", *(f"CAST(NULL AS {kind})" for kind in others)]
+    others = ["NULL"] * (len(rows.columns) - 1)  # a union gives a NULL, and an error, the column's type
     for frame in frames:
         plan = _optimized_plan(frame)
         leaves = _items(plan.collectLeaves()) if plan is not None else []
         listed = [leaf for leaf in leaves if _is_file_relation(leaf)]
         for leaf in listed:
-            rows = rows.unionAll(_new_files(frame.sparkSession, leaf, columns))
+            scanned, error = _new_files(frame.sparkSession, leaf)
+            rows = rows.unionAll(scanned.selectExpr(error, *others))
         if len(listed) < len(leaves):
-            rows = rows.unionAll(frame.where("false").selectExpr(*(item.format(path="NULL") for item in columns)))
+            rows = rows.unionAll(frame.where("false").selectExpr("NULL", *others))
     return rows
 
 
@@ -310,11 +310,10 @@ def _is_file_relation(leaf: Any) -> bool:
     return bool(leaf.relation().location().getClass().getName() == _FILE_INDEX)
 
 
-def _new_files(spark: SparkSession, relation: Any, columns: Sequence[str]) -> DataFrame:
-    """The columns, with an error for `{path}`, of the rows of files that Spark does not list now.
+def _new_files(spark: SparkSession, relation: Any) -> tuple[DataFrame, str]:
+    """The rows of files that Spark does not list now, and an expression over them that is an error.
 
-    Spark compares the files' names when it plans the scan, which has then no task. One text each for the filter and
-    the columns: as calls of PySpark's functions they take 20 ms instead of 5.
+    Spark compares the files' names when it plans the scan, which has then no task.
     """
     from pyspark.sql import DataFrame
     from sqlext_operators.errors import MARK, marked
@@ -332,9 +331,7 @@ def _new_files(spark: SparkSession, relation: Any, columns: Sequence[str]) -> Da
     known, line = _text_literal("\n".join(["", *listed, ""])), _text_literal("\n")
     after = _text_literal(f"' has come to its table since the statement was planned\n{mark}")
     error = f"raise_error(concat('file ', {_text_literal(chr(39))}, {path}, {after}))"
-    return rows.where(f"instr({known}, concat({line}, {path}, {line})) = 0").selectExpr(
-        *(item.format(path=error) for item in columns)
-    )
+    return rows.where(f"instr({known}, concat({line}, {path}, {line})) = 0"), f"{error} AS error"
 
 
 def _text_literal(text: str) -> str:

@@ -4,6 +4,7 @@ has failed."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -27,9 +28,9 @@ def test_a_command_that_fails_is_not_run_again(
     texts: list[str] = []
     native = type(spark).sql
 
-    def noted(self: SparkSession, text: str, *args: object, **kwargs: object) -> DataFrame:
+    def noted(self: SparkSession, text: str, *args: Any, **kwargs: Any) -> DataFrame:
         texts.append(text)
-        return native(self, text, *args, **kwargs)  # type: ignore[arg-type]
+        return native(self, text, *args, **kwargs)
 
     monkeypatch.setattr(type(spark), "sql", noted)
     with pytest.raises(PySparkException, match="in the middle"):

@@ -167,3 +167,47 @@ def test_appending_to_what_is_read_and_what_is_cached_of_it(session: Session, sp
         assert session.sql(query).count() == 3 * ROWS
     finally:
         spark.sql("DROP TABLE over_a")
+
+
+ODD_COLUMNS = {
+    "structs": "named_struct('a b', id, 'c{d', id, 'e''f`', id) AS `s, {}`",  # read by Spark
+    "a column that hides Spark's own": "id AS _metadata",
+}
+ODD_QUERIES: dict[str, tuple[str, str, dict[str, str]]] = {
+    "window": (
+        "SELECT {c}, sum(id) OVER w FROM odd WINDOW w AS (PARTITION BY k ORDER BY ts ROWS_RANGE "
+        "BETWEEN 5 PRECEDING AND CURRENT ROW)",
+        "SELECT {c}, sum(id) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN 5 PRECEDING AND CURRENT ROW) FROM odd",
+        {},
+    ),
+    **{
+        f"interval join, {way}": (
+            f"SELECT /*+ SWEEP */ a.{{c}}, b.{{c}} FROM odd a JOIN odd b ON {OVERLAP}",
+            f"SELECT a.{{c}}, b.{{c}} FROM odd a JOIN odd b ON {OVERLAP}",
+            {"sqlext.intervalJoin.strategy": way},
+        )
+        for way in ("exchange", "broadcast")
+    },
+}
+
+
+@pytest.mark.parametrize("name", list(ODD_QUERIES))
+@pytest.mark.parametrize("kind", list(ODD_COLUMNS))
+def test_columns_of_any_name_are_read_and_new_files_told(spark: SparkSession, kind: str, name: str) -> None:
+    extended, plain, config = ODD_QUERIES[name]
+    session = Session(spark, config=config)
+    rows = spark.sql(f"SELECT {ODD_COLUMNS[kind]}, id, id % 5 k, id ts, id + 1 te FROM range({ROWS})")
+    rows.write.saveAsTable("odd")
+    column = f"`{rows.columns[0]}`"
+    try:
+        frame = session.sql(extended.format(c=column)).cache()
+        assert sorted(frame.collect()) == sorted(spark.sql(plain.format(c=column)).collect())
+        rows.write.insertInto("odd")
+        if kind == "structs" and name != "interval join, broadcast":
+            assert frame.count() == spark.sql(plain.format(c=column)).count()
+        else:
+            with pytest.raises(ConfigurationError, match="has come to a table of the statement since it was planned"):
+                frame.count()
+        frame.unpersist()
+    finally:
+        spark.sql("DROP TABLE odd")

@@ -61,7 +61,7 @@ class DistinctCount(Evaluator):
 
 
 class _SortedCodes:
-    """Distinct values of a type whose values have codes of their own: 8 bytes each (a hash table takes up to 100)."""
+    """Distinct values of a type whose values have codes of their own: 8 bytes each."""
 
     def __init__(self) -> None:
         self._sorted: IntArray = np.empty(0, np.int64)
