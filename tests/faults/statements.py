@@ -27,6 +27,7 @@ class Statement:
 
     python  whether the operator runs in Python workers (other forms are made by Spark alone)
     spills  whether it writes files of its own under SPILLING
+    reads   whether its Python workers read the files, and not Spark
     """
 
     name: str
@@ -35,6 +36,7 @@ class Statement:
     settings: Mapping[str, str] = field(default_factory=dict)
     python: bool = True
     spills: bool = True
+    reads: bool = True
 
 
 _PAIRS = "p.k = q.k AND PERIOD(p.ts, p.te) OVERLAPS PERIOD(q.ts, q.te)"
@@ -134,6 +136,13 @@ STATEMENTS = {
             "SELECT g, distinct_count(v) AS d, distinct_count(id) AS c, sum(v) AS s FROM a GROUP BY g",
             "SELECT g, count(DISTINCT v), count(DISTINCT id), sum(v)::BIGINT FROM a GROUP BY g",
             SPILLING,
+        ),
+        Statement(
+            "group aggregates of computed rows",
+            "SELECT g, distinct_count(v) AS d, count_where(id, v > 50) AS c, sum(v) AS s FROM a GROUP BY g",
+            "SELECT g, count(DISTINCT v), count(id) FILTER (v > 50), sum(v)::BIGINT FROM a GROUP BY g",
+            SPILLING,
+            reads=False,
         ),
     )
 }

@@ -61,6 +61,15 @@ def _both(session: Session, sql: str, settings: Mapping[str, str], **more: Any) 
         assert sorted(map(str, ours.collect())) == sorted(map(str, theirs.collect()))
 
 
+def test_the_defaults_are_sparks_own(spark: SparkSession) -> None:
+    jvm: Any = spark._jvm
+    defaults = jvm.org.apache.spark.sql.internal.SQLConf()
+    conf = {key: value for key in SqlSettings.names() if (value := defaults.getConfString(key)) is not None}
+    assert len(conf) > 20
+    assert SqlSettings.of(conf) == SqlSettings()
+    assert SqlSettings.of(conf, ansi=False) == SqlSettings()  # what a session has set comes first
+
+
 JOIN = "FROM texts_of_settings b LAST JOIN keys_of_settings c ON b.k = c.k"
 
 
