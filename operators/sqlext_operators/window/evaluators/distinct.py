@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from sqlext_operators.kernels.sliding_distinct import sliding_distinct
 from sqlext_operators.window.codes import dense_codes, own_codes
+from sqlext_operators.window.columns import fixed_width
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.frames import BoolArray, Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
@@ -70,20 +71,21 @@ class _SortedCodes:
         return len(self._sorted)
 
     def add(self, values: pa.Array) -> None:
-        codes = np.unique(_equality_codes(values))
-        places, known = self._found(codes)
-        self._sorted = np.insert(self._sorted, places[~known], codes[~known])
+        distinct = fixed_width(pa.array(_equality_codes(values)).unique())
+        _, known = self._found(distinct)
+        new = np.sort(distinct[~known])
+        self._sorted = np.insert(self._sorted, np.searchsorted(self._sorted, new), new)
 
     def codes(self, array: pa.Array) -> tuple[IntArray, int]:
         """As `dense_codes`; the values that are here have the codes below len(self)."""
-        distinct, inverse = np.unique(_equality_codes(array), return_inverse=True)
-        places, known = self._found(distinct)
-        count = len(distinct) - int(np.count_nonzero(known))
+        encoded = pc.dictionary_encode(pa.array(_equality_codes(array)))
+        places, known = self._found(fixed_width(encoded.dictionary))
+        count = len(known) - int(np.count_nonzero(known))
         places[~known] = len(self) + np.arange(count)
-        return places[inverse], len(self) + count
+        return places[fixed_width(encoded.indices)], len(self) + count
 
     def _found(self, codes: IntArray) -> tuple[IntArray, BoolArray]:
-        """(places, is it known) of sorted codes."""
+        """(places, is it known) of codes."""
         places = np.searchsorted(self._sorted, codes)
         known = np.zeros(len(codes), np.bool_)
         inside = places < len(self)
