@@ -120,7 +120,7 @@ def _write(result: pa.Table, format: str, output: Path | None, shown: int | None
         try:
             # a stream: pyarrow deletes a path that it fails to write, be it /dev/full
             with writing(output), output.open("wb") as sink:
-                pq.write_table(result, sink)
+                pq.write_table(result, sink, write_statistics=_without_nan(result.schema))
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
             help = "cast that column in the statement, or write csv or json"
             raise ConfigurationError(f"a Parquet file cannot hold this result: {error}", help=help) from error
@@ -136,6 +136,22 @@ def _write(result: pa.Table, format: str, output: Path | None, shown: int | None
         return
     with nullcontext() if output is None else writing(output), _sink(output) as stream:
         (_write_csv if format == "csv" else _write_json)(result, stream)
+
+
+def _without_nan(schema: pa.Schema) -> list[str]:
+    """The paths of the columns that hold no floating-point numbers.
+
+    Arrow leaves NaN out of a column's largest value, and Spark, to which NaN is the largest of all, passes over rows by
+    it.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    written = pa.BufferOutputStream()
+    pq.write_table(schema.empty_table(), written)
+    columns = pq.ParquetFile(pa.BufferReader(written.getvalue())).schema
+    kinds = {columns.column(place).path: columns.column(place).physical_type for place in range(len(columns))}
+    return [path for path, kind in kinds.items() if kind not in ("FLOAT", "DOUBLE")]
 
 
 def _table(result: pa.Table, shown: int | None, out: Any) -> None:

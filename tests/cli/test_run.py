@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sqlext.cli import run
 from tests.cli.conftest import WINDOW, Sqlext
 
 pytestmark = pytest.mark.spark
@@ -105,3 +108,13 @@ def test_demo_shows_sql_plan_rows_and_time(sqlext: Sqlext, tmp_path: Path) -> No
     ):
         assert words in done.stdout
     assert {path.name for path in tmp_path.iterdir()} == {"views.parquet", "orders.parquet"}
+
+
+def test_a_written_file_says_no_largest_number_where_nan_may_be_larger(tmp_path: Path) -> None:
+    """Spark would pass over the rows with NaN: to it NaN is larger than what Arrow says is the largest."""
+    rows = {"i": [1, 2], "x": [1.5, math.nan], "s": [{"n": 1, "y": math.nan}, None], "l": [[0.5, math.nan], [2.5]]}
+    run._write(pa.table(rows), "parquet", tmp_path / "out.parquet", None)
+    group = pq.ParquetFile(tmp_path / "out.parquet").metadata.row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns)]
+    assert [column.path_in_schema for column in columns if column.is_stats_set] == ["i", "s.n"]
+    assert len(columns) == 5
