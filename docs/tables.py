@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from sqlext_operators.interval.passes import passes_for
-from sqlext_operators.sweep.transforms import documented as sweeps
+from sqlext_operators.interval_join.passes import passes_for
+from sqlext_operators.interval_join.sweep.transforms import documented as sweeps
 from sqlext_planner.config import Config
-from sqlext_planner.interval_relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Relation
-from sqlext_planner.window_functions import FUNCTIONS
+from sqlext_planner.periods.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Relation
+from sqlext_planner.window.functions import FUNCTIONS
 
-from sqlext.explain_umjoins import umjoins_json
-from sqlext.pipeline import stage
+from sqlext.explain.umjoins import umjoins_json
+from sqlext.run.pipeline import stage
 from sqlext.tpc import BENCHMARKS
 from sqlext.tpc.froms import multiway_froms
 

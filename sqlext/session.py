@@ -14,15 +14,15 @@ from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.raised import statement
 from sqlext_planner.spark import is_stopped, substituted
 
-from sqlext.parameters import BoundText, bind_arguments, errors_show, format_references, literal, replace_spans
-from sqlext.passthrough_cache import PassthroughCache
-from sqlext.sql_settings import ANSI, SqlSettings, references
+from sqlext.run.parameters import BoundText, bind_arguments, errors_show, format_references, literal, replace_spans
+from sqlext.run.passthrough_cache import PassthroughCache
+from sqlext.syntax.sql_settings import ANSI, SqlSettings, references
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from sqlext_planner.errors import Span
 
-    from sqlext.pipeline import StagedPlan
+    from sqlext.run.pipeline import StagedPlan
 
 COMPAT = ("openmldb",)
 
@@ -108,9 +108,9 @@ class Session:
         A statement in which nothing is left for the extension goes to `spark.sql` exactly as written, arguments
         included. Raises SqlExtError for a mistake in a statement of the extension; Spark's own errors otherwise.
         """
-        from sqlext.pipeline import left_to_spark, too_deep
-        from sqlext.spark_analysis import lowered_ordinary
-        from sqlext.statements import run, run_lowered
+        from sqlext.run.pipeline import left_to_spark, too_deep
+        from sqlext.run.spark_analysis import lowered_ordinary
+        from sqlext.run.statements import run, run_lowered
 
         settings = self._reading_settings()
         with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views, settings) as text:
@@ -180,7 +180,7 @@ class Session:
 
     def _stage(self, sql: str, config: Config, settings: SqlSettings, *, lenient: bool) -> StagedPlan:
         from sqlext.catalog import SparkCatalog
-        from sqlext.pipeline import stage
+        from sqlext.run.pipeline import stage
 
         catalog = SparkCatalog(self.spark, self._files, case_sensitive=settings.case_sensitive)
         return stage(sql, catalog, config, self.compat, lenient=lenient, settings=settings)
@@ -247,7 +247,7 @@ def _reference(value: Any, views: ExitStack, settings: SqlSettings) -> Any:
     """What `{name}` in a text becomes: a view for a DataFrame, a name for a column, a literal for a string."""
     from pyspark.sql import Column, DataFrame
 
-    from sqlext.statements import temporary_view
+    from sqlext.run.statements import temporary_view
 
     if isinstance(value, DataFrame):
         return views.enter_context(temporary_view(value))

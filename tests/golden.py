@@ -33,7 +33,7 @@ from pathlib import Path
 import pytest
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
-from sqlext_planner.optimizer import BATCHES, Batch, FixedPoint, Optimizer, PlanTrace
+from sqlext_planner.optimizer.batches import BATCHES, Batch, FixedPoint, Optimizer, PlanTrace
 from sqlext_planner.plan_format import trace_text, tree_text
 from sqlext_planner.strategies import plan_physical
 
@@ -114,7 +114,7 @@ def run_case(case: Case) -> tuple[str, PlanTrace | None]:
     """What the case prints, and the optimizer's trace."""
     from sqlext.analyzer import analyze
     from sqlext.catalog import DictCatalog
-    from sqlext.parser import parse
+    from sqlext.syntax.parser import parse
 
     catalog = DictCatalog(case.tables)
     try:

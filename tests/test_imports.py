@@ -58,5 +58,5 @@ def test_a_users_own_folders_do_not_shadow_ours(tmp_path: Path) -> None:
     for name in ("planner", "operators"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise RuntimeError('the user\\'s own package was imported')\n")
-    loaded = loaded_after(f"sys.path.insert(0, {str(tmp_path)!r})\nimport sqlext.pipeline, sqlext.session")
+    loaded = loaded_after(f"sys.path.insert(0, {str(tmp_path)!r})\nimport sqlext.run.pipeline, sqlext.session")
     assert not {"planner", "operators"} & loaded

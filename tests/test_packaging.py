@@ -59,7 +59,7 @@ def test_wheel_names_the_command_and_the_dialect(wheel: zipfile.ZipFile) -> None
     (name,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
     text = wheel.read(name).decode()
     assert "sqlext = sqlext.cli:main" in text
-    assert "sqlext = sqlext.dialect:SqlExt" in text
+    assert "sqlext = sqlext.syntax.dialect:SqlExt" in text
 
 
 def test_version_has_one_source(wheel: zipfile.ZipFile) -> None:

@@ -9,33 +9,11 @@ from typing import TYPE_CHECKING
 from sqlext_planner.catalog import Catalog, TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions import Column, Compare, Literal, NamedExpr, conjuncts
-from sqlext_planner.logical import (
-    Aggregate,
-    Distinct,
-    Filter,
-    GroupAggregate,
-    Hint,
-    IntervalJoin,
-    Join,
-    LastJoin,
-    Limit,
-    LogicalPlan,
-    Output,
-    Project,
-    Scan,
-    SetOperation,
-    Sort,
-    SparkRelation,
-    SubqueryAlias,
-    UMJoin,
-    Values,
-    Window,
-    WindowUnion,
-)
-from sqlext_planner.physical.base import PhysicalPlan
-from sqlext_planner.physical.hint import HintExec
-from sqlext_planner.physical.relational import (
+from sqlext_planner.expressions.nodes import Column, Compare, Literal, NamedExpr, conjuncts
+from sqlext_planner.interval_join.nodes import IntervalJoin
+from sqlext_planner.last_join.nodes import LastJoin
+from sqlext_planner.relational.aggregate_execution import AggregateExec
+from sqlext_planner.relational.execution import (
     DistinctExec,
     FilterExec,
     LimitExec,
@@ -45,12 +23,34 @@ from sqlext_planner.physical.relational import (
     SubqueryAliasExec,
     WindowExec,
 )
-from sqlext_planner.physical.relational_aggregate import AggregateExec
-from sqlext_planner.physical.relational_joins import JoinExec, SetOperationExec
-from sqlext_planner.physical.relational_sources import ScanExec, SparkRelationExec, ValuesExec
+from sqlext_planner.relational.hint import Hint
+from sqlext_planner.relational.hint_execution import HintExec
+from sqlext_planner.relational.join_execution import JoinExec, SetOperationExec
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    Output,
+    Project,
+    Scan,
+    SetOperation,
+    Sort,
+    SparkRelation,
+    SubqueryAlias,
+    Values,
+    Window,
+)
+from sqlext_planner.relational.physical_plan import PhysicalPlan
+from sqlext_planner.relational.source_execution import ScanExec, SparkRelationExec, ValuesExec
+from sqlext_planner.umjoin.nodes import UMJoin
+from sqlext_planner.window.group_nodes import GroupAggregate
+from sqlext_planner.window.nodes import WindowUnion
 
 if TYPE_CHECKING:
-    from sqlext_planner.umjoin_choice import Choice
+    from sqlext_planner.umjoin.choose.choice import Choice
 
 
 @dataclass
@@ -92,7 +92,7 @@ def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if not isinstance(node, WindowUnion):
         return None
     # Imported here: plans without the extension need none of the exchange's modules (planning time).
-    from sqlext_planner.physical.window_union import WindowUnionExec
+    from sqlext_planner.window.execution import WindowUnionExec
 
     inputs = [_exchange_input(planner.later(child), planner.config) for child in (node.source, *node.unions)]
     calls = sum(len(window.calls) for window in node.windows)
@@ -113,7 +113,7 @@ def group_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None
     """GroupAggregate -> GroupAggregateExec: one Arrow-block exchange by the keys, then Spark's aggregates if any."""
     if not isinstance(node, GroupAggregate):
         return None
-    from sqlext_planner.physical.group_aggregate import GroupAggregateExec
+    from sqlext_planner.window.group_execution import GroupAggregateExec
 
     beside = f", and Spark's aggregation for {len(node.items)} more" if node.items else ""
     why = f"one exchange and one pass over each group for {len(node.calls)} calls{beside}"
@@ -126,8 +126,8 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if not isinstance(node, LastJoin):
         return None
     # Imported here, like the window union's: plans without the extension need none of it.
-    from sqlext_planner.physical.last_join import LastJoinExec
-    from sqlext_planner.physical.last_join_forms import choose_forms
+    from sqlext_planner.last_join.execution import LastJoinExec
+    from sqlext_planner.last_join.forms import choose_forms
 
     left, *rights = (planner.later(child) for child in (node.left, *node.rights))
     forms, why = choose_forms(node, list(map(_scan_bytes, rights)), planner.config)
@@ -144,7 +144,7 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if not isinstance(node, IntervalJoin):
         return None
     # Imported here, like the window union's: plans without the extension need none of it.
-    from sqlext_planner.physical.interval_join_forms import choose_form, interval_join
+    from sqlext_planner.interval_join.forms import choose_form, interval_join
 
     sides = planner.later(node.left), planner.later(node.right)
     infos = [_sized_info(_plain_scan(side), node, planner) for side in sides]
@@ -165,7 +165,7 @@ def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     the joins, by cost."""
     if not isinstance(node, (Aggregate, UMJoin)) or (isinstance(node, Aggregate) and not node.collect(UMJoin)):
         return None
-    from sqlext_planner.umjoin_strategy import plan_aggregate, plan_umjoin
+    from sqlext_planner.umjoin.choose.strategy import plan_aggregate, plan_umjoin
 
     return plan_umjoin(node, planner) if isinstance(node, UMJoin) else plan_aggregate(node, planner)
 
@@ -173,7 +173,7 @@ def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 def _sized_info(scan: ScanExec | None, node: IntervalJoin, planner: Planner) -> TableInfo | None:
     """What is known of a scanned table: with the bytes of the columns that are read, where it has a number of rows;
     with the catalog's estimate where small inputs would be left to Spark."""
-    from sqlext_planner.physical.interval_join_forms import may_leave
+    from sqlext_planner.interval_join.forms import may_leave
 
     if scan is None or scan.info is None:
         return None
@@ -187,8 +187,8 @@ def _sized_info(scan: ScanExec | None, node: IntervalJoin, planner: Planner) -> 
 
 def _value_bytes(dtype: str | None) -> int:
     from sqlext_planner.errors import UnsupportedError
-    from sqlext_planner.physical.sizes import value_bytes
-    from sqlext_planner.types import to_arrow
+    from sqlext_planner.exchange.sizes import value_bytes
+    from sqlext_planner.expressions.types import to_arrow
 
     try:
         return value_bytes(to_arrow(dtype) if dtype is not None else None)
@@ -207,7 +207,7 @@ def _exchange_input(child: PhysicalPlan, config: Config) -> PhysicalPlan:
     scan = _plain_scan(child)
     if not config.arrow_scan or scan is None or scan.info is None or scan.info.format != "parquet":
         return child
-    from sqlext_planner.physical.arrow_scan import ArrowScanExec
+    from sqlext_planner.exchange.arrow_scan import ArrowScanExec
 
     rows = "" if scan.info.rows is None else f" of {scan.info.rows} rows"
     why = f"plain Parquet{rows}: the scatter task reads the files itself, unless their footers speak against it"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.errors import InternalError, SqlExtError, UnsupportedError
-from sqlext_planner.logical import LogicalPlan, Output
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Output
 from sqlglot import exp
 
 from sqlext.analyzer.context import Analyzed, Context, Options, Questions
-from sqlext.parser import Statement
-from sqlext.spans import NoPlaceError
+from sqlext.syntax.parser import Statement
+from sqlext.syntax.spans import NoPlaceError
 
 #: How many blocks of a statement Spark is asked about: at 2-5 ms each, a quarter of a second at most.
 _QUESTIONS = 64

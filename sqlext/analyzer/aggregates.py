@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.expressions import Column, Expression, NamedExpr, SparkExpr
-from sqlext_planner.logical import Aggregate, Filter, LogicalPlan, Window
-from sqlext_planner.patterns import holds_subquery
+from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr
+from sqlext_planner.expressions.patterns import holds_subquery
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Aggregate, Filter, Window
 from sqlglot import exp
 
 from sqlext.analyzer import queries, select, subquery_plans
@@ -25,8 +26,8 @@ from sqlext.analyzer.grouping import Grouping, grouping
 from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, outer_calls, roots
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import native_window
-from sqlext.spans import NoPlaceError, span_of
-from sqlext.sql_settings import normal_text
+from sqlext.syntax.spans import NoPlaceError, span_of
+from sqlext.syntax.sql_settings import normal_text
 
 
 def analyze_aggregate(

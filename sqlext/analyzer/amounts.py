@@ -9,11 +9,11 @@ import re
 from decimal import Decimal, DecimalException
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.periods import UNITS, Amount
+from sqlext_planner.periods.predicates import UNITS, Amount
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context
-from sqlext.spans import span_of
+from sqlext.syntax.spans import span_of
 
 _SHORT = {"ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day"}
 _CALENDAR = ("month", "quarter", "year")

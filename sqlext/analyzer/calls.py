@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
-from sqlext_planner.expressions import Column
-from sqlext_planner.logical import WindowCall
-from sqlext_planner.types import from_arrow, to_arrow
-from sqlext_planner.window_functions import FUNCTIONS, FunctionTypeError, Parameter, WindowFunction, lookup
+from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.expressions.types import from_arrow, to_arrow
+from sqlext_planner.window.functions import FUNCTIONS, FunctionTypeError, Parameter, WindowFunction, lookup
+from sqlext_planner.window.nodes import WindowCall
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.literals import whole_number
 from sqlext.analyzer.scope import suggest
-from sqlext.spans import span_of
-from sqlext.spark_functions import WINDOW_FUNCTIONS
-from sqlext.sql_settings import is_string, string_value
+from sqlext.analyzer.spark_functions import WINDOW_FUNCTIONS
+from sqlext.syntax.spans import span_of
+from sqlext.syntax.sql_settings import is_string, string_value
 
 Scalar = int | float | str | bool | None
 

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span, UnsupportedError
-from sqlext_planner.expressions import Expression
+from sqlext_planner.expressions.nodes import Expression
 from sqlglot import exp
 
 from sqlext.analyzer import list_aggregates
@@ -27,8 +27,8 @@ from sqlext.analyzer.compat_functions import (
     split_template,
 )
 from sqlext.analyzer.context import Context
-from sqlext.spans import NoPlaceError, span_of
-from sqlext.sql_settings import string_literal, string_value
+from sqlext.syntax.spans import NoPlaceError, span_of
+from sqlext.syntax.sql_settings import string_literal, string_value
 
 if TYPE_CHECKING:
     from sqlext.analyzer.expressions import Edit, ExpressionBuilder

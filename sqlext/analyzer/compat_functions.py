@@ -9,7 +9,7 @@ import re
 
 from sqlext_planner.errors import Span, UnsupportedError
 
-from sqlext.sql_settings import SqlSettings, string_literal
+from sqlext.syntax.sql_settings import SqlSettings, string_literal
 
 #: Names of types that Spark does not know.
 TYPE_NAMES = {

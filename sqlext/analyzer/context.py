@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.errors import Span, UnsupportedError
-from sqlext_planner.expressions import Column
-from sqlext_planner.logical import LogicalPlan
-from sqlext_planner.periods import EmptyPeriods
+from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.periods.predicates import EmptyPeriods
+from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlglot import exp
 
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.sql_settings import DEFAULT, SqlSettings
+from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
 
 
 @dataclass(frozen=True)

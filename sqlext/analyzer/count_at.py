@@ -7,14 +7,14 @@ the same whatever the window, and the call shares the exchange of its neighbours
 
 from __future__ import annotations
 
-from sqlext_planner.expressions import Column
-from sqlext_planner.logical import WindowCall
-from sqlext_planner.window_functions import lookup
+from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.window.functions import lookup
+from sqlext_planner.window.nodes import WindowCall
 from sqlglot import exp
 
 from sqlext.analyzer import calls, nested
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.spans import span_of
+from sqlext.syntax.spans import span_of
 
 
 def count_at(builder: ExpressionBuilder, node: exp.Anonymous, column: Column) -> WindowCall | None:

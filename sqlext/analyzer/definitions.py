@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.window_functions import lookup
+from sqlext_planner.window.functions import lookup
 from sqlglot import exp
 
 from sqlext.analyzer import list_aggregates
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.items import own_nodes
 from sqlext.analyzer.scope import suggest
-from sqlext.group_calls import EXTENSION_FUNCTIONS
-from sqlext.parser import is_extension_window
-from sqlext.spans import span_of
-from sqlext.sql_settings import normal_text
+from sqlext.syntax.group_calls import EXTENSION_FUNCTIONS
+from sqlext.syntax.parser import is_extension_window
+from sqlext.syntax.spans import span_of
+from sqlext.syntax.sql_settings import normal_text
 
 
 @dataclass(frozen=True)

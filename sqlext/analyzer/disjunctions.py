@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlext_planner.expressions import Expression, SparkExpr, conjunction, conjuncts
-from sqlext_planner.patterns import is_movable
+from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjunction, conjuncts
+from sqlext_planner.expressions.patterns import is_movable
 from sqlglot import exp
 
-from sqlext.spans import span_of
+from sqlext.syntax.spans import span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.expressions import ExpressionBuilder

@@ -10,20 +10,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlext_planner.errors import Span
-from sqlext_planner.expressions import Column, Compare, Expression, Literal, SparkExpr, conjunction
-from sqlext_planner.logical.relational import expression_dtype
-from sqlext_planner.patterns import is_movable
-from sqlext_planner.subquery import Subquery
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr, conjunction
+from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.subquery import Subquery
+from sqlext_planner.relational.nodes import expression_dtype
 from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
 from sqlext.analyzer import disjunctions, periods
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.scope import Scope, Visible
+from sqlext.analyzer.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS, NONDETERMINISTIC, UNIT_FUNCTIONS
 from sqlext.analyzer.types import field_type, infer
-from sqlext.spans import span_of
-from sqlext.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS, NONDETERMINISTIC, UNIT_FUNCTIONS
-from sqlext.sql_settings import string_literal
+from sqlext.syntax.spans import span_of
+from sqlext.syntax.sql_settings import string_literal
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.expressions import Column, Expression
-from sqlext_planner.window_frame import CURRENT_ROW, MILLISECONDS, Bound, Direction, WindowFrame
+from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.window.frame import CURRENT_ROW, MILLISECONDS, Bound, Direction, WindowFrame
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.literals import LARGEST, whole_number
-from sqlext.spans import span_of
-from sqlext.window_nodes import Duration
+from sqlext.syntax.spans import span_of
+from sqlext.syntax.window_nodes import Duration
 
 _EXAMPLE = "write for example ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"
 #: Types that a window and a LAST JOIN may be ordered by.

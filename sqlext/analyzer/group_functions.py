@@ -12,17 +12,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlext_planner.errors import AnalysisError, UnsupportedError
-from sqlext_planner.expressions import Column, NamedExpr
-from sqlext_planner.logical import Aggregate, GroupAggregate, LogicalPlan, WindowCall
-from sqlext_planner.window_functions import lookup
+from sqlext_planner.expressions.nodes import Column, NamedExpr
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Aggregate
+from sqlext_planner.window.functions import lookup
+from sqlext_planner.window.group_nodes import GroupAggregate
+from sqlext_planner.window.nodes import WindowCall
 from sqlglot import exp
 
 from sqlext.analyzer import calls
 from sqlext.analyzer.context import ComputedNames
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import WRAPPERS, aggregate_calls, outer_calls
-from sqlext.group_calls import is_group_call
-from sqlext.spans import span_of
+from sqlext.syntax.group_calls import is_group_call
+from sqlext.syntax.spans import span_of
 
 #: With the same results and types in Spark, which aggregates them before its shuffle. Beside other calls of ours they
 #: are better off there: Spark would get all rows back from Python.

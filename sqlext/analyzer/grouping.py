@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from sqlext_planner.errors import AnalysisError
-from sqlext_planner.expressions import Expression
+from sqlext_planner.expressions.nodes import Expression
 from sqlglot import exp
 
 from sqlext.analyzer import queries
 from sqlext.analyzer.context import LeftToSparkError
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, aggregate_calls
-from sqlext.spans import span_of
+from sqlext.syntax.spans import span_of
 
 #: Grouping sets while they are put together: tuples of key nodes.
 _Sets = list[tuple[exp.Expr, ...]]

@@ -7,14 +7,17 @@ from dataclasses import replace
 from functools import partial
 
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
-from sqlext_planner.expressions import Column, Expression, Literal
-from sqlext_planner.logical import Hint, Join, LastJoin, Limit, LogicalPlan, Project, Sort, UMJoinHint
+from sqlext_planner.expressions.nodes import Column, Expression, Literal
+from sqlext_planner.last_join.nodes import LastJoin
+from sqlext_planner.relational.hint import Hint
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Join, Limit, Project, Sort, UMJoinHint
 from sqlglot import exp
 
 from sqlext.analyzer.context import Analyzed, Context
 from sqlext.analyzer.scope import Scope, suggest
-from sqlext.hint_nodes import SWEEP, UMJOIN, HintCall, HintParameter
-from sqlext.spans import span_of
+from sqlext.syntax.hint_nodes import SWEEP, UMJOIN, HintCall, HintParameter
+from sqlext.syntax.spans import span_of
 
 #: Spark's hints on joins, with the relations that they are about as parameters.
 _JOINS = frozenset(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlext_planner.expressions import Column, NamedExpr, SparkExpr
-from sqlext_planner.logical import Filter, Join, LastJoin, LogicalPlan, Project, SubqueryAlias
-from sqlext_planner.patterns import holds_subquery
+from sqlext_planner.expressions.nodes import Column, NamedExpr, SparkExpr
+from sqlext_planner.expressions.patterns import holds_subquery
+from sqlext_planner.last_join.nodes import LastJoin
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Filter, Join, Project, SubqueryAlias
 
 from sqlext.analyzer.context import ComputedNames
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 
 from sqlext_planner.errors import SqlExtError
-from sqlext_planner.types import normalize
+from sqlext_planner.expressions.types import normalize
 from sqlglot import exp
 
-from sqlext.spans import NoPlaceError, span_of
+from sqlext.syntax.spans import NoPlaceError, span_of
 
 #: Gives the user's text of a node.
 Text = Callable[[exp.Expr], str]

@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError
-from sqlext_planner.expressions import Column, Compare, Expression, NamedExpr, SparkExpr, conjunction
-from sqlext_planner.logical import Join, LogicalPlan, Project
-from sqlext_planner.logical.relational import JoinKind
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, SparkExpr, conjunction
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Join, JoinKind, Project
 from sqlglot import exp
 
 from sqlext.analyzer import last_joins, queries, relations
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.join_nodes import LastJoinClause
-from sqlext.spans import NoPlaceError, span_of
+from sqlext.syntax.join_nodes import LastJoinClause
+from sqlext.syntax.spans import NoPlaceError, span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.relations import Relation

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, SqlExtError
-from sqlext_planner.expressions import Column, Compare, Expression, Literal, SparkExpr, conjunction, conjuncts
-from sqlext_planner.logical import LastJoin, LastMatch
-from sqlext_planner.patterns import is_generator, reads_only
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr, conjunction, conjuncts
+from sqlext_planner.expressions.patterns import is_generator, reads_only
+from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlglot import exp
 
 from sqlext.analyzer import queries, relations
@@ -17,8 +17,8 @@ from sqlext.analyzer.context import Context, Env
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.frames import ORDER_TYPES
 from sqlext.analyzer.items import aggregate_calls, own_nodes
-from sqlext.join_nodes import LastJoinClause
-from sqlext.spans import span_of
+from sqlext.syntax.join_nodes import LastJoinClause
+from sqlext.syntax.spans import span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.relations import Relation

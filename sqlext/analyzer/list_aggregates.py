@@ -7,12 +7,12 @@ one of the table's, which gives the list; the aggregate becomes a Spark expressi
 from __future__ import annotations
 
 from sqlext_planner.errors import AnalysisError, UnsupportedError
-from sqlext_planner.window_functions import FunctionTypeError, WindowFunction, lookup
+from sqlext_planner.window.functions import FunctionTypeError, WindowFunction, lookup
 from sqlglot import exp
 
 from sqlext.analyzer.compat_functions import SPLITS, TEMPLATES
 from sqlext.analyzer.literals import whole_number
-from sqlext.spans import span_of
+from sqlext.syntax.spans import span_of
 
 _WINDOW_SPLITS = frozenset(("window_split", "window_split_by_key", "window_split_by_value"))
 _MARK = "list_aggregate"

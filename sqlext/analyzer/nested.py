@@ -19,15 +19,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.expressions import Column, Compare, Expression, NamedExpr, SparkExpr
-from sqlext_planner.logical import Filter, LogicalPlan, Project, WindowCall, WindowGroup, WindowUnion
-from sqlext_planner.window_frame import CURRENT_ROW, Bound, WindowFrame
-from sqlext_planner.window_functions import lookup
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, SparkExpr
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Filter, Project
+from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
+from sqlext_planner.window.functions import lookup
+from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 from sqlglot import exp
 
 from sqlext.analyzer import calls, queries, union
 from sqlext.analyzer.definitions import table_call
-from sqlext.spans import span_of
+from sqlext.syntax.spans import span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.union import Call, WindowPlan

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
-from sqlext_planner.expressions import Expression, SparkExpr
-from sqlext_planner.period_types import INTEGERS, PeriodEnd
-from sqlext_planner.types import struct_fields
+from sqlext_planner.expressions.nodes import Expression, SparkExpr
+from sqlext_planner.expressions.types import struct_fields
+from sqlext_planner.periods.types import INTEGERS, PeriodEnd
 from sqlglot import exp
 
-from sqlext.period_nodes import PeriodOperand
-from sqlext.spans import span_of
+from sqlext.syntax.period_nodes import PeriodOperand
+from sqlext.syntax.spans import span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.expressions import ExpressionBuilder

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.expressions import Expression, SparkExpr
-from sqlext_planner.interval_relations import RELATIONS, Relation
-from sqlext_planner.period_types import check_period_types
-from sqlext_planner.periods import (
+from sqlext_planner.expressions.nodes import Expression, SparkExpr
+from sqlext_planner.periods.predicates import (
     ALLEN,
     NO_RELATION,
     AllenRelation,
@@ -18,14 +16,16 @@ from sqlext_planner.periods import (
     PeriodPredicate,
     allen_names,
 )
+from sqlext_planner.periods.relations import RELATIONS, Relation
+from sqlext_planner.periods.types import check_period_types
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import amount
 from sqlext.analyzer.period_operands import End, Operand, operand
 from sqlext.analyzer.scope import suggest
-from sqlext.period_calls import is_period_call, nearest_function
-from sqlext.period_nodes import ALLEN_RELATION, PeriodComparison, PeriodOperand
-from sqlext.spans import span_of
+from sqlext.syntax.period_calls import is_period_call, nearest_function
+from sqlext.syntax.period_nodes import ALLEN_RELATION, PeriodComparison, PeriodOperand
+from sqlext.syntax.spans import span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.expressions import ExpressionBuilder

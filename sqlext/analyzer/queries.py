@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from sqlext_planner.errors import AnalysisError, UnsupportedError
-from sqlext_planner.expressions import Column
-from sqlext_planner.logical import Limit, LogicalPlan, SetOperation, Sort, SortKey
-from sqlext_planner.logical.relational import SetKind
+from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Limit, SetKind, SetOperation, Sort, SortKey
 from sqlglot import exp
 
 from sqlext.analyzer import relations, select, subqueries, subquery_plans
@@ -15,7 +15,7 @@ from sqlext.analyzer.context import Analyzed, Context, Cte, Env, LeftToSparkErro
 from sqlext.analyzer.expressions import ExpressionBuilder, Replace
 from sqlext.analyzer.literals import whole_number
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.spans import span_of
+from sqlext.syntax.spans import span_of
 
 _KINDS: dict[type[exp.Expr], SetKind] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
 _SORT_ONLY = ("cluster", "distribute", "sort")

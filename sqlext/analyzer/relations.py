@@ -6,14 +6,15 @@ import re
 from collections.abc import Sequence
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
-from sqlext_planner.expressions import Column
-from sqlext_planner.logical import Field, LogicalPlan, Scan, SparkRelation, SubqueryAlias, Values
+from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.relational.logical_plan import Field, LogicalPlan
+from sqlext_planner.relational.nodes import Scan, SparkRelation, SubqueryAlias, Values
 from sqlglot import exp
 
 from sqlext.analyzer import joins, queries
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.scope import Scope, Visible, suggest
-from sqlext.spans import span_of
+from sqlext.syntax.spans import span_of
 
 Relation = tuple[LogicalPlan, Scope]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.expressions import Column
+from sqlext_planner.expressions.nodes import Column
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
-from sqlext_planner.expressions import Column, Expression, NamedExpr
-from sqlext_planner.logical import Aggregate, Distinct, Filter, LogicalPlan, Project, Sort, SortKey
+from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Project, Sort, SortKey
 from sqlglot import exp
 
 from sqlext.analyzer import aggregates, hints, queries, relations, spark_word, subquery_plans
@@ -18,7 +19,7 @@ from sqlext.analyzer.expressions import ExpressionBuilder, inlined
 from sqlext.analyzer.items import Item, aggregate_calls, outer_calls, own_nodes, roots, select_items
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.analyzer.windows import BlockWindows
-from sqlext.spans import NoPlaceError, span_of
+from sqlext.syntax.spans import NoPlaceError, span_of
 
 _SPARK_ONLY = {
     "laterals": "LATERAL VIEW",

@@ -25,9 +25,9 @@ from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definitions
 from sqlext.analyzer.items import Item, own_nodes
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.group_calls import is_group_call
-from sqlext.parser import is_extension_window
-from sqlext.spans import NoPlaceError, span_of
+from sqlext.syntax.group_calls import is_group_call
+from sqlext.syntax.parser import is_extension_window
+from sqlext.syntax.spans import NoPlaceError, span_of
 
 #: What is Spark's word even where a stand-in is not of the right type.
 _ABOUT_THE_FORM = re.compile(

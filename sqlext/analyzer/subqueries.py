@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
-from sqlext_planner.expressions import Column, Expression, SparkExpr
+from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlglot import exp
 
 from sqlext.analyzer import periods, queries, relations
 from sqlext.analyzer.context import Context, Cte, Env
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.parser import ExtensionNode, extension_name, extension_nodes
-from sqlext.spans import span_of
-from sqlext.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS
+from sqlext.analyzer.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS
+from sqlext.syntax.parser import ExtensionNode, extension_name, extension_nodes
+from sqlext.syntax.spans import span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.expressions import Edit, ExpressionBuilder

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
-from sqlext_planner.expressions import Expression, SparkExpr, conjuncts
-from sqlext_planner.subquery import Subquery, SubqueryKind
+from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjuncts
+from sqlext_planner.expressions.subquery import Subquery, SubqueryKind
 from sqlglot import exp
 
 from sqlext.analyzer import hints, queries
-from sqlext.spans import NoPlaceError, span_of
+from sqlext.syntax.spans import NoPlaceError, span_of
 
 if TYPE_CHECKING:
     from sqlext.analyzer.expressions import ExpressionBuilder

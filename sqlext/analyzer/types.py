@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 
-from sqlext_planner.types import struct_fields
+from sqlext_planner.expressions.types import struct_fields
 from sqlglot import exp
 
-from sqlext.period_calls import is_period_call
-from sqlext.period_nodes import ALLEN_RELATION
-from sqlext.spans import NoPlaceError
+from sqlext.syntax.period_calls import is_period_call
+from sqlext.syntax.period_nodes import ALLEN_RELATION
+from sqlext.syntax.spans import NoPlaceError
 
 _SIMPLE = {
     exp.DType.BOOLEAN: "boolean",

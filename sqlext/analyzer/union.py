@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlext_planner.errors import AnalysisError
-from sqlext_planner.expressions import Column, NamedExpr
-from sqlext_planner.logical import LogicalPlan, Project, WindowCall, WindowGroup, WindowUnion
+from sqlext_planner.expressions.nodes import Column, NamedExpr
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Project
+from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 from sqlglot import exp
 
 from sqlext.analyzer import calls, frames, nested, queries, relations
@@ -16,7 +18,7 @@ from sqlext.analyzer.count_at import count_at
 from sqlext.analyzer.definitions import Definition
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.scope import Scope
-from sqlext.spans import span_of
+from sqlext.syntax.spans import span_of
 
 Call = tuple[exp.Anonymous, Column, bool]
 

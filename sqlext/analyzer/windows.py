@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.expressions import Column, Expression, NamedExpr
-from sqlext_planner.logical import LogicalPlan, Window
+from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Window
 from sqlglot import exp
 
 from sqlext.analyzer import calls, frames, queries
@@ -20,8 +21,8 @@ from sqlext.analyzer.list_aggregates import is_scalar
 from sqlext.analyzer.nested import has_inner_calls
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.union import WindowPlan, flat_call, key_builder, plan_window_union
-from sqlext.spans import span_of
-from sqlext.sql_settings import normal_text
+from sqlext.syntax.spans import span_of
+from sqlext.syntax.sql_settings import normal_text
 
 
 @dataclass

@@ -74,7 +74,7 @@ def interval_suite(options: IntervalOptions, engines: Engines | None = None) -> 
 
 def known_relations() -> Collection[str]:
     """What `--relations` takes: the short names, and every name of the table of relations."""
-    from sqlext_planner.interval_relations import RELATIONS
+    from sqlext_planner.periods.relations import RELATIONS
 
     return (*SHORT_NAMES, *RELATIONS)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
-from sqlext_planner.interval_relations import Pass
+from sqlext_planner.periods.relations import Pass
 
 from sqlext.bench.interval_contestants import JoinCase
 from sqlext.bench.interval_options import IntervalOptions

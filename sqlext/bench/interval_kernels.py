@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from sqlext_planner.interval_kernels import kernel_checksums
+from sqlext_planner.interval_join.kernels import kernel_checksums
 
 from sqlext.bench.engines import Engines
 from sqlext.bench.interval_contestants import JoinCases, answer_of

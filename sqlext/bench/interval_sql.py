@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlext_planner.interval_relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Condition, Pass, Relation
+from sqlext_planner.periods.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Condition, Pass, Relation
 
 #: pairs: both ids of every pair; sums: all pairs, summed up (as in Piatov et al. 2021); count: COUNT(*).
 Query = Literal["pairs", "sums", "count", "semi", "anti"]

@@ -223,7 +223,7 @@ class PlanningContestant:
         """Plan every text as `Session.sql` does; seconds of the median one."""
         from sqlext_planner.config import Config
 
-        from sqlext.pipeline import stage
+        from sqlext.run.pipeline import stage
 
         assert self._catalog is not None
         seconds = []

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlext_planner.errors import AnalysisError, ParseError, SqlExtError
-from sqlext_planner.types import normalize
+from sqlext_planner.expressions.types import normalize
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlext.analyzer.compat_functions import TYPE_NAMES
-from sqlext.dialect import SqlExt
-from sqlext.scripts import closing, span_of_tokens, split_tokens, words
+from sqlext.syntax.dialect import SqlExt
+from sqlext.syntax.scripts import closing, span_of_tokens, split_tokens, words
 
 #: What may follow a column's type.
 _OPTIONS = ("NOT", "NULL", "DEFAULT", "COMMENT", "PRIMARY", "GENERATED")

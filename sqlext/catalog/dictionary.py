@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError, SqlExtError
-from sqlext_planner.types import normalize
+from sqlext_planner.expressions.types import normalize
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
-from sqlext_planner.types import from_arrow, normalize
+from sqlext_planner.expressions.types import from_arrow, normalize
 
 from sqlext.catalog.memory import kept_by_files
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import Judgement, KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError, SqlExtError
-from sqlext_planner.physical.spark_errors import sentences
+from sqlext_planner.expressions.types import normalize
+from sqlext_planner.relational.spark_errors import sentences
 from sqlext_planner.spark import estimated_bytes
-from sqlext_planner.types import normalize
 
 from sqlext.catalog.csv import CSV_OPTIONS
 from sqlext.catalog.files import table_files, table_info

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from sqlext.cli.console import console, print_lines, print_rows, print_sql, progress
 from sqlext.cli.demo_data import DEMO_SQL, write_tables
-from sqlext.explain import explain_text
+from sqlext.explain.pages import explain_text
 from sqlext.session import Session
 
 SHOWN_ROWS = 10

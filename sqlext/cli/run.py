@@ -63,7 +63,7 @@ def run_query(
 
 def _without_declarations(text: str, places: Sequence[Span]) -> list[Span]:
     """The statements of OpenMLDB's script that do something here; says on stderr which are left out."""
-    from sqlext.scripts import declares
+    from sqlext.syntax.scripts import declares
 
     asked = []
     for place in places:

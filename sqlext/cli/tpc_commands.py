@@ -45,8 +45,8 @@ def run_plan(
     name: str, queries: str | None, data: Path | None, format: str, output: Path | None, conf: Sequence[str]
 ) -> None:
     """Print the plans of the queries, or write them to `output`."""
-    from sqlext.explain import explain_json, explain_text
-    from sqlext.pipeline import stage
+    from sqlext.explain.pages import explain_json, explain_text
+    from sqlext.run.pipeline import stage
 
     benchmark = BENCHMARKS[name]
     settings, spark = read_settings(conf)

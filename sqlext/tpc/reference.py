@@ -9,7 +9,7 @@ from sqlext_planner.errors import UnsupportedError
 from sqlglot import exp, parse_one
 from sqlglot.tokenizer_core import Token, TokenType
 
-from sqlext.dialect import SqlExt
+from sqlext.syntax.dialect import SqlExt
 from sqlext.tpc.compare import OrderKey
 
 #: Name of the columns that are added for keys which are no columns of the result.

@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 from sqlext_planner.errors import AnalysisError
-from sqlext_planner.interval_kernels import KERNELS, kernel_checksums
-from sqlext_planner.interval_relations import RELATIONS
+from sqlext_planner.interval_join.kernels import KERNELS, kernel_checksums
+from sqlext_planner.periods.relations import RELATIONS
 from typer.testing import CliRunner
 
 from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run

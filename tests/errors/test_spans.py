@@ -12,7 +12,7 @@ from sqlext_planner.errors import SqlExtError
 
 from sqlext.analyzer import analyze
 from sqlext.catalog import DictCatalog
-from sqlext.parser import parse
+from sqlext.syntax.parser import parse
 
 COLUMNS = {"id": "int", "k": "string", "v": "int", "d": "double", "f": "float", "b": "boolean", "ts": "timestamp"}
 PERIODS = {

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sqlext_operators.exchange.parquet_scan import POSITION, ParquetScan, read_task
-from sqlext_planner.physical.arrow_scan import parquet_scan
+from sqlext_planner.exchange.arrow_scan import parquet_scan
 from sqlext_planner.spark import ScannedFilter, plain_parquet_scan
 
 if TYPE_CHECKING:

@@ -168,7 +168,7 @@ def test_a_file_that_changes_while_a_statement_is_planned(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The driver reads files too: those of a side that it broadcasts."""
-    from sqlext_planner.physical import interval_join_broadcast
+    from sqlext_planner.interval_join import broadcast as interval_join_broadcast
 
     session = Session(spark, config={"sqlext.intervalJoin.strategy": "broadcast"})
     for name in "ab":

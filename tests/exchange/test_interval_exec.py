@@ -13,14 +13,14 @@ import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 from sqlext_planner.config import Config
-from sqlext_planner.optimizer import Optimizer
-from sqlext_planner.physical.base import ExecutionContext, PhysicalPlan, execute_cached
-from sqlext_planner.physical.interval_join import IntervalJoinExec
+from sqlext_planner.interval_join.execution import IntervalJoinExec
+from sqlext_planner.optimizer.batches import Optimizer
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.strategies import plan_physical
 
 from sqlext.analyzer import analyze
 from sqlext.catalog import SparkCatalog
-from sqlext.parser import parse
+from sqlext.syntax.parser import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
-from sqlext_planner.expressions import Column, SparkExpr
-from sqlext_planner.interval_shifts import shifted
-from sqlext_planner.optimizer import Optimizer
-from sqlext_planner.periods import Amount
-from sqlext_planner.physical.arrow_scan import ArrowScanExec
-from sqlext_planner.physical.base import PhysicalPlan
-from sqlext_planner.physical.interval_join import IntervalJoinExec
-from sqlext_planner.physical.interval_join_forms import broadcast_pays
-from sqlext_planner.physical.sizes import Size
+from sqlext_planner.exchange.arrow_scan import ArrowScanExec
+from sqlext_planner.exchange.sizes import Size
+from sqlext_planner.expressions.nodes import Column, SparkExpr
+from sqlext_planner.expressions.weighted_aggregates import weighted
+from sqlext_planner.interval_join.execution import IntervalJoinExec
+from sqlext_planner.interval_join.forms import broadcast_pays
+from sqlext_planner.interval_join.shifts import shifted
+from sqlext_planner.optimizer.batches import Optimizer
+from sqlext_planner.periods.predicates import Amount
+from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.strategies import contains_extension, plan_physical
-from sqlext_planner.weighted_aggregates import weighted
 
 from sqlext.analyzer import analyze
-from sqlext.parser import parse
+from sqlext.syntax.parser import parse
 
 COLUMNS = (("k", "bigint"), ("ts", "bigint"), ("te", "bigint"), ("v", "int"))
 INEQUALITIES = "a.ts < b.te AND b.ts < a.te"

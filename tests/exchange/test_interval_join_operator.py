@@ -14,19 +14,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlext_operators.exchange.interval_join import (
-    IntervalBroadcastSpec,
-    IntervalGatherSpec,
-    broadcast_interval_join,
-    gather_interval_join,
-)
+from sqlext_operators.columns.keys import hash_keys
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
-from sqlext_operators.exchange.tile_routing import TILE, TileRouter
-from sqlext_operators.interval import reference
-from sqlext_operators.interval.conditions import Condition
-from sqlext_operators.interval.passes import Side
-from sqlext_operators.interval.relations import RELATIONS
-from sqlext_operators.interval.spec import (
+from sqlext_operators.interval_join import reference
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.relations import RELATIONS
+from sqlext_operators.interval_join.spec import (
     COUNT,
     MATCHES,
     ROW,
@@ -35,8 +29,14 @@ from sqlext_operators.interval.spec import (
     IntervalSide,
     Kind,
 )
-from sqlext_operators.interval.tiles import Tiles, tile_bounds
-from sqlext_operators.keys import hash_keys
+from sqlext_operators.interval_join.tile_routing import TILE, TileRouter
+from sqlext_operators.interval_join.tiles import Tiles, tile_bounds
+from sqlext_operators.interval_join.worker import (
+    IntervalBroadcastSpec,
+    IntervalGatherSpec,
+    broadcast_interval_join,
+    gather_interval_join,
+)
 
 KINDS: tuple[Kind, ...] = ("inner", "left", "right", "full", "semi", "anti", "count")
 PARTITIONS = 3
@@ -265,7 +265,7 @@ def test_only_rows_in_several_tiles_are_undecided() -> None:
 
 def test_many_copies_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows over all of 40 tiles: the copies of a flush would take 40 times its memory."""
-    monkeypatch.setattr("sqlext_operators.exchange.tile_routing._COPIED_BYTES", 1)
+    monkeypatch.setattr("sqlext_operators.interval_join.tile_routing._COPIED_BYTES", 1)
     spec = spec_of("left", [conditions_of("period_overlaps", (None, None))], keys=True, null_safe=False, periods=True)
     schema = schema_of("l", pa.int64())
     left = pa.RecordBatch.from_arrays(

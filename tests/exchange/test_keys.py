@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlext_operators.keys import KeyCodes, KeyTypeError, hash_keys, is_key_type
+from sqlext_operators.columns.keys import KeyCodes, KeyTypeError, hash_keys, is_key_type
 
 KEY_TYPES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.bool_(): st.booleans(),
@@ -97,7 +97,7 @@ def test_large_and_small_strings_hash_alike() -> None:
 
 def test_hashes_are_the_same_in_another_process() -> None:
     program = (
-        "import pyarrow as pa\nfrom sqlext_operators.keys import hash_keys\n"
+        "import pyarrow as pa\nfrom sqlext_operators.columns.keys import hash_keys\n"
         "print(hash_keys([pa.array(['a', None, 'bc']), pa.array([1, 2, None])]).tolist())"
     )
     here = hash_keys([pa.array(["a", None, "bc"]), pa.array([1, 2, None])]).tolist()

@@ -12,10 +12,12 @@ from sqlext_operators.last_join import reference
 from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, Operator, RightSide
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.expressions import Column, Compare, Expression, SparkExpr, conjunction
-from sqlext_planner.logical import Field, LastJoin, LastMatch, Scan
-from sqlext_planner.physical.base import ExecutionContext, execute_cached
-from sqlext_planner.physical.last_join import LastJoinExec
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, SparkExpr, conjunction
+from sqlext_planner.last_join.execution import LastJoinExec
+from sqlext_planner.last_join.nodes import LastJoin, LastMatch
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.nodes import Scan
+from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
 from sqlext_planner.strategies import plan_physical
 
 if TYPE_CHECKING:

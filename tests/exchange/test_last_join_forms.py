@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
-from sqlext_planner.expressions import Column, Compare, Expression, Literal, SparkExpr, conjunction
-from sqlext_planner.logical import Field, LastJoin, LastMatch, Scan
-from sqlext_planner.physical.arrow_scan import ArrowScanExec
-from sqlext_planner.physical.last_join import LastJoinExec
-from sqlext_planner.physical.last_join_terms import ResidualTerms, common_type
+from sqlext_planner.exchange.arrow_scan import ArrowScanExec
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr, conjunction
+from sqlext_planner.last_join.execution import LastJoinExec
+from sqlext_planner.last_join.nodes import LastJoin, LastMatch
+from sqlext_planner.last_join.terms import ResidualTerms, common_type
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.strategies import plan_physical
 
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlext_operators.exchange.block_spool import BlockSpools
 from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.last_join import LastJoinGatherSpec, MatchRouter, gather_last_join
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
 from sqlext_operators.last_join import reference
 from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, RightSide
+from sqlext_operators.last_join.worker import LastJoinGatherSpec, MatchRouter, gather_last_join
 
 LEFT = pa.schema([("id", pa.int64()), ("k", pa.string()), ("j", pa.int32()), ("x", pa.int64())])
 RIGHT = pa.schema([("rid", pa.int64()), ("rk", pa.string()), ("rj", pa.int64()), ("o", pa.int64()), ("x", pa.int64())])

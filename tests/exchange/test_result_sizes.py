@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
-from sqlext_planner.physical.arrow_scan import parquet_scan
-from sqlext_planner.physical.sizes import Size, row_by_row, row_bytes
+from sqlext_planner.exchange.arrow_scan import parquet_scan
+from sqlext_planner.exchange.sizes import Size, row_by_row, row_bytes
 
 from sqlext import Session
 

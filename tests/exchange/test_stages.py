@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from sqlext_planner.physical.base import ExecutionContext
-from sqlext_planner.physical.exchange import Shipment, ship
-from sqlext_planner.physical.sizes import Size
-from sqlext_planner.physical.stages import run_stage, staged_bytes, upstream_of
+from sqlext_planner.exchange.driver import Shipment, ship
+from sqlext_planner.exchange.sizes import Size
+from sqlext_planner.exchange.stages import run_stage, staged_bytes, upstream_of
+from sqlext_planner.relational.physical_plan import ExecutionContext
 
 from sqlext import Session
 
@@ -95,7 +95,7 @@ def test_windows_of_several_partitionings_give_the_same(
     text = WINDOWS.format(extra=extra)
     fused = Session(spark).sql(text)
     with monkeypatch.context() as patch:
-        patch.setattr("sqlext_planner.physical.exchange.upstream_of", lambda frame, context: None)
+        patch.setattr("sqlext_planner.exchange.driver.upstream_of", lambda frame, context: None)
         plain = Session(spark).sql(text)
     assert operators_in(plain) - operators_in(fused) == fused_stages
     assert sorted(map(tuple, fused.collect())) == sorted(map(tuple, plain.collect()))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import textwrap
 
-from sqlext_planner.expressions import Column, Compare, Expression, SparkExpr, conjunction
-from sqlext_planner.logical import Field
-from sqlext_planner.logical.relational import Scan
-from sqlext_planner.logical.umjoin import MemberKind, UMJoin
-from sqlext_planner.physical.relational_sources import ScanExec
-from sqlext_planner.physical.umjoin_cascade import cascade
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, SparkExpr, conjunction
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.nodes import Scan
+from sqlext_planner.relational.source_execution import ScanExec
+from sqlext_planner.umjoin.execute.cascade import cascade
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 
 def fields(name: str) -> tuple[Field, ...]:

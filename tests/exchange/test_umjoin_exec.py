@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlext_planner.config import Config
-from sqlext_planner.expressions import Column, Compare, Expression, conjunction
-from sqlext_planner.logical import MemberKind, UMJoin
-from sqlext_planner.physical.base import ExecutionContext, PhysicalPlan, execute_cached
-from sqlext_planner.physical.umjoin import UMJoinExec
-from sqlext_planner.physical.umjoin_split import UMJoinSplit, ineligible, operator_plan
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.umjoin.execute.execution import UMJoinExec
+from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 from tests.exchange.umjoin_plans import TABLES, bag, binary_joins, equal, scans, tagged, term, umjoin, write_tables
 
@@ -235,8 +235,8 @@ def test_padded_texts_are_sparks(spark: Spark) -> None:
 
 
 def umjoin_of_chars(keys: Sequence[Expression]) -> UMJoin:
-    from sqlext_planner.logical import Field
-    from sqlext_planner.logical.relational import Scan
+    from sqlext_planner.relational.logical_plan import Field
+    from sqlext_planner.relational.nodes import Scan
 
     inputs = tuple(
         Scan("chars", alias, tuple(Field(Column(alias, name)) for name in ("i", "c", "s", "v"))) for alias in "abc"
@@ -272,8 +272,8 @@ def test_inputs_without_a_key(spark: Spark) -> None:
 
 def test_counts_multiply_without_enumeration(spark: Spark) -> None:
     """2,000 rows of one key in each of four inputs: 1.6e13 rows."""
-    from sqlext_planner.logical import Field
-    from sqlext_planner.logical.relational import Scan
+    from sqlext_planner.relational.logical_plan import Field
+    from sqlext_planner.relational.nodes import Scan
 
     spark.range(2000).selectExpr("id", "1 AS k").createOrReplaceTempView("hot")
     try:
@@ -290,8 +290,8 @@ def test_counts_multiply_without_enumeration(spark: Spark) -> None:
 
 
 def test_year_month_intervals_and_odd_names(spark: Spark) -> None:
-    from sqlext_planner.logical import Field
-    from sqlext_planner.logical.relational import Scan
+    from sqlext_planner.relational.logical_plan import Field
+    from sqlext_planner.relational.nodes import Scan
 
     spark.sql(
         "SELECT id AS `a.``b`, make_ym_interval(i, j) AS y, make_ym_interval(0, h) AS z FROM t0"

@@ -13,21 +13,22 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlext_operators.exchange.last_join import MatchRouter
 from sqlext_operators.exchange.routing import Router
-from sqlext_operators.exchange.shares_routing import SharesRouter
+from sqlext_operators.last_join.worker import MatchRouter
 from sqlext_operators.umjoin.processor import join_batches
+from sqlext_operators.umjoin.shares_routing import SharesRouter
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
-from sqlext_planner.expressions import Column, Compare, Expression, conjunction, conjuncts
-from sqlext_planner.logical import Field, MemberKind, UMJoin
-from sqlext_planner.logical.relational import Scan
-from sqlext_planner.physical.base import PhysicalPlan
-from sqlext_planner.physical.relational import FilterExec, ProjectExec
-from sqlext_planner.physical.relational_joins import JoinExec
-from sqlext_planner.physical.relational_sources import ScanExec
-from sqlext_planner.physical.umjoin import UMJoinExec
-from sqlext_planner.physical.umjoin_cascade import cascade
-from sqlext_planner.physical.umjoin_split import UMJoinSplit, ineligible, operator_plan
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts
+from sqlext_planner.relational.execution import FilterExec, ProjectExec
+from sqlext_planner.relational.join_execution import JoinExec
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.nodes import Scan
+from sqlext_planner.relational.physical_plan import PhysicalPlan
+from sqlext_planner.relational.source_execution import ScanExec
+from sqlext_planner.umjoin.execute.cascade import cascade
+from sqlext_planner.umjoin.execute.execution import UMJoinExec
+from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 Row = dict[Column, Any]
 Tables = dict[str, list[tuple[Any, ...]]]

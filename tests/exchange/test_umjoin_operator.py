@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlext_operators.exchange.routing import KeyRouter
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
-from sqlext_operators.exchange.shares_routing import SharesRouter
-from sqlext_operators.exchange.umjoin import MultiwayGatherSpec, gather_umjoin
+from sqlext_operators.umjoin.shares_routing import SharesRouter
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
+from sqlext_operators.umjoin.worker import MultiwayGatherSpec, gather_umjoin
 
 from tests.operators.umjoin.umjoin_data import check_schema, expected_rows, found_rows, joins
 
@@ -81,7 +81,7 @@ def test_chunks_of_large_buckets(join: tuple[MultiwayJoinSpec, list[pa.RecordBat
     spec, tables = join
     memory = sum(rows.nbytes for rows in tables) // 4
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sqlext_operators.exchange.umjoin._BUCKETS", 2)
+        patch.setattr("sqlext_operators.umjoin.worker._BUCKETS", 2)
         assert exchanged(spec, tables, (1,) * spec.classes, seed, memory, 1) == expected_rows(spec, tables)
 
 
@@ -130,7 +130,7 @@ def test_rows_with_null_keys_are_dropped() -> None:
 
 
 def test_many_copies_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlext_operators.exchange.shares_routing._COPIED_BYTES", 1)
+    monkeypatch.setattr("sqlext_operators.umjoin.shares_routing._COPIED_BYTES", 1)
     spec = MultiwayJoinSpec((MultiwayInput("inner", (0,), ("a",), ("id",)), MultiwayInput("inner", (1,), ("b",))), 2)
     tables = [table(60, 1), table(40, 2)]
     routes = SharesRouter.of(spec.inputs[0], (2, 20)).route(tables[0], 40)

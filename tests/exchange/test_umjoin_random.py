@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlext_planner.config import Config
-from sqlext_planner.expressions import Expression, conjunction
-from sqlext_planner.logical import MemberKind, UMJoin
-from sqlext_planner.physical.base import ExecutionContext, PhysicalPlan, execute_cached
-from sqlext_planner.physical.umjoin_cascade import cascade
-from sqlext_planner.physical.umjoin_split import UMJoinSplit, ineligible, operator_plan
+from sqlext_planner.expressions.nodes import Expression, conjunction
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.umjoin.execute.cascade import cascade
+from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 from tests.exchange.umjoin_plans import TABLES, bag, binary_joins, equal, scans, tagged, term, umjoin, write_tables
 

@@ -7,11 +7,12 @@ from itertools import product
 
 import pytest
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions import Column, NamedExpr, SparkExpr, conjunction
-from sqlext_planner.logical import Aggregate, UMJoin
-from sqlext_planner.physical.umjoin import UMJoinExec
-from sqlext_planner.physical.umjoin_keys import KeyLayout, class_type, compared_type
-from sqlext_planner.physical.umjoin_split import UMJoinSplit, ineligible, operator_plan
+from sqlext_planner.expressions.nodes import Column, NamedExpr, SparkExpr, conjunction
+from sqlext_planner.relational.nodes import Aggregate
+from sqlext_planner.umjoin.execute.execution import UMJoinExec
+from sqlext_planner.umjoin.execute.keys import KeyLayout, class_type, compared_type
+from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
+from sqlext_planner.umjoin.nodes import UMJoin
 
 from tests.exchange.umjoin_plans import TYPES, column, equal, scan, scans, term, umjoin
 
@@ -122,8 +123,8 @@ def test_an_aggregate_over_everything_is_one_row() -> None:
 
 
 def test_types_that_no_operator_gets() -> None:
-    from sqlext_planner.logical import Field
-    from sqlext_planner.logical.relational import Scan
+    from sqlext_planner.relational.logical_plan import Field
+    from sqlext_planner.relational.nodes import Scan
 
     odd = Scan("o", "o", (Field(Column("o", "i"), "int"), Field(Column("o", "v"), "variant")))
     node = UMJoin((odd, scan("a", "t0")), ("inner", "inner"), equal("o.i", "a.i"), (None, None))

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, ConfigurationError, Span, SqlExtError, UnsupportedError
-from sqlext_planner.expressions import Column, Expression, Literal, NamedExpr, SparkExpr
-from sqlext_planner.logical import Field, WindowCall, WindowGroup
-from sqlext_planner.physical.base import ExecutionContext, PhysicalPlan, execute_cached
-from sqlext_planner.physical.relational import ProjectExec, SubqueryAliasExec
-from sqlext_planner.physical.relational_sources import ScanExec
-from sqlext_planner.physical.window_union import WindowUnionExec
-from sqlext_planner.window_frame import CURRENT_ROW, Bound, WindowFrame
+from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, SparkExpr
+from sqlext_planner.relational.execution import ProjectExec, SubqueryAliasExec
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.relational.source_execution import ScanExec
+from sqlext_planner.window.execution import WindowUnionExec
+from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
+from sqlext_planner.window.nodes import WindowCall, WindowGroup
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
-from sqlext_planner.expressions import Column, Compare, Expression, SparkExpr, conjunction
-from sqlext_planner.logical import Field, MemberKind, UMJoin
-from sqlext_planner.logical.relational import Scan
-from sqlext_planner.physical.relational_sources import ScanExec
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, SparkExpr, conjunction
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.nodes import Scan
+from sqlext_planner.relational.source_execution import ScanExec
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 if TYPE_CHECKING:
     from pathlib import Path

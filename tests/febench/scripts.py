@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from sqlext_planner.types import to_arrow
+from sqlext_planner.expressions.types import to_arrow
 
 from sqlext.catalog.ddl import read_ddl
 

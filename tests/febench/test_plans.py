@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from sqlext_planner.config import Config
-from sqlext_planner.logical import LastJoin, WindowUnion
+from sqlext_planner.last_join.nodes import LastJoin
+from sqlext_planner.window.nodes import WindowUnion
 
 from sqlext.catalog import DictCatalog
-from sqlext.pipeline import stage
+from sqlext.run.pipeline import stage
 
 from .scripts import QUERIES, read_script
 

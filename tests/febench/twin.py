@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from sqlglot import exp
 
-from sqlext.join_nodes import LastJoinClause
-from sqlext.parser import parse
-from sqlext.window_nodes import Duration, FrameSpec, UnionWindow
+from sqlext.syntax.join_nodes import LastJoinClause
+from sqlext.syntax.parser import parse
+from sqlext.syntax.window_nodes import Duration, FrameSpec, UnionWindow
 from tests.sql.oracle import Bound, WindowDef, evaluate
 
 from .scripts import Table

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 from sqlext_planner.errors import SqlExtError, UnsupportedError
-from sqlext_planner.expressions import SparkExpr
-from sqlext_planner.logical import LogicalPlan, Output, SubqueryAlias, WindowCall, WindowUnion
+from sqlext_planner.expressions.nodes import SparkExpr
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Output, SubqueryAlias
+from sqlext_planner.window.nodes import WindowCall, WindowUnion
 
 from sqlext.analyzer import analyze
 from sqlext.catalog import DictCatalog
-from sqlext.parser import parse
+from sqlext.syntax.parser import parse
 
 T = {"id": "int", "k": "string", "v": "int", "d": "double", "ts": "timestamp"}
 CATALOG = DictCatalog(

@@ -10,7 +10,7 @@ from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext.analyzer import analyze
 from sqlext.analyzer.compat_functions import datetime_pattern
 from sqlext.catalog import DictCatalog
-from sqlext.parser import parse
+from sqlext.syntax.parser import parse
 
 CATALOG = DictCatalog(
     {

@@ -10,8 +10,8 @@ from sqlext_planner.errors import AnalysisError, ParseError, SqlExtError, Unsupp
 
 from sqlext.catalog import DictCatalog
 from sqlext.catalog.ddl import read_ddl
-from sqlext.parser import parse
-from sqlext.pipeline import stage
+from sqlext.run.pipeline import stage
+from sqlext.syntax.parser import parse
 
 QUERY = (
     "SELECT id, sum(v) OVER w AS s FROM t"

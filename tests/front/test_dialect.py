@@ -7,10 +7,10 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
-from sqlext.dialect import SqlExt
-from sqlext.join_nodes import LastJoinClause
-from sqlext.spans import span_of
-from sqlext.window_nodes import Duration, FrameSpec, UnionWindow
+from sqlext.syntax.dialect import SqlExt
+from sqlext.syntax.join_nodes import LastJoinClause
+from sqlext.syntax.spans import span_of
+from sqlext.syntax.window_nodes import Duration, FrameSpec, UnionWindow
 
 WINDOWS = [
     "(UNION t2 PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW)",
@@ -170,7 +170,7 @@ def test_compiled_sqlglot_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None
     from sqlext_planner.errors import ConfigurationError
 
     monkeypatch.setattr(sqlglot.parser, "__file__", "/x/sqlglot/parser.cpython-311.so")
-    spec = importlib.util.find_spec("sqlext.dialect")
+    spec = importlib.util.find_spec("sqlext.syntax.dialect")
     assert spec is not None
     assert spec.loader is not None
     with pytest.raises(ConfigurationError, match="compiled form") as caught:

@@ -7,12 +7,14 @@ import re
 import pytest
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
-from sqlext_planner.logical import Aggregate, GroupAggregate, WindowUnion
+from sqlext_planner.relational.nodes import Aggregate
+from sqlext_planner.window.group_nodes import GroupAggregate
+from sqlext_planner.window.nodes import WindowUnion
 
 from sqlext.analyzer import analyze
 from sqlext.catalog import DictCatalog
-from sqlext.parser import Statement, parse
-from sqlext.pipeline import stage
+from sqlext.run.pipeline import stage
+from sqlext.syntax.parser import Statement, parse
 
 CATALOG = DictCatalog(
     {

@@ -7,9 +7,9 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import ParseError, SqlExtError, UnsupportedError
 
 from sqlext.catalog import DictCatalog
-from sqlext.hint_nodes import HintCall
-from sqlext.parser import parse
-from sqlext.pipeline import StagedPlan, stage
+from sqlext.run.pipeline import StagedPlan, stage
+from sqlext.syntax.hint_nodes import HintCall
+from sqlext.syntax.parser import parse
 
 COLUMNS = {"k": "int", "ts": "timestamp", "v": "int"}
 CATALOG = DictCatalog({"t": COLUMNS, "u": COLUMNS, "w": COLUMNS})

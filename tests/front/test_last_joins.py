@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 from sqlext_planner.errors import SqlExtError
-from sqlext_planner.logical import LastJoin, LogicalPlan, WindowUnion
+from sqlext_planner.last_join.nodes import LastJoin
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.window.nodes import WindowUnion
 
 from sqlext.analyzer import analyze
 from sqlext.catalog import DictCatalog
-from sqlext.parser import parse
+from sqlext.syntax.parser import parse
 
 T = {"id": "int", "k": "string", "v": "int", "f": "float", "ts": "timestamp"}
 FRAME = "ROWS BETWEEN 3 PRECEDING AND CURRENT ROW"

@@ -8,12 +8,12 @@ import pytest
 import sqlext_planner.strategies
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, InternalError, SqlExtError, UnsupportedError
-from sqlext_planner.optimizer import Optimizer
+from sqlext_planner.optimizer.batches import Optimizer
 
 import sqlext.analyzer
-import sqlext.parser
+import sqlext.syntax.parser
 from sqlext.catalog import DictCatalog
-from sqlext.pipeline import stage
+from sqlext.run.pipeline import stage
 from tests.told import bugs_noted
 
 COLUMNS = {"k": "int", "ts": "timestamp", "v": "int"}
@@ -79,7 +79,7 @@ def test_a_parser_that_fails(monkeypatch: pytest.MonkeyPatch, error: Exception) 
     def fails(*args: object, **kwargs: object) -> None:
         raise error
 
-    monkeypatch.setattr(sqlext.parser.SqlExtParser, "_parse_where", fails)
+    monkeypatch.setattr(sqlext.syntax.parser.SqlExtParser, "_parse_where", fails)
     assert stage("SELECT k FROM t WHERE k > 1", CATALOG, Config()).passthrough
     with pytest.raises(SqlExtError) as caught:
         stage(f"{OURS} WHERE k > 1", CATALOG, Config())

@@ -6,8 +6,8 @@ import pytest
 from sqlext_planner.errors import ParseError
 from sqlglot import exp
 
-from sqlext.parser import parse
-from sqlext.spans import span_of
+from sqlext.syntax.parser import parse
+from sqlext.syntax.spans import span_of
 
 OURS = "SELECT sum(v) OVER (UNION u PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW) FROM t"
 LAST = "SELECT t.v, u.v FROM t LAST JOIN u ORDER BY u.ts ON t.k = u.k"

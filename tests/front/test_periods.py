@@ -7,19 +7,20 @@ import itertools
 import pytest
 import sqlglot
 from sqlext_planner.errors import AnalysisError, SqlExtError
-from sqlext_planner.expressions import Expression, SparkExpr, conjuncts
-from sqlext_planner.interval_relations import RELATIONS
-from sqlext_planner.logical import Filter, Join, LogicalPlan
-from sqlext_planner.period_types import PeriodEnd, check_period_types, common_type
-from sqlext_planner.periods import Amount, PeriodPredicate
-from sqlext_planner.subquery import Subquery
+from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjuncts
+from sqlext_planner.expressions.subquery import Subquery
+from sqlext_planner.periods.predicates import Amount, PeriodPredicate
+from sqlext_planner.periods.relations import RELATIONS
+from sqlext_planner.periods.types import PeriodEnd, check_period_types, common_type
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Filter, Join
 
 from sqlext.analyzer import Options, analyze
 from sqlext.catalog import DictCatalog
-from sqlext.dialect import SqlExt
-from sqlext.parser import parse
-from sqlext.period_nodes import PHRASES, PeriodComparison
-from sqlext.spans import span_of
+from sqlext.syntax.dialect import SqlExt
+from sqlext.syntax.parser import parse
+from sqlext.syntax.period_nodes import PHRASES, PeriodComparison
+from sqlext.syntax.spans import span_of
 from tests.front.period_formulas import BOUNDED, FORMULAS, WORDS
 
 COLUMNS = {

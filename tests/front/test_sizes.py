@@ -10,10 +10,10 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 
 from sqlext.catalog import DictCatalog
-from sqlext.dialect import SqlExt
-from sqlext.large_texts import may_be_ours
-from sqlext.parser import parse
-from sqlext.pipeline import StagedPlan, stage
+from sqlext.run.large_texts import may_be_ours
+from sqlext.run.pipeline import StagedPlan, stage
+from sqlext.syntax.dialect import SqlExt
+from sqlext.syntax.parser import parse
 
 COLUMNS = {"a": "int", "b": "int", "k": "int", "ts": "timestamp", "v": "double", "s": "string"}
 CATALOG = DictCatalog(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from sqlext_planner.correlation import free_columns
 from sqlext_planner.errors import AnalysisError, UnsupportedError
-from sqlext_planner.expressions import Column, Literal, conjuncts
-from sqlext_planner.logical import Aggregate, Filter, LastJoin, LogicalPlan, Project, SubqueryAlias
-from sqlext_planner.optimizer import Optimizer
-from sqlext_planner.subquery import Subquery, subqueries
+from sqlext_planner.expressions.correlation import free_columns
+from sqlext_planner.expressions.nodes import Column, Literal, conjuncts
+from sqlext_planner.expressions.subquery import Subquery, subqueries
+from sqlext_planner.last_join.nodes import LastJoin
+from sqlext_planner.optimizer.batches import Optimizer
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Aggregate, Filter, Project, SubqueryAlias
 
 from sqlext.analyzer import analyze
 from sqlext.catalog import DictCatalog
-from sqlext.parser import parse
+from sqlext.syntax.parser import parse
 
 CATALOG = DictCatalog(
     {

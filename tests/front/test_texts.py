@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from sqlext_planner.errors import SqlExtError
-from sqlext_planner.window_functions import lookup
+from sqlext_planner.window.functions import lookup
 
 from sqlext.analyzer import analyze
 from sqlext.catalog import DictCatalog
-from sqlext.parser import parse
+from sqlext.syntax.parser import parse
 
 duckdb = pytest.importorskip("duckdb")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from sqlext_planner.config import Config
-from sqlext_planner.logical import WindowUnion
+from sqlext_planner.window.nodes import WindowUnion
 
 from sqlext.catalog.dictionary import DictCatalog
-from sqlext.pipeline import stage
+from sqlext.run.pipeline import stage
 
 CATALOG = DictCatalog(
     {

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, ParseError, SqlExtError, UnsupportedError
-from sqlext_planner.interval_relations import RELATIONS
-from sqlext_planner.window_functions import FUNCTIONS
+from sqlext_planner.periods.relations import RELATIONS
+from sqlext_planner.window.functions import FUNCTIONS
 
-from sqlext.pipeline import stage
+from sqlext.run.pipeline import stage
 
 from .corpus import Source
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from sqlext_operators.columns.codes import order_codes, ranked
 from sqlext_operators.errors import TaskError
-from sqlext_operators.window.codes import order_codes, ranked
 from sqlext_operators.window.evaluators import frequencies, splits
 from sqlext_operators.window.evaluators.base import Rows
 from sqlext_operators.window.frames import Frames

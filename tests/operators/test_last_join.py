@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlext_operators.kernels.last_match import BLOCK
-from sqlext_operators.keys import KeyCodes
+from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.last_join import reference
+from sqlext_operators.last_join.kernels.last_match import BLOCK
 from sqlext_operators.last_join.processor import LastJoinProcessor
 from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, Operator, RightSide
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sqlext_operators.kernels import number_text
-from sqlext_operators.kernels.exact_sum import add_number, rounded_double, wrapped_integer
+from sqlext_operators.window.kernels import number_text
+from sqlext_operators.window.kernels.exact_sum import add_number, rounded_double, wrapped_integer
 from sqlext_operators.window.summands import split_doubles
 
 SETTINGS = settings(deadline=None, max_examples=500)

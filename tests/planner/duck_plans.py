@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from sqlext_planner.expressions import Expression
-from sqlext_planner.logical import Aggregate, Filter, Join, LogicalPlan, Project, Scan
+from sqlext_planner.expressions.nodes import Expression
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Aggregate, Filter, Join, Project, Scan
 
 _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "semi": "SEMI JOIN", "anti": "ANTI JOIN", "cross": "CROSS JOIN"}
 #: Spark's words for what DuckDB calls otherwise. Its sums of integers are wider, so that try_sum is sum.

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from sqlext_planner.expressions import Column, Compare, Expression, NamedExpr, SparkExpr
-from sqlext_planner.expressions import Literal as Constant
-from sqlext_planner.logical import (
-    Field,
-    Filter,
-    LogicalPlan,
-    Output,
-    Project,
-    Scan,
-    SubqueryAlias,
-    WindowCall,
-    WindowGroup,
-    WindowUnion,
-)
-from sqlext_planner.window_frame import CURRENT_ROW, Bound, WindowFrame
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, SparkExpr
+from sqlext_planner.expressions.nodes import Literal as Constant
+from sqlext_planner.relational.logical_plan import Field, LogicalPlan
+from sqlext_planner.relational.nodes import Filter, Output, Project, Scan, SubqueryAlias
+from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
+from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 
 HOUR = WindowFrame("range", Bound("preceding", 1, "h"), CURRENT_ROW)
 

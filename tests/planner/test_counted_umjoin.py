@@ -10,8 +10,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import event, given, settings
-from sqlext_planner.counted_umjoin import COUNT, counted
-from sqlext_planner.logical import Aggregate, UMJoin
+from sqlext_planner.relational.nodes import Aggregate
+from sqlext_planner.umjoin.factorised.counted import COUNT, counted
+from sqlext_planner.umjoin.nodes import UMJoin
 
 from .duck_plans import duck_text
 from .umjoin_cases import Case, Rows, cases, expected, same, table

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 from sqlext_planner.errors import AnalysisError, InternalError
-from sqlext_planner.executor import Batch, FixedPoint, Once, PlanNumbers, RuleExecutor
-from sqlext_planner.logical import Filter, Join, Limit, LogicalPlan, Scan, SetOperation, SubqueryAlias
-from sqlext_planner.optimizer import Optimizer
-from sqlext_planner.rules import Rule, rule
-from sqlext_planner.rules.merge_filters import merge_filters
+from sqlext_planner.optimizer.batches import Optimizer
+from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once, PlanNumbers, RuleExecutor
+from sqlext_planner.optimizer.rule import Rule, rule
+from sqlext_planner.optimizer.rules.merge_filters import merge_filters
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Filter, Join, Limit, Scan, SetOperation, SubqueryAlias
 
 from tests.planner.plans import col, compare, output, project, scan, window_union
 

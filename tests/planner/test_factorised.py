@@ -8,8 +8,9 @@ from typing import Any
 import duckdb
 import pytest
 from hypothesis import event, given, settings
-from sqlext_planner.factorised import Factorised, NotFactorised, factorise
-from sqlext_planner.logical import Scan, UMJoin
+from sqlext_planner.relational.nodes import Scan
+from sqlext_planner.umjoin.factorised.plan import Factorised, NotFactorised, factorise
+from sqlext_planner.umjoin.nodes import UMJoin
 
 from .duck_plans import duck_sql
 from .umjoin_cases import Case, cases, expected, same, table

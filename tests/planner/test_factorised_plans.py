@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from sqlext_planner.aggregate_calls import AggregateCall, aggregate_calls
-from sqlext_planner.expressions import Column, SparkExpr
-from sqlext_planner.factorised import Factorised, NotFactorised, factorise
-from sqlext_planner.logical import Aggregate, Join, UMJoin
-from sqlext_planner.optimizer import Optimizer
+from sqlext_planner.expressions.aggregate_calls import AggregateCall, aggregate_calls
+from sqlext_planner.expressions.nodes import Column, SparkExpr
+from sqlext_planner.optimizer.batches import Optimizer
+from sqlext_planner.relational.nodes import Aggregate, Join
+from sqlext_planner.umjoin.factorised.plan import Factorised, NotFactorised, factorise
+from sqlext_planner.umjoin.nodes import UMJoin
 
 from sqlext.analyzer import analyze
 from sqlext.catalog import DictCatalog
-from sqlext.parser import parse
+from sqlext.syntax.parser import parse
 
 COLUMNS = {"k": "bigint", "j": "bigint", "v": "int", "m": "decimal(15,2)", "fine": "decimal(20,8)", "s": "string"}
 TABLES = dict.fromkeys(("a", "b", "c", "d", "e"), COLUMNS) | {

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sqlext_planner.config import Config
-from sqlext_planner.executor import RuleExecutor
-from sqlext_planner.optimizer import Optimizer
-from sqlext_planner.physical.base import ExecutionContext, execute_cached
+from sqlext_planner.optimizer.batches import Optimizer
+from sqlext_planner.optimizer.executor import RuleExecutor
+from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
 from sqlext_planner.strategies import contains_extension, plan_physical
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def catalog(spark: SparkSession) -> Iterator[Catalog]:
 
 def lower(sql: str, spark: SparkSession, catalog: Catalog, optimizer: RuleExecutor) -> DataFrame:
     from sqlext.analyzer import analyze
-    from sqlext.parser import parse
+    from sqlext.syntax.parser import parse
 
     statement = parse(sql)
     assert statement.kind == "query", "our parser leaves this text to Spark"

@@ -6,10 +6,10 @@ import json
 from html.parser import HTMLParser
 
 from sqlext_planner.config import Config
-from sqlext_planner.expressions import Literal
-from sqlext_planner.logical import Join, Limit, Sort, SortKey, Values
-from sqlext_planner.optimizer import Optimizer
+from sqlext_planner.expressions.nodes import Literal
+from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.plan_format import dot, html_page, mermaid, side_by_side, trace_text, tree_json, tree_text
+from sqlext_planner.relational.nodes import Join, Limit, Sort, SortKey, Values
 from sqlext_planner.strategies import contains_extension, plan_physical
 
 from tests.planner.plans import Filter, SubqueryAlias, col, compare, output, project, scan, window_union

@@ -7,9 +7,9 @@ import pkgutil
 from pathlib import Path
 
 import pytest
-from sqlext_planner import rules
-from sqlext_planner.optimizer import BATCHES
-from sqlext_planner.rules import Rule
+from sqlext_planner.optimizer import rule as rules
+from sqlext_planner.optimizer.batches import BATCHES
+from sqlext_planner.optimizer.rule import Rule
 
 GOLDEN = Path(__file__).parent.parent / "rules"
 MODULES = sorted(module.name for module in pkgutil.iter_modules(rules.__path__))
@@ -17,7 +17,7 @@ MODULES = sorted(module.name for module in pkgutil.iter_modules(rules.__path__))
 
 @pytest.mark.parametrize("name", MODULES)
 def test_a_rule_has_its_file_its_batch_and_its_cases(name: str) -> None:
-    module = importlib.import_module(f"sqlext_planner.rules.{name}")
+    module = importlib.import_module(f"sqlext_planner.optimizer.rule.{name}")
     found = [value for value in vars(module).values() if isinstance(value, Rule)]
     assert [item.name for item in found] == [name]
     assert name in {item.name for batch in BATCHES for item in batch.rules}
@@ -27,7 +27,7 @@ def test_a_rule_has_its_file_its_batch_and_its_cases(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_a_rule_shows_its_sql_its_plans_and_why_it_is_legal(name: str) -> None:
-    doc = getattr(importlib.import_module(f"sqlext_planner.rules.{name}"), name).doc
+    doc = getattr(importlib.import_module(f"sqlext_planner.optimizer.rule.{name}"), name).doc
     assert "SELECT" in doc
     assert "->" in doc
     assert any(word in doc for word in ("Legal", "Counter-example", "Which conjuncts may move"))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_planner.executor import apply_rule
-from sqlext_planner.expressions import SparkExpr
-from sqlext_planner.logical import Join, LogicalPlan, Project, Scan, SetOperation, SparkRelation, WindowUnion
-from sqlext_planner.optimizer import Optimizer
-from sqlext_planner.patterns import inline, is_generator, is_movable, same_query
-from sqlext_planner.rules.merge_projects import merge_projects
-from sqlext_planner.rules.merge_window_unions import merge_window_unions
-from sqlext_planner.rules.prune_columns import prune_columns
-from sqlext_planner.rules.push_filter_through_window_union import push_filter_through_window_union
-from sqlext_planner.window_frame import CURRENT_ROW, Bound, WindowFrame
+from sqlext_planner.expressions.nodes import SparkExpr
+from sqlext_planner.expressions.patterns import inline, is_generator, is_movable, same_query
+from sqlext_planner.optimizer.batches import Optimizer
+from sqlext_planner.optimizer.executor import apply_rule
+from sqlext_planner.optimizer.rules.merge_projects import merge_projects
+from sqlext_planner.optimizer.rules.prune_columns import prune_columns
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Join, Project, Scan, SetOperation, SparkRelation
+from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
+from sqlext_planner.window.nodes import WindowUnion
+from sqlext_planner.window.rules.merge_window_unions import merge_window_unions
+from sqlext_planner.window.rules.push_filter_through_window_union import push_filter_through_window_union
 
 from tests.planner.plans import (
     Filter,
@@ -148,7 +150,7 @@ def test_pruning_never_takes_the_last_column() -> None:
 
 
 def test_literals_go_into_opaque_text_in_parentheses() -> None:
-    from sqlext_planner.expressions import Literal
+    from sqlext_planner.expressions.nodes import Literal
 
     expression = opaque(col("a.k"), "-", col("n"))
     assert inline(expression, {col("n"): Literal("-1")}).sql() == "(`a.k`-(-1))"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.types import from_arrow, normalize, to_arrow
+from sqlext_planner.expressions.types import from_arrow, normalize, to_arrow
 
 PAIRS = [
     ("boolean", pa.bool_()),

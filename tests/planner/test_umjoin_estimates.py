@@ -9,18 +9,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sqlext_planner.config import Config
-from sqlext_planner.logical import UMJoin
-from sqlext_planner.optimizer import Optimizer
-from sqlext_planner.umjoin_choice import Obstacles, choose
-from sqlext_planner.umjoin_costs import JoinSizes, cascade_seconds, join_sizes, operator_seconds
-from sqlext_planner.umjoin_inputs import input_facts
-from sqlext_planner.umjoin_sizes import uniform_rows
+from sqlext_planner.optimizer.batches import Optimizer
+from sqlext_planner.umjoin.choose.choice import Obstacles, choose
+from sqlext_planner.umjoin.choose.costs import JoinSizes, cascade_seconds, join_sizes, operator_seconds
+from sqlext_planner.umjoin.estimate.inputs import input_facts
+from sqlext_planner.umjoin.estimate.sizes import uniform_rows
+from sqlext_planner.umjoin.nodes import UMJoin
 
 from sqlext.analyzer import Options, analyze
 from sqlext.catalog import DictCatalog, FileCatalog
-from sqlext.explain_umjoins import umjoins_json
-from sqlext.parser import parse
-from sqlext.pipeline import stage
+from sqlext.explain.umjoins import umjoins_json
+from sqlext.run.pipeline import stage
+from sqlext.syntax.parser import parse
 
 ROWS = 20_000
 STAR = "FROM a, b, c WHERE a.k = b.k AND b.k = c.k"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sqlext_planner.config import Config
-from sqlext_planner.executor import PlanTrace, RuleExecutor
-from sqlext_planner.optimizer import Optimizer
-from sqlext_planner.physical.base import ExecutionContext, execute_cached
+from sqlext_planner.optimizer.batches import Optimizer
+from sqlext_planner.optimizer.executor import PlanTrace, RuleExecutor
+from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
 from sqlext_planner.strategies import plan_physical
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def tables(spark: SparkSession) -> None:
 def run(sql: str, optimizer: RuleExecutor, spark: SparkSession) -> tuple[PlanTrace, DataFrame]:
     from sqlext.analyzer import analyze
     from sqlext.catalog import DictCatalog
-    from sqlext.parser import parse
+    from sqlext.syntax.parser import parse
 
     trace = optimizer.optimize(analyze(parse(sql), DictCatalog(dict.fromkeys(ROWS, TYPES))))
     return trace, execute_cached(plan_physical(trace.final, Config()), ExecutionContext(spark))

@@ -10,8 +10,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from hypothesis import strategies as st
-from sqlext_planner.expressions import Column, Compare, Expression, Literal, NamedExpr, SparkExpr, conjunction
-from sqlext_planner.logical import Aggregate, Field, Scan, UMJoin
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, NamedExpr, SparkExpr, conjunction
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.nodes import Aggregate, Scan
+from sqlext_planner.umjoin.nodes import UMJoin
 
 from .duck_plans import duck_text
 from .umjoin_rows import Row, joined_rows

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from sqlext_planner.expressions import Column, Compare, Expression, Literal, conjuncts
-from sqlext_planner.logical import UMJoin
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, conjuncts
+from sqlext_planner.umjoin.nodes import UMJoin
 
 Row = dict[Column, Any]
 _COMPARE = {

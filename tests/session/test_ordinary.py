@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from sqlext_planner.physical.relational import ProjectExec
+from sqlext_planner.relational.execution import ProjectExec
 
 from sqlext import Session
 from tests.told import bugs_noted
@@ -47,7 +47,7 @@ def test_a_plan_that_fails_leaves_command_and_explain_to_spark(
         raise IndexError("a bug of ours")
 
     monkeypatch.setattr(ProjectExec, "execute", broken)
-    monkeypatch.setattr("sqlext.statements._explain", broken)
+    monkeypatch.setattr("sqlext.run.statements._explain", broken)
     with bugs_noted():
         lowering.sql("INSERT INTO begun SELECT id + 1 FROM range(3)")
         text = lowering.sql(

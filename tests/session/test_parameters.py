@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 
-from sqlext.parameters import bind_arguments, errors_show, format_references, literal
+from sqlext.run.parameters import bind_arguments, errors_show, format_references, literal
 
 VALUES: list[Any] = [
     None,

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sqlext import Session
-from sqlext.passthrough_cache import PassthroughCache
+from sqlext.run.passthrough_cache import PassthroughCache
 
 PLAIN = "SELECT k, count(*) AS n FROM cached_t GROUP BY k"
 WINDOW = """SELECT sum(k) OVER w AS s FROM cached_t

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from sqlext_planner.errors import ConfigurationError, SqlExtError
 
 from sqlext import Session
-from sqlext.sql_settings import SqlSettings, is_string, normal_text, string_literal, string_value
+from sqlext.syntax.sql_settings import SqlSettings, is_string, normal_text, string_literal, string_value
 
 ESCAPED = "spark.sql.parser.escapedStringLiterals"
 QUOTED = "spark.sql.ansi.doubleQuotedIdentifiers"

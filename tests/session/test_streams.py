@@ -159,7 +159,7 @@ def test_a_table_that_became_a_stream_after_planning_is_refused(
     session: Session, streams: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planning took `s` for a table: what is built knows better."""
-    from sqlext import pipeline
+    from sqlext.run import pipeline
 
     real = pipeline.stage
     session.spark.table("t").createOrReplaceTempView("changes")

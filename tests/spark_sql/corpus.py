@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from sqlext.spark_analysis import nullable
+from sqlext.run.spark_analysis import nullable
 
 QUERIES = Path(__file__).parent / "queries"
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sqlext import Session
-from sqlext.sql_settings import SqlSettings
+from sqlext.syntax.sql_settings import SqlSettings
 from tests.spark_sql.corpus import difference, outcome
 
 CASES = (

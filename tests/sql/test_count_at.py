@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
-from sqlext_planner.logical import WindowUnion
+from sqlext_planner.window.nodes import WindowUnion
 
 from sqlext import Session
 

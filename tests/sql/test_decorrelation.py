@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 from sqlext_planner.config import Config
-from sqlext_planner.subquery import subqueries
+from sqlext_planner.expressions.subquery import subqueries
 
 from sqlext import Session
 

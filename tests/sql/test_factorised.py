@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlext_planner.arithmetic_types import arithmetic_type
 from sqlext_planner.config import Config
-from sqlext_planner.expressions import Column, SparkExpr
-from sqlext_planner.physical.base import ExecutionContext, execute_cached
-from sqlext_planner.physical.umjoin_plain import FactorisedAggregateExec
+from sqlext_planner.expressions.arithmetic import arithmetic_type
+from sqlext_planner.expressions.nodes import Column, SparkExpr
+from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
+from sqlext_planner.umjoin.execute.plain_spark import FactorisedAggregateExec
 
 from sqlext.catalog import SparkCatalog
-from sqlext.pipeline import stage
+from sqlext.run.pipeline import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -200,7 +200,7 @@ def test_types_of_arithmetic_are_sparks(spark: SparkSession, tables: None, ansi:
 
 def resolved(text: str) -> SparkExpr:
     """The text with the names of COLUMNS as columns."""
-    from sqlext_planner.sql_tokens import joined, tokens
+    from sqlext_planner.expressions.sql_tokens import joined, tokens
 
     found = [Column("", str(t)) if str(t) in COLUMNS else t for t in tokens(SparkExpr((text,)))]
     return SparkExpr(joined(found))

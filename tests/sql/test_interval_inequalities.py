@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from sqlext_planner.interval_relations import RELATIONS
+from sqlext_planner.periods.relations import RELATIONS
 
 from sqlext import Session
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from sqlext_planner.logical import UMJoin
+from sqlext_planner.umjoin.nodes import UMJoin
 
 from sqlext import Session
 

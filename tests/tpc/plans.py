@@ -6,7 +6,7 @@ from functools import cache
 
 from sqlext_planner.config import Config
 
-from sqlext.pipeline import StagedPlan, stage
+from sqlext.run.pipeline import StagedPlan, stage
 from sqlext.tpc import BENCHMARKS
 
 

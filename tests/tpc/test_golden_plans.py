@@ -6,10 +6,10 @@ import difflib
 from pathlib import Path
 
 import pytest
-from sqlext_planner.logical import UMJoin
 from sqlext_planner.plan_format import tree_text
+from sqlext_planner.umjoin.nodes import UMJoin
 
-from sqlext.explain_umjoins import without_tsc
+from sqlext.explain.umjoins import without_tsc
 from sqlext.tpc import BENCHMARKS, Benchmark
 from tests.tpc.plans import planned
 

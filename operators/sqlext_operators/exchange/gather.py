@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.exchange.blocks import Block, decode
 from sqlext_operators.exchange.sequence import SequenceSpec, SortedRun
 from sqlext_operators.exchange.spill import SpilledRuns
-from sqlext_operators.keys import KeyCodes
 from sqlext_operators.window.piece import Piece
 
 

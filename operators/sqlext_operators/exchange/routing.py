@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.columns.keys import hash_keys
 from sqlext_operators.kernels.key_hash import partition_ids
-from sqlext_operators.keys import hash_keys
 
 
 @dataclass(frozen=True)

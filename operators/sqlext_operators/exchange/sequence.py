@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.kernels.sequence_sort import (
     fill_groups,
@@ -22,7 +23,6 @@ from sqlext_operators.kernels.sequence_sort import (
     group_rows,
     sort_groups,
 )
-from sqlext_operators.keys import KeyCodes
 from sqlext_operators.window.piece import NULL_ORDER, Piece, rows_without_columns
 
 FROM = 0

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.keys import KeyCodes
+from sqlext_operators.columns.flat import take, truth
+from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.last_join.right import SortedRight
 from sqlext_operators.last_join.spec import LastJoinSpec
-from sqlext_operators.window.columns import take, truth
 
 IntArray = npt.NDArray[np.int64]
 

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.columns.join_codes import UInt8s, validity, value_codes
 from sqlext_operators.exchange.sequence import order_values
-from sqlext_operators.kernels.last_match import (
+from sqlext_operators.kernels.sequence_sort import group_rows, sort_groups
+from sqlext_operators.last_join.kernels.last_match import (
     BLOCK,
     EQ,
     GE,
@@ -24,8 +26,6 @@ from sqlext_operators.kernels.last_match import (
     scan_last,
     skip_nulls,
 )
-from sqlext_operators.kernels.sequence_sort import group_rows, sort_groups
-from sqlext_operators.last_join.codes import UInt8s, validity, value_codes
 from sqlext_operators.last_join.spec import Comparison, RightSide
 
 IntArray = npt.NDArray[np.int64]

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.kernels.multiway_tries import mark_codes, rank_codes, recode, shift_codes
-from sqlext_operators.keys import IntegerWords, KeyCodes, integer_words
-from sqlext_operators.last_join.codes import validity
+from sqlext_operators.columns.join_codes import validity
+from sqlext_operators.columns.keys import IntegerWords, KeyCodes, integer_words
+from sqlext_operators.umjoin.kernels.tries import mark_codes, rank_codes, recode, shift_codes
 
 Int32s = npt.NDArray[np.int32]
 

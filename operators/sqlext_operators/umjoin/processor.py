@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.errors import RowOverflowError
-from sqlext_operators.kernels.multiway_products import fill_products
-from sqlext_operators.kernels.multiway_search import fill_bindings
-from sqlext_operators.kernels.multiway_steps import SATURATED
 from sqlext_operators.umjoin.class_order import search_order
 from sqlext_operators.umjoin.codes import class_codes
+from sqlext_operators.umjoin.kernels.products import fill_products
+from sqlext_operators.umjoin.kernels.search import fill_bindings
+from sqlext_operators.umjoin.kernels.steps import SATURATED
 from sqlext_operators.umjoin.output import Output
 from sqlext_operators.umjoin.spec import MultiwayJoinSpec
 from sqlext_operators.umjoin.tries import SortedInput, Tries, build_tries, sorted_input

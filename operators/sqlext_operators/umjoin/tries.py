@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sqlext_operators.errors import RowOverflowError
-from sqlext_operators.kernels.multiway_steps import (
+from sqlext_operators.umjoin.class_order import SearchOrder
+from sqlext_operators.umjoin.kernels.steps import (
     ANTI,
     LEFT_WEIGHT,
     NOTHING,
@@ -20,8 +21,7 @@ from sqlext_operators.kernels.multiway_steps import (
     SearchState,
     TrieArrays,
 )
-from sqlext_operators.kernels.multiway_tries import count_nodes, fill_nodes, order_by
-from sqlext_operators.umjoin.class_order import SearchOrder
+from sqlext_operators.umjoin.kernels.tries import count_nodes, fill_nodes, order_by
 from sqlext_operators.umjoin.spec import MultiwayInput
 
 Int32s = npt.NDArray[np.int32]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.window.columns import fixed_width, limbs
+from sqlext_operators.columns.flat import fixed_width, limbs
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.window.columns import BoolArray, take
+from sqlext_operators.columns.flat import BoolArray, take
 from sqlext_operators.window.frames import IntArray
 from sqlext_operators.window.piece import Piece, joined, rows_without_columns
 from sqlext_operators.window.processor import WindowUnionProcessor

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sqlext_operators.kernels.category_values import INFINITY, MINUS_INFINITY, NAN
-from sqlext_operators.kernels.exact_sum import LIMB_BITS, NUMBER_LIMBS
-from sqlext_operators.window.columns import BoolArray
+from sqlext_operators.columns.flat import BoolArray
 from sqlext_operators.window.frames import IntArray
+from sqlext_operators.window.kernels.category_values import INFINITY, MINUS_INFINITY, NAN
+from sqlext_operators.window.kernels.exact_sum import LIMB_BITS, NUMBER_LIMBS
 
 _MANTISSA_BITS = 53
 _HIDDEN_BIT = 1 << 52

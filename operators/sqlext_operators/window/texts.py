@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.columns.flat import fixed_width
 from sqlext_operators.errors import TaskError
-from sqlext_operators.window.columns import fixed_width
 
 #: The names of zones that Java has beside those of the time zone database (java.time.ZoneId.SHORT_IDS).
 _SHORT_ZONES = {

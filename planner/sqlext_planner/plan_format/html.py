@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from sqlext_planner.executor import PlanTrace
+from sqlext_planner.optimizer.executor import PlanTrace
 from sqlext_planner.plan_format.nodes import node_args
 from sqlext_planner.plan_format.text import tree_text
 from sqlext_planner.tree import TreeNode

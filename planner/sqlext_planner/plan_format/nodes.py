@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from sqlext_planner.expressions import Expression
-from sqlext_planner.logical import Field
-from sqlext_planner.physical.base import PhysicalPlan
+from sqlext_planner.expressions.nodes import Expression
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.tree import TreeNode
-from sqlext_planner.window_frame import WindowFrame
+from sqlext_planner.window.frame import WindowFrame
 
 
 def tree_json(plan: TreeNode) -> dict[str, Any]:

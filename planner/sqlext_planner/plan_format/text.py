@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from sqlext_planner.executor import PlanTrace
-from sqlext_planner.physical.base import PhysicalPlan
+from sqlext_planner.optimizer.executor import PlanTrace
+from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.tree import TreeNode
 
 

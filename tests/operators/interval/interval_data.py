@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sqlext_operators.interval.conditions import Condition
-from sqlext_operators.interval.relations import RELATIONS
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.relations import RELATIONS
 
 Int64s = npt.NDArray[np.int64]
 

@@ -9,16 +9,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlext_operators.interval.codes import plain_codes
-from sqlext_operators.interval.conditions import Condition
-from sqlext_operators.interval.matches import Buffers, PassMatches, values_used
-from sqlext_operators.interval.passes import Pass, passes_for
-from sqlext_operators.interval.periods import periods_of
-from sqlext_operators.interval.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD
-from sqlext_operators.interval.rows import CodedRows
-from sqlext_operators.interval.spec import IntervalSide
-from sqlext_operators.kernels.interval_bounds import cut_slices
-from sqlext_operators.kernels.interval_tiles import count_tiles, fill_tiles
+from sqlext_operators.interval_join.codes import plain_codes
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.kernels.bounds import cut_slices
+from sqlext_operators.interval_join.kernels.tiles import count_tiles, fill_tiles
+from sqlext_operators.interval_join.matches import Buffers, PassMatches, values_used
+from sqlext_operators.interval_join.passes import Pass, passes_for
+from sqlext_operators.interval_join.periods import periods_of
+from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD
+from sqlext_operators.interval_join.rows import CodedRows
+from sqlext_operators.interval_join.spec import IntervalSide
 
 from tests.operators.interval.interval_data import CASES, holds, intervals, name_of, truth
 

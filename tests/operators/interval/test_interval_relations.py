@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sqlext_operators.interval.conditions import Condition, consequences, split_equalities
-from sqlext_operators.interval.passes import Pass, passes_for
-from sqlext_operators.interval.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD
+from sqlext_operators.interval_join.conditions import Condition, consequences, split_equalities
+from sqlext_operators.interval_join.passes import Pass, passes_for
+from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD
 
 from tests.operators.interval.interval_data import CASES, COMPARE, FORMULAS, INF, holds, intervals, name_of, truth
 

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_operators.interval.codes import GREATEST, LEAST
-from sqlext_operators.kernels.sweep_events import EARLY_START, END, START, EventArrays
-from sqlext_operators.sweep import reference
-from sqlext_operators.sweep.batch import sweep_join
-from sqlext_operators.sweep.events import FINISHED, EndpointChunk, EndpointIndex, Mark, select
-from sqlext_operators.sweep.expressions import (
+from sqlext_operators.interval_join.codes import GREATEST, LEAST
+from sqlext_operators.interval_join.sweep import reference
+from sqlext_operators.interval_join.sweep.batch import sweep_join
+from sqlext_operators.interval_join.sweep.events import FINISHED, EndpointChunk, EndpointIndex, Mark, select
+from sqlext_operators.interval_join.sweep.expressions import (
     AMONG_ENDS,
     AT_END,
     AT_START,
@@ -26,6 +25,7 @@ from sqlext_operators.sweep.expressions import (
     Merge,
     Shifted,
 )
+from sqlext_operators.interval_join.sweep.kernels.events import EARLY_START, END, START, EventArrays
 
 from tests.operators.sweep.sweep_data import DELTAS, EPSILONS, columns, pairs
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlext_operators.kernels.sweep_map import find, insert, remove
-from sqlext_operators.sweep.gapless import GaplessMap
+from sqlext_operators.interval_join.sweep.gapless import GaplessMap
+from sqlext_operators.interval_join.sweep.kernels.map import find, insert, remove
 
 #: Keys that differ in high bits only, negative ones, and small ones: buckets are shared.
 KEYS = st.one_of(

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sqlext_operators.interval.conditions import Condition
-from sqlext_operators.interval.relations import RELATIONS
-from sqlext_operators.sweep import reference
-from sqlext_operators.sweep.batch import sweep_join
-from sqlext_operators.sweep.transforms import ROWS, residual_of, sweeps_of
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.relations import RELATIONS
+from sqlext_operators.interval_join.sweep import reference
+from sqlext_operators.interval_join.sweep.batch import sweep_join
+from sqlext_operators.interval_join.sweep.transforms import ROWS, residual_of, sweeps_of
 
 from tests.operators.sweep.sweep_data import CASES, INF, columns, intervals, name_of, pairs
 

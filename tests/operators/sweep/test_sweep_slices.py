@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_operators.interval.conditions import Condition
-from sqlext_operators.interval.processor import join_batches
-from sqlext_operators.interval.spec import IntervalJoinSpec, IntervalSide, PairAlgorithm
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.processor import join_batches
+from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, PairAlgorithm
 
 from tests.operators.interval.test_interval_processor import agree, joins
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_operators.interval.codes import GREATEST, LEAST
-from sqlext_operators.interval.relations import RELATIONS
-from sqlext_operators.kernels.sweep_events import END, START
-from sqlext_operators.sweep import reference
-from sqlext_operators.sweep.stream import StreamEvents, SweepStream
+from sqlext_operators.interval_join.codes import GREATEST, LEAST
+from sqlext_operators.interval_join.relations import RELATIONS
+from sqlext_operators.interval_join.sweep import reference
+from sqlext_operators.interval_join.sweep.kernels.events import END, START
+from sqlext_operators.interval_join.sweep.stream import StreamEvents, SweepStream
 
 from tests.operators.sweep.sweep_data import CASES, intervals, name_of, pairs
 

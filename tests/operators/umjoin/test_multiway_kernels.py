@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlext_operators.kernels.multiway_products import fill_products
-from sqlext_operators.kernels.multiway_steps import SATURATED, plus, seek, times
-from sqlext_operators.kernels.multiway_tries import count_nodes, fill_nodes, order_by
 from sqlext_operators.umjoin.codes import class_codes
+from sqlext_operators.umjoin.kernels.products import fill_products
+from sqlext_operators.umjoin.kernels.steps import SATURATED, plus, seek, times
+from sqlext_operators.umjoin.kernels.tries import count_nodes, fill_nodes, order_by
 
 from tests.operators.umjoin.umjoin_data import TYPES
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlext_operators.keys import KeyTypeError
+from sqlext_operators.columns.keys import KeyTypeError
 from sqlext_operators.umjoin.processor import MultiwayJoin, join_batches
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
 

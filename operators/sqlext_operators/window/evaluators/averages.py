@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.window.columns import to_array
+from sqlext_operators.columns.flat import to_array
 from sqlext_operators.window.evaluators.base import Evaluator
 from sqlext_operators.window.evaluators.decimals import DecimalAverage
 from sqlext_operators.window.evaluators.sums import CheckedIntegerSum, FloatSum

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.columns.codes import ranked
+from sqlext_operators.columns.flat import usable, valid_mask
 from sqlext_operators.errors import RowOverflowError
-from sqlext_operators.kernels import category_texts as texts
-from sqlext_operators.kernels.category_values import Totals, keep_rows
-from sqlext_operators.kernels.number_text import DOUBLE_SCRATCH
-from sqlext_operators.window.codes import ranked
-from sqlext_operators.window.columns import usable, valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.category_aggregates import Aggregate, Loaded
 from sqlext_operators.window.frames import BoolArray, Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.functions.types import sql_name
+from sqlext_operators.window.kernels import category_texts as texts
+from sqlext_operators.window.kernels.category_values import Totals, keep_rows
+from sqlext_operators.window.kernels.number_text import DOUBLE_SCRATCH
 from sqlext_operators.window.summands import Span
 from sqlext_operators.window.texts import Texts, value_texts
 

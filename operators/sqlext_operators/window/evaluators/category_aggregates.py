@@ -7,7 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.kernels.category_values import (
+from sqlext_operators.columns.codes import order_codes
+from sqlext_operators.columns.flat import fixed_width, truth
+from sqlext_operators.window.frames import IntArray
+from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.kernels.category_values import (
     COUNT,
     DOUBLE_SUM,
     EXTREME,
@@ -18,11 +22,7 @@ from sqlext_operators.kernels.category_values import (
     RowValues,
     Totals,
 )
-from sqlext_operators.kernels.number_text import INTEGER_BYTES
-from sqlext_operators.window.codes import order_codes
-from sqlext_operators.window.columns import fixed_width, truth
-from sqlext_operators.window.frames import IntArray
-from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.kernels.number_text import INTEGER_BYTES
 from sqlext_operators.window.summands import Span, digits, split_doubles
 
 #: A sign, a point and six decimals.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from sqlext_operators.window.columns import usable
+from sqlext_operators.columns.flat import usable
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.prefix import PrefixCounts
 from sqlext_operators.window.frames import Frames

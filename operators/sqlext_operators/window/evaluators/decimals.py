@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.columns.flat import limbs, to_decimals, usable
 from sqlext_operators.errors import RowOverflowError
-from sqlext_operators.window.columns import limbs, to_decimals, usable
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.prefix import PrefixCounts, PrefixSums
 from sqlext_operators.window.frames import BoolArray, Frames, IntArray

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sqlext_operators.kernels.sliding_distinct import sliding_distinct
-from sqlext_operators.window.codes import dense_codes, own_codes
-from sqlext_operators.window.columns import fixed_width
+from sqlext_operators.columns.codes import dense_codes, own_codes
+from sqlext_operators.columns.flat import fixed_width
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.frames import BoolArray, Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.kernels.sliding_distinct import sliding_distinct
 
 
 class DistinctCount(Evaluator):

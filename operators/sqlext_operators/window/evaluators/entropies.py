@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.kernels.sliding_entropy import REST, UPPER, sliding_entropy, sum_terms
-from sqlext_operators.window.columns import to_array
+from sqlext_operators.columns.flat import to_array
 from sqlext_operators.window.evaluators.base import Evaluator
 from sqlext_operators.window.evaluators.value_counts import ValueCounts
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.kernels.sliding_entropy import REST, UPPER, sliding_entropy, sum_terms
 
 
 class Entropy(ValueCounts):

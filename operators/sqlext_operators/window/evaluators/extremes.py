@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.kernels.sliding_min import sliding_min
-from sqlext_operators.window.codes import order_codes
-from sqlext_operators.window.columns import take, usable
+from sqlext_operators.columns.codes import order_codes
+from sqlext_operators.columns.flat import take, usable
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.frames import BoolArray, Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.kernels.sliding_min import sliding_min
 
 
 class Extreme(Evaluator):

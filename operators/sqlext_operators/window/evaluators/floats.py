@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sqlext_operators.kernels.sliding_sum import END, UNSET, add_forward, sliding_sums
 from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.kernels.sliding_sum import END, UNSET, add_forward, sliding_sums
 
 FloatArray = npt.NDArray[np.float64]
 

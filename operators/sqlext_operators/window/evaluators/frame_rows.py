@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.window.columns import take
+from sqlext_operators.columns.flat import take
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.frames import Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite

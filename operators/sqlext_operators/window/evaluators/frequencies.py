@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.errors import RowOverflowError
-from sqlext_operators.kernels import counted_heap as heaps
-from sqlext_operators.kernels import sliding_mode as modes
-from sqlext_operators.kernels import top_texts as tops
 from sqlext_operators.window.evaluators.value_counts import ValueCounts
 from sqlext_operators.window.frames import Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.kernels import counted_heap as heaps
+from sqlext_operators.window.kernels import sliding_mode as modes
+from sqlext_operators.window.kernels import top_texts as tops
 from sqlext_operators.window.texts import Texts, value_texts
 
 _FILLER = np.frombuffer(b"NULL", np.uint8).copy()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.kernels.sliding_matches import sliding_matches
-from sqlext_operators.window.codes import dense_codes
-from sqlext_operators.window.columns import valid_mask
+from sqlext_operators.columns.codes import dense_codes
+from sqlext_operators.columns.flat import valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.positions import nth_newest
 from sqlext_operators.window.frames import BoolArray, Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.kernels.sliding_matches import sliding_matches
 
 
 class CountWhereAt(Evaluator):

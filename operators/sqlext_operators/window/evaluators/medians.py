@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.kernels.sliding_median import fenwick, sliding_median
-from sqlext_operators.window.columns import to_array
+from sqlext_operators.columns.flat import to_array
 from sqlext_operators.window.doubles import doubles
 from sqlext_operators.window.evaluators.base import Evaluator
 from sqlext_operators.window.evaluators.value_counts import ValueCounts
 from sqlext_operators.window.frames import Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.kernels.sliding_median import fenwick, sliding_median
 
 
 class Median(ValueCounts):

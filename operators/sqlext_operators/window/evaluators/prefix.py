@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sqlext_operators.window.columns import BoolArray
+from sqlext_operators.columns.flat import BoolArray
 from sqlext_operators.window.frames import Frames, IntArray
 
 

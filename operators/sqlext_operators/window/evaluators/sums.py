@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.columns.flat import fixed_width, to_array, usable
 from sqlext_operators.errors import RowOverflowError
-from sqlext_operators.window.columns import fixed_width, to_array, usable
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.decimals import DecimalSum
 from sqlext_operators.window.evaluators.floats import SlidingSums

@@ -7,7 +7,7 @@ from abc import abstractmethod
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.window.codes import ranked
+from sqlext_operators.columns.codes import ranked
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.frames import BoolArray, Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite

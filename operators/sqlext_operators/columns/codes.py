@@ -1,0 +1,101 @@
+"""Integer codes of values: order-preserving for min and max, dense for distinct values."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sqlext_operators.columns.flat import fixed_width, limbs
+
+IntArray = npt.NDArray[np.int64]
+
+
+def order_codes(array: pa.Array) -> IntArray:
+    """int64[n] in the order of the values; equal values have equal codes. Undefined where the value is NULL.
+
+    NaN is above every other number and -0.0 equals 0.0. Integers, dates and times are their own codes; strings,
+    binary and long decimals get their rank among the array's distinct values, so their codes of different
+    arrays cannot be compared.
+    """
+    codes = own_codes(array)
+    return _ranks(array) if codes is None else codes
+
+
+def own_codes(array: pa.Array) -> IntArray | None:
+    """`order_codes` that are the same in every array; None for a type whose values have no code of their own."""
+    dtype = array.type
+    if pa.types.is_boolean(dtype):
+        codes: IntArray = pc.fill_null(array, False).to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes
+    if pa.types.is_floating(dtype):
+        return _float_codes(fixed_width(array).astype(np.float64))
+    if pa.types.is_decimal(dtype):
+        return limbs(array)[0].view(np.int64) if dtype.precision <= 18 else None
+    if pa.types.is_primitive(dtype):
+        return fixed_width(array).astype(np.int64, copy=False)
+    return None
+
+
+def dense_codes(array: pa.Array) -> tuple[IntArray, int]:
+    """(codes int64[n], count): equal values have equal codes below `count`.
+
+    NULLs are equal, all NaNs are equal, and so are -0.0 and 0.0.
+    """
+    if pa.types.is_floating(array.type):
+        array = pa.array(order_codes(array), mask=None if array.null_count == 0 else ~array.is_valid().to_numpy(False))
+    encoded = pc.dictionary_encode(array, null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
+
+
+def ranked(array: pa.Array) -> tuple[IntArray, pa.Array]:
+    """(codes int64[n], values): the distinct values ascending, and each value's place among them; -1 for NULL.
+
+    The order is that of `order_codes`; all NaNs are one value, -0.0 and 0.0 are 0.0.
+    """
+    dtype = array.type
+    plain = array
+    if pa.types.is_floating(dtype):
+        plain = pa.array(order_codes(array), mask=None if array.null_count == 0 else ~array.is_valid().to_numpy(False))
+    elif pa.types.is_boolean(dtype):
+        plain = array.cast(pa.int8())
+    encoded = pc.dictionary_encode(plain)
+    order = pc.sort_indices(encoded.dictionary)
+    rank = np.empty(len(order) + 1, np.int64)
+    rank[order.to_numpy(zero_copy_only=False)] = np.arange(len(order))
+    rank[len(order)] = -1
+    indices = pc.fill_null(encoded.indices, len(order)) if array.null_count else encoded.indices
+    codes: IntArray = rank[indices.to_numpy(zero_copy_only=False)]
+    values = encoded.dictionary.take(order)
+    if pa.types.is_floating(dtype):
+        return codes, pa.array(_floats_of(fixed_width(values)), pa.float64()).cast(dtype)
+    return codes, values.cast(dtype)
+
+
+def _floats_of(codes: IntArray) -> npt.NDArray[np.float64]:
+    """The doubles whose `_float_codes` these are."""
+    bits = codes ^ ((codes >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
+    return bits.view(np.float64)
+
+
+def _float_codes(values: npt.NDArray[np.float64]) -> IntArray:
+    """The bits of a double, as integers in the same order (negative numbers have their lower bits flipped)."""
+    plain = values + 0.0
+    is_nan = np.isnan(plain)
+    if is_nan.any():
+        plain[is_nan] = np.nan
+    bits = plain.view(np.int64)
+    bits ^= (bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF)
+    return bits
+
+
+def _ranks(array: pa.Array) -> IntArray:
+    encoded = pc.dictionary_encode(array)
+    order = pc.sort_indices(encoded.dictionary).to_numpy(zero_copy_only=False)
+    rank = np.empty(len(order) + 1, np.int64)
+    rank[order] = np.arange(len(order))
+    indices = pc.fill_null(encoded.indices, len(order)).to_numpy(zero_copy_only=False)
+    rank[len(order)] = 0
+    ranks: IntArray = rank[indices]
+    return ranks

@@ -1,1 +1,0 @@
-"""Interval joins: the relations, how their pairs are found, and the kernels that find them."""

@@ -1,0 +1,117 @@
+"""Integers that compare across the two sides of an interval join as the values do, with shifts added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.columns.codes import order_codes
+from sqlext_operators.columns.join_codes import value_codes
+
+IntArray = npt.NDArray[np.int64]
+Encoder = Callable[[pa.Array, int | float], IntArray]
+
+LEAST, GREATEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
+#: Decimals of more digits do not fit into one int64.
+_WORD_DIGITS = 18
+
+
+def is_plain(kind: pa.DataType) -> bool:
+    """Whether values of this type have codes of their own, the same in every batch; others are ranked within one."""
+    if pa.types.is_decimal(kind):
+        return bool(kind.precision <= _WORD_DIGITS)
+    return bool(pa.types.is_primitive(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind))
+
+
+def plain_codes(array: pa.Array, shift: int | float = 0) -> IntArray:
+    """int64[n] in the order of ``value + shift``; undefined where the value is NULL.
+
+    Integers, dates, times and decimals of up to 18 digits saturate at the ends of int64; floats are added as doubles.
+    Raises ValueError for a shift that the type cannot represent.
+    """
+    kind = array.type
+    if pa.types.is_null(kind):
+        return np.zeros(len(array), np.int64)
+    if not shift:
+        return order_codes(array)
+    if not is_plain(kind):
+        raise ValueError(f"nothing can be added to values of type {kind}")
+    return shifted_codes(order_codes(array), kind, shift)
+
+
+def shifted_codes(codes: IntArray, kind: pa.DataType, shift: int | float) -> IntArray:
+    """The codes of ``value + shift`` for values of type `kind` that have these codes."""
+    if not shift or pa.types.is_null(kind):
+        return codes
+    if pa.types.is_boolean(kind):
+        raise ValueError(f"nothing can be added to values of type {kind}")
+    if not pa.types.is_floating(kind):
+        return saturating_add(codes, _units(kind, shift))
+    doubles = (codes ^ ((codes >> 63) & np.int64(GREATEST))).view(np.float64)
+    # inf and NaN add up without a warning; a sum beyond the largest double is inf, as in Spark
+    with np.errstate(over="ignore", invalid="ignore"):
+        return order_codes(pa.array(doubles + float(shift)))
+
+
+def saturating_add(codes: IntArray, amount: int) -> IntArray:
+    """codes + amount; sums beyond int64 are its ends."""
+    amount = min(max(amount, 3 * LEAST), 3 * GREATEST)  # far enough from any code to any end
+    while amount:
+        step = min(max(amount, -GREATEST), GREATEST)
+        sums = codes + np.int64(step)
+        codes = np.where(sums < codes, GREATEST, sums) if step > 0 else np.where(sums > codes, LEAST, sums)
+        amount -= step
+    return codes
+
+
+def value_encoders(columns: Sequence[pa.Array]) -> tuple[list[Encoder], Callable[[pa.DataType], Encoder]]:
+    """(encoder of each of these columns, how to encode values of a type that are compared with them).
+
+    Types without codes of their own are ranked among the values of all `columns` of that type; other values lie at
+    these ranks or between them.
+    """
+    ranked: dict[str, list[int]] = {}
+    for place, column in enumerate(columns):
+        if not is_plain(column.type):
+            ranked.setdefault(_family(column.type), []).append(place)
+    own: list[Encoder] = [plain_codes] * len(columns)
+    others: dict[str, Encoder] = {}
+    for family, places in ranked.items():
+        kind = columns[places[0]].type
+        codes, encode = value_codes(pa.concat_arrays([columns[place].cast(kind) for place in places]))
+        others[family] = _unshifted(encode)
+        start = 0
+        for place in places:
+            end = start + len(columns[place])
+            own[place] = _constant(codes[start:end])
+            start = end
+    return own, lambda kind: plain_codes if is_plain(kind) else others[_family(kind)]
+
+
+def _units(kind: pa.DataType, shift: int | float) -> int:
+    """A shift in the unit of the codes."""
+    amount = Decimal(str(shift)).scaleb(kind.scale) if pa.types.is_decimal(kind) else Decimal(str(shift))
+    if amount != amount.to_integral_value():
+        raise ValueError(f"{shift} is not a whole number of units of type {kind}")
+    return int(amount)
+
+
+def _family(kind: pa.DataType) -> str:
+    return str(kind) if pa.types.is_decimal(kind) else "bytes"
+
+
+def _unshifted(encode: Callable[[pa.Array], IntArray]) -> Encoder:
+    def encoded(array: pa.Array, shift: int | float) -> IntArray:
+        if shift:
+            raise ValueError(f"nothing can be added to values of type {array.type}")
+        return encode(array)
+
+    return encoded
+
+
+def _constant(codes: IntArray) -> Encoder:
+    return _unshifted(lambda array: codes)

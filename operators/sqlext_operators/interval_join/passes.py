@@ -1,0 +1,160 @@
+"""How the pairs of an interval join are found: stabbing a window of one side with one value of the other.
+
+Every relation is "probe value x of one row lies in a window of the other" and a residual (docs/reference/sweeps.md,
+sections 4 and 5): with the probe rows sorted by x, the matches of a window are one contiguous slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sqlext_operators.interval_join.conditions import NEGATED, Condition, Shift, consequences, split_equalities
+
+Side = Literal["left", "right"]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Rows of the side `window` have a window on the value `probe` of the other side.
+
+    All of `lowers` (they bound the probe value from below), `uppers` and `residual` hold for a pair; of the residual
+    only what the window does not imply is left. The window side's value of a bound is its left value where `window` is
+    left, its right value otherwise; the shift is the left value's in any case.
+    """
+
+    window: Side
+    probe: str
+    lowers: tuple[Condition, ...]
+    uppers: tuple[Condition, ...]
+    residual: tuple[Condition, ...] = ()
+
+    def __str__(self) -> str:
+        words = [f"{self.window} windows over {self.probe}: {', '.join(map(str, self.lowers + self.uppers)) or 'all'}"]
+        words += [f"residual {', '.join(map(str, self.residual))}"] if self.residual else []
+        return "; ".join(words)
+
+
+def passes_for(
+    conditions: Sequence[Condition], left: tuple[str, str] | None = None, right: tuple[str, str] | None = None
+) -> tuple[Pass, ...]:
+    """Passes that find every pair for which all `conditions` hold exactly once: one pass, or two with disjoint pairs.
+
+    `left` and `right` name the values (start, end) of periods whose rows are known to have start < end; without them
+    nothing is assumed. Raises ValueError without a condition.
+
+    Overlap (``a < d AND c < b``) bounds no value from both sides. Its pairs are split by which row starts first:
+    ``a <= c`` gives left windows [a, b) over c, ``a > c`` right windows (c, d) over a (SP and strict SP,
+    docs/reference/periods.md, section 3). That split needs no valid period: the residual keeps what does not follow.
+    """
+    if not conditions:
+        raise ValueError("an interval join has a condition")
+    basic = split_equalities(conditions)
+    found = _two_sided(basic, left, right)
+    if found is not None:
+        return (found,)
+    for low in (item for item in basic if item.is_lower):
+        for high in (item for item in basic if not item.is_lower and item.left != low.left):
+            if high.right == low.right:
+                continue
+            # u1 + x <= v2 and v1 <= u2 + y: who begins, the left row at u1 + x or the right one at v1?
+            first = Condition(low.left, "<=", high.right, low.shift)
+            second = replace(first, operator=NEGATED["<="])
+            ours = _window("left", high.right, (*basic, first), left, right)
+            theirs = _window("right", low.left, (*basic, second), left, right)
+            if ours is not None and theirs is not None:
+                return ours, theirs
+    one = max(
+        (_best_effort(side, probe, basic, left, right) for side, probe in _probes(basic)),
+        key=lambda item: (len(item.lowers) + len(item.uppers), item.window == "left"),
+    )
+    return (one,)
+
+
+def _probes(conditions: Sequence[Condition]) -> list[tuple[Side, str]]:
+    """(window side, probe value) in a fixed order."""
+    rights = dict.fromkeys(item.right for item in conditions)
+    lefts = dict.fromkeys(item.left for item in conditions)
+    return [("left", probe) for probe in rights] + [("right", probe) for probe in lefts]
+
+
+def _two_sided(
+    conditions: Sequence[Condition], left: tuple[str, str] | None, right: tuple[str, str] | None
+) -> Pass | None:
+    """The pass that looks at the fewest candidates, as far as the conditions tell."""
+    known = consequences(conditions, left, right)
+    windows = [_window(side, probe, conditions, left, right) for side, probe in _probes(known)]
+    best = [item for item in windows if item is not None]
+    return max(best, key=_selectivity) if best else None
+
+
+def _selectivity(item: Pass) -> tuple[bool, bool, int, bool]:
+    """Windows of one point first, then without a residual, then with shifts, which are short as a rule."""
+    exact = {(low.left, low.right, low.shift) for low in item.lowers if not low.is_strict}
+    point = any((up.left, up.right, up.shift) in exact for up in item.uppers if not up.is_strict)
+    shifted = any(bound.shift for bound in item.lowers) + any(bound.shift for bound in item.uppers)
+    return point, not item.residual, shifted, item.window == "left"
+
+
+def _window(
+    side: Side,
+    probe: str,
+    conditions: Sequence[Condition],
+    left: tuple[str, str] | None,
+    right: tuple[str, str] | None,
+) -> Pass | None:
+    """The pass over one probe value; None where it is not bounded on both sides."""
+    item = _best_effort(side, probe, conditions, left, right)
+    return item if item.lowers and item.uppers else None
+
+
+def _best_effort(
+    side: Side,
+    probe: str,
+    conditions: Sequence[Condition],
+    left: tuple[str, str] | None,
+    right: tuple[str, str] | None,
+) -> Pass:
+    known = consequences(conditions, left, right)
+    on_probe = [item for item in known if probe == (item.right if side == "left" else item.left)]
+    lowers = [item for item in on_probe if item.is_lower == (side == "left")]
+    uppers = [item for item in on_probe if item.is_lower != (side == "left")]
+    lowers, uppers = _tightest(lowers, side, left, right), _tightest(uppers, side, left, right)
+    implied: dict[tuple[str, str, Shift, bool], bool] = {}
+    for item in consequences([*lowers, *uppers], left, right):
+        key = (item.left, item.right, item.shift, item.is_lower)
+        implied[key] = implied.get(key, False) or item.is_strict
+    residual = [
+        item
+        for item in dict.fromkeys(split_equalities(conditions))
+        if implied.get((item.left, item.right, item.shift, item.is_lower)) is None
+        or (item.is_strict and not implied[(item.left, item.right, item.shift, item.is_lower)])
+    ]
+    return Pass(side, probe, tuple(lowers), tuple(uppers), tuple(residual))
+
+
+def _tightest(
+    bounds: Sequence[Condition], side: Side, left: tuple[str, str] | None, right: tuple[str, str] | None
+) -> list[Condition]:
+    """The bounds without those that follow from another one and the window side's own period."""
+    period = left if side == "left" else right
+    kept = list(dict.fromkeys(bounds))
+    for item in tuple(kept):
+        for other in kept:
+            if other is not item and _follows(item, other, side, period):
+                kept.remove(item)
+                break
+    return kept
+
+
+def _follows(item: Condition, other: Condition, side: Side, period: tuple[str, str] | None) -> bool:
+    """Whether `item` holds wherever `other` does; both bound one probe value from the same side."""
+    ours, theirs = (item.left, other.left) if side == "left" else (item.right, other.right)
+    if ours == theirs:
+        return item.shift == other.shift and (other.is_strict or not item.is_strict)
+    if period is None or item.shift or other.shift or {ours, theirs} != set(period):
+        return False
+    # start < end: a bound by the end is the tighter lower one, a bound by the start the tighter upper one
+    from_below = other.is_lower == (side == "left")
+    return theirs == (period[1] if from_below else period[0])

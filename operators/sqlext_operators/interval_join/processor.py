@@ -1,0 +1,131 @@
+"""Interval joins of two sides in memory: one side held, the other in one or several batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.columns.keys import KeyCodes
+from sqlext_operators.interval_join.codes import Encoder, value_encoders
+from sqlext_operators.interval_join.matches import Buffers, PassMatches, values_used
+from sqlext_operators.interval_join.output import Output
+from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.periods import periods_of
+from sqlext_operators.interval_join.rows import CodedRows
+from sqlext_operators.interval_join.spec import IntervalJoinSpec
+from sqlext_operators.interval_join.tiles import Tiles
+from sqlext_operators.last_join.processor import null_keys
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The tiles that rows were sent to. On both sides the column `tile` (int32) has the tile that a copy is for."""
+
+    tiles: Tiles
+    tile: str
+
+
+class IntervalJoinProcessor:
+    """The interval join operator over one partition.
+
+    `rows` are all rows of the side `held`, with the columns that the specification names; the other side comes in
+    batches to `join`, each of which is then a whole of its own. Types are equal on both sides, or differ in the width
+    of integers or floats; int64 row counts are kept for the sides whose rows must be decided (`spec.decides`).
+
+    Raises ValueError for types and shifts that do not fit, EmptyPeriodError as the specification says, KeyTypeError for
+    a type that cannot be a key.
+    """
+
+    def __init__(
+        self,
+        spec: IntervalJoinSpec,
+        held: Side,
+        rows: pa.RecordBatch,
+        output: Output,
+        tiling: Tiling | None = None,
+    ) -> None:
+        self._spec, self._held, self._output, self._tiling = spec, held, output, tiling
+        columns = self._keys(held, rows)
+        self._key_codes = KeyCodes(max(1, len(columns)))
+        group = self._key_codes.encode(columns) if columns else np.zeros(rows.num_rows, np.int64)
+        values = spec.side(held).values
+        encoders, self._encoder_of = value_encoders([rows.column(name) for name in values])
+        self._rows = self._coded(held, rows, group, dict(zip(values, encoders, strict=True)))
+        self._counts = np.zeros(rows.num_rows, np.int64) if spec.decides(held) else None
+        self._buffers: Buffers | None = None
+
+    def join(self, rows: pa.RecordBatch, counts: IntArray | None = None) -> Iterator[pa.RecordBatch]:
+        """The pairs of a batch of the other side, if the output has them, and how many matches each row has added to
+        `counts`, int64[rows], if it is given. Unless the kind is "count", counts may be too small, but not 0."""
+        other: Side = "right" if self._held == "left" else "left"
+        columns = self._keys(other, rows)
+        group = self._key_codes.find(columns) if columns else np.zeros(rows.num_rows, np.int64)
+        encoders = {name: self._encoder_of(rows.column(name).type) for name in self._spec.side(other).values}
+        coded = self._coded(other, rows, group, encoders)
+        sides = {self._held: self._rows, other: coded}
+        wanted = {self._held: self._counts, other: counts}
+        exactly = self._spec.kind == "count"
+        for conditions, passes in zip(self._spec.alternatives, self._spec.alternative_passes, strict=True):
+            used = dict(zip(("left", "right"), values_used(conditions), strict=True))
+            for item in passes:
+                probe: Side = "right" if item.window == "left" else "left"
+                names = (used[item.window], used[probe])
+                matches = PassMatches(item, sides[item.window], sides[probe], names, self._spec.algorithm)
+                matches.add_counts(wanted[item.window], wanted[probe], exactly=exactly)
+                if self._output.has_pairs:
+                    yield from self._pairs(matches, item.window, sides)
+
+    def decide(self, rows: pa.RecordBatch, counts: IntArray) -> Iterator[pa.RecordBatch]:
+        """What the output has of the rows of the other side beside pairs; `counts` are all their matches."""
+        other: Side = "right" if self._held == "left" else "left"
+        yield from self._output.decided(other, rows, counts)
+
+    def decide_held(self) -> Iterator[pa.RecordBatch]:
+        """What the output has of the held rows beside pairs, after all batches of the other side."""
+        if self._counts is not None:
+            yield from self._output.decided(self._held, self._rows.rows, self._counts)
+
+    def _pairs(self, matches: PassMatches, window: Side, sides: dict[Side, CodedRows]) -> Iterator[pa.RecordBatch]:
+        if self._buffers is None:
+            self._buffers = Buffers.of(self._output.pair_rows(sides["left"].rows, sides["right"].rows))
+        buffers = self._buffers
+        left, right = (buffers.window, buffers.probe) if window == "left" else (buffers.probe, buffers.window)
+        for count in matches.pairs(buffers):
+            yield self._output.pairs(sides["left"].rows, left[:count], sides["right"].rows, right[:count])
+
+    def _keys(self, side: Side, rows: pa.RecordBatch) -> list[pa.Array]:
+        """The key columns; the tile is one of them."""
+        names = [*self._spec.side(side).keys, *([self._tiling.tile] if self._tiling is not None else [])]
+        return [rows.column(name) for name in names]
+
+    def _coded(self, side: Side, rows: pa.RecordBatch, group: IntArray, encoders: Mapping[str, Encoder]) -> CodedRows:
+        own = self._spec.side(side)
+        without = null_keys([rows.column(name) for name in own.keys], self._spec.null_safe)
+        if without is not None:
+            group = np.where(without, -1, group)
+        periods = periods_of(own, rows, self._spec.empty)
+        tiles = None
+        if self._tiling is not None:
+            tile = rows.column(self._tiling.tile).to_numpy(zero_copy_only=False).astype(np.int64)
+            tiles = (self._tiling.tiles, tile)
+        groups = max(1, len(self._key_codes))
+        return CodedRows(rows, group, groups, encoders, periods, tiles)
+
+
+def join_batches(
+    spec: IntervalJoinSpec, left: pa.RecordBatch, right: pa.RecordBatch, batch_rows: int = 262_144
+) -> Iterator[pa.RecordBatch]:
+    """The whole join of two batches; output batches have at most `batch_rows` rows."""
+    output = Output(spec, left.schema, right.schema, batch_rows)
+    processor = IntervalJoinProcessor(spec, "right", right, output)
+    counts = np.zeros(left.num_rows, np.int64) if spec.decides("left") else None
+    yield from processor.join(left, counts)
+    if counts is not None:
+        yield from processor.decide(left, counts)
+    yield from processor.decide_held()

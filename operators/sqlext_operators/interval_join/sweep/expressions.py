@@ -1,0 +1,180 @@
+"""Expressions of endpoint iterators: what is done to the endpoints of a side before a sweep.
+
+docs/reference/sweeps.md, section 3; Piatov et al. 2021, section 6.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from sqlext_operators.interval_join.conditions import Shift
+from sqlext_operators.interval_join.sweep.iterators import (
+    EndpointIterator,
+    FilteringIterator,
+    FirstEndIterator,
+    IndexIterator,
+    MergingIterator,
+    SecondStartIterator,
+    ShiftingIterator,
+)
+from sqlext_operators.interval_join.sweep.kernels.events import EARLY_START, END, LATE_END, START
+
+Values = Mapping[str, float | None]
+
+CODE_NAMES = {EARLY_START: "early start", END: "end", START: "start", LATE_END: "late end"}
+
+
+class Expression(Protocol):
+    """An expression of endpoint iterators."""
+
+    def given(self, values: Values) -> Expression:
+        """The expression with numbers for parameters; one without a value is infinite."""
+
+    def open(self) -> EndpointIterator:
+        """The iterator, at its beginning; the expression has numbers for its parameters."""
+
+
+@dataclass(frozen=True)
+class Index:
+    """All endpoints."""
+
+    def given(self, values: Values) -> Expression:
+        """The same."""
+        return self
+
+    def open(self) -> EndpointIterator:
+        """The index iterator."""
+        return IndexIterator()
+
+    def __str__(self) -> str:
+        return "Index"
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Endpoints of one type."""
+
+    source: Expression
+    code: int
+
+    def given(self, values: Values) -> Expression:
+        """With a source that has numbers."""
+        return replace(self, source=self.source.given(values))
+
+    def open(self) -> EndpointIterator:
+        """The filtering iterator."""
+        return FilteringIterator(self.source.open(), self.code)
+
+    def __str__(self) -> str:
+        return f"Filter({self.source}, {CODE_NAMES[self.code]})"
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """Endpoints that come `amount` later and are of type `code`.
+
+    Where the paper shifts by delta + 1 to an end, this shifts by delta to a LATE_END, which comes after the starts of
+    its time: the same in whole numbers, and right where delta + 1 or time + delta leaves int64.
+    """
+
+    source: Expression
+    amount: Shift
+    code: int
+
+    def given(self, values: Values) -> Expression:
+        """With the parameter's number; infinite without one."""
+        amount = self.amount
+        if isinstance(amount, tuple):
+            sign, name = amount
+            value = values.get(name)
+            amount = sign * (float("inf") if value is None else value)
+        return replace(self, source=self.source.given(values), amount=amount)
+
+    def open(self) -> EndpointIterator:
+        """The shifting iterator."""
+        assert not isinstance(self.amount, tuple)
+        return ShiftingIterator(self.source.open(), self.amount, self.code)
+
+    def __str__(self) -> str:
+        if isinstance(self.amount, tuple):
+            amount = f"{'+' if self.amount[0] > 0 else '-'}{self.amount[1]}"
+        else:
+            amount = f"{self.amount:+}" if self.amount else "0"
+        return f"Shift({self.source}, {amount}, {CODE_NAMES[self.code]})"
+
+
+@dataclass(frozen=True)
+class Merge:
+    """The endpoints of two expressions."""
+
+    first: Expression
+    second: Expression
+
+    def given(self, values: Values) -> Expression:
+        """With sources that have numbers."""
+        return Merge(self.first.given(values), self.second.given(values))
+
+    def open(self) -> EndpointIterator:
+        """The merging iterator."""
+        return MergingIterator(self.first.open(), self.second.open())
+
+    def __str__(self) -> str:
+        return f"Merge({self.first}, {self.second})"
+
+
+@dataclass(frozen=True)
+class FirstEnd:
+    """Tuples that end where `bound` has an end, if that is before their own."""
+
+    bound: Shifted
+
+    def given(self, values: Values) -> Expression:
+        """The index itself where no bound is given."""
+        bound = self.bound.given(values)
+        assert isinstance(bound, Shifted)
+        return INDEX if bound.amount == float("inf") else FirstEnd(bound)
+
+    def open(self) -> EndpointIterator:
+        """The first-end iterator over the index and the bound."""
+        return FirstEndIterator(MergingIterator(IndexIterator(), self.bound.open()))
+
+    def __str__(self) -> str:
+        return f"FirstEnd(Merge(Index, {self.bound}))"
+
+
+@dataclass(frozen=True)
+class SecondStart:
+    """Tuples that start where `bound` has a start, if that is after their own."""
+
+    bound: Shifted
+
+    def given(self, values: Values) -> Expression:
+        """The index itself where no bound is given."""
+        bound = self.bound.given(values)
+        assert isinstance(bound, Shifted)
+        return INDEX if bound.amount == float("-inf") else SecondStart(bound)
+
+    def open(self) -> EndpointIterator:
+        """The second-start iterator over the index and the bound."""
+        return SecondStartIterator(MergingIterator(IndexIterator(), self.bound.open()))
+
+    def __str__(self) -> str:
+        return f"SecondStart(Merge(Index, {self.bound}))"
+
+
+INDEX = Index()
+STARTS = Filter(INDEX, START)
+ENDS = Filter(INDEX, END)
+
+#: [a, min(b, a + delta]] and (max(a, b - epsilon[, b]: the parameterised start preceding and end following joins.
+P_START = FirstEnd(Shifted(STARTS, (1, "delta"), LATE_END))
+P_END = SecondStart(Shifted(ENDS, (-1, "epsilon"), EARLY_START))
+#: [b, b + delta] and [b, infinity): the general before join.
+GENERAL_BEFORE = Merge(Shifted(ENDS, 0, START), Shifted(ENDS, (1, "delta"), LATE_END))
+FROM_END = Merge(Shifted(ENDS, 0, START), Shifted(ENDS, float("inf"), LATE_END))
+#: [b, b], [a, a], and [b, b] among ends.
+AT_END = Merge(Shifted(ENDS, 0, START), Shifted(ENDS, 0, LATE_END))
+AT_START = Merge(STARTS, Shifted(STARTS, 0, LATE_END))
+AMONG_ENDS = Merge(Shifted(ENDS, 0, EARLY_START), ENDS)

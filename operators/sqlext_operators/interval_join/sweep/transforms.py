@@ -1,0 +1,172 @@
+"""The transforms table: which sweep finds a relation's pairs, and what is done to the endpoints of its active side.
+
+A sweep goes over the events of both sides in the order of time. The active side's tuples are in the active set from
+their start event to their end event; each start (or end) of the other side, the probe, is paired with all that are in
+it (docs/reference/sweeps.md, section 4). What the events of the active side are, says an expression of endpoint
+iterators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.relations import RELATIONS
+from sqlext_operators.interval_join.sweep.expressions import (
+    AMONG_ENDS,
+    AT_END,
+    AT_START,
+    FROM_END,
+    GENERAL_BEFORE,
+    INDEX,
+    P_END,
+    P_START,
+    Expression,
+)
+from sqlext_operators.interval_join.sweep.kernels.events import END, START
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A sweep: which endpoint of the other side probes, and whether active events come before probes of equal order.
+
+    `events_first` is the comparison of JoinByS: `<=` where true, `<` where not.
+    """
+
+    name: str
+    probe: int
+    events_first: bool
+
+
+START_PRECEDING = Algorithm("StartPreceding", START, True)
+START_PRECEDING_STRICT = Algorithm("StartPrecedingStrict", START, False)
+END_FOLLOWING = Algorithm("EndFollowing", END, False)
+END_FOLLOWING_STRICT = Algorithm("EndFollowingStrict", END, True)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One sweep of a relation: its algorithm, the side that is active and that side's events.
+
+    Where the active side is the right one, the paper runs the sweep with exchanged inputs. `residual` are the
+    conditions that the window does not imply: a starts sweep compares the ends, an ends sweep the starts.
+    """
+
+    algorithm: Algorithm
+    active: Side
+    events: Expression
+    residual: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """How a relation's pairs are found: by one sweep, or by several with disjoint pairs.
+
+    `by_ends` is used instead where only epsilon is given, `by_starts` where only delta is: the parameter then shortens
+    windows, and fewer candidates meet the residual. A stream takes `by_ends` unless epsilon is given: its residual
+    compares starts, which are known, and pairs come out with the end that probes.
+    """
+
+    sweeps: tuple[Sweep, ...]
+    by_starts: Sweep | None = None
+    by_ends: Sweep | None = None
+
+
+def _row(algorithm: Algorithm, active: Side, events: Expression = INDEX, by_ends: Sweep | None = None) -> Row:
+    return Row((Sweep(algorithm, active, events),), by_ends=by_ends)
+
+
+_LEFT_STARTS = Sweep(START_PRECEDING, "left", P_START)
+_RIGHT_STARTS = Sweep(START_PRECEDING, "right", P_START)
+_LEFT_ENDS = Sweep(END_FOLLOWING, "left", P_END)
+_RIGHT_ENDS = Sweep(END_FOLLOWING, "right", P_END)
+_LEFT_ENDS_STRICT = Sweep(END_FOLLOWING_STRICT, "left", INDEX)
+_RIGHT_ENDS_STRICT = Sweep(END_FOLLOWING_STRICT, "right", INDEX)
+
+#: A row for each relation of interval/relations.py.
+ROWS: Mapping[str, Row] = {
+    "allen_before": _row(START_PRECEDING_STRICT, "left", FROM_END),
+    "allen_after": _row(START_PRECEDING_STRICT, "right", FROM_END),
+    "allen_meets": _row(START_PRECEDING, "left", AT_END),
+    "allen_met_by": _row(START_PRECEDING, "right", AT_END),
+    "allen_overlaps": _row(START_PRECEDING_STRICT, "left", by_ends=_RIGHT_ENDS_STRICT),
+    "allen_overlapped_by": _row(END_FOLLOWING_STRICT, "left"),
+    "allen_starts": _row(START_PRECEDING, "left", AT_START),
+    "allen_started_by": _row(START_PRECEDING, "left", AT_START),
+    "allen_during": _row(START_PRECEDING_STRICT, "right", by_ends=_RIGHT_ENDS_STRICT),
+    "allen_contains": _row(START_PRECEDING_STRICT, "left", by_ends=_LEFT_ENDS_STRICT),
+    "allen_finishes": _row(END_FOLLOWING, "left", AMONG_ENDS),
+    "allen_finished_by": _row(END_FOLLOWING, "left", AMONG_ENDS),
+    "allen_equals": _row(START_PRECEDING, "left", AT_START),
+    "iseql_before": _row(START_PRECEDING, "left", GENERAL_BEFORE),
+    "iseql_after": _row(START_PRECEDING, "right", GENERAL_BEFORE),
+    "iseql_start_preceding": _row(START_PRECEDING, "left", P_START),
+    "iseql_start_preceded_by": _row(START_PRECEDING, "right", P_START),
+    "iseql_end_following": _row(END_FOLLOWING, "left", P_END),
+    "iseql_end_followed_by": _row(END_FOLLOWING, "right", P_END),
+    "iseql_left_overlap": Row((_LEFT_STARTS,), by_ends=_RIGHT_ENDS),
+    "iseql_right_overlap": Row((_LEFT_ENDS,), by_starts=_RIGHT_STARTS),
+    "iseql_during": Row((_RIGHT_STARTS,), by_ends=_RIGHT_ENDS),
+    "iseql_reverse_during": Row((_LEFT_STARTS,), by_ends=_LEFT_ENDS),
+    "period_overlaps": Row((Sweep(START_PRECEDING, "left", INDEX), Sweep(START_PRECEDING_STRICT, "right", INDEX))),
+    "period_contains": _row(START_PRECEDING, "left", by_ends=_LEFT_ENDS),
+    "period_equals": _row(START_PRECEDING, "left", AT_START),
+    "period_precedes": _row(START_PRECEDING, "left", FROM_END),
+    "period_succeeds": _row(START_PRECEDING, "right", FROM_END),
+    "period_immediately_precedes": _row(START_PRECEDING, "left", AT_END),
+    "period_immediately_succeeds": _row(START_PRECEDING, "right", AT_END),
+}
+
+#: The values that a sweep's residual compares: the endpoints that do not probe.
+_RESIDUAL: Mapping[int, set[str]] = {START: {"b", "d"}, END: {"a", "c"}}
+
+
+def sweeps_of(
+    relation: str, delta: float | None = None, epsilon: float | None = None, stream: bool = False
+) -> tuple[Sweep, ...]:
+    """The sweeps that find the relation's pairs, each pair once, with numbers for the parameters.
+
+    A parameter that is None or infinite bounds nothing. Raises KeyError for an unknown relation, ValueError for a
+    parameter that it does not take and for a negative one.
+    """
+    given = {name: value for name, value in (("delta", delta), ("epsilon", epsilon)) if value is not None}
+    conditions = RELATIONS[relation].conditions(**given)
+    finite = {name for name, value in given.items() if value != float("inf")}
+    row = ROWS[relation]
+    sweeps = row.sweeps
+    if row.by_ends is not None and (finite == {"epsilon"} or (stream and "epsilon" not in finite)):
+        sweeps = (row.by_ends,)
+    elif row.by_starts is not None and finite == {"delta"}:
+        sweeps = (row.by_starts,)
+    return tuple(
+        replace(sweep, events=sweep.events.given(given), residual=residual_of(sweep, conditions)) for sweep in sweeps
+    )
+
+
+def residual_of(sweep: Sweep, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """Those of a relation's conditions that compare the endpoints that do not probe."""
+    values = _RESIDUAL[sweep.algorithm.probe]
+    return tuple(item for item in conditions if {item.left, item.right} == values)
+
+
+def point_sweep(relation: str) -> Sweep:
+    """The sweep for a right side of single values t, taken as [t, t]. Raises ValueError for a relation without one."""
+    if not RELATIONS[relation].point:
+        raise ValueError(f"the right side of {relation} is a period")
+    return Sweep(START_PRECEDING, "left", INDEX)
+
+
+def documented() -> list[tuple[str, str, str, str, str]]:
+    """(relation, sweep, active side, its events, residual), parameters by name: the table of docs/sweeps.md."""
+    lines: list[tuple[str, str, str, str, str]] = []
+    for name, row in ROWS.items():
+        choices = [(sweep, "") for sweep in row.sweeps]
+        note = " (streams)" if "epsilon" not in RELATIONS[name].parameters else " (streams; only epsilon given)"
+        choices += [(row.by_ends, note)] if row.by_ends else []
+        choices += [(row.by_starts, " (only delta given)")] if row.by_starts else []
+        for sweep, note in choices:
+            residual = ", ".join(map(str, residual_of(sweep, RELATIONS[name].terms)))
+            lines.append((name, sweep.algorithm.name + note, sweep.active, str(sweep.events), residual))
+    return lines

@@ -1,0 +1,182 @@
+"""Where the rows of an interval join go: by key, by tile of the compared values, or both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.columns.join_codes import validity
+from sqlext_operators.columns.keys import hash_keys
+from sqlext_operators.exchange.routing import Routes
+from sqlext_operators.interval_join.codes import IntArray, is_plain, plain_codes, shifted_codes
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.kernels.tiles import count_tiles, fill_tiles
+from sqlext_operators.interval_join.passes import Pass, Side
+from sqlext_operators.interval_join.periods import periods_of
+from sqlext_operators.interval_join.spec import ROW, IntervalJoinSpec
+from sqlext_operators.interval_join.tiles import UNTILED, Tiles
+from sqlext_operators.kernels.key_hash import hash_integers, partition_ids
+from sqlext_operators.last_join.processor import null_keys
+
+BoolArray = npt.NDArray[np.bool_]
+
+#: The column of a routed row that says for which tile it is; ROW is the other one that tiles add to the wire.
+TILE = "__sqlext_tile"
+#: Bytes of rows and copies that are routed at once, unless the rows alone are more than half of it.
+_COPIED_BYTES = 128 << 20
+_NO_MASK = np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True)
+class TileRouter:
+    """Rows of `side` that may match meet in one partition: hash of the keys and the tile.
+
+    Without tiles, the hash of the keys alone (no keys: partition 0). With tiles, a row goes to the tile of each of its
+    probe values and to every tile that one of its windows touches, as a copy for that tile: the blocks get the columns
+    TILE (int32, -1 for keys that are not tiled) and, on a side whose rows have to be decided, ROW (int64, twice the
+    position in the input, 1 more for right rows; NULL for rows of one copy). Tiles go to partitions in turn if there
+    are no keys.
+
+    Rows that can match nothing (NULLs, degenerate periods) are dropped, or spread over all partitions if they come out
+    nevertheless. Raises ValueError for tiles over values that cannot be cut, EmptyPeriodError as the join says.
+    """
+
+    join: IntervalJoinSpec
+    side: Side
+    tiles: Tiles | None = None
+
+    def route(self, batch: pa.RecordBatch, partitions: int) -> Routes:
+        own = self.join.side(self.side)
+        keys = [batch.column(name) for name in own.keys]
+        hashes = hash_keys(keys) if keys else np.zeros(batch.num_rows, np.uint64)
+        periods = periods_of(own, batch, self.join.empty)
+        usable = self._usable(batch, null_keys(keys, self.join.null_safe), periods.valid)
+        if self.tiles is None:
+            return self._by_key(hashes, usable, partitions)
+        columns = {name: periods.ends.get(name, batch.column(name)) for name in own.values}
+        most = max(2 * batch.num_rows, _COPIED_BYTES * batch.num_rows // max(1, batch.nbytes))
+        return self._by_tile(self.tiles, hashes, columns, usable, most, partitions)
+
+    def _usable(self, batch: pa.RecordBatch, without: BoolArray | None, valid: BoolArray | None) -> BoolArray:
+        """bool[n], rows that may match in one of the alternatives."""
+        some = np.zeros(batch.num_rows, np.bool_)
+        for conditions in self.join.alternatives:
+            full = np.ones(batch.num_rows, np.bool_)
+            for name in dict.fromkeys(getattr(item, self.side) for item in conditions):
+                mask = validity(batch.column(name))
+                if len(mask):
+                    full &= mask.view(np.bool_)
+            some |= full
+        if valid is not None:
+            some &= valid
+        return some if without is None else some & ~without
+
+    def _by_key(self, hashes: npt.NDArray[np.uint64], usable: BoolArray, partitions: int) -> Routes:
+        pids = np.zeros(len(hashes), np.int32)
+        if self.join.left.keys:
+            partition_ids(hashes, partitions, pids)
+        if usable.all():
+            return Routes(pids)
+        if self.join.keeps(self.side):
+            return Routes(np.where(usable, pids, _in_turn(len(pids), partitions)))
+        rows = np.flatnonzero(usable)
+        return Routes(pids[rows], rows)
+
+    def _by_tile(
+        self,
+        tiles: Tiles,
+        hashes: npt.NDArray[np.uint64],
+        columns: dict[str, pa.Array],
+        usable: BoolArray,
+        most: int,
+        partitions: int,
+    ) -> Routes:
+        first, last = self._ranges(tiles, columns, usable, tiles.hot(hashes))
+        counts = np.empty(len(hashes), np.int64)
+        count_tiles(first, last, counts)
+        lonely = (counts == 0) & self.join.keeps(self.side)
+        first[0, lonely] = last[0, lonely] = UNTILED
+        counts[lonely] = 1
+        done = max(1, int(np.searchsorted(np.cumsum(counts), most, side="right")))
+        first, last, counts = (np.ascontiguousarray(values[..., :done]) for values in (first, last, counts))
+        rows, tile = np.empty(int(counts.sum()), np.int64), np.empty(int(counts.sum()), np.int32)
+        fill_tiles(first, last, rows, tile)
+        pids = self._partitions(hashes, rows, tile, partitions)
+        spread = lonely[rows]
+        pids[spread] = _in_turn(len(hashes), partitions)[rows[spread]]
+        alone = counts[rows] == 1
+
+        def added(seq: int) -> dict[str, pa.Array]:
+            numbers = 2 * (seq + rows) + int(self.side == "right")
+            row = {ROW: pa.array(numbers, mask=alone)} if self.join.decides(self.side) else {}
+            return {TILE: pa.array(tile)} | row
+
+        return Routes(pids, rows, added, done)
+
+    def _partitions(
+        self, hashes: npt.NDArray[np.uint64], rows: IntArray, tile: npt.NDArray[np.int32], partitions: int
+    ) -> npt.NDArray[np.int32]:
+        if not self.join.left.keys:
+            return (tile % partitions).astype(np.int32)
+        mixed = hashes[rows]
+        tiled = np.flatnonzero(tile != UNTILED)
+        part = mixed[tiled]
+        hash_integers(tile[tiled].astype(np.int64), _NO_MASK, part)
+        mixed[tiled] = part
+        pids = np.empty(len(rows), np.int32)
+        partition_ids(mixed, partitions, pids)
+        return pids
+
+    def _ranges(
+        self, tiles: Tiles, columns: dict[str, pa.Array], usable: BoolArray, hot: BoolArray | None
+    ) -> tuple[IntArray, IntArray]:
+        """(first, last) tile of each row, int64[passes, n]: where a pass needs the row, as a window or as a probe.
+
+        Rows that are not usable have none, those that are not hot the one that is no tile.
+        """
+        passes = self.join.passes
+        for item in passes:
+            kinds = [columns[getattr(bound, self.side)].type for bound in item.lowers + item.uppers]
+            if not all(map(is_plain, kinds)):
+                raise ValueError(f"values of type {kinds[0]} cannot be cut into tiles")
+        first = np.zeros((len(passes), len(usable)), np.int64)
+        last = np.full(first.shape, tiles.count - 1, np.int64)
+        for place, item in enumerate(passes):
+            if item.window != self.side:
+                first[place] = last[place] = tiles.of(plain_codes(columns[item.probe]))
+                continue
+            for bound in item.lowers:
+                np.maximum(first[place], _tile_of(tiles, item, bound, columns), out=first[place])
+            for bound in item.uppers:
+                np.minimum(last[place], _tile_of(tiles, item, bound, columns), out=last[place])
+        if hot is not None:
+            first[:, ~hot], last[:, ~hot] = 0, -1
+            first[0, ~hot] = last[0, ~hot] = UNTILED
+        first[:, ~usable], last[:, ~usable] = 0, -1
+        return first, last
+
+
+def _in_turn(count: int, partitions: int) -> npt.NDArray[np.int32]:
+    return (np.arange(count) % partitions).astype(np.int32)
+
+
+def _tile_of(tiles: Tiles, item: Pass, bound: Condition, columns: dict[str, pa.Array]) -> IntArray:
+    """int64[n], the outermost tile that has probe values within one bound of each window row.
+
+    A right window's bound is on ``probe + shift``, so it is compared with the tiles' bounds shifted alike. As adding is
+    monotone, a tile's values stay between its shifted bounds, though at times on one of them.
+    """
+    is_lower = bound.is_lower == (item.window == "left")
+    shift = bound.shift
+    assert isinstance(shift, int | float)
+    if item.window == "left":
+        codes, cuts, on_cut = plain_codes(columns[bound.left], shift), tiles.cuts, False
+    else:
+        column = columns[bound.right]
+        codes, cuts, on_cut = plain_codes(column), shifted_codes(tiles.cuts, column.type, shift), bool(shift)
+    if is_lower:
+        return np.searchsorted(cuts, codes, side="left" if on_cut else "right")
+    return np.searchsorted(cuts, codes, side="left" if bound.is_strict else "right")

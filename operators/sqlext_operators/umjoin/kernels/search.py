@@ -1,0 +1,154 @@
+"""Leapfrog triejoin (Veldhuizen, ICDT 2014) over tries in flat arrays, a buffer of bindings at a time.
+
+A slot is one level of one input's trie; every slot belongs to one depth, a key class. At each depth the members, which
+must have the value, are intersected below the nodes chosen so far; followers (left and anti inputs) are looked up at
+each value found. Bindings of the first `emitted` depths are written; what lies below is only counted.
+
+Below the first depths, the prefix, the rest may be cut into branches that meet in one class, the pivot, and share no
+other one. Each branch then has depths of its own, the pivot's last, and is gone through alone: its counts are added up
+by the pivot's value, and multiplied. (Of the 4-cycles through a vertex, paths of two edges are counted by where they
+end, from both sides.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sqlext_operators.kernels.jit import jit_without_allocation as jit
+from sqlext_operators.umjoin.kernels.branches import count_branches
+from sqlext_operators.umjoin.kernels.steps import (
+    WEIGHT,
+    SearchState,
+    TrieArrays,
+    follow,
+    meet,
+    open_slots,
+    plus,
+    seek,
+    times,
+)
+
+Int64s = npt.NDArray[np.int64]
+
+#: States of a search: `search[0]`.
+_OPEN, _NEXT, _DONE = 0, 1, 2
+
+
+@jit
+def fill_bindings(tries: TrieArrays, state: SearchState, emitted: int, low: Any, high: Any, counts: Int64s) -> int:
+    """Write bindings until the buffers are full or there are no more; how many were written.
+
+    low, high int32[columns, capacity] are the slices of rows, counts int64[capacity] the products of the lengths of the
+    others, SATURATED if too large. Goes on where the last call with this state stopped. `state` begins as zeros, except
+    weight[0], the count of inputs without keys, and found[slot] of members, 1. The end is reached if less than the
+    capacity is written.
+    """
+    depths = int(tries.branches[0])
+    branched = len(tries.branches) > 1
+    search = state.search
+    count = 0
+    while search[0] != _DONE and count < len(counts):
+        depth = search[1]
+        if depth == depths:  # a whole binding of the prefix
+            weight = state.weight[depths]
+            if branched:
+                weight = times(weight, count_branches(tries, state))
+            if depths != emitted:
+                search[2] = plus(search[2], weight)
+            elif weight > 0:
+                _write(tries, state, weight, low, high, counts, count)
+                count += 1
+            _up(search)
+            continue
+        if search[0] == _OPEN:
+            open_slots(tries, state, depth)
+            if depth == depths - 1 and emitted < depths and not branched and _is_countable(tries, depth):
+                search[2] = plus(search[2], times(state.weight[depth], _count_common(tries, state, depth)))
+                exhausted = True
+            else:
+                exhausted = not meet(tries, state, depth)
+        else:
+            state.place[tries.members[tries.member_starts[depth]]] += 1
+            exhausted = not meet(tries, state, depth)
+        if not exhausted:
+            if follow(tries, state, depth):
+                search[0], search[1] = _OPEN, depth + 1
+            else:
+                search[0] = _NEXT
+            continue
+        if depth == emitted and search[2] > 0:
+            _write(tries, state, search[2], low, high, counts, count)
+            count += 1
+            search[2] = 0
+        _up(search)
+    return count
+
+
+@jit
+def _up(search: Int64s) -> None:
+    search[0] = _NEXT if search[1] > 0 else _DONE
+    search[1] -= 1
+
+
+@jit
+def _write(tries: TrieArrays, state: SearchState, weight: int, low: Any, high: Any, counts: Int64s, count: int) -> None:
+    counts[count] = weight
+    for c in range(len(tries.columns)):
+        slot = tries.columns[c]
+        if slot < 0:
+            low[c, count], high[c, count] = tries.first_row[c], tries.last_row[c]
+        elif state.found[slot]:
+            node = state.place[slot]
+            low[c, count], high[c, count] = tries.starts[node], tries.starts[node + 1]
+        else:
+            low[c, count], high[c, count] = 0, 0
+
+
+@jit
+def _is_countable(tries: TrieArrays, depth: int) -> bool:
+    """Whether `_count_common` may take the place of going through the values of the last depth."""
+    members = int(tries.member_starts[depth + 1] - tries.member_starts[depth])
+    followers = int(tries.follower_starts[depth + 1] - tries.follower_starts[depth])
+    return members <= 2 and followers == 0
+
+
+@jit
+def _count_common(tries: TrieArrays, state: SearchState, depth: int) -> int:
+    """The sum of the products of the members' numbers of rows, over the values that one or two members share."""
+    first = tries.member_starts[depth]
+    one = tries.members[first]
+    a, a_end = state.place[one], state.end[one]
+    weighs_one = tries.ends[one] == WEIGHT
+    if tries.member_starts[depth + 1] - first == 1:
+        return int(tries.starts[a_end] - tries.starts[a]) if weighs_one else int(a_end - a)
+    other = tries.members[first + 1]
+    weighs_other = tries.ends[other] == WEIGHT
+    b, b_end = state.place[other], state.end[other]
+    total = 0
+    if state.looked_up[depth]:
+        base, low = tries.where_starts[depth], b
+        for at in range(a, a_end):
+            b = state.where[base + tries.values[at]]
+            if low <= b < b_end:
+                found = int(tries.starts[at + 1] - tries.starts[at]) if weighs_one else 1
+                if weighs_other:
+                    found = times(found, int(tries.starts[b + 1] - tries.starts[b]))
+                total = plus(total, found)
+        return total
+    while a < a_end and b < b_end:
+        x, y = tries.values[a], tries.values[b]
+        if x < y:
+            a = seek(tries.values, a + 1, a_end, y)
+        elif y < x:
+            b = seek(tries.values, b + 1, b_end, x)
+        else:
+            found = int(tries.starts[a + 1] - tries.starts[a]) if weighs_one else 1
+            if weighs_other:
+                found = times(found, int(tries.starts[b + 1] - tries.starts[b]))
+            total = plus(total, found)
+            a += 1
+            b += 1
+    return total

@@ -1,0 +1,184 @@
+"""One value for each category of a sliding frame: a count, an exact sum, a mean or an extreme.
+
+Values are int64 codes: integers themselves, doubles as integers in the same order (`double_code`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sqlext_operators.kernels.jit import jit_without_allocation as jit
+from sqlext_operators.window.kernels.exact_sum import add_number, rounded_double, wrapped_integer
+
+Int64Array = npt.NDArray[np.int64]
+ByteArray = npt.NDArray[np.uint8]
+
+#: Kinds of values.
+COUNT, INTEGER_SUM, DOUBLE_SUM, MEAN, EXTREME = range(5)
+#: Kinds of doubles that are no numbers; 0 is a number.
+NAN, INFINITY, MINUS_INFINITY = 1, 2, 3
+#: What `Totals.best` holds of a category that has nothing folded: no code is above it.
+NO_CODE = np.iinfo(np.int64).max
+
+_LOWER_BITS = 0x7FFFFFFFFFFFFFFF
+
+
+class RowValues(NamedTuple):
+    """What each of n rows adds to its category.
+
+    category int64[n], -1 for a row that does not count; number int64[n], the mantissa of a summand
+    (`exact_sum`), or for extremes an order code, the smaller of two the better; shift int64[n], special uint8[n]:
+    the summand's shift and whether it is NaN or an infinity, of length 0 where all are 0.
+    """
+
+    category: Int64Array
+    number: Int64Array
+    shift: Int64Array
+    special: ByteArray
+
+
+class Totals(NamedTuple):
+    """The state of c categories; arrays that the kind of value does not need have length 0.
+
+    counts int64[c], how many rows are in; limbs int64[c, l], specials int64[c, 3]: their exact sum; best int64[c], the
+    best code that stays in; starts int64[c], heads, tails int64[2, c], queues int64[2, n]: for each of two slices
+    and each category the queue queues[s, heads[s, c]:tails[s, c]] of rows that are still better than all later ones,
+    in the category's own part of the array, from starts[c] on.
+    """
+
+    counts: Int64Array
+    limbs: Int64Array
+    specials: Int64Array
+    best: Int64Array
+    starts: Int64Array
+    heads: Int64Array
+    tails: Int64Array
+    queues: Int64Array
+
+
+class Measure(NamedTuple):
+    """Which value: kind; base of sums; bits of the result's type; whether overflow counts (`checked`); whether the
+    codes of an extreme are inverted (`largest`)."""
+
+    kind: int
+    base: int
+    bits: int
+    checked: bool
+    largest: bool
+
+
+@jit
+def double_code(value: float) -> int:
+    """An integer in the order of the doubles: NaN is the largest, -0.0 is 0.0."""
+    if value != value:
+        return NO_CODE
+    bits = int(np.float64(value + 0.0).view(np.int64))
+    return bits ^ ((bits >> 63) & _LOWER_BITS)
+
+
+@jit
+def code_double(code: int) -> float:
+    """The double that a code stands for."""
+    if code == NO_CODE:
+        return np.nan
+    return float(np.int64(code ^ ((code >> 63) & _LOWER_BITS)).view(np.float64))
+
+
+@jit
+def change(totals: Totals, rows: RowValues, measure: Measure, row: int, category: int, sign: int) -> None:
+    """Add a row to its category's count and sum (sign 1), or take it away again (-1)."""
+    totals.counts[category] += sign
+    if measure.kind != COUNT and measure.kind != EXTREME:
+        if len(rows.special) > 0 and rows.special[row] != 0:
+            totals.specials[category, rows.special[row] - 1] += sign
+        else:
+            shift = rows.shift[row] if len(rows.shift) > 0 else 0
+            add_number(totals.limbs[category], rows.number[row], shift, sign)
+
+
+@jit
+def enter(totals: Totals, rows: RowValues, measure: Measure, row: int, category: int, queue: int) -> None:
+    """A row comes into a slice; it is newer than all that are in."""
+    change(totals, rows, measure, row, category, 1)
+    if measure.kind == EXTREME:
+        number = rows.number[row]
+        head = totals.heads[queue, category]
+        tail = totals.tails[queue, category]
+        while tail > head and rows.number[totals.queues[queue, tail - 1]] > number:
+            tail -= 1
+        totals.queues[queue, tail] = row
+        totals.tails[queue, category] = tail + 1
+
+
+@jit
+def leave(totals: Totals, rows: RowValues, measure: Measure, row: int, category: int, queue: int) -> None:
+    """The oldest row of a slice leaves it."""
+    change(totals, rows, measure, row, category, -1)
+    if measure.kind == EXTREME:
+        head = totals.heads[queue, category]
+        if head < totals.tails[queue, category] and totals.queues[queue, head] == row:
+            totals.heads[queue, category] = head + 1
+
+
+@jit
+def forget(totals: Totals, measure: Measure, category: int) -> None:
+    """Nothing is in a category any more."""
+    totals.counts[category] = 0
+    if measure.kind == EXTREME:
+        totals.best[category] = NO_CODE
+        for queue in range(2):
+            totals.heads[queue, category] = totals.starts[category]
+            totals.tails[queue, category] = totals.starts[category]
+    elif measure.kind != COUNT:
+        totals.limbs[category] = 0
+        totals.specials[category] = 0
+
+
+@jit
+def value_of(totals: Totals, rows: RowValues, measure: Measure, category: int, scratch: Int64Array) -> tuple[int, bool]:
+    """(the code of a category's value, whether it fits its type); `scratch` as in `rounded_double`."""
+    count = totals.counts[category]
+    if measure.kind == COUNT:
+        return count, True
+    if measure.kind == EXTREME:
+        best = totals.best[category]
+        for queue in range(2):
+            head = totals.heads[queue, category]
+            if head < totals.tails[queue, category]:
+                best = min(best, rows.number[totals.queues[queue, head]])
+        return ~best if measure.largest else best, True
+    if measure.kind == INTEGER_SUM:
+        total, fits = wrapped_integer(totals.limbs[category], measure.bits)
+        return total, fits or not measure.checked
+    return double_code(_double_value(totals, measure, category, count, scratch)), True
+
+
+@jit
+def _double_value(totals: Totals, measure: Measure, category: int, count: int, scratch: Int64Array) -> float:
+    specials = totals.specials[category]
+    infinite = specials[INFINITY - 1] > 0
+    minus_infinite = specials[MINUS_INFINITY - 1] > 0
+    if specials[NAN - 1] > 0 or (infinite and minus_infinite):
+        return np.nan
+    if infinite:
+        return np.inf
+    if minus_infinite:
+        return -np.inf
+    total = rounded_double(totals.limbs[category], measure.base, scratch)
+    if measure.kind == MEAN:
+        return total / count
+    return float(np.float32(total)) if measure.bits == 32 else total
+
+
+@jit
+def keep_rows(totals: Totals, rows: RowValues, measure: Measure, places: Int64Array) -> None:
+    """The rows at these places stay in for good."""
+    for row in places:
+        category = rows.category[row]
+        if category >= 0:
+            change(totals, rows, measure, row, category, 1)
+            if measure.kind == EXTREME:
+                totals.best[category] = min(totals.best[category], rows.number[row])

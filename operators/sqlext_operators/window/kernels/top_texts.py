@@ -1,0 +1,123 @@
+"""The largest or the most frequent values of sliding frames, written as text."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sqlext_operators.kernels.jit import jit
+from sqlext_operators.window.kernels.counted_heap import add, code_of, count_of, remove, take_best
+from sqlext_operators.window.kernels.moves import ENTERING, MOVES, moves
+
+Int64Array = npt.NDArray[np.int64]
+ByteArray = npt.NDArray[np.uint8]
+BoolArray = npt.NDArray[np.bool_]
+Slices = tuple[Int64Array, Int64Array, Int64Array, Int64Array]
+
+_COMMA = np.uint8(ord(","))
+#: Places in the `cursor` of `top_texts`, behind the edges of the slices.
+SIZE = 4
+WRITTEN = 5
+
+
+@jit
+def top_texts(
+    codes: Int64Array,
+    slices: Slices,
+    own: Int64Array,
+    fresh: BoolArray,
+    empty: BoolArray,
+    first: int,
+    n: int,
+    by_value: bool,
+    counted: tuple[Int64Array, Int64Array],
+    scratch: tuple[Int64Array, Int64Array, Int64Array],
+    cursor: Int64Array,
+    texts: tuple[Int64Array, ByteArray, ByteArray],
+    out_offsets: Int64Array,
+    out: ByteArray,
+) -> int:
+    """Write the texts of frames first, first + 1, ... to `out`, values joined with commas, until `out` is full.
+
+    Gives the first frame that is not written: call again with it and a larger `out` that begins with the old one.
+    codes int64[n], -1 for none; frame i is codes[lo:hi], codes[lo2:hi2] and own[i] (-1: none), with bounds
+    (lo, hi, lo2, hi2) = `slices` as in `moves`; where `fresh`, what was counted before is dropped. `by_value`: the n
+    largest codes, each as often as it is in; else the n most frequent codes, the smaller first of equally frequent
+    ones, then `filler` for those that there are not, but nothing for frames that are `empty`.
+    texts = (offsets int64[c + 1] of each code's text, bytes, filler); out_offsets int64[m + 1] as in Arrow.
+    State: counted = (heap, place) of `counted_heap`; cursor int64[6] = (edges of the slices, size of the heap, bytes
+    written). scratch = three of int64[min(n, c) + 2].
+    """
+    lo, hi, lo2, hi2 = slices
+    heap, place = counted
+    frontier, best, times = scratch
+    ends, letters, filler = texts
+    ranges = np.empty((MOVES, 2), np.int64)
+    size = cursor[SIZE]
+    at = cursor[WRITTEN]
+    known = -1  # how many codes are in `best`; -1 once the set has changed
+    known_own = np.int64(-1)
+    left = n
+    length = 0
+    for i in range(first, len(lo)):
+        if fresh[i]:
+            for k in range(size):
+                place[code_of(heap[k], by_value)] = -1
+            size = 0
+            known = -1
+            cursor[0] = cursor[1] = lo[i]
+            cursor[2] = cursor[3] = lo2[i]
+        moves(cursor, lo[i], hi[i], lo2[i], hi2[i], ranges)
+        for r in range(MOVES):
+            for k in range(ranges[r, 0], ranges[r, 1]):
+                code = codes[k]
+                if code >= 0:
+                    known = -1
+                    if r < ENTERING:
+                        size = add(heap, place, size, code, by_value)
+                    else:
+                        size = remove(heap, place, size, code, by_value)
+        if known < 0 or own[i] != known_own:
+            known_own = own[i]
+            if known_own >= 0:
+                size = add(heap, place, size, known_own, by_value)
+            known = take_best(heap, place, size, by_value, n, frontier, best)
+            left = n
+            length = 0
+            for k in range(known):
+                times[k] = min(left, count_of(best[k], by_value)) if by_value else 1
+                best[k] = code_of(best[k], by_value)
+                left -= times[k]
+                length += times[k] * (ends[best[k] + 1] - ends[best[k]] + 1)
+            if by_value:
+                left = 0
+            length += left * (len(filler) + 1)
+            if known_own >= 0:
+                size = remove(heap, place, size, known_own, by_value)
+        out_offsets[i] = at
+        if empty[i] or length == 0:
+            continue
+        if at + length > len(out):
+            cursor[SIZE] = size
+            cursor[WRITTEN] = at
+            return i
+        for k in range(known):
+            for _ in range(times[k]):
+                at = _write(letters, ends[best[k]], ends[best[k] + 1], out, at)
+        for _ in range(left):
+            at = _write(filler, 0, len(filler), out, at)
+        at -= 1  # no comma behind the last
+    out_offsets[len(lo)] = at
+    cursor[SIZE] = size
+    cursor[WRITTEN] = at
+    return len(lo)
+
+
+@jit
+def _write(letters: ByteArray, start: int, end: int, out: ByteArray, at: int) -> int:
+    """Write letters[start:end] and a comma to `out` at `at`; the place behind them."""
+    for k in range(start, end):
+        out[at] = letters[k]
+        at += 1
+    out[at] = _COMMA
+    return at + 1

@@ -1,0 +1,69 @@
+"""Operators behind an exchange, remembered so that the next exchange can run them in its own scatter task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlext_planner.exchange.sizes import Size
+from sqlext_planner.spark import Entry, arrow_type, mapped_nodes, output_ids, selection_above_map, worker_function
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+    from sqlext_operators.exchange.stage import Upstream
+
+    from sqlext_planner.relational.physical_plan import ExecutionContext
+
+
+@dataclass(frozen=True)
+class ArrowStage:
+    """An operator's run over the wire rows of an exchange.
+
+    `ids` are Catalyst's ids of the result's columns, by which a plan above is known to read this very result;
+    `size` estimates the result's size, None if nobody knows (Catalyst cannot: it takes the wire for its rows).
+    """
+
+    wire: DataFrame
+    entry: Entry
+    ids: tuple[int, ...]
+    size: Size | None
+
+
+def run_stage(
+    wire: DataFrame, entry: Entry, schema: StructType, size: Size | None, context: ExecutionContext
+) -> DataFrame:
+    """The operator's result as a DataFrame. `entry` is ``partial(module_function, frozen_spec)``."""
+    from sqlext_operators.errors import explained
+
+    entry = partial(explained, context.places(), entry)
+    result = wire.mapInArrow(worker_function(entry), schema)
+    ids = output_ids(result)
+    if ids is not None:
+        context.stages[ids] = ArrowStage(wire, entry, ids, size)
+    return result
+
+
+def upstream_of(frame: DataFrame, context: ExecutionContext) -> tuple[ArrowStage, Upstream] | None:
+    """The stage that `frame` only selects columns of, and how to run it; None for any other frame."""
+    from sqlext_operators.exchange.stage import Upstream
+
+    found = selection_above_map(frame) if context.stages else None
+    stage = context.stages.get(found[0]) if found is not None else None
+    if found is None or stage is None:
+        return None
+    kinds = [arrow_type(field.dataType) for field in frame.schema]
+    known = tuple(kind for kind in kinds if kind is not None)
+    if len(known) < len(kinds):
+        return None
+    return stage, Upstream(stage.entry, found[1], known)
+
+
+def staged_bytes(frame: DataFrame, context: ExecutionContext) -> int | None:
+    """The size of the stages' results that a frame reads, which its own size is taken to be; None without any."""
+    if not context.stages:
+        return None
+    sizes = [context.stages[ids].size for ids in mapped_nodes(frame) if ids in context.stages]
+    known = [size.bytes for size in sizes if size is not None]
+    return sum(known) if known and len(known) == len(sizes) else None

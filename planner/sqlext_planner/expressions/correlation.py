@@ -1,0 +1,248 @@
+"""Correlated subqueries: which columns of the outer query a plan reads, and the terms that read them, lifted out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, conjunction, conjuncts
+from sqlext_planner.expressions.patterns import filtered, is_generator, is_movable, reads_only
+from sqlext_planner.relational.hint import Hint
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Join, Project, Sort, Window, expression_dtype
+
+#: Whether only the set of the subquery's rows matters (EXISTS, IN), or the aggregate that it computes of them.
+Use = Literal["rows", "value"]
+
+
+def free_columns(plan: LogicalPlan) -> frozenset[Column]:
+    """The columns that the plan's expressions read and that no node of it gives: those of the outer query."""
+    return frozenset().union(*(node.missing_references() for node in plan.walk()))
+
+
+def substitute_free(plan: LogicalPlan, mapping: Mapping[Column, Expression]) -> LogicalPlan:
+    """The plan with columns of the outer query replaced; the plan itself if it reads none of them."""
+    if not mapping.keys() & free_columns(plan):
+        return plan
+
+    def replaced(node: LogicalPlan) -> LogicalPlan:
+        own = {column: mapping[column] for column in node.missing_references() & mapping.keys()}
+        return _substituted(node, own) if own else node
+
+    new = plan.transform_up(replaced)
+    assert isinstance(new, LogicalPlan)
+    return new
+
+
+def _substituted(node: LogicalPlan, mapping: Mapping[Column, Expression]) -> LogicalPlan:
+    match node:
+        case Filter(condition):
+            return replace(node, condition=condition.substitute(mapping))
+        case Join(condition=condition) if condition is not None:
+            return replace(node, condition=condition.substitute(mapping))
+        case Project(items) | Window(items):
+            return replace(node, items=tuple(item.substitute(mapping) for item in items))
+        case Aggregate(keys, _, items):
+            new_keys = tuple(key.substitute(mapping) for key in keys)
+            return replace(node, keys=new_keys, items=tuple(item.substitute(mapping) for item in items))
+        case Sort(keys):
+            return replace(node, keys=tuple(key.map_children(lambda part: part.substitute(mapping)) for key in keys))
+    return node
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A plan that reads no outer column, and the terms over its output and the outer columns that select from it."""
+
+    plan: LogicalPlan
+    terms: tuple[Expression, ...]
+
+
+class Lifting:
+    """Lifts the correlated terms of one subquery to its top.
+
+    `outer_dtypes` are the columns that the outer query gives, with their types; `relation` names the columns that an
+    aggregation has to be given. What nodes let through, with S the subquery's rows and p a term over both:
+
+    | node                    | p below                                                                             |
+    |-------------------------|-------------------------------------------------------------------------------------|
+    | Filter, inner join      | goes up: filters commute, and ON of an inner join is a filter                       |
+    | left, semi, anti join   | goes up from the left side, whose rows come out or do not whatever p says           |
+    | Project                 | goes up, with the columns that it reads added to the items                          |
+    | Sort, Hint              | goes up; an order without a LIMIT means nothing here                                |
+    | Distinct                | goes up for "rows": a set of rows has the same members; the node goes               |
+    | Aggregate with keys     | ``inner = outer`` goes up: `inner` becomes a key, and the groups of one value of it |
+    |                         | are those of the rows that have it                                                  |
+    | Aggregate without keys  | the same for "value"; what it gives for no rows is for the caller to restore        |
+    | Limit, set operation,   | nothing goes up                                                                     |
+    | any other               |                                                                                     |
+
+    Counter-example for a Limit: ``x IN (SELECT y FROM s WHERE s.k = t.k LIMIT 1)`` takes one row for each k.
+    Counter-example for an Aggregate: with ``inner < outer`` a row of s belongs to the groups of many outer rows; and in
+    ``s.text = t.number`` the texts '1' and '01' equal one number, so they are two groups where there should be one.
+    """
+
+    def __init__(self, use: Use, outer_dtypes: Mapping[Column, str | None], relation: str) -> None:
+        self._use = use
+        self._outer = dict(outer_dtypes)
+        self._relation = relation
+        self._computed = 0
+
+    def lift(self, plan: LogicalPlan) -> Lifted | None:
+        """The plan and its terms; None where a term has to stay."""
+        if not free_columns(plan):
+            return Lifted(plan, ())
+        match plan:
+            case Filter(condition, child):
+                return self._filter(condition, child)
+            case Project(items, child):
+                return self._project(items, child, plan)
+            case Aggregate(grouping_sets=None):
+                return self._aggregate(plan)
+            case Join():
+                return self._join(plan)
+            case Sort(keys, child) if reads_only_given(keys, child):
+                return self.lift(child)
+            case Distinct(child) if self._use == "rows":
+                return self.lift(child)
+            case Hint(child=child):
+                below = self.lift(child)
+                return below and Lifted(replace(plan, child=below.plan), below.terms)
+        return None
+
+    def _filter(self, condition: Expression, child: LogicalPlan) -> Lifted | None:
+        below = self.lift(child)
+        own, correlated = split(condition, child.output_columns)
+        if below is None or not all(map(is_movable, correlated)):
+            return None
+        return Lifted(filtered(own, below.plan), (*below.terms, *correlated))
+
+    def _project(self, items: tuple[NamedExpr, ...], child: LogicalPlan, node: Project) -> Lifted | None:
+        below = self.lift(child)
+        if below is None or not reads_only_given(items, child) or any(is_generator(i.expression) for i in items):
+            return None
+        given = {item.column: item.expression for item in items}
+        needed = self._needed(below)
+        if any(given.get(column, column) != column for column in needed):  # the name stands for something else above
+            return None
+        extra = tuple(NamedExpr(column, column) for column in needed if column not in given)
+        return Lifted(Project((*items, *extra), below.plan, span=node.span), below.terms)
+
+    @staticmethod
+    def _needed(below: Lifted) -> list[Column]:
+        """The columns of the plan that its terms read, in its order."""
+        read = frozenset().union(*(term.references for term in below.terms))
+        return [column for column in below.plan.output_columns if column in read]
+
+    def _aggregate(self, node: Aggregate) -> Lifted | None:
+        below = self.lift(node.child)
+        if below is None or not reads_only_given((*node.keys, *node.items), node.child):
+            return None
+        if not node.keys and self._use == "rows":
+            return None
+        keys, items, terms = list(node.keys), list(node.items), []
+        for term in below.terms:
+            sides = self._equality(term, below.plan)
+            if sides is None:
+                return None
+            inner, turned = sides
+            if inner not in keys:
+                keys.append(inner)
+            column = self._item(inner, items)
+            if column is None:
+                return None
+            other = term.left if turned else term.right  # type: ignore[attr-defined]
+            both = (other, column) if turned else (column, other)
+            terms.append(Compare(term.op, *both, span=term.span))  # type: ignore[attr-defined]
+        return Lifted(Aggregate(tuple(keys), None, tuple(items), below.plan, span=node.span), tuple(terms))
+
+    def _equality(self, term: Expression, plan: LogicalPlan) -> tuple[Expression, bool] | None:
+        """The side of an equality that is the subquery's, and whether it is the right one; None for another term."""
+        if not isinstance(term, Compare) or term.op not in ("=", "<=>"):
+            return None
+        for inner, outer, turned in ((term.left, term.right, False), (term.right, term.left, True)):
+            apart = not any(column in plan.dtypes for column in outer.references)
+            if apart and reads_only(inner, plan.output_columns):
+                types = expression_dtype(inner, plan.dtypes), expression_dtype(outer, self._outer)
+                return (inner, turned) if compares_exactly(*types) else None
+        return None
+
+    def _item(self, inner: Expression, items: list[NamedExpr]) -> Column | None:
+        """The column of an aggregation's item for the key `inner`, added if there is none."""
+        for item in items:
+            if item.expression == inner:
+                return item.column
+        if isinstance(inner, Column):
+            column = inner
+        else:
+            self._computed += 1
+            column = Column(self._relation, f"key_{self._computed}")
+        if any(item.column == column for item in items):
+            return None
+        items.append(NamedExpr(inner, column))
+        return column
+
+    def _join(self, node: Join) -> Lifted | None:
+        left = self.lift(node.left)
+        if left is None:
+            return None
+        if node.kind not in ("inner", "cross"):
+            closed = node.kind in ("left", "semi", "anti") and not free_columns(node.right)
+            return Lifted(replace(node, left=left.plan), left.terms) if closed and _own(node) else None
+        right = self.lift(node.right)
+        own, correlated = split(node.condition, (*node.left.output_columns, *node.right.output_columns))
+        if right is None or not all(map(is_movable, correlated)):
+            return None
+        condition = conjunction(own)
+        kind: Literal["inner", "cross"] = "cross" if condition is None else "inner"
+        joined = replace(node, left=left.plan, right=right.plan, kind=kind, condition=condition)
+        return Lifted(joined, (*left.terms, *right.terms, *correlated))
+
+
+def _own(node: LogicalPlan) -> bool:
+    return not node.missing_references()
+
+
+def reads_only_given(expressions: Collection[Expression], child: LogicalPlan) -> bool:
+    """Whether expressions read columns of `child` alone."""
+    return all(column in child.dtypes for item in expressions for column in item.references)
+
+
+def split(condition: Expression | None, given: Collection[Column]) -> tuple[list[Expression], list[Expression]]:
+    """The terms that read columns of `given` alone, and the others."""
+    own: list[Expression] = []
+    others: list[Expression] = []
+    known = frozenset(given)
+    for term in conjuncts(condition):
+        (own if term.references <= known else others).append(term)
+    return own, others
+
+
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+
+
+def compares_exactly(inner: str | None, outer: str | None) -> bool:
+    """Whether at most one value of type `inner` equals a value of type `outer`.
+
+    Comparing casts both to one type; two integers, dates or decimals stay two, two texts may become one number.
+    """
+    if inner is None or outer is None:
+        return False
+    if inner == outer or (inner in _INTEGERS and outer in _INTEGERS):
+        return True
+    shapes = [_decimal_shape(dtype) for dtype in (inner, outer)]
+    if None in shapes:
+        return False
+    (whole, scale), (other_whole, other_scale) = (shape for shape in shapes if shape is not None)
+    return max(whole, other_whole) + max(scale, other_scale) <= 38
+
+
+def _decimal_shape(dtype: str) -> tuple[int, int] | None:
+    """Digits before and behind the point."""
+    if dtype in _INTEGERS:
+        return (19, 0)
+    if not dtype.startswith("decimal("):
+        return None
+    precision, scale = (int(part) for part in dtype[8:-1].split(","))
+    return precision - scale, scale

@@ -1,0 +1,99 @@
+"""Subqueries of expressions: the plan that rules look into beside the text that Spark gets where one stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
+
+if TYPE_CHECKING:
+    from sqlext_planner.relational.logical_plan import LogicalPlan
+
+SubqueryKind = Literal["exists", "in", "scalar"]
+
+
+@dataclass(frozen=True)
+class Subquery(Expression):
+    """``[NOT] EXISTS (...)``, ``x [NOT] IN (...)``, or ``(...)`` as a value.
+
+    `plan` is the query, analysed; columns that occur in it and that none of its nodes gives are the outer query's
+    (`correlation.free_columns`). It is no child of the node that holds the expression. `operands` are what stands
+    before IN, one for each column of the plan. `text` is the whole expression as Spark SQL, and what two subqueries are
+    compared by. `relation` is a name that no relation of the statement has, for columns that a join needs of the plan.
+    `sweep` is what the hints SWEEP and NO_SWEEP say about that join. Where the text holds what only we can run,
+    `refusal` says so: unless a rule makes a join of it, the statement cannot run.
+    """
+
+    kind: SubqueryKind
+    operands: tuple[Expression, ...]
+    negated: bool
+    text: SparkExpr
+    plan: LogicalPlan = field(compare=False, repr=False)
+    relation: str = field(compare=False)
+    sweep: bool | None = field(default=None, compare=False)
+    refusal: UnsupportedError | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def atomic(self) -> bool:
+        return self.kind == "scalar" or (self.kind == "exists" and not self.negated)
+
+    @property
+    def dtype(self) -> str | None:
+        """The type of the value, where certain."""
+        if self.kind != "scalar":
+            return "boolean"
+        return self.plan.output[0].dtype if self.plan.output else None
+
+    @cached_property
+    def references(self) -> frozenset[Column]:
+        found = super().references
+        if self.refusal is None:
+            return found
+        from sqlext_planner.expressions.correlation import (
+            free_columns,  # which needs the plan nodes, and these need this module
+        )
+
+        return found | free_columns(self.plan)
+
+    def substitute(self, mapping: Mapping[Column, Expression]) -> Expression:
+        from sqlext_planner.expressions.correlation import substitute_free
+
+        plan = substitute_free(self.plan, mapping)
+        new = super().substitute(mapping)
+        return new if plan is self.plan or not isinstance(new, Subquery) else replace(new, plan=plan)
+
+    def sql(self) -> str:
+        if self.refusal is not None:
+            raise self.refusal
+        return self.text.sql()
+
+    def __str__(self) -> str:
+        return str(self.text)
+
+
+def own_subqueries(plan: LogicalPlan) -> Iterator[Subquery]:
+    """Every subquery in the plan's expressions."""
+    for node in plan.walk():
+        for expression in node.expressions():
+            if not isinstance(expression, Column):
+                yield from (inner for inner in expression.walk() if isinstance(inner, Subquery))
+
+
+def subqueries(plan: LogicalPlan) -> Iterator[Subquery]:
+    """Every subquery in the plan's expressions, and in the expressions of the subqueries' own plans."""
+    stack = [plan]
+    while stack:
+        for inner in own_subqueries(stack.pop()):
+            yield inner
+            stack.append(inner.plan)
+
+
+def refuse_left_over(plan: LogicalPlan) -> None:
+    """Raises UnsupportedError for a subquery that no rule has made a join of and that no text can say."""
+    for item in subqueries(plan):
+        if item.refusal is not None:
+            raise item.refusal

@@ -1,0 +1,112 @@
+"""The physical interval join: pairs found by windows over sorted values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.interval_join.nodes import IntervalJoinKind
+from sqlext_planner.periods.predicates import Amount, EmptyPeriods
+from sqlext_planner.periods.relations import Condition, Pass
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from sqlext_planner.interval_join.inputs import TypedJoin
+
+#: `exchange`: both sides through one Arrow-block exchange; `broadcast`: the smaller side is sent to every task of the
+#: other; `spark`: Spark compares rows; `auto`: one of these, when sizes are known.
+Form = Literal["exchange", "broadcast", "spark", "auto"]
+
+#: Which side may be broadcast: a row whose matches decide whether it comes out has to see all of them in one task.
+BROADCAST_SIDES: dict[IntervalJoinKind, tuple[str, ...]] = {
+    "inner": ("left", "right"),
+    "left": ("right",),
+    "right": ("left",),
+    "full": (),
+    "semi": ("right",),
+    "anti": ("right",),
+    "count": ("right",),
+}
+
+
+@dataclass(frozen=True)
+class IntervalJoinExec(PhysicalPlan):
+    """Computes an IntervalJoin node (same fields, physical children).
+
+    With `may_leave`, `auto` may leave small inputs to Spark. Values that the operators do not compare (types that Spark
+    converts with a loss, or hands to no Python) are compared by Spark too, whatever the form.
+    """
+
+    left: PhysicalPlan
+    right: PhysicalPlan
+    kind: IntervalJoinKind
+    left_keys: tuple[Expression, ...]
+    right_keys: tuple[Expression, ...]
+    null_safe: tuple[bool, ...]
+    left_values: tuple[Expression, ...]
+    right_values: tuple[Expression, ...]
+    alternatives: tuple[tuple[Condition, ...], ...]
+    left_periods: tuple[tuple[str, str], ...]
+    right_periods: tuple[tuple[str, str], ...]
+    empty: EmptyPeriods
+    amounts: tuple[tuple[str, Amount], ...]
+    condition: Expression
+    fields: tuple[Field, ...]
+    count: Column | None
+    passes: tuple[Pass, ...]
+    form: Form
+    may_leave: bool
+
+    is_extension = True
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.fields
+
+    @cached_property
+    def payload(self) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+        """The columns that are handed on from the left and from the right side."""
+        theirs = (
+            frozenset(self.right.output_columns) if self.kind in ("inner", "left", "right", "full") else frozenset()
+        )
+        kept = [column for column in self.output_columns if column != self.count]
+        return tuple(c for c in kept if c not in theirs), tuple(c for c in kept if c in theirs)
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        """Raises AnalysisError for values that do not compare or a distance that does not fit their type,
+        ConfigurationError if the workers lack the package."""
+        from sqlext_planner.interval_join.broadcast import join_by_broadcast
+        from sqlext_planner.interval_join.exchanged import join_by_exchange
+        from sqlext_planner.interval_join.forms import final_form
+        from sqlext_planner.interval_join.inputs import TypedJoin
+        from sqlext_planner.interval_join.plain_spark import join_by_spark
+
+        left, right = (execute_cached(child, context) for child in (self.left, self.right))
+        typed: TypedJoin | None = None if self.form == "spark" else TypedJoin.of(self, left, right, context.config)
+        if typed is None:
+            return join_by_spark(self, left, right)
+        form = final_form(self, typed, context)
+        if form == "spark":
+            return join_by_spark(self, left, right)
+        if form == "exchange":
+            return join_by_exchange(typed, context)
+        return join_by_broadcast(typed, "left" if form == "broadcast left" else "right", context)
+
+    def label(self) -> str:
+        keys = [
+            f"{left} {'<=>' if safe else '='} {right}"
+            for left, right, safe in zip(self.left_keys, self.right_keys, self.null_safe, strict=True)
+        ]
+        on = f" ON {' AND '.join(keys)}" if keys else ""
+        values = [f"l{i} = {v}" for i, v in enumerate(self.left_values)]
+        values += [f"r{i} = {v}" for i, v in enumerate(self.right_values)]
+        payload = ", ".join(str(column) for side in self.payload for column in side)
+        return f"IntervalJoinExec: [{self.form}] {self.kind}{on} OVER {', '.join(values)} PAYLOAD [{payload}]"
+
+    def details(self) -> dict[str, Any]:
+        return {f"pass {number}": str(item) for number, item in enumerate(self.passes, 1)} | super().details()

@@ -1,0 +1,223 @@
+"""What an interval join ships: the columns of each side, in types that compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind, PairAlgorithm
+
+from sqlext_planner.config import Config
+from sqlext_planner.errors import AnalysisError
+from sqlext_planner.exchange.year_month import as_months
+from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
+from sqlext_planner.last_join.inputs import is_shippable, types_of
+from sqlext_planner.last_join.terms import as_type, common_type
+from sqlext_planner.periods.predicates import Amount
+from sqlext_planner.periods.relations import Condition
+from sqlext_planner.periods.types import PeriodEnd, check_period_types
+from sqlext_planner.window.inputs import WireColumns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from sqlext_planner.interval_join.execution import IntervalJoinExec
+
+#: Types whose values a distance can be added to.
+_SHIFTED = ("tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "timestamp_ntz")
+
+
+@dataclass(frozen=True)
+class TypedJoin:
+    """An interval join over real DataFrames: what the operator computes, and the two sides with their wire columns.
+
+    `spec` names wire columns. `result` has the output's fields; year-month intervals travel as months.
+    """
+
+    spec: IntervalJoinSpec
+    left: DataFrame
+    right: DataFrame
+    result: StructType
+
+    @classmethod
+    def of(cls, node: IntervalJoinExec, left: DataFrame, right: DataFrame, config: Config) -> TypedJoin | None:
+        """None where the operators do not compare as Spark does, or a column is of a type that Python does not get.
+
+        Raises AnalysisError for a distance that cannot be added to its values.
+        """
+        keys = _common_keys(node, left, right)
+        values = _common_values(node, left, right)
+        if keys is None or values is None:
+            return None
+        sides = [_Side.of(node, name, frame, keys, values) for name, frame in (("left", left), ("right", right))]
+        frames = [side.frame for side in sides]
+        if not all(map(is_shippable, frames)):
+            return None
+        names = {**sides[0].names, **sides[1].names}
+        amounts = dict(node.amounts)
+        alternatives = tuple(
+            tuple(_numeric(item, names, values[item.left][1], amounts, node) for item in terms)
+            for terms in node.alternatives
+        )
+        kind: Kind = node.kind
+        algorithm = cast(PairAlgorithm, config.interval_join_algorithm)
+        spec = IntervalJoinSpec(kind, sides[0].side, sides[1].side, node.null_safe, alternatives, node.empty, algorithm)
+        return cls(spec, as_months(frames[0]), as_months(frames[1]), _result_schema(node, left, right))
+
+    def frame(self, side: str) -> DataFrame:
+        """One side's rows."""
+        return self.left if side == "left" else self.right
+
+    def probes(self, side: str) -> tuple[str, ...]:
+        """The wire columns of a side that windows of the other side look at."""
+        return tuple(dict.fromkeys(item.probe for item in self.spec.passes if item.window != side))
+
+
+class _Columns(WireColumns):
+    """Wire columns of one side; computed ones are called otherwise than the other side's, as conditions name both."""
+
+    def __init__(self, side: str) -> None:
+        super().__init__()
+        self._side = side
+
+    def name(self, expression: Expression) -> str:
+        if isinstance(expression, Column):
+            return super().name(expression)
+        return self.computed.setdefault(expression, f"__sqlext_{self._side}{len(self.computed)}")
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One side on the wire; `names` are the wire columns of its values."""
+
+    side: IntervalSide
+    frame: DataFrame
+    names: dict[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        node: IntervalJoinExec,
+        name: str,
+        frame: DataFrame,
+        keys: Sequence[tuple[str, str, str]],
+        values: Mapping[str, tuple[str, str]],
+    ) -> _Side:
+        is_left = name == "left"
+        wire = _Columns(name)
+        own_keys = node.left_keys if is_left else node.right_keys
+        key_names = tuple(
+            wire.name(as_type(key, types[0 if is_left else 1], types[2]))
+            for key, types in zip(own_keys, keys, strict=True)
+        )
+        periods = node.left_periods if is_left else node.right_periods
+        moving = {end for _, end in periods} if node.empty == "point" else set()
+        names: dict[str, str] = {}
+        for place, value in enumerate(node.left_values if is_left else node.right_values):
+            own = f"{name[0]}{place}"
+            typed = as_type(value, *values[own])
+            # The end of a period that may be one instant moves: it is a wire column of its own.
+            names[own] = wire.name(SparkExpr((typed,)) if own in moving else typed)
+        payload = node.payload[0 if is_left else 1]
+        side = IntervalSide(
+            key_names,
+            tuple(dict.fromkeys(names.values())),
+            tuple((names[start], names[end]) for start, end in periods),
+            tuple(column.spark_name for column in payload),
+        )
+        return cls(side, wire.select(frame, payload), names)
+
+
+def _common_keys(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> list[tuple[str, str, str]] | None:
+    """(left type, right type, common type) of every key."""
+    pairs = zip(types_of(left, node.left_keys), types_of(right, node.right_keys), strict=True)
+    found = [(a, b, common) for a, b in pairs if (common := common_type(a, b)) is not None]
+    return found if len(found) == len(node.null_safe) else None
+
+
+def _common_values(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> dict[str, tuple[str, str]] | None:
+    """(own type, common type) of every value; those that are compared, also through a third one, share a type."""
+    own = {f"l{i}": kind for i, kind in enumerate(types_of(left, node.left_values))}
+    own |= {f"r{i}": kind for i, kind in enumerate(types_of(right, node.right_values))}
+    links = [(item.left, item.right) for terms in node.alternatives for item in terms]
+    _check_periods(node, own, links)
+    found: dict[str, tuple[str, str]] = {}
+    for group in _components(own, [*links, *node.left_periods, *node.right_periods]):
+        common: str | None = own[group[0]]
+        for name in group:
+            common = None if common is None else common_type(common, own[name])
+        if common is None:
+            return None
+        found |= {name: (own[name], common) for name in group}
+    return found
+
+
+def _check_periods(node: IntervalJoinExec, own: Mapping[str, str], links: Iterable[tuple[str, str]]) -> None:
+    """What the analyzer asks of periods whose types it knows. Raises AnalysisError."""
+    periods = [*node.left_periods, *node.right_periods]
+    ends = {name for period in periods for name in period}
+    values = {f"l{i}": v for i, v in enumerate(node.left_values)} | {
+        f"r{i}": v for i, v in enumerate(node.right_values)
+    }
+    compared = [link for link in links if ends.issuperset(link)]
+    for group in _components(own, [*compared, *periods]):
+        if ends.issuperset(group):
+            spans = {name: values[name].span or node.condition.span for name in group}
+            check_period_types([PeriodEnd(own[name], spans[name]) for name in group], (), node.empty)
+
+
+def _components(names: Iterable[str], links: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """Groups of names that links connect, directly or not."""
+    groups = {name: [name] for name in names}
+    for a, b in links:
+        if groups[a] is not groups[b]:
+            groups[a] += groups[b]
+            for name in groups[b]:
+                groups[name] = groups[a]
+    return list({id(group): group for group in groups.values()}.values())
+
+
+def _numeric(
+    item: Condition, names: Mapping[str, str], kind: str, amounts: Mapping[str, Amount], node: IntervalJoinExec
+) -> Condition:
+    """The condition between wire columns, with its shift in the unit of their type."""
+    shift = item.shift
+    if isinstance(shift, tuple):
+        sign, name = shift
+        amount = amounts[name]
+        timed = kind in ("timestamp", "timestamp_ntz")
+        if not (kind in _SHIFTED or kind.startswith("decimal(")) or (amount.interval != timed and kind != "date"):
+            raise AnalysisError(
+                f"a distance of {amount.sql()} does not fit values of type {kind}",
+                span=amount.span or node.condition.span,
+                help="give an INTERVAL for times, a number for numbers",
+            )
+        shift = sign * amount.units(kind)
+    return Condition(names[item.left], item.operator, names[item.right], shift)
+
+
+def _result_schema(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> StructType:
+    """The output's fields; those of a side that may be missing can be NULL."""
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    fields = {}
+    for frame, kinds in ((left, ("right", "full")), (right, ("left", "full"))):
+        for item in frame.schema:
+            nullable = item.nullable or node.kind in kinds
+            fields[item.name] = StructField(item.name, item.dataType, nullable, item.metadata)
+    kept: list[StructField] = [fields[column.spark_name] for side in node.payload for column in side]
+    if node.count is not None:
+        kept.append(StructField(node.count.spark_name, LongType(), False))
+    return StructType(kept)
+
+
+def arrow_schema(frame: DataFrame) -> pa.Schema:
+    """The columns of a shipped frame as Spark hands them over."""
+    import pyarrow as pa
+
+    from sqlext_planner.spark import arrow_type
+
+    return pa.schema([(item.name, arrow_type(item.dataType)) for item in frame.schema])

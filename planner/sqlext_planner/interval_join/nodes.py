@@ -1,0 +1,117 @@
+"""Joins on interval relations and on inequalities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from sqlext_operators.interval_join.passes import Pass, passes_for
+
+from sqlext_planner.errors import InternalError
+from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.periods.predicates import Amount, EmptyPeriods
+from sqlext_planner.periods.relations import Condition
+from sqlext_planner.relational.logical_plan import Field, LogicalPlan, comma
+
+#: `count`: the left rows that have a match, with the number of their matches in the column `IntervalJoin.count`.
+IntervalJoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "count"]
+
+
+@dataclass(frozen=True)
+class IntervalJoin(LogicalPlan):
+    """A join whose pairs are found by windows instead of by comparing all rows (docs/reference/sweeps.md, section 5).
+
+    `left_keys[i] = right_keys[i]` (``<=>`` where `null_safe[i]`). `left_values` are called l0, l1, ... and
+    `right_values` r0, r1, ... in `alternatives`: a pair matches if all conditions of one alternative hold (no two
+    alternatives hold together) and `residual`, over both sides, is true. `left_periods` and `right_periods` name values
+    (start, end) that must be a period: rows for which one is empty or reversed are dealt with as `empty` says.
+    Plain inequalities have none, and match exactly as Spark compares them.
+
+    A condition's shift is 0 or (sign, name) of one of the `amounts`. `condition` is the whole ON as one expression, for
+    the forms in which Spark makes the join; `named` says that a period predicate is in it. `payload` are the columns
+    handed on (None: all of the output's sides), `sweep` is what a hint asked for.
+    """
+
+    is_extension = True
+
+    left: LogicalPlan
+    right: LogicalPlan
+    kind: IntervalJoinKind
+    left_keys: tuple[Expression, ...]
+    right_keys: tuple[Expression, ...]
+    null_safe: tuple[bool, ...]
+    left_values: tuple[Expression, ...]
+    right_values: tuple[Expression, ...]
+    alternatives: tuple[tuple[Condition, ...], ...]
+    left_periods: tuple[tuple[str, str], ...] = ()
+    right_periods: tuple[tuple[str, str], ...] = ()
+    empty: EmptyPeriods = "drop"
+    residual: Expression | None = None
+    count: Column | None = None
+    amounts: tuple[tuple[str, Amount], ...] = ()
+    condition: Expression | None = None
+    payload: tuple[Column, ...] | None = None
+    named: bool = False
+    sweep: bool | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.left_keys) == len(self.right_keys) == len(self.null_safe):
+            raise InternalError("the keys of an interval join are pairs")
+        if not self.alternatives or not all(self.alternatives):
+            raise InternalError("an interval join has conditions")
+        if (self.count is not None) != (self.kind == "count"):
+            raise InternalError("only a counting interval join has a count")
+        self.check_unique_output()
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        sides = self.left.output + (self.right.output if self.kind in ("inner", "left", "right", "full") else ())
+        kept = sides if self.payload is None else tuple(item for item in sides if item.column in self.payload)
+        return kept if self.count is None else (*kept, Field(self.count, "bigint"))
+
+    @cached_property
+    def passes(self) -> tuple[Pass, ...]:
+        """How the pairs are found, over all alternatives; distances by their names."""
+        ends = [sides[0] if len(sides) == 1 else None for sides in (self.left_periods, self.right_periods)]
+        return tuple(item for terms in self.alternatives for item in passes_for(terms, ends[0], ends[1]))
+
+    def expressions(self) -> Iterator[Expression]:
+        yield from (*self.left_keys, *self.right_keys, *self.left_values, *self.right_values)
+        if self.residual is not None:
+            yield self.residual
+        if self.condition is not None:
+            yield self.condition
+
+    def missing_references(self) -> frozenset[Column]:
+        ours, theirs = frozenset(self.left.output_columns), frozenset(self.right.output_columns)
+        missing = {c for item in (*self.left_keys, *self.left_values) for c in item.references - ours}
+        missing |= {c for item in (*self.right_keys, *self.right_values) for c in item.references - theirs}
+        both = [item.references for item in (self.residual, self.condition) if item is not None]
+        missing |= {c for found in both for c in found - ours - theirs}
+        return frozenset(missing | (set(self.payload or ()) - ours - theirs))
+
+    def label(self) -> str:
+        values = {f"l{i}": str(v) for i, v in enumerate(self.left_values)}
+        values |= {f"r{i}": str(v) for i, v in enumerate(self.right_values)}
+        keys = [
+            f"{left} {'<=>' if safe else '='} {right}"
+            for left, right, safe in zip(self.left_keys, self.right_keys, self.null_safe, strict=True)
+        ]
+        amounts = dict(self.amounts)
+        options = [" AND ".join(_named(item, values, amounts) for item in terms) for terms in self.alternatives]
+        terms = keys + ([options[0]] if len(options) == 1 else [f"({' OR '.join(options)})"])
+        terms += [str(self.residual)] if self.residual is not None else []
+        periods = [f"PERIOD({values[a]}, {values[b]})" for a, b in (*self.left_periods, *self.right_periods)]
+        suffix = f" [{self.empty} empty {comma(tuple(periods))}]" if periods else ""
+        suffix += "" if self.payload is None else f" PAYLOAD [{comma(self.payload)}]"
+        suffix += "" if self.count is None else f" AS {self.count}"
+        return f"IntervalJoin: {self.kind} ON {' AND '.join(terms)}{suffix}"
+
+
+def _named(condition: Condition, values: dict[str, str], amounts: dict[str, Amount]) -> str:
+    shift = condition.shift
+    if isinstance(shift, tuple) and shift[1] in amounts:
+        shift = (shift[0], amounts[shift[1]].sql())
+    return str(Condition(values[condition.left], condition.operator, values[condition.right], shift))

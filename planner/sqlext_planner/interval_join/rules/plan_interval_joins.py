@@ -1,0 +1,95 @@
+"""Joins on interval relations and on inequalities that bound a window become interval joins."""
+
+from __future__ import annotations
+
+from sqlext_planner.expressions.nodes import conjunction, conjuncts
+from sqlext_planner.expressions.patterns import filtered, has_each_once
+from sqlext_planner.interval_join.conditions import IntervalTerms, guard, read_condition
+from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
+from sqlext_planner.optimizer.rule import rule
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Join
+
+#: Whether a term over both sides may be filtered above the join. See the legality table in `plan_interval_joins`.
+LEGAL: dict[IntervalJoinKind, bool] = {
+    "inner": True,
+    "left": False,
+    "right": False,
+    "full": False,
+    "semi": False,
+    "anti": False,
+}
+
+
+@rule(order="bottom_up")
+def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
+    """``Join ON k = k AND PERIOD(..) OVERLAPS PERIOD(..)`` -> ``IntervalJoin``, and plain inequalities likewise.
+
+    ``SELECT * FROM r JOIN s ON r.k = s.k AND r.ts < s.te AND s.ts < r.te``::
+
+        Join: inner ON r.k = s.k AND r.ts < s.te AND s.ts < r.te  ->  IntervalJoin: inner ON r.k = s.k AND ...
+          Scan: r [k, ts, te]                                           Scan: r [k, ts, te]
+          Scan: s [k, ts, te]                                           Scan: s [k, ts, te]
+
+    Equalities between the sides are its keys, comparisons between them its conditions, period predicates give both
+    conditions and periods that must be valid. Plain inequalities are taken where they bound a window on both sides
+    (overlap, containment, point in interval, band): ``a.x < b.y`` alone matches half of all pairs, which Spark makes
+    as well as anybody; nor where an aggregate has each key once, so that a row meets one other at most; nor over a
+    stream, of which the operator knows nothing. The node keeps
+    the condition as it was: whether the join is worth an operator is decided with sizes at hand (strategies.py), and
+    with NO_SWEEP it stays a Join.
+
+    Legal because a pair matches if the condition is true: keys, conditions and valid periods together are true exactly
+    where it is, NULLs included. Of plain inequalities nothing is assumed (a reversed period is just two values).
+    Terms that the operator does not evaluate:
+
+    | join            | over both sides | over one side                                                      |
+    |-----------------|-----------------|--------------------------------------------------------------------|
+    | inner           | filter above    | filter of that side (`push_join_condition`), else in its values    |
+    | left right full | stays a Join    | in the values of that side: NULL where the term is not true        |
+    | semi anti       | stays a Join    | likewise                                                           |
+
+    Counter-example: for ``r LEFT JOIN s ON r.ts < s.te AND s.ts < r.te AND r.a + s.b > 3`` a filter above would drop
+    left rows whose matches all fail it, which ON keeps.
+    """
+    match node:
+        case Join(left, right, kind, on, sweep) if on is not None and kind != "cross" and sweep is not False:
+            terms = read_condition(on, left, right)
+            if not all(terms.alternatives) or (terms.residual and not LEGAL[kind]):
+                return None
+            if not (terms.named or sweep or (terms.bounds_windows and not _is_lookup(left, right, terms))):
+                return None
+            if not (terms.named or sweep) and node.is_streaming:  # Spark's, unless someone asks for an interval join
+                return None
+            guard(terms)
+            return filtered(terms.residual, _interval_join(node, kind, terms))
+    return None
+
+
+def _is_lookup(left: LogicalPlan, right: LogicalPlan, terms: IntervalTerms) -> bool:
+    """Whether a side has one row at most for each value of the equality keys."""
+    return has_each_once(left, terms.left_keys) or has_each_once(right, terms.right_keys)
+
+
+def _interval_join(node: Join, kind: IntervalJoinKind, terms: IntervalTerms) -> IntervalJoin:
+    """The node for terms without one-sided ones. Its `condition` is ON as written, but for what is filtered above."""
+    kept = [term for term in conjuncts(node.condition) if not any(term is other for other in terms.residual)]
+    return IntervalJoin(
+        left=node.left,
+        right=node.right,
+        kind=kind,
+        left_keys=tuple(terms.left_keys),
+        right_keys=tuple(terms.right_keys),
+        null_safe=tuple(terms.null_safe),
+        left_values=tuple(terms.left_values),
+        right_values=tuple(terms.right_values),
+        alternatives=tuple(terms.alternatives),
+        left_periods=tuple(terms.left_periods),
+        right_periods=tuple(terms.right_periods),
+        empty=terms.empty or "drop",
+        amounts=tuple(terms.amounts),
+        condition=conjunction(kept),
+        named=terms.named,
+        sweep=node.sweep,
+        span=node.span,
+    )

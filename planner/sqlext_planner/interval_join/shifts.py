@@ -1,0 +1,71 @@
+"""Constants that a comparison adds to a time: `b.ts - INTERVAL 5 MINUTES` as b.ts and a distance."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from sqlext_planner.expressions.nodes import Column, Expression, Literal, SparkExpr
+from sqlext_planner.periods.predicates import UNITS, Amount
+from sqlext_planner.relational.nodes import expression_dtype
+
+_DAY = UNITS["day"]
+_QUOTED = r"'\s*(?P<text>\d{1,9})\s*'"
+_AMOUNT = rf"(?:interval\s+(?:{_QUOTED}|(?P<number>\d{{1,9}}))\s*(?P<unit>{'|'.join(UNITS)})s?|(?P<days>\d{{1,6}}))"
+_BEHIND = re.compile(rf"\s*(?P<sign>[+-])\s*{_AMOUNT}\s*", re.IGNORECASE)
+_BEFORE = re.compile(rf"\s*{_AMOUNT}\s*(?P<sign>\+)\s*", re.IGNORECASE)
+
+
+def shifted(
+    expression: Expression,
+    other: Expression,
+    columns: Mapping[Column, str | None],
+    others: Mapping[Column, str | None],
+) -> tuple[Expression, int, Amount | None]:
+    """`expression` as (column, 1 or -1, what is added or taken away); (itself, 1, None) where it is not taken apart.
+
+    Only where comparing with `other` by a shift is what Spark computes, for every date and time that it can write:
+    whole days with DATEs, day-time intervals with TIMESTAMP_NTZ, those shorter than a day with TIMESTAMP (a day of a
+    time zone need not have 24 hours). Numbers stay sums: Spark's overflow, and a double's rounding, are part of their
+    meaning.
+    """
+    whole = expression, 1, None
+    found = _sum(expression)
+    if found is None:
+        return whole
+    base, match = found
+    dtype = columns.get(base)
+    sign = -1 if match["sign"] == "-" else 1
+    if dtype != _base_dtype(other, others):
+        return whole
+    if match["days"] is not None:
+        return (base, sign, Amount(int(match["days"]), False)) if dtype == "date" else whole
+    unit = UNITS[match["unit"].lower()]
+    value = unit * int(match["text"] or match["number"])
+    exact = {"date": unit == _DAY, "timestamp_ntz": True, "timestamp": value < _DAY}.get(dtype or "", False)
+    return (base, sign, Amount(value, True)) if exact else whole
+
+
+def _base_dtype(expression: Expression, columns: Mapping[Column, str | None]) -> str | None:
+    """The type of an expression, or of the column of a sum that keeps its type."""
+    found = _sum(expression)
+    if found is None or isinstance(expression, (Column, Literal)):
+        return expression_dtype(expression, dict(columns))
+    base, match = found
+    dtype = columns.get(base)
+    if dtype == "date" and match["days"] is None and match["unit"].lower() != "day":
+        return None  # a DATE and hours make a TIMESTAMP
+    return dtype
+
+
+def _sum(expression: Expression) -> tuple[Column, re.Match[str]] | None:
+    if not isinstance(expression, SparkExpr) or len(expression.parts) != 2:
+        return None
+    match expression.parts:
+        case (Column() as base, str(text)):
+            found = _BEHIND.fullmatch(text)
+        case (str(text), Column() as base):
+            found = _BEFORE.fullmatch(text)
+        case _:
+            return None
+    return None if found is None else (base, found)

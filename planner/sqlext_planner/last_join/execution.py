@@ -1,0 +1,135 @@
+"""The physical LAST JOIN: every left row once, with the last matching row of each right side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from sqlext_planner.errors import AnalysisError
+from sqlext_planner.expressions.nodes import Literal as LiteralExpression
+from sqlext_planner.last_join.nodes import LastMatch
+from sqlext_planner.last_join.terms import ResidualTerms
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from sqlext_planner.last_join.inputs import Input, TypedMatch
+
+#: How a right side is joined. `exchange`: by our operator, behind one Arrow-block exchange of all such sides; `reduce`:
+#: its last row of each key is broadcast; `pairs`: Spark makes all matching pairs; `auto`: `reduce` if the sides turn
+#: out to be small, else `exchange`.
+Form = Literal["exchange", "reduce", "pairs", "auto"]
+
+
+@dataclass(frozen=True)
+class LastJoinExec(PhysicalPlan):
+    """Computes a LastJoin node (same fields, physical children); `forms[i]` is how `rights[i]` is joined.
+
+    A right side whose form turns out not to be exact for the real types is joined by `pairs`, where Spark compares.
+    """
+
+    left: PhysicalPlan
+    rights: tuple[PhysicalPlan, ...]
+    matches: tuple[LastMatch, ...]
+    forms: tuple[Form, ...]
+
+    is_extension = True
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.left.output + tuple(field for right in self.rights for field in right.output)
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        """Raises AnalysisError for an order key of another type than an integer or a timestamp, and for keys and
+        conditions that Spark refuses, ConfigurationError if the workers lack the package."""
+        from sqlext_planner.last_join.inputs import Input, TypedMatch, join_by_exchange
+        from sqlext_planner.last_join.plain_spark import join_pairs, join_reduced
+
+        left, *rights = (
+            Input(execute_cached(plan, context), plan.output_columns) for plan in (self.left, *self.rights)
+        )
+        for right, match in zip(rights, self.matches, strict=True):
+            _check_order(right.frame, match)
+        typed = [
+            TypedMatch.of(left.frame, right.frame, match, ResidualTerms.of(match, left.columns, right.columns))
+            for right, match in zip(rights, self.matches, strict=True)
+        ]
+        forms = self._final_forms(left, rights, typed, context)
+        joined = left
+        for group in _exchanges(forms, typed):
+            sides = [(rights[place], found) for place in group if (found := typed[place]) is not None]
+            frame = join_by_exchange(joined, sides, context)
+            added = tuple(column for place in group for column in rights[place].columns)
+            joined = Input(frame, joined.columns + added)
+        frame = joined.frame
+        for right, match, found, form in zip(rights, self.matches, typed, forms, strict=True):
+            if form == "reduce" and found is not None:
+                frame = join_reduced(frame, right.frame, found)
+            elif form == "pairs":
+                frame = join_pairs(frame, right.frame, match)
+        return frame.selectExpr(*map(quoted, self.frame_columns))
+
+    def _final_forms(
+        self, left: Input, rights: Sequence[Input], typed: Sequence[TypedMatch | None], context: ExecutionContext
+    ) -> list[Form]:
+        """The forms without `auto`, and `pairs` where the chosen one cannot be."""
+        from sqlext_planner.last_join.inputs import is_shippable
+
+        limit = context.config.last_join_broadcast_bytes
+        small = all(
+            _is_small(right.frame, limit, context)
+            for right, form in zip(rights, self.forms, strict=True)
+            if form == "auto"
+        )
+        left_travels = is_shippable(left.frame)
+        forms: list[Form] = []
+        for right, form, found in zip(rights, self.forms, typed, strict=True):
+            chosen: Form = ("reduce" if small else "exchange") if form == "auto" else form
+            if chosen == "exchange" and not (left_travels and is_shippable(right.frame) and self.output):
+                chosen = "reduce" if found is not None and found.terms.is_empty else "pairs"
+            forms.append("pairs" if found is None else chosen)
+        return forms
+
+    def label(self) -> str:
+        parts = (f"[{form}] {match}" for form, match in zip(self.forms, self.matches, strict=True))
+        return f"LastJoinExec: {', '.join(parts)}"
+
+
+def _exchanges(forms: Sequence[Form], typed: Sequence[TypedMatch | None]) -> list[list[int]]:
+    """The numbers of the right sides that each exchange serves."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for place, (form, found) in enumerate(zip(forms, typed, strict=True)):
+        if form == "exchange" and found is not None:
+            groups.setdefault(found.key_families, []).append(place)
+    return list(groups.values())
+
+
+def _is_small(frame: DataFrame, limit: int, context: ExecutionContext) -> bool:
+    """Whether the frame is known to have at most `limit` bytes, by Catalyst's estimate or that of our operators."""
+    from sqlext_planner.exchange.stages import staged_bytes
+    from sqlext_planner.spark import estimated_bytes
+
+    size = staged_bytes(frame, context)
+    size = estimated_bytes(frame) if size is None else size
+    return size is not None and size <= limit
+
+
+def _check_order(frame: DataFrame, match: LastMatch) -> None:
+    """ORDER BY takes integers and timestamps (docs/reference/last-join.md, sections 1 to 4). Raises AnalysisError."""
+    from sqlext_planner.last_join.inputs import types_of
+    from sqlext_planner.window.input_types import ORDER_TYPES
+
+    order = match.order_by
+    if order is None or isinstance(order, LiteralExpression):
+        return
+    (kind,) = types_of(frame, [order])
+    if kind not in ORDER_TYPES:
+        raise AnalysisError(
+            f"ORDER BY of a LAST JOIN does not take {kind}: {order}",
+            span=order.span or match.span,
+            help="order by a smallint, int, bigint or timestamp column; cast it in a subquery if need be",
+        )

@@ -1,0 +1,64 @@
+"""How each right side of a LAST JOIN is joined, as far as planning can tell, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlext_planner.config import Config
+from sqlext_planner.expressions.nodes import Expression
+from sqlext_planner.last_join.execution import Form
+from sqlext_planner.last_join.nodes import LastJoin
+from sqlext_planner.last_join.terms import ResidualTerms
+
+
+def choose_forms(node: LastJoin, sizes: Sequence[int | None], config: Config) -> tuple[tuple[Form, ...], str]:
+    """A form for each right side, and the reason. `sizes` are the right sides' bytes at most, None where unknown.
+
+    Right sides that need the exchange take the others along: a small one more costs less than a join of its own.
+    """
+    terms = [
+        ResidualTerms.of(match, node.left.output_columns, right.output_columns)
+        for right, match in zip(node.rights, node.matches, strict=True)
+    ]
+    by_pairs = [bool(found.mixed) or config.last_join_strategy == "pairs" for found in terms]
+    others = [place for place, pairs in enumerate(by_pairs) if not pairs]
+    by_reduction = [place for place in others if terms[place].is_empty]
+    common: Form = "exchange"
+    if config.last_join_strategy == "auto" and by_reduction == others:
+        common = _by_size([sizes[place] for place in others], config.last_join_broadcast_bytes)
+    forms: list[Form] = ["pairs" if pairs else common for pairs in by_pairs]
+    if config.last_join_strategy == "reduce":
+        forms = ["reduce" if place in by_reduction else form for place, form in enumerate(forms)]
+    mixed = [term for found in terms for term in found.mixed]
+    return tuple(forms), "; ".join(_reasons(forms, mixed, sizes, config))
+
+
+def _by_size(sizes: Sequence[int | None], limit: int) -> Form:
+    if any(size is not None and size > limit for size in sizes):
+        return "exchange"
+    return "auto" if None in sizes else "reduce"
+
+
+def _reasons(
+    forms: Sequence[Form], mixed: Sequence[Expression], sizes: Sequence[int | None], config: Config
+) -> list[str]:
+    """One sentence for each form that occurs."""
+    count = {form: forms.count(form) for form in ("exchange", "reduce", "auto", "pairs")}
+    reasons = []
+    if count["exchange"]:
+        sides = "the left side and one right side" if count["exchange"] == 1 else f"{count['exchange'] + 1} inputs"
+        reasons.append(f"exchange: one for {sides}")
+    limit = config.last_join_broadcast_bytes
+    if count["reduce"]:
+        known = [size for size, form in zip(sizes, forms, strict=True) if form == "reduce" and size is not None]
+        size = f" of at most {sum(known)} bytes" if known else ""
+        reasons.append(f"reduce: the winner depends on the key alone, right rows{size} are broadcast, one a key")
+    if count["auto"]:
+        reasons.append(
+            f"auto: the winner depends on the key alone; when it runs, right sides of at most {limit} bytes are "
+            "reduced to one row a key and broadcast, larger ones go through one exchange with the left side"
+        )
+    if count["pairs"]:
+        asked = "as the setting says" if not mixed else f"only Spark evaluates {mixed[0]}"
+        reasons.append(f"pairs: Spark makes all matching pairs, {asked}")
+    return reasons

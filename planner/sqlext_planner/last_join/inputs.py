@@ -1,0 +1,175 @@
+"""What a LAST JOIN ships through its exchange: the columns of each side, in types that compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, Operator, RightSide
+
+from sqlext_planner.exchange.year_month import as_months, from_months, is_year_month, months_schema
+from sqlext_planner.expressions.nodes import And, Column, Expression, Literal
+from sqlext_planner.last_join.nodes import LastMatch
+from sqlext_planner.last_join.terms import ResidualTerms, as_type, common_type, family
+from sqlext_planner.relational.execution import spark_column
+from sqlext_planner.relational.physical_plan import ExecutionContext
+from sqlext_planner.spark import arrow_type
+from sqlext_planner.window.inputs import MEMORY_PER_TARGET, WireColumns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class TypedMatch:
+    """A match of one right side, with the types of both sides' expressions.
+
+    `keys[i]` is (left type, right type, common type); `comparisons[i]` likewise. `match` and `terms` are as the
+    statement has them: casts are added where they are shipped.
+    """
+
+    match: LastMatch
+    terms: ResidualTerms
+    keys: tuple[tuple[str, str, str], ...]
+    comparisons: tuple[tuple[str, str, str], ...]
+
+    @classmethod
+    def of(cls, left: DataFrame, right: DataFrame, match: LastMatch, terms: ResidualTerms) -> TypedMatch | None:
+        """None where the operators do not compare as Spark does: other types, or a condition over both sides."""
+        if terms.mixed:
+            return None
+        operands = [(term.left, term.right) for term in terms.comparisons]
+        pairs = [*zip(match.left_keys, match.right_keys, strict=True), *operands]
+        types = list(zip(types_of(left, [a for a, _ in pairs]), types_of(right, [b for _, b in pairs]), strict=True))
+        typed = tuple((a, b, common) for a, b in types if (common := common_type(a, b)) is not None)
+        if len(typed) < len(pairs):
+            return None
+        return cls(match, terms, typed[: len(match.left_keys)], typed[len(match.left_keys) :])
+
+    @property
+    def key_families(self) -> tuple[str, ...]:
+        """Right sides that agree here can share an exchange."""
+        return tuple(family(common) for _, _, common in self.keys)
+
+    def left_keys(self) -> tuple[Expression, ...]:
+        """The left keys in the common types."""
+        keys = zip(self.match.left_keys, self.keys, strict=True)
+        return tuple(as_type(key, own, common) for key, (own, _, common) in keys)
+
+    def right_keys(self) -> tuple[Expression, ...]:
+        """The right keys in the common types."""
+        keys = zip(self.match.right_keys, self.keys, strict=True)
+        return tuple(as_type(key, own, common) for key, (_, own, common) in keys)
+
+
+def types_of(frame: DataFrame, expressions: Sequence[Expression]) -> list[str]:
+    """The types of expressions over a frame, as simple strings."""
+    known = {item.name: item.dataType.simpleString() for item in frame.schema}
+    if all(isinstance(item, Column) and item.spark_name in known for item in expressions):
+        return [known[item.spark_name] for item in expressions if isinstance(item, Column)]
+    columns = [spark_column(expression).alias(f"c{place}") for place, expression in enumerate(expressions)]
+    return [item.dataType.simpleString() for item in frame.select(*columns).schema]
+
+
+def is_shippable(frame: DataFrame) -> bool:
+    """Whether Spark hands all columns to Python."""
+    return all(is_year_month(item.dataType) or arrow_type(item.dataType) is not None for item in frame.schema)
+
+
+@dataclass(frozen=True)
+class Input:
+    """One side of a join: its rows, and its columns in the frame's order."""
+
+    frame: DataFrame
+    columns: tuple[Column, ...]
+
+
+def join_by_exchange(left: Input, rights: Sequence[tuple[Input, TypedMatch]], context: ExecutionContext) -> DataFrame:
+    """`left` with the columns of the last matching row of each right side: one exchange, one pass.
+
+    The right sides agree in `TypedMatch.key_families`. Raises ConfigurationError if the workers lack the package.
+    """
+    from sqlext_operators.last_join.worker import LastJoinGatherSpec, MatchRouter, gather_last_join
+
+    from sqlext_planner.exchange.driver import Shipment, ship
+    from sqlext_planner.exchange.sizes import row_by_row
+    from sqlext_planner.exchange.stages import run_stage
+    from sqlext_planner.spark import check_workers
+
+    check_workers(context.spark)
+    wire = WireColumns()
+    keys = tuple(wire.name(key) for key in rights[0][1].left_keys())
+    shipped = [_right_side(right, typed, wire) for right, typed in rights]
+    sides = tuple(side for side, _ in shipped)
+    frames = (as_months(wire.select(left.frame, left.columns)), *(as_months(frame) for _, frame in shipped))
+    any_safe = tuple(any(side.null_safe[place] for side in sides) for place in range(len(keys)))
+    routers = [MatchRouter(keys, any_safe, keep=True)]
+    routers += [MatchRouter(side.keys, side.null_safe, keep=False) for side in sides]
+    sent = ship(
+        [
+            Shipment(tag, frame, router.keys, router)
+            for tag, (frame, router) in enumerate(zip(frames, routers, strict=True))
+        ],
+        context,
+    )
+    schemas = tuple(map(_arrow_schema, frames))
+    gather = LastJoinGatherSpec(
+        LastJoinSpec(keys, tuple(left.frame.columns), sides),
+        schemas[0],
+        schemas[1:],
+        memory_bytes=MEMORY_PER_TARGET * context.config.target_partition_bytes,
+        batch_rows=context.config.output_batch_rows,
+    )
+    schema = _result_schema(left, [right for right, _ in rights])
+    size = row_by_row(sent.sizes[0], frames[0].schema, schema)
+    result = run_stage(sent.frame, partial(gather_last_join, gather), months_schema(schema), size, context)
+    return from_months(result, schema)
+
+
+def _right_side(right: Input, typed: TypedMatch, left_wire: WireColumns) -> tuple[RightSide, DataFrame]:
+    """What is done with a right side, and its rows with their wire columns; names what it reads of the left side."""
+    wire = WireColumns()
+    match, terms = typed.match, typed.terms
+    keys = tuple(wire.name(key) for key in typed.right_keys())
+    order = None if match.order_by is None or isinstance(match.order_by, Literal) else wire.name(match.order_by)
+    comparisons = []
+    for term, (own, other, common) in zip(terms.comparisons, typed.comparisons, strict=True):
+        left_name = left_wire.name(as_type(term.left, own, common))
+        comparisons.append(
+            Comparison(left_name, cast(Operator, term.op), wire.name(as_type(term.right, other, common)))
+        )
+    # AND TRUE: Spark checks that a condition of one term is a boolean.
+    condition = left_wire.name(And((*terms.left_only, Literal("TRUE")))) if terms.left_only else None
+    side = RightSide(
+        keys,
+        match.null_safe,
+        tuple(right.frame.columns),
+        order,
+        match.descending,
+        tuple(comparisons),
+        condition,
+    )
+    rows = right.frame
+    for kept in terms.right_only:
+        rows = rows.filter(spark_column(kept))
+    return side, wire.select(rows, right.columns)
+
+
+def _result_schema(left: Input, rights: Sequence[Input]) -> StructType:
+    """The left fields, then those of the right sides, NULL without a match."""
+    from pyspark.sql.types import StructField, StructType
+
+    added = [item for right in rights for item in right.frame.schema]
+    nullable = [StructField(item.name, item.dataType, True, item.metadata) for item in added]
+    return StructType([*left.frame.schema.fields, *nullable])
+
+
+def _arrow_schema(frame: DataFrame) -> pa.Schema:
+    """The columns of a shipped frame as Spark hands them over."""
+    import pyarrow as pa
+
+    return pa.schema([(item.name, arrow_type(item.dataType)) for item in frame.schema])

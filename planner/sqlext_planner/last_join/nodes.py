@@ -1,0 +1,84 @@
+"""OpenMLDB's LAST JOIN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlext_planner.errors import InternalError
+from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.relational.logical_plan import Field, LogicalPlan, comma
+
+
+@dataclass(frozen=True)
+class LastMatch(Expression):
+    """Which rows of one right side match a left row, and which of them is the last.
+
+    `left_keys[i] = right_keys[i]` are the equalities (``<=>`` where `null_safe[i]`): left ones read columns of the
+    left side only, right ones of this right side only. `residual` is the rest of the condition, over both. Of the
+    matching rows the one with the largest `order_by` wins (smallest if `descending`, as OpenMLDB reads DESC), a NULL
+    one only if there is no other; among equals, and without `order_by`, the last in the right side's own order.
+    """
+
+    left_keys: tuple[Expression, ...]
+    right_keys: tuple[Expression, ...]
+    null_safe: tuple[bool, ...]
+    residual: Expression | None = None
+    order_by: Expression | None = None
+    descending: bool = False
+
+    @cached_property
+    def references(self) -> frozenset[Column]:
+        single = tuple(item for item in (self.residual, self.order_by) if item is not None)
+        return frozenset().union(*(item.references for item in (*self.left_keys, *self.right_keys, *single)))
+
+    def __str__(self) -> str:
+        pairs = zip(self.left_keys, self.null_safe, self.right_keys, strict=True)
+        terms = [f"{left} {'<=>' if safe else '='} {right}" for left, safe, right in pairs]
+        terms += [str(self.residual)] if self.residual is not None else []
+        order = "" if self.order_by is None else f"ORDER BY {self.order_by}{' DESC' if self.descending else ''} "
+        return f"{order}ON {' AND '.join(terms) or 'TRUE'}"
+
+
+@dataclass(frozen=True)
+class LastJoin(LogicalPlan):
+    """Every left row once, with the last matching row of each right side, or NULLs (docs/reference/last-join.md).
+
+    ``a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts >= b.ts`` is ``LastJoin(a, (b,), (match,))``. `matches[i]`
+    belongs to `rights[i]`. Several right sides share the left keys, so that one exchange serves them all; no match
+    reads another right side's columns. Outputs the left columns, then those of each right side.
+    """
+
+    is_extension = True
+
+    left: LogicalPlan
+    rights: tuple[LogicalPlan, ...]
+    matches: tuple[LastMatch, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.rights) != len(self.matches):
+            raise InternalError("a LAST JOIN has one match for each right side")
+        if any(match.left_keys != self.matches[0].left_keys for match in self.matches):
+            raise InternalError("the right sides of one LAST JOIN node share the left keys")
+        self.check_unique_output()
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.left.output + tuple(field for right in self.rights for field in right.output)
+
+    def expressions(self) -> Iterator[Expression]:
+        yield from self.matches
+
+    def missing_references(self) -> frozenset[Column]:
+        ours = frozenset(self.left.output_columns)
+        missing: set[Column] = set()
+        for right, match in zip(self.rights, self.matches, strict=True):
+            theirs = frozenset(right.output_columns)
+            missing |= match.references - ours - theirs
+            for keys, known in ((match.left_keys, ours), (match.right_keys, theirs), ((match.order_by,), theirs)):
+                missing |= {column for key in keys if key is not None for column in key.references - known}
+        return frozenset(missing)
+
+    def label(self) -> str:
+        return f"LastJoin: {comma(self.matches)}"

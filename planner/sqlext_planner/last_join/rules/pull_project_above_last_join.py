@@ -1,0 +1,51 @@
+"""What the left input of a LAST JOIN computes from an operator's result is computed above the join."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from sqlext_planner.expressions.nodes import Column, NamedExpr
+from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.last_join.nodes import LastJoin, LastMatch
+from sqlext_planner.optimizer.rule import rule
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Project
+from sqlext_planner.window.group_nodes import GroupAggregate
+from sqlext_planner.window.nodes import WindowUnion
+
+
+@rule(order="bottom_up")
+def pull_project_above_last_join(node: LogicalPlan) -> LogicalPlan | None:
+    """``LastJoin(Project(f(x) AS y, w), b)`` -> ``Project(f(x) AS y, LastJoin(w, b))`` where w is an operator of ours.
+
+    ``SELECT ... FROM (SELECT k, s / 2 AS h FROM (... OVER w ...)) LAST JOIN b ON k = b.k``::
+
+        LastJoin: ON k = b.k                Project: k, s / 2 AS h, b.k
+          Project: k, s / 2 AS h      ->      LastJoin: ON k = b.k
+            WindowUnion: ...                    WindowUnion: ...
+          Scan: b                               Scan: b
+
+    Between two operators a computed column costs a way through Spark's rows, and a mere selection of columns nothing:
+    the join's exchange then runs the first operator itself. A Project that only reorders is pulled too: it would stand
+    between two joins that can merge.
+
+    Legal because a LAST JOIN gives every left row once, so a movable expression is computed for the same rows as
+    before; what the join's condition reads has to be a column below as well. Not legal for an expression of the right
+    side: a left row without a match has NULL there, and ``coalesce(b.v, 0)`` computed above would be 0. Not legal for
+    rand(), which would be drawn in another order.
+    """
+    match node:
+        case LastJoin(Project(items, WindowUnion() | GroupAggregate() | LastJoin() as child), rights, matches):
+            mapping = {item.column: item.expression for item in items}
+            read = {column for found in matches for column in found.references if column in mapping}
+            computed = [item for item in items if not isinstance(item.expression, Column)]
+            reorders = {item.expression for item in items} == set(child.output_columns)
+            if not (computed or reorders) or not all(is_movable(item.expression) for item in computed):
+                return None
+            if not all(isinstance(mapping[column], Column) for column in read):
+                return None
+            moved = tuple(cast(LastMatch, found.substitute(mapping)) for found in matches)
+            join = LastJoin(child, rights, moved, span=node.span)
+            kept = tuple(NamedExpr(field.column, field.column) for right in rights for field in right.output)
+            return Project((*items, *kept), join)
+    return None

@@ -1,0 +1,112 @@
+"""The optimizer: which rules run, in which order, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.expressions.subquery import refuse_left_over
+from sqlext_planner.interval_join.rules.count_interval_matches import count_interval_matches
+from sqlext_planner.interval_join.rules.expand_endpoint_equalities import expand_endpoint_equalities
+from sqlext_planner.interval_join.rules.plan_interval_joins import plan_interval_joins
+from sqlext_planner.last_join.rules.compute_last_join_operands import compute_last_join_operands
+from sqlext_planner.last_join.rules.merge_last_joins import merge_last_joins
+from sqlext_planner.last_join.rules.pull_project_above_last_join import pull_project_above_last_join
+from sqlext_planner.last_join.rules.push_filter_through_last_join import push_filter_through_last_join
+from sqlext_planner.last_join.rules.push_last_join_condition import push_last_join_condition
+from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once, PlanTrace, RuleExecutor, Step
+from sqlext_planner.optimizer.rules.decorrelate_exists import decorrelate_exists
+from sqlext_planner.optimizer.rules.decorrelate_in import decorrelate_in
+from sqlext_planner.optimizer.rules.decorrelate_scalar import decorrelate_scalar
+from sqlext_planner.optimizer.rules.merge_alias_into_project import merge_alias_into_project
+from sqlext_planner.optimizer.rules.merge_filters import merge_filters
+from sqlext_planner.optimizer.rules.merge_projects import merge_projects
+from sqlext_planner.optimizer.rules.prune_columns import prune_columns
+from sqlext_planner.optimizer.rules.push_filter_into_join import push_filter_into_join
+from sqlext_planner.optimizer.rules.push_filter_through_alias import push_filter_through_alias
+from sqlext_planner.optimizer.rules.push_filter_through_project import push_filter_through_project
+from sqlext_planner.optimizer.rules.push_join_condition import push_join_condition
+from sqlext_planner.optimizer.rules.remove_no_op_project import remove_no_op_project
+from sqlext_planner.optimizer.rules.simplify_outer_join import simplify_outer_join
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.umjoin.find.tsc import tsc
+from sqlext_planner.window.rules.merge_window_unions import merge_window_unions
+from sqlext_planner.window.rules.push_filter_through_group_aggregate import push_filter_through_group_aggregate
+from sqlext_planner.window.rules.push_filter_through_window_union import push_filter_through_window_union
+
+__all__ = ["BATCHES", "Batch", "FixedPoint", "Once", "Optimizer", "PlanTrace", "RuleExecutor", "Step"]
+
+BATCHES = (
+    # Before everything: a common table expression that a query and its subqueries read is one node as long as no rule
+    # has rewritten it in the query, and the joins made of subqueries are then treated like those of FROM. IN and EXISTS
+    # first, since a scalar subquery may be what stands before IN. 30 rounds: one for each level of nested subqueries.
+    Batch("Decorrelate", FixedPoint(30), (decorrelate_in, decorrelate_exists, decorrelate_scalar)),
+    # Adjacent nodes of one kind are one node, so that the patterns of later rules match whatever the
+    # nesting of the text was.
+    Batch(
+        "Normalize",
+        FixedPoint(30),
+        (merge_alias_into_project, merge_filters, merge_projects, remove_no_op_project),
+    ),
+    # Before windows merge: a filter between two window unions has to get out of the way, and a filter that
+    # reaches the sources makes the exchange smaller. 30 rounds: one for each level of nested subqueries.
+    Batch(
+        "Pushdown",
+        FixedPoint(30),
+        (
+            push_filter_through_alias,
+            push_filter_through_project,
+            push_filter_into_join,
+            expand_endpoint_equalities,
+            push_join_condition,
+            push_filter_through_window_union,
+            push_filter_through_group_aggregate,
+            push_filter_through_last_join,
+            push_last_join_condition,
+            merge_filters,
+        ),
+    ),
+    # After pushdown, which brings the terms that reject NULLs as near to the outer joins as they get; before joins are
+    # grouped or planned, which inner ones leave more room. What has become inner lets more terms down.
+    Batch("Outer joins", Once, (simplify_outer_join,)),
+    Batch("Pushdown again", FixedPoint(30), (push_filter_into_join, push_join_condition, merge_filters)),
+    # Before pruning, which would make the union sources of adjacent nodes differ.
+    Batch("WindowUnion merge", FixedPoint(10), (merge_window_unions,)),
+    # After pushdown, which moves predicates of WHERE into ON and terms of one side to their inputs; before pruning,
+    # which finds out which columns of the pairs anybody reads. Counting needs the join below the aggregate.
+    Batch("Interval joins", Once, (plan_interval_joins, count_interval_matches)),
+    # After interval joins have taken theirs, and after pushdown, which leaves the terms of one input to that input.
+    # Before pruning, whose projections would stand between the joins.
+    Batch("TSC", Once, (tsc,)),
+    # Last: pruning sees what the final nodes read; the projections it adds may melt into their neighbours. LAST JOINs
+    # merge here because pruning drops those that nobody reads, which may have stood between two of the same keys;
+    # unlike union sources their right sides need not be alike, so pruning does not get in the way. What stands between
+    # two operators ends as a mere selection of columns.
+    Batch(
+        "Cleanup",
+        FixedPoint(10),
+        (
+            prune_columns,
+            pull_project_above_last_join,
+            merge_last_joins,
+            compute_last_join_operands,
+            merge_alias_into_project,
+            merge_projects,
+            remove_no_op_project,
+        ),
+    ),
+)
+
+
+class Optimizer(RuleExecutor):
+    """`Optimizer().optimize(plan)` -> PlanTrace; see RuleExecutor for what is checked of rules."""
+
+    def __init__(self, batches: Sequence[Batch] = BATCHES, strict: bool | None = None) -> None:
+        super().__init__(batches, strict)
+
+    def optimize(self, plan: LogicalPlan, outer: Collection[Column] = ()) -> PlanTrace:
+        """Run all batches. Raises UnsupportedError for a subquery that only a join could run and that is none,
+        InternalError for a rule that breaks an invariant."""
+        trace = super().optimize(plan, outer)
+        refuse_left_over(trace.final)
+        return trace

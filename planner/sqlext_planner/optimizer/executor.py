@@ -1,0 +1,252 @@
+"""Runs batches of rules over a plan and checks every step; keeps the trace for EXPLAIN."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sqlext_planner.errors import InternalError, SqlExtError
+from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.optimizer.rule import Rule
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Output
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """Repeat the batch until nothing changes, at most `limit` times."""
+
+    limit: int
+
+
+@dataclass(frozen=True)
+class _Once:
+    """Run the batch one time; running it again must change nothing (checked under pytest)."""
+
+    limit: int = 1
+
+
+Once = _Once()
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rules that run together, in the order listed."""
+
+    name: str
+    strategy: FixedPoint | _Once
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One application of a rule to the whole plan that changed something."""
+
+    batch: str
+    rule: str
+    before: LogicalPlan
+    after: LogicalPlan
+    seconds: float
+
+
+@dataclass(frozen=True)
+class PlanTrace:
+    """What the optimizer did, step by step."""
+
+    initial: LogicalPlan
+    final: LogicalPlan
+    steps: tuple[Step, ...]
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Names of the rules that changed the plan, each once, in order."""
+        return tuple(dict.fromkeys(step.rule for step in self.steps))
+
+
+class RuleExecutor:
+    """Applies batches in order. After every rule that changed the plan it checks that
+
+    - the rule did not return an equal copy (identity means "no change"),
+    - the root's columns and types are the same,
+    - every node reads only columns that its children give,
+    - the plan is not one that the batch has had before (a cycle).
+
+    Under pytest (`strict`), Once batches must be idempotent and a FixedPoint batch must come to rest within its
+    limit. Every violation is an InternalError that names the rule.
+    """
+
+    def __init__(self, batches: Sequence[Batch], strict: bool | None = None) -> None:
+        self.batches = tuple(batches)
+        self.strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
+
+    def optimize(self, plan: LogicalPlan, outer: Collection[Column] = ()) -> PlanTrace:
+        """Run all batches; `outer` are columns of queries around this one that it may read. Raises InternalError for a
+        rule that breaks an invariant."""
+        run = _Run(plan, frozenset(outer))
+        for batch in self.batches:
+            run.batch(batch, self.strict)
+        return PlanTrace(plan, run.plan, tuple(run.steps))
+
+
+class _Run:
+    """The state of one optimization."""
+
+    def __init__(self, plan: LogicalPlan, outer: frozenset[Column]) -> None:
+        self.plan = plan
+        self._outer = outer
+        self.steps: list[Step] = []
+        self._numbers = PlanNumbers()
+        self._sound: dict[int, LogicalPlan] = {}
+
+    def batch(self, batch: Batch, strict: bool) -> None:
+        seen = {self._numbers.number(self.plan): len(self.steps)}
+        for _ in range(batch.strategy.limit):
+            start = self.plan
+            for rule in batch.rules:
+                self._apply(batch, rule, seen)
+            if self.plan is start:
+                return
+        if strict:
+            self._check_at_rest(batch)
+
+    def _check_at_rest(self, batch: Batch) -> None:
+        for rule in batch.rules:
+            if apply_rule(rule, self.plan) is not self.plan:
+                problem = (
+                    "is not idempotent"
+                    if isinstance(batch.strategy, _Once)
+                    else f"does not come to rest in {batch.strategy.limit} rounds"
+                )
+                raise InternalError(f"batch {batch.name} {problem}: rule {rule.name} still changes the plan")
+
+    def _apply(self, batch: Batch, rule: Rule, seen: dict[int, int]) -> None:
+        before, started = self.plan, time.perf_counter()
+        try:
+            after = apply_rule(rule, before)
+        except (SqlExtError, RecursionError, MemoryError):  # too large a plan is no fault of a rule
+            raise
+        except Exception as error:
+            raise InternalError(f"rule {rule.name} failed: {error}") from error
+        if after is before:
+            return
+        seconds = time.perf_counter() - started
+        number = self._numbers.number(after)
+        if number == self._numbers.number(before):
+            raise InternalError(f"rule {rule.name} returned an equal copy of the plan instead of None")
+        self._check_schema(rule, before, after)
+        self._check_references(rule, after)
+        if number in seen:
+            names = {step.rule for step in self.steps[seen[number] :]} | {rule.name}
+            raise InternalError(f"rules {' and '.join(sorted(names))} cycle: batch {batch.name} is back at an old plan")
+        self.plan = after
+        self.steps.append(Step(batch.name, rule.name, before, after, seconds))
+        seen[number] = len(self.steps)
+
+    @staticmethod
+    def _check_schema(rule: Rule, before: LogicalPlan, after: LogicalPlan) -> None:
+        names = [plan.names if isinstance(plan, Output) else () for plan in (before, after)]
+        if before.output == after.output and names[0] == names[1]:
+            return
+        was, now = ([f"{f.column} {f.dtype}" for f in plan.output] for plan in (before, after))
+        raise InternalError(f"rule {rule.name} changed the result's columns from {was} to {now}")
+
+    def _check_references(self, rule: Rule, plan: LogicalPlan) -> None:
+        for node in plan.walk():
+            if id(node) in self._sound:
+                continue
+            missing = node.missing_references() - self._outer
+            if missing:
+                columns = ", ".join(sorted(map(str, missing)))
+                raise InternalError(f"rule {rule.name} left {node.label()} reading {columns}, which no child gives")
+            self._sound[id(node)] = node
+
+
+class PlanNumbers:
+    """Equal plans get equal numbers. Every node object is looked at once, so that asking again costs nothing.
+
+    (A plan's own hash would walk the whole tree each time, and a DAG once for every path through it.)
+    """
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, tuple[LogicalPlan, int]] = {}
+        self._by_value: dict[Any, int] = {}
+
+    def number(self, node: LogicalPlan) -> int:
+        known = self._by_id.get(id(node))
+        if known is not None:
+            return known[1]
+        parts = [self._part(getattr(node, item.name)) for item in fields(node) if item.compare]
+        number = self._by_value.setdefault((type(node), *parts), len(self._by_value))
+        self._by_id[id(node)] = (node, number)
+        return number
+
+    def _part(self, value: Any) -> Any:
+        if isinstance(value, LogicalPlan):
+            return (LogicalPlan, self.number(value))
+        if isinstance(value, tuple) and any(isinstance(item, LogicalPlan) for item in value):
+            return tuple(self._part(item) for item in value)
+        return value
+
+
+def apply_rule(rule: Rule, plan: LogicalPlan) -> LogicalPlan:
+    """The plan with one rule applied everywhere once; the same object if the rule changed nothing."""
+    if rule.order == "root":
+        new = rule(plan)
+        return plan if new is None else new
+    return _Pass(rule, plan).run(plan)
+
+
+class _Pass:
+    """One rule over one plan. A node with two parents is rewritten once and stays shared.
+
+    Such a node (a CTE used twice) is also a barrier: a rewrite above it that would take it apart for one of its
+    parents only is not done, because the node would then be computed twice.
+    """
+
+    def __init__(self, rule: Rule, plan: LogicalPlan) -> None:
+        self._rule = rule
+        self._shared = _shared_nodes(plan)
+        self._memo: dict[int, tuple[LogicalPlan, LogicalPlan]] = {}
+
+    def run(self, node: LogicalPlan) -> LogicalPlan:
+        known = self._memo.get(id(node))
+        if known is not None:
+            return known[1]
+        if self._rule.order == "bottom_up":
+            new = self._rewrite(node.map_children(self.run))
+        else:
+            new = self._rewrite(node).map_children(self.run)
+        self._memo[id(node)] = (node, new)  # the node is kept so that its id stays taken
+        if id(node) in self._shared:
+            self._shared.add(id(new))
+        return new
+
+    def _rewrite(self, node: LogicalPlan) -> LogicalPlan:
+        new = self._rule(node)
+        if new is None:
+            return node
+        if new is node:
+            raise InternalError("it returned the node that it was given instead of None")
+        if self._shared and not self._shared_below(node) <= self._reachable(new):
+            return node
+        return new
+
+    def _shared_below(self, node: LogicalPlan) -> set[int]:
+        return (self._reachable(node) - {id(node)}) & self._shared
+
+    @staticmethod
+    def _reachable(node: LogicalPlan) -> set[int]:
+        return {id(item) for item in node.walk()}
+
+
+def _shared_nodes(plan: LogicalPlan) -> set[int]:
+    """Ids of the nodes that more than one place holds."""
+    seen: set[int] = set()
+    shared: set[int] = set()
+    for node in plan.walk():
+        for child in node.children:
+            (shared if id(child) in seen else seen).add(id(child))
+    return shared

@@ -1,0 +1,47 @@
+"""Rewrite rules: functions of one node, one rule a file; the executor in `executor.py` does the recursion.
+
+A rule is made with ``@rule(order=...)``:
+
+- ``bottom_up`` and ``top_down`` rules see every node once a pass, children first or parents first;
+- ``root`` rules see only the root. They are for rewrites that depend on what *all* parents of a node ask for
+  (column pruning) or on the whole graph (join grouping); they must keep shared nodes shared themselves.
+
+A rule returns the new node, or None for "not mine"; it never returns an equal copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlext_planner.relational.logical_plan import LogicalPlan
+
+Order = Literal["bottom_up", "top_down", "root"]
+Rewrite = Callable[[LogicalPlan], LogicalPlan | None]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named rewrite of one node with the order in which the executor visits nodes."""
+
+    name: str
+    order: Order
+    rewrite: Rewrite
+
+    @property
+    def doc(self) -> str:
+        """What the rule does, its example and its legality argument."""
+        return self.rewrite.__doc__ or ""
+
+    def __call__(self, node: LogicalPlan) -> LogicalPlan | None:
+        return self.rewrite(node)
+
+
+def rule(*, order: Order) -> Callable[[Rewrite], Rule]:
+    """Decorator: makes a `Rule` of a function of one node."""
+
+    def decorate(rewrite: Rewrite) -> Rule:
+        return Rule(rewrite.__name__, order, rewrite)
+
+    return decorate

@@ -1,0 +1,32 @@
+"""The alias of a projection becomes the names of its items."""
+
+from __future__ import annotations
+
+from sqlext_planner.expressions.nodes import Column, NamedExpr
+from sqlext_planner.optimizer.rule import rule
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Project, SubqueryAlias
+
+
+@rule(order="bottom_up")
+def merge_alias_into_project(node: LogicalPlan) -> LogicalPlan | None:
+    """``SubqueryAlias d(Project(f(x) AS y, t))`` -> ``Project(f(x) AS d.y, t)``.
+
+    ``SELECT d.y FROM (SELECT a + 1 AS y FROM t) AS d``::
+
+        SubqueryAlias: d              Project: a + 1 AS d.y
+          Project: a + 1 AS y   ->      Scan: t [a]
+            Scan: t [a]
+
+    Legal always: an alias only renames columns, and so may the projection itself. It lets projections of nested
+    subqueries meet. The exception is made by the executor: a projection that two aliases share (a common table
+    expression used twice) is not taken apart, as ``WITH q AS (SELECT ...) SELECT * FROM q AS x, q AS y`` shows.
+    """
+    match node:
+        case SubqueryAlias(relation, names, Project(items, child) as project):
+            renamed = (
+                NamedExpr(item.expression, Column(relation, name), span=item.span)
+                for item, name in zip(items, names, strict=True)
+            )
+            return Project(tuple(renamed), child, span=project.span)
+    return None

@@ -1,0 +1,190 @@
+"""Period predicates as expressions: rules look inside them, everywhere else they are plain Spark SQL."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_FLOOR, Decimal
+from functools import cached_property
+from typing import Literal
+
+from sqlext_planner.errors import Span
+from sqlext_planner.expressions.nodes import Column, Compare, Expression
+from sqlext_planner.periods.relations import RELATIONS, Condition, Relation
+from sqlext_planner.periods.sql import EndTexts
+
+#: What an empty or reversed period does: match nothing, stop the job, or (``[t, t)`` only) count as one instant.
+EmptyPeriods = Literal["drop", "error", "point"]
+
+#: The names that `allen_relation` gives, in the order of the table; of a period that is empty or reversed NO_RELATION.
+ALLEN = tuple(name.removeprefix("allen_") for name, row in RELATIONS.items() if row.strict)
+NO_RELATION = "none"
+
+#: Microseconds of the units of a day-time interval.
+UNITS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A bound of a distance: a whole number or fraction in the unit of the ends (`interval` False), or microseconds."""
+
+    value: int | float
+    interval: bool
+    span: Span | None = field(default=None, compare=False, kw_only=True, repr=False)
+
+    def sql(self) -> str:
+        """Spark SQL text."""
+        if not self.interval:
+            return str(self.value)
+        seconds = Decimal(self.value).scaleb(-6)
+        return f"INTERVAL '{seconds:.6f}' SECOND"
+
+    def units(self, dtype: str) -> int | float:
+        """The amount in the unit of ends of that type: microseconds, days, the integer, the double; of a decimal the
+        number itself. Whole numbers of units are rounded down, which keeps the meaning of "at most"."""
+        if dtype in ("float", "double"):
+            return float(self.value)
+        if dtype.startswith("decimal("):
+            place = Decimal(1).scaleb(-int(dtype.rstrip(")").split(",")[1]))
+            exact = Decimal(str(self.value)).quantize(place, rounding=ROUND_FLOOR)
+            return int(exact) if exact == exact.to_integral_value() else float(exact)
+        return math.floor(self.value) // UNITS["day"] if dtype == "date" and self.interval else math.floor(self.value)
+
+
+@dataclass(frozen=True)
+class Period(Expression):
+    """``PERIOD(start, end)``: [start, end). A point t is ``Period(t, t)``, taken as [t, t]."""
+
+    start: Expression
+    end: Expression
+
+    @cached_property
+    def references(self) -> frozenset[Column]:
+        return self.start.references | self.end.references
+
+    def sql(self) -> str:
+        """Spark has no periods: a struct of the ends, which fails where one of them does."""
+        return f"struct({self.start.sql()}, {self.end.sql()})"
+
+    def __str__(self) -> str:
+        return f"PERIOD({self.start}, {self.end})"
+
+
+@dataclass(frozen=True)
+class PeriodPredicate(Expression):
+    """``left relation right`` between two periods: true, false, or NULL where an end is NULL.
+
+    False where a period is empty or reversed, as in a join (docs/reference/periods.md, section 6), or has a NaN end;
+    `empty` says what else may happen. `relations` are names of the table; several mean any of them
+    (``allen_relation(...) IN (...)``; they are then disjoint). `point`: the right side is a single value. `dtype` is
+    the common type of the ends, None where it is unknown.
+    """
+
+    relations: tuple[str, ...]
+    left: Period
+    right: Period
+    delta: Amount | None = None
+    epsilon: Amount | None = None
+    empty: EmptyPeriods = "drop"
+    point: bool = False
+    dtype: str | None = field(default=None, compare=False, kw_only=True, repr=False)
+
+    @property
+    def rows(self) -> tuple[Relation, ...]:
+        """The relations' rows of the table."""
+        return tuple(RELATIONS[name] for name in self.relations)
+
+    def endpoint(self, name: str) -> Expression:
+        """The expression of a, b, c or d."""
+        return {"a": self.left.start, "b": self.left.end, "c": self.right.start, "d": self.right.end}[name]
+
+    def terms(self, relation: Relation) -> tuple[Condition, ...]:
+        """The formula of one of the relations, without distances that nothing bounds."""
+        given = {"delta": self.delta, "epsilon": self.epsilon}
+        kept = (
+            term for term in relation.terms if not isinstance(term.shift, tuple) or given[term.shift[1]] is not None
+        )
+        if not self.point:
+            return tuple(kept)
+        return (Condition("a", "<=", "c"), Condition("b", ">", "c"))
+
+    def sql(self) -> str:
+        """Plain Spark SQL: NULL where an end is NULL, else whether the periods are valid and related."""
+        texts = _texts(self.left, self.right, self.dtype, self.empty, self.span, point=self.point)
+        options = [self._formula(texts, row) for row in self.rows]
+        related = options[0] if len(options) == 1 else f"({' OR '.join(f'({text})' for text in options)})"
+        return texts.case(f"ELSE {texts.valid()} AND {related}", "CAST(NULL AS BOOLEAN)", "BOOLEAN")
+
+    def _formula(self, texts: EndTexts, relation: Relation) -> str:
+        given = {"delta": self.delta, "epsilon": self.epsilon}
+        return " AND ".join(
+            texts.comparison(term, given[term.shift[1]] if isinstance(term.shift, tuple) else None)
+            for term in self.terms(relation)
+        )
+
+    def comparisons(self) -> tuple[Expression, ...] | None:
+        """Plain comparisons that are all true exactly where the predicate is true, for Spark's own joins and filters:
+        ``a < b``, ``c < d`` and the formula.
+
+        None where there are none: several relations, distances, ends that may be NaN or of unknown type, empty
+        periods that stop the job or count.
+        """
+        bounded = self.delta is not None or self.epsilon is not None
+        if len(self.relations) > 1 or bounded or self.empty != "drop" or self.dtype in (None, "float", "double"):
+            return None
+        periods = [("a", "b")] if self.point else [("a", "b"), ("c", "d")]
+        pairs = [(start, "<", end) for start, end in periods]
+        pairs += [(term.left, term.operator, term.right) for term in self.terms(self.rows[0])]
+        return tuple(Compare(op, self.endpoint(x), self.endpoint(y), span=self.span) for x, op, y in pairs)
+
+    def __str__(self) -> str:
+        words = " OR ".join(row.words[0] for row in self.rows)
+        bounds = [f"{n} {v.sql()}" for n, v in (("START", self.delta), ("END", self.epsilon)) if v is not None]
+        within = f" WITHIN ({', '.join(bounds)})" if bounds else ""
+        return f"{self.left} {words} {self.right.start if self.point else self.right}{within}"
+
+
+@dataclass(frozen=True)
+class AllenRelation(Expression):
+    """``allen_relation(a, b, c, d)``: the name of the one relation of Allen's that holds, such as 'met_by'.
+
+    NULL where an end is NULL, 'none' where a period is empty, reversed or has a NaN end.
+    """
+
+    left: Period
+    right: Period
+    empty: EmptyPeriods = "drop"
+    dtype: str | None = field(default=None, compare=False, kw_only=True, repr=False)
+
+    def sql(self) -> str:
+        """Plain Spark SQL: a CASE over the thirteen formulas."""
+        texts = _texts(self.left, self.right, self.dtype, self.empty, self.span)
+        whens = [f"WHEN NOT ({texts.valid()}) THEN '{NO_RELATION}'"]
+        for name in ALLEN:
+            terms = " AND ".join(texts.comparison(term, None) for term in RELATIONS[f"allen_{name}"].terms)
+            whens.append(f"WHEN {terms} THEN '{name}'")
+        return texts.case(" ".join(whens), "CAST(NULL AS STRING)", "STRING")
+
+    def __str__(self) -> str:
+        return f"allen_relation({self.left}, {self.right})"
+
+
+def allen_names(names: Sequence[str]) -> tuple[str, ...]:
+    """The relations that `allen_relation` calls `names`, each once, in the order of the table."""
+    return tuple(f"allen_{name}" for name in ALLEN if name in names)
+
+
+def _texts(
+    left: Period, right: Period, dtype: str | None, empty: EmptyPeriods, span: Span | None, *, point: bool = False
+) -> EndTexts:
+    d = None if point else right.end.sql()
+    return EndTexts(left.start.sql(), left.end.sql(), right.start.sql(), d, dtype, empty, span)

@@ -1,0 +1,148 @@
+"""What the ends of periods may be, which of them compare, and what bounds a distance between them.
+
+The analyzer asks where it knows the types; an operator asks again with those of its inputs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.periods.predicates import Amount, EmptyPeriods
+
+#: Digits that an integer type needs as a decimal; also the order of the types.
+INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+FLOATS = ("float", "double")
+TIMES = ("date", "timestamp", "timestamp_ntz")
+
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_MOST_DIGITS = 38
+#: Digits of a decimal that a double holds exactly.
+_DOUBLE_DIGITS = 15
+#: Digits of a decimal that fits into one int64, so that it has a next value for `empty` "point".
+_WORD_DIGITS = 18
+
+_CASTS = {
+    "string": "write DATE '2026-01-31' or TIMESTAMP '2026-01-31 12:00:00', or cast the column",
+    "boolean": "a period is of numbers or times",
+}
+
+
+@dataclass(frozen=True)
+class PeriodEnd:
+    """The type of an end of a period, None where it is unknown, and where it stands."""
+
+    dtype: str | None
+    span: Span | None = None
+
+
+def check_period_types(
+    ends: Sequence[PeriodEnd], amounts: Sequence[Amount] = (), empty: EmptyPeriods = "drop"
+) -> str | None:
+    """The one type in which all `ends` compare; None where the type of one of them is unknown.
+
+    `amounts` are the bounds of distances between them. Raises AnalysisError, with the place of the end or the amount,
+    for types that no period has, that do not compare, or that the amounts or `empty` do not go with.
+    """
+    known = [end for end in ends if end.dtype not in (None, "void")]
+    for end in known:
+        _check_end(end)
+    common = reduce(_joined, known) if known else None
+    if common is None or any(end.dtype is None for end in ends):
+        return None
+    assert common.dtype is not None
+    for amount in amounts:
+        check_amount(amount, common.dtype)
+    if empty == "point" and _has_no_next(common.dtype):
+        raise AnalysisError(
+            f"with sqlext.interval.empty = point, periods of type {common.dtype} have no next value",
+            span=common.span,
+            help=f"cast the ends to a whole number, a time, or a decimal of at most {_WORD_DIGITS} digits",
+        )
+    return common.dtype
+
+
+def check_amount(amount: Amount, dtype: str) -> None:
+    """Raises AnalysisError for an amount that is no distance between values of the type."""
+    if amount.interval and dtype not in TIMES:
+        raise AnalysisError(
+            f"an INTERVAL cannot bound a distance between ends of type {dtype}",
+            span=amount.span,
+            help="write a number in the unit of the ends, such as WITHIN 5 or delta => 5",
+        )
+    if not amount.interval and dtype in ("timestamp", "timestamp_ntz"):
+        raise AnalysisError(
+            f"a distance between ends of type {dtype} needs a unit",
+            span=amount.span,
+            help="write for example WITHIN 5 MINUTES, or delta => INTERVAL 5 MINUTES",
+        )
+    sizes = _DECIMAL.fullmatch(dtype)
+    if sizes is not None and int(sizes[1]) == _MOST_DIGITS and int(sizes[2]) > 6:
+        raise AnalysisError(
+            f"Spark cannot compute a distance between ends of type {dtype} exactly",
+            span=amount.span,
+            help="cast the ends to a decimal of at most 37 digits",
+        )
+
+
+def common_type(left: str, right: str) -> str | None:
+    """The type in which values of two types of ends compare exactly, None if there is none."""
+    if left == right:
+        return left
+    if left in INTEGERS and right in INTEGERS:
+        return max(left, right, key=INTEGERS.__getitem__)
+    if left in FLOATS and right in FLOATS:
+        return "double"
+    sizes, others = _digits(left), _digits(right)
+    if sizes is not None and others is not None:
+        scale = max(sizes[1], others[1])
+        digits = max(sizes[0] - sizes[1], others[0] - others[1]) + scale
+        return f"decimal({digits},{scale})" if digits <= _MOST_DIGITS else None
+    number = sizes if right in FLOATS else others if left in FLOATS else None
+    return "double" if number is not None and number[0] <= _DOUBLE_DIGITS else None
+
+
+def _digits(dtype: str) -> tuple[int, int] | None:
+    """(digits, digits behind the point) of an exact number."""
+    if dtype in INTEGERS:
+        return INTEGERS[dtype], 0
+    sizes = _DECIMAL.fullmatch(dtype)
+    return (int(sizes[1]), int(sizes[2])) if sizes is not None else None
+
+
+def _check_end(end: PeriodEnd) -> None:
+    assert end.dtype is not None
+    if end.dtype in (*INTEGERS, *FLOATS, *TIMES) or _DECIMAL.fullmatch(end.dtype):
+        return
+    help = _CASTS.get(end.dtype, "cast it to an integer, a decimal, a double, DATE, TIMESTAMP or TIMESTAMP_NTZ")
+    if end.dtype.startswith("interval"):
+        help = "write the end itself: PERIOD(ts, ts + INTERVAL 5 MINUTES)"
+    raise AnalysisError(f"an end of a period cannot be of type {end.dtype}", span=end.span, help=help)
+
+
+def _joined(left: PeriodEnd, right: PeriodEnd) -> PeriodEnd:
+    assert left.dtype is not None
+    assert right.dtype is not None
+    common = common_type(left.dtype, right.dtype)
+    if common is not None:
+        return PeriodEnd(common, left.span)
+    if {left.dtype, right.dtype} == {"timestamp", "timestamp_ntz"}:
+        help = (
+            "a TIMESTAMP is an instant, a TIMESTAMP_NTZ what a clock shows: CAST one of them, which takes the session's"
+        )
+        help += " time zone"
+    elif left.dtype in TIMES and right.dtype in TIMES:
+        help = f"CAST(... AS {(left if right.dtype == 'date' else right).dtype.upper()}) the date"  # type: ignore[union-attr]
+    else:
+        help = "cast one of them"
+    raise AnalysisError(
+        f"ends of periods of different types, {left.dtype} and {right.dtype}", span=right.span or left.span, help=help
+    )
+
+
+def _has_no_next(dtype: str) -> bool:
+    sizes = _DECIMAL.fullmatch(dtype)
+    return dtype in FLOATS or (sizes is not None and int(sizes[1]) > _WORD_DIGITS)

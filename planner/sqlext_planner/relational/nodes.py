@@ -1,0 +1,346 @@
+"""The relational core: what plain Spark SQL can express."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from sqlext_planner.errors import InternalError, Span
+from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, NamedExpr, SparkExpr
+from sqlext_planner.expressions.nodes import Literal as Constant
+from sqlext_planner.expressions.subquery import Subquery
+from sqlext_planner.periods.predicates import AllenRelation, PeriodPredicate
+from sqlext_planner.relational.logical_plan import Field, LogicalPlan, comma
+
+JoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
+SetKind = Literal["union", "intersect", "except"]
+
+
+@dataclass(frozen=True)
+class Scan(LogicalPlan):
+    """Reads a catalog table under an alias: ``FROM orders o`` -> ``Scan: orders AS o``.
+
+    Output columns are ``Column(relation, name)``. `relation` is unique in the whole plan.
+    """
+
+    table: str
+    relation: str
+    fields: tuple[Field, ...]
+    is_stream: bool = field(default=False, kw_only=True)
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.fields
+
+    def label(self) -> str:
+        alias = "" if self.relation == self.table else f" AS {self.relation}"
+        return f"Scan: {self.table}{alias} [{comma(tuple(c.name for c in self.output_columns))}]"
+
+
+@dataclass(frozen=True)
+class SparkRelation(LogicalPlan):
+    """A relation left to Spark as text: LATERAL VIEW, PIVOT, TABLESAMPLE, table functions.
+
+    `sql` is a complete query; its columns come out as ``Column(relation, name)`` by position.
+    """
+
+    sql: str
+    relation: str
+    fields: tuple[Field, ...]
+    is_stream: bool = field(default=False, kw_only=True)
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.fields
+
+    def label(self) -> str:
+        return f"SparkRelation: {' '.join(self.sql.split())} AS {self.relation}"
+
+
+@dataclass(frozen=True)
+class Values(LogicalPlan):
+    """Literal rows: ``VALUES (1, 'a'), (2, 'b') AS t(x, y)``; also the one empty row of a SELECT without FROM."""
+
+    rows: tuple[tuple[Expression, ...], ...]
+    fields: tuple[Field, ...]
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.fields
+
+    def label(self) -> str:
+        return "Values: " + comma(tuple(f"({comma(row)})" for row in self.rows))
+
+
+@dataclass(frozen=True)
+class Filter(LogicalPlan):
+    """Keeps the rows for which `condition` is true (WHERE, HAVING)."""
+
+    condition: Expression
+    child: LogicalPlan
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.child.output
+
+    def label(self) -> str:
+        return f"Filter: {self.condition}"
+
+
+@dataclass(frozen=True)
+class Project(LogicalPlan):
+    """Computes the SELECT items, row by row."""
+
+    items: tuple[NamedExpr, ...]
+    child: LogicalPlan
+
+    def __post_init__(self) -> None:
+        self.check_unique_output()
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        known = self.child.dtypes
+        return tuple(Field(item.column, expression_dtype(item.expression, known)) for item in self.items)
+
+    def label(self) -> str:
+        return f"Project: {comma(self.items)}"
+
+
+@dataclass(frozen=True)
+class Window(LogicalPlan):
+    """Appends Spark's own window functions (`OVER` with RANGE, ROWS, GROUPS) to the child's columns."""
+
+    items: tuple[NamedExpr, ...]
+    child: LogicalPlan
+
+    def __post_init__(self) -> None:
+        self.check_unique_output()
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.child.output + tuple(Field(item.column) for item in self.items)
+
+    def label(self) -> str:
+        return f"Window: {comma(self.items)}"
+
+
+@dataclass(frozen=True)
+class UMJoinHint:
+    """A hint UMJOIN, with the relations that it names (none for whatever the block joins), or NO_UMJOIN."""
+
+    names: tuple[str, ...] = ()
+    wanted: bool = True
+    span: Span | None = field(default=None, compare=False, kw_only=True, repr=False)
+
+    def __str__(self) -> str:
+        return ("UMJOIN" if self.wanted else "NO_UMJOIN") + (f"({comma(self.names)})" if self.names else "")
+
+
+@dataclass(frozen=True)
+class Join(LogicalPlan):
+    """A binary join. A semi or anti join outputs the left side's columns only.
+
+    `sweep`: a hint asked for (True) or refused (False) an interval join. `umjoin`: a hint asked for this and other
+    joins to be one operator, or refused that.
+    """
+
+    left: LogicalPlan
+    right: LogicalPlan
+    kind: JoinKind
+    condition: Expression | None
+    sweep: bool | None = None
+    umjoin: UMJoinHint | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind == "cross" and self.condition is not None:
+            raise InternalError("a cross join has no condition")
+        self.check_unique_output()
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.left.output if self.kind in ("semi", "anti") else self.left.output + self.right.output
+
+    def label(self) -> str:
+        hint = {None: "", True: " [SWEEP]", False: " [NO_SWEEP]"}[self.sweep]
+        hint += "" if self.umjoin is None else f" [{self.umjoin}]"
+        return f"Join: {self.kind}" + (f" ON {self.condition}" if self.condition is not None else "") + hint
+
+
+@dataclass(frozen=True)
+class Aggregate(LogicalPlan):
+    """GROUP BY. `items` may hold any mix of keys and aggregate functions, as Spark's own Aggregate does.
+
+    `keys` are the grouping expressions. `grouping_sets` lists, for ROLLUP, CUBE and GROUPING SETS, which keys
+    (by index) each set holds; None is a plain GROUP BY. No keys at all is one group over everything.
+    """
+
+    keys: tuple[Expression, ...]
+    grouping_sets: tuple[tuple[int, ...], ...] | None
+    items: tuple[NamedExpr, ...]
+    child: LogicalPlan
+
+    def __post_init__(self) -> None:
+        self.check_unique_output()
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        known = self.child.dtypes
+        return tuple(Field(item.column, expression_dtype(item.expression, known)) for item in self.items)
+
+    def label(self) -> str:
+        keys = comma(self.keys)
+        if self.grouping_sets is not None:
+            sets = comma(tuple(f"({comma(tuple(self.keys[i] for i in s))})" for s in self.grouping_sets))
+            keys = f"GROUPING SETS ({sets})"
+        return f"Aggregate: [{keys}] {comma(self.items)}"
+
+
+@dataclass(frozen=True)
+class SortKey(Expression):
+    """One ORDER BY item; `nulls_first` is always explicit."""
+
+    expression: Expression
+    descending: bool
+    nulls_first: bool
+
+    @cached_property
+    def references(self) -> frozenset[Column]:
+        return self.expression.references
+
+    def sql(self) -> str:
+        direction = "DESC" if self.descending else "ASC"
+        return f"{self.expression.sql()} {direction} NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+
+    def __str__(self) -> str:
+        default = self.nulls_first != self.descending
+        direction = "DESC" if self.descending else "ASC"
+        return f"{self.expression} {direction}" + (
+            "" if default else f" NULLS {'FIRST' if self.nulls_first else 'LAST'}"
+        )
+
+
+@dataclass(frozen=True)
+class Sort(LogicalPlan):
+    """ORDER BY over the whole result."""
+
+    keys: tuple[SortKey, ...]
+    child: LogicalPlan
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.child.output
+
+    def label(self) -> str:
+        return f"Sort: {comma(self.keys)}"
+
+
+@dataclass(frozen=True)
+class Limit(LogicalPlan):
+    """LIMIT and OFFSET; a None count keeps all rows."""
+
+    count: int | None
+    offset: int
+    child: LogicalPlan
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.child.output
+
+    def label(self) -> str:
+        parts = [str(self.count)] if self.count is not None else ["ALL"]
+        return "Limit: " + " ".join(parts + ([f"OFFSET {self.offset}"] if self.offset else []))
+
+
+@dataclass(frozen=True)
+class SetOperation(LogicalPlan):
+    """UNION, INTERSECT, EXCEPT by position; output columns are `columns`, one for each position."""
+
+    kind: SetKind
+    all: bool
+    columns: tuple[Column, ...]
+    left: LogicalPlan
+    right: LogicalPlan
+
+    def __post_init__(self) -> None:
+        if not len(self.left.output) == len(self.right.output) == len(self.columns):
+            raise InternalError("the sides of a set operation have the same number of columns")
+        self.check_unique_output()
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        pairs = zip(self.columns, self.left.output, self.right.output, strict=True)
+        return tuple(Field(c, a.dtype if a.dtype == b.dtype else None) for c, a, b in pairs)
+
+    def expressions(self) -> Iterator[Expression]:  # `columns` are defined here, not read
+        return iter(())
+
+    def label(self) -> str:
+        return f"SetOperation: {self.kind.upper()}{' ALL' if self.all else ''}"
+
+
+@dataclass(frozen=True)
+class Distinct(LogicalPlan):
+    """SELECT DISTINCT."""
+
+    child: LogicalPlan
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.child.output
+
+
+@dataclass(frozen=True)
+class SubqueryAlias(LogicalPlan):
+    """Gives a query's columns the names of an alias: ``(SELECT ...) AS d`` -> ``Column('d', ...)`` by position.
+
+    The same child object under two aliases is a CTE used twice.
+    """
+
+    relation: str
+    names: tuple[str, ...]
+    child: LogicalPlan
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.child.output):
+            raise InternalError(
+                f"alias {self.relation} has {len(self.names)} names for {len(self.child.output)} columns"
+            )
+        self.check_unique_output()
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return tuple(
+            Field(Column(self.relation, name), item.dtype)
+            for name, item in zip(self.names, self.child.output, strict=True)
+        )
+
+    def label(self) -> str:
+        return f"SubqueryAlias: {self.relation}"
+
+
+@dataclass(frozen=True)
+class Output(LogicalPlan):
+    """The root of a query: the result's column names as the user wrote them (they may repeat)."""
+
+    names: tuple[str, ...]
+    child: LogicalPlan
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.child.output
+
+    def label(self) -> str:
+        return f"Output: {comma(self.names)}"
+
+
+def expression_dtype(expression: Expression, known: dict[Column, str | None]) -> str | None:
+    """The type of an expression over columns of `known` types, where it is certain."""
+    if isinstance(expression, Column):
+        return known.get(expression)
+    if isinstance(expression, (SparkExpr, Constant, Subquery)):
+        return expression.dtype
+    if isinstance(expression, AllenRelation):
+        return "string"
+    return "boolean" if isinstance(expression, (Compare, And, PeriodPredicate)) else None

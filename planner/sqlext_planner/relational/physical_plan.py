@@ -1,0 +1,150 @@
+"""Physical plans: how a statement is computed. Each node builds a Spark DataFrame lazily from its children's.
+
+Printing a physical plan needs no Spark: pyspark is imported inside `execute` only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sqlext_planner.config import Config
+from sqlext_planner.errors import InternalError, UnsupportedError
+from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.raised import current_statement
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.tree import TreeNode
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from sqlext_operators.errors import Places
+
+    from sqlext_planner.exchange.arrow_scan import PlainFiles
+    from sqlext_planner.exchange.stages import ArrowStage
+    from sqlext_planner.raised import Locate
+
+
+@dataclass
+class ExecutionContext:
+    """What nodes need to build DataFrames. One context serves one statement.
+
+    `cache` maps id(node) to (node, DataFrame): a node shared by two parents is built once. The node is kept
+    in the value so that its id stays taken. `stages` are the operators' runs so far, by the ids of their columns.
+    `files` are, by id(frame), (the frame, the Parquet files that it only selects from).
+
+    `place` says where in the user's text a span of the statement stands, with the lines that show it; None where there
+    is no text. `building` are the nodes whose DataFrames are being built, the innermost last.
+    """
+
+    spark: SparkSession
+    config: Config = field(default_factory=Config)
+    cache: dict[int, tuple[PhysicalPlan, DataFrame]] = field(default_factory=dict)
+    stages: dict[tuple[int, ...], ArrowStage] = field(default_factory=dict)
+    files: dict[int, tuple[DataFrame, PlainFiles | None]] = field(default_factory=dict)
+    place: Locate | None = field(default_factory=current_statement)
+    building: list[PhysicalPlan] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        from sqlext_planner.spark import show_task_errors
+
+        show_task_errors()
+
+    def places(self) -> Places:
+        """Where the node that is being built stands in the user's text."""
+        from sqlext_operators.errors import Places
+
+        if self.place is None or not self.building:
+            return Places()
+        from sqlext_planner.relational.spark_errors import spans_of
+
+        whole, named = spans_of(self.building[-1])
+        found = {name: self.place(span) for name, span in named.items()}
+        return Places(None if whole is None else self.place(whole), found)
+
+
+@dataclass(frozen=True)
+class PhysicalPlan(TreeNode):
+    """A physical operator; frozen, its children are the fields that hold physical plans.
+
+    `why` is the strategy's reason for choosing this node, with its numbers; EXPLAIN prints it.
+    """
+
+    why: str = field(default="", compare=False, kw_only=True, repr=False)
+
+    #: True for nodes that plain Spark SQL has no text for.
+    is_extension = False
+
+    @classmethod
+    def child_type(cls) -> type[TreeNode]:
+        return PhysicalPlan
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        """The node's columns, in order; no column occurs twice."""
+        raise NotImplementedError(type(self).__name__)
+
+    @cached_property
+    def output_columns(self) -> tuple[Column, ...]:
+        return tuple(item.column for item in self.output)
+
+    @property
+    def frame_columns(self) -> tuple[str, ...]:
+        """The names of the DataFrame's columns: `Column.spark_name` of every output field, in order."""
+        return tuple(column.spark_name for column in self.output_columns)
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        """A lazy DataFrame whose columns are `frame_columns`.
+
+        Call it through `execute_cached`, also for children.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    def details(self) -> dict[str, Any]:
+        """Facts for EXPLAIN beyond the label (numbers behind a choice), JSON values only."""
+        return {"why": self.why} if self.why else {}
+
+
+def quoted(name: str) -> str:
+    """A column name as one Spark SQL identifier, also if it holds dots or backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def execute_cached(node: PhysicalPlan, context: ExecutionContext) -> DataFrame:
+    """The node's DataFrame, built once for each node object in a context.
+
+    Raises AnalysisError, at the place in the text, for an expression that Spark refuses, InternalError if the
+    node's columns are not those that it declares.
+    """
+    from pyspark.errors import AnalysisException
+
+    known = context.cache.get(id(node))
+    if known is not None:
+        return known[1]
+    if node.is_extension:
+        _check_inputs(node, context)
+    context.building.append(node)
+    try:
+        frame = node.execute(context)
+        expected, given = node.frame_columns, tuple(frame.columns)
+    except AnalysisException as error:
+        from sqlext_planner.relational.spark_errors import located
+
+        raise located(node, context, error) from error
+    finally:
+        context.building.pop()
+    if given != expected:
+        raise InternalError(f"{type(node).__name__} declares columns {expected} and gives {given}")
+    context.cache[id(node)] = (node, frame)
+    return frame
+
+
+def _check_inputs(node: PhysicalPlan, context: ExecutionContext) -> None:
+    """Raises UnsupportedError for an input of an operator of ours that is a stream: planning refuses those that it
+    knows (streams.py), but a name may mean another table by now."""
+    for child in node.children:
+        if execute_cached(child, context).isStreaming:
+            raise UnsupportedError(
+                f"{type(node).__name__.removesuffix('Exec')} cannot read a stream yet",
+                help="run the statement again over tables, or compute each micro-batch with foreachBatch",
+            )

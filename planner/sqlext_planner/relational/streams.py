@@ -1,0 +1,87 @@
+"""Streams: what reads one, and the refusal of every operator of ours over one.
+
+An operator of ours sees the rows of one micro-batch and would take them for the whole table. Until the operators keep
+state from one batch to the next, none of them may stand above a stream. What is left is plain Spark, which knows what a
+stream allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.expressions.subquery import own_subqueries
+from sqlext_planner.interval_join.nodes import IntervalJoin
+from sqlext_planner.last_join.nodes import LastJoin
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Join, Scan, SparkRelation
+from sqlext_planner.umjoin.nodes import UMJoin
+from sqlext_planner.window.group_nodes import GroupAggregate
+from sqlext_planner.window.nodes import WindowUnion
+
+#: What a refusal calls an operator.
+_NAMES: dict[type[LogicalPlan], str] = {
+    WindowUnion: "a window of ours",
+    GroupAggregate: "a grouped aggregate of ours",
+    LastJoin: "a LAST JOIN",
+    IntervalJoin: "an interval join",
+    UMJoin: "a multi-way join (UMJOIN)",
+}
+_HELP = (
+    "run it over a table: write the stream to one with writeStream, or compute each micro-batch as a table of its own "
+    "with foreachBatch"
+)
+
+
+def streams_of(plan: LogicalPlan) -> Iterator[LogicalPlan]:
+    """The streams that a plan reads, those of subqueries in its expressions included."""
+    stack = [plan]
+    while stack:
+        top = stack.pop()
+        yield from (node for node in top.walk() if node.is_stream)
+        stack.extend(item.plan for item in own_subqueries(top))
+
+
+def operators_asked_for(plan: LogicalPlan) -> bool:
+    """Whether hints (SWEEP, UMJOIN) ask for operators of ours in a plan, also in subqueries of its expressions."""
+    for below in _plans(plan):
+        joins = below.collect(Join)
+        if any(join.sweep or (join.umjoin is not None and join.umjoin.wanted) for join in joins):
+            return True
+        if any(item.sweep for item in own_subqueries(below)):
+            return True
+    return False
+
+
+def refuse_streams(plan: LogicalPlan) -> None:
+    """Raises UnsupportedError, at the stream, for an operator of ours that reads one, directly or through others."""
+    if not plan.is_streaming:
+        return
+    for node in (node for below in _plans(plan) for node in below.walk()):
+        name = _NAMES.get(type(node), "an operator of ours" if node.is_extension else None)
+        stream = next(streams_of(node), None) if name is not None else None
+        if stream is not None:
+            raise stream_refusal(f"{name} cannot read the stream{_shown(stream)} yet", stream)
+
+
+def stream_refusal(message: str, stream: LogicalPlan) -> UnsupportedError:
+    """The error for a stream where none can be."""
+    return UnsupportedError(message, span=stream.span, help=_HELP)
+
+
+def _plans(plan: LogicalPlan) -> Iterator[LogicalPlan]:
+    """The plan and those of the subqueries in its expressions."""
+    stack = [plan]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(item.plan for item in own_subqueries(top))
+
+
+def _shown(stream: LogicalPlan) -> str:
+    match stream:
+        case Scan(table=table):
+            return f" '{table}'"
+        case SparkRelation():
+            return " in this part of FROM"
+    return ""

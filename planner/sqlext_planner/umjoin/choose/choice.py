@@ -1,0 +1,113 @@
+"""Which way a multi-way join is computed, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlext_planner.catalog import Catalog
+from sqlext_planner.config import Config
+from sqlext_planner.errors import SqlExtError, UnsupportedError
+from sqlext_planner.umjoin.choose.costs import (
+    JoinSizes,
+    cascade_seconds,
+    factorised_seconds,
+    join_sizes,
+    operator_seconds,
+    pays,
+)
+from sqlext_planner.umjoin.nodes import UMJoin
+
+#: `operator` counts rows in the operator where an aggregate above allows it.
+Way = Literal["cascade", "factorised", "operator"]
+#: The price of the way's own steps, given the sizes and the cores.
+_SECONDS: dict[Way, Callable[[JoinSizes, float, int], float]] = {
+    "factorised": lambda sizes, _, cores: factorised_seconds(sizes, cores),
+    "operator": operator_seconds,
+}
+
+
+@dataclass(frozen=True)
+class Obstacles:
+    """Why a way is closed, in words; None for an open one."""
+
+    factorised: str | None
+    operator: str | None
+
+    def of(self, way: Way) -> str | None:
+        """The obstacle of a way."""
+        return None if way == "cascade" else self.factorised if way == "factorised" else self.operator
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A way and the reason for it, with its numbers; `sizes` if they were looked at."""
+
+    way: Way
+    why: str
+    sizes: JoinSizes | None = None
+
+
+def choose(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, catalog: Catalog | None) -> Choice:
+    """The way to compute a node. `made` is what the operator would make: the node, or its rows counted.
+
+    Cost decides, and needs a gain that is worth leaving Spark's own plan. A setting or a hint goes before cost. Raises
+    UnsupportedError for a hint UMJOIN where no way but the cascade is open.
+    """
+    open_ways: list[Way] = [way for way in ("factorised", "operator") if obstacles.of(way) is None]
+    if node.asked is not None and not open_ways:
+        raise _refused(node, obstacles)
+    asked = config.umjoin_strategy
+    if node.asked is None and asked != "auto":
+        if asked in open_ways:
+            return Choice("factorised" if asked == "factorised" else "operator", f"{asked}, as the setting says")
+        reason = "as the setting says" if asked == "cascade" else f"{asked} is not open: {_obstacle(obstacles, asked)}"
+        return Choice("cascade", reason)
+    if node.asked is None and not open_ways:
+        return Choice("cascade", f"Catalyst's binary joins; {_closed(obstacles)}")
+    sizes = "no data to estimate by" if catalog is None else join_sizes(node, catalog)
+    if catalog is None or isinstance(sizes, str):
+        if node.asked is not None:
+            return Choice(open_ways[0], f"as the hint says; {sizes}")
+        return Choice("cascade", f"Catalyst's binary joins; {sizes}")
+    return _cheapest(node, open_ways, sizes, made, catalog.cores())
+
+
+def _cheapest(node: UMJoin, open_ways: list[Way], sizes: JoinSizes, made: UMJoin, cores: int) -> Choice:
+    returned = _returned(made, sizes)
+    seconds = {way: _SECONDS[way](sizes, returned, cores) for way in open_ways}
+    best = min(open_ways, key=seconds.__getitem__)
+    cascade = cascade_seconds(sizes, cores)
+    prices = ", ".join(f"{way} {value:.2g} s" for way, value in {"cascade": cascade, **seconds}.items())
+    why = f"{sizes}; estimated: {prices}"
+    if node.asked is not None:
+        return Choice(best, f"as the hint says; {why}", sizes)
+    return Choice(best if pays(seconds[best], cascade) else "cascade", why, sizes)
+
+
+def _returned(made: UMJoin, sizes: JoinSizes) -> float:
+    """Rows that the operator hands to Spark: of counted ones, at most each combination of rows with payload."""
+    if made.count is None:
+        return sizes.result
+    wanted = set(made.payload or ())
+    pairs = zip(made.inputs, sizes.inputs, strict=True)
+    return min(sizes.result, math.prod(rows for child, rows in pairs if wanted & set(child.output_columns)))
+
+
+def _obstacle(obstacles: Obstacles, asked: str) -> str | None:
+    return obstacles.factorised if asked == "factorised" else obstacles.operator
+
+
+def _closed(obstacles: Obstacles) -> str:
+    return f"not factorised: {obstacles.factorised}; not by one operator: {obstacles.operator}"
+
+
+def _refused(node: UMJoin, obstacles: Obstacles) -> SqlExtError:
+    span = None if node.asked is None else node.asked.span
+    return UnsupportedError(
+        f"the hint {node.asked} cannot be followed: {_closed(obstacles)}",
+        span=span,
+        help="leave the hint out: Spark's binary joins compute the same rows",
+    ).about_hint()

@@ -1,0 +1,80 @@
+"""From multi-way joins, and aggregates over them, to physical plans."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sqlext_planner.catalog import Catalog
+from sqlext_planner.config import Config
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Aggregate, Project
+from sqlext_planner.relational.physical_plan import PhysicalPlan
+from sqlext_planner.umjoin.choose.choice import Choice, Obstacles, choose
+from sqlext_planner.umjoin.execute.cascade import cascade
+from sqlext_planner.umjoin.execute.execution import Strategy
+from sqlext_planner.umjoin.execute.plain_spark import FactorisedAggregateExec, UMJoinCascadeExec
+from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
+from sqlext_planner.umjoin.factorised.counted import counted
+from sqlext_planner.umjoin.factorised.plan import Factorised, NotFactorised, factorise
+from sqlext_planner.umjoin.find.group_report import UMJoinGroup
+from sqlext_planner.umjoin.nodes import UMJoin
+
+
+class Planner(Protocol):
+    """What is asked of the planner (strategies.py)."""
+
+    config: Config
+    catalog: Catalog | None
+    #: What was chosen for a join together with the aggregate above it, by id.
+    decided: dict[int, tuple[UMJoin, Choice]]
+
+    def later(self, node: LogicalPlan) -> PhysicalPlan:
+        """The physical plan of a node."""
+
+    def marked(self, child: PhysicalPlan) -> PhysicalPlan:
+        """`child` as an input of an exchange."""
+
+
+def plan_umjoin(node: UMJoin, planner: Planner) -> PhysicalPlan:
+    """The physical plan of a node. Raises UnsupportedError for a hint that cannot be followed."""
+    _, choice = planner.decided.get(id(node), (node, None))
+    if choice is None:
+        obstacles = Obstacles("there is no aggregate above", ineligible(node))
+        choice = choose(node, obstacles, node, planner.config, planner.catalog)
+    inputs = [planner.later(child) for child in node.inputs]
+    if choice.way != "operator":
+        return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), why=choice.why)
+    strategy: Strategy = "shared key" if UMJoinSplit.of(node).layout.shared else "hypercube"
+    return operator_plan(node, inputs, strategy, why=choice.why, mark=planner.marked)
+
+
+def plan_aggregate(node: Aggregate, planner: Planner) -> PhysicalPlan | None:
+    """The physical plan of an aggregate over a multi-way join where that is more than the two one above the other.
+
+    Raises UnsupportedError for a hint that cannot be followed.
+    """
+    join = _joined(node)
+    if join is None:
+        return None
+    factorised = factorise(node)
+    closed = factorised.reason if isinstance(factorised, NotFactorised) else None
+    counting = counted(node)
+    target = join if counting is None else _joined(counting) or join
+    choice = choose(join, Obstacles(closed, ineligible(target)), target, planner.config, planner.catalog)
+    if choice.way == "factorised":
+        factorised = factorise(node, None if choice.sizes is None else choice.sizes.inputs)
+        if isinstance(factorised, Factorised):
+            return FactorisedAggregateExec(UMJoinGroup.of(join), planner.later(factorised.plan), why=choice.why)
+    if choice.way == "operator" and counting is not None:
+        planner.decided[id(target)] = (target, choice)
+        return planner.later(counting)
+    planner.decided[id(join)] = (join, choice)
+    return None
+
+
+def _joined(node: Aggregate) -> UMJoin | None:
+    """The multi-way join that an aggregate reads, through what is computed row by row."""
+    below: LogicalPlan = node.child
+    while isinstance(below, Project):
+        below = below.child
+    return below if isinstance(below, UMJoin) else None

@@ -1,0 +1,210 @@
+"""About how many rows the steps of a multi-way join have: the keys' values of samples are joined step by step."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlext_planner.umjoin.estimate.inputs import InputFacts
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    FloatArray = npt.NDArray[np.float64]
+
+#: More rows a key than this is no foreign key any more: of a key with as many values as rows, some repeat.
+_UNIQUE = 1.1
+#: Inputs of which all covers are tried, 3 to the power of them.
+_MOST_COVERED = 5
+
+
+def is_foreign_key_join(facts: Sequence[InputFacts]) -> bool:
+    """Whether from one inner input on, every other inner input has at most about one row for each row before it: then
+    no step has more rows than that input.
+
+    Decided by footers alone, so only for keys whose values lie densely: between the least and the greatest there are
+    as many as the table has rows.
+    """
+    inner = [item for item in facts if item.kind in ("inner", "left")]
+    return any(_reaches_all(root, [item for item in inner if item is not root]) for root in inner)
+
+
+def _reaches_all(root: InputFacts, others: list[InputFacts]) -> bool:
+    bound = set(root.keys)
+    rest = list(others)
+    while rest:
+        following = next((item for item in rest if any(_is_unique(item, number) for number in bound)), None)
+        if following is None:
+            return False
+        bound |= set(following.keys)
+        rest.remove(following)
+    return True
+
+
+def _is_unique(item: InputFacts, number: int) -> bool:
+    values = item.distinct.get(number)
+    return values is not None and item.table_rows <= _UNIQUE * values and values <= _UNIQUE * item.table_rows
+
+
+def prefix_rows(facts: Sequence[InputFacts], samples: Sequence[pa.Table]) -> list[float]:
+    """Estimated rows after each binary join of the inner and left inputs, in the order in which Catalyst joins them.
+
+    For every class that is bound the rows' weight by value is kept. A new input's sampled row gets the weight of its
+    value in one of the classes; further shared classes keep 1 row in as many as they have values. Skew is seen as far
+    as the sample shows it. Classes that the new input lacks keep their distribution (independence).
+    """
+    order = _catalyst_order(facts)
+    columns = _codes([samples[place] for place in order])
+    scaled = [facts[place].rows / max(1, samples[place].num_rows) for place in order]
+    first = facts[order[0]]
+    weights = {number: _weights(values, None, scaled[0]) for number, values in columns[0].items()}
+    total = first.rows
+    sizes = []
+    for step in range(1, len(order)):
+        item, values, scale = facts[order[step]], columns[step], scaled[step]
+        before = total
+        rows, total = _joined(weights, values, item, before, scale)
+        if item.kind == "left":
+            total = max(total, before)
+        elif len(weights.keys() & values.keys()) > 1:  # it closes a cycle
+            total = min(
+                total,
+                _most_rows(
+                    [facts[place] for place in order[: step + 1]], [_repeats(held) for held in columns[: step + 1]]
+                ),
+            )
+        sizes.append(total)
+        weights = {number: held * (total / max(before, 1e-9)) for number, held in weights.items()}
+        for number, found in values.items():
+            weights[number] = _weights(found, rows, 1.0)
+    return sizes
+
+
+def uniform_rows(facts: Sequence[InputFacts]) -> list[float] | None:
+    """As `prefix_rows`, by numbers of values alone: each value as often as any other (System R). None if one of the
+    shared classes has no number."""
+    order = _catalyst_order(facts)
+    total = facts[order[0]].rows
+    values = dict(facts[order[0]].distinct)
+    sizes = []
+    for place in order[1:]:
+        item = facts[place]
+        before, total = total, total * item.rows
+        for number in item.keys:
+            own, other = item.distinct[number], values.get(number, 1.0)
+            if own is None or other is None:
+                return None
+            total /= max(own, other, 1.0) if number in values else 1.0
+            values[number] = min(own, other) if number in values else own
+        total = max(total, before) if item.kind == "left" else total
+        sizes.append(total)
+    return sizes
+
+
+def _most_rows(facts: Sequence[InputFacts], repeats: Sequence[float]) -> float:
+    """The bound of Atserias, Grohe and Marx: the product of the inputs' numbers of keys to the power of the weights of
+    the best fractional cover of the classes, times how often each input repeats a key. Weights 0, 1/2 and 1 suffice for
+    inputs of two classes; no bound is looked for of many inputs."""
+    members = [(item, often) for item, often in zip(facts, repeats, strict=True) if item.kind == "inner"]
+    if len(members) > _MOST_COVERED:
+        return math.inf
+    logs = [math.log(max(1.0, item.rows / often)) for item, often in members]
+    classes = {number for item, _ in members for number in item.keys}
+    best = math.inf
+    for halves in itertools.product((0, 1, 2), repeat=len(members)):
+        weights = list(zip(halves, (item for item, _ in members), strict=True))
+        covered = all(sum(half for half, item in weights if number in item.keys) >= 2 for number in classes)
+        if covered and all(half == 2 for half, item in weights if not item.keys):
+            best = min(best, sum(half / 2 * log for half, log in zip(halves, logs, strict=True)))
+    return math.exp(min(best + sum(math.log(often) for _, often in members), 700.0))
+
+
+def _repeats(values: Mapping[int, npt.NDArray[np.int64]]) -> float:
+    """How many sampled rows have the same key, on average."""
+    import numpy as np
+
+    codes = list(values.values())
+    if not codes or not len(codes[0]):
+        return 1.0
+    changes = np.zeros(len(codes[0]) - 1, np.bool_)
+    order = np.lexsort(codes)
+    for column in codes:
+        changes |= np.diff(column[order]) != 0
+    return len(order) / (1 + int(np.count_nonzero(changes)))
+
+
+def _joined(
+    weights: Mapping[int, FloatArray],
+    values: Mapping[int, npt.NDArray[np.int64]],
+    item: InputFacts,
+    before: float,
+    scale: float,
+) -> tuple[FloatArray, float]:
+    """(weight of each sampled row, rows) of the join with one more input."""
+    import numpy as np
+
+    shared = [number for number in values if number in weights]
+    count = len(next(iter(values.values()))) if values else 0
+    if not shared:
+        return np.full(count, before * scale), before * item.rows
+    matched = {number: _taken(weights[number], values[number]) for number in shared}
+    best = min(shared, key=lambda number: float(matched[number].sum()))
+    rows = matched[best] * scale
+    for number in shared:
+        if number != best:  # given the one, the other holds for as many rows as its weight says of all
+            rows = rows * (matched[number] / max(before, 1e-9))
+    return rows, float(rows.sum())
+
+
+def _taken(weights: FloatArray, values: npt.NDArray[np.int64]) -> FloatArray:
+    import numpy as np
+
+    known = values < len(weights)
+    taken = np.zeros(len(values))
+    taken[known] = weights[values[known]]
+    return taken
+
+
+def _weights(values: npt.NDArray[np.int64], rows: FloatArray | None, scale: float) -> FloatArray:
+    import numpy as np
+
+    found: FloatArray = np.bincount(values, weights=rows).astype(np.float64)
+    return found * scale
+
+
+def _codes(samples: Sequence[pa.Table]) -> list[dict[int, npt.NDArray[np.int64]]]:
+    """The key columns of all samples with one code for each value of a class; rows with NULL keys are left out."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kept = [sample.drop_null() for sample in samples]
+    found: list[dict[int, Any]] = [{} for _ in samples]
+    for name in dict.fromkeys(name for sample in kept for name in sample.column_names):
+        holders = [place for place, sample in enumerate(kept) if name in sample.column_names]
+        parts = [kept[place].column(name).combine_chunks() for place in holders]
+        kinds = {part.type for part in parts}
+        if len(kinds) > 1:
+            parts = [part.cast(pa.string()) for part in parts]
+        coded = pc.dictionary_encode(pa.concat_arrays(parts)).indices.to_numpy().astype(np.int64)
+        ends = np.cumsum([len(part) for part in parts])[:-1]
+        for place, codes in zip(holders, np.split(coded, ends), strict=True):
+            found[place][int(name)] = codes
+    return found
+
+
+def _catalyst_order(facts: Sequence[InputFacts]) -> list[int]:
+    """Inner inputs in the order of the text, but always the next that shares a class; then left ones."""
+    rest = [place for place, item in enumerate(facts) if item.kind == "inner"]
+    order = [rest.pop(0)]
+    bound = set(facts[order[0]].keys)
+    while rest:
+        place = next((place for place in rest if bound & set(facts[place].keys)), rest[0])
+        rest.remove(place)
+        order.append(place)
+        bound |= set(facts[place].keys)
+    return order + [place for place, item in enumerate(facts) if item.kind == "left"]

@@ -1,0 +1,130 @@
+"""A multi-way join as binary joins of Catalyst's, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from sqlext_planner.errors import InternalError
+from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, conjunction, conjuncts
+from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.relational.execution import FilterExec, ProjectExec
+from sqlext_planner.relational.join_execution import JoinExec
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.physical_plan import PhysicalPlan
+from sqlext_planner.umjoin.nodes import MemberKind
+
+
+class Members(Protocol):
+    """What the logical and the physical multi-way join say alike of their inputs (logical/umjoin.py)."""
+
+    @property
+    def kinds(self) -> tuple[MemberKind, ...]: ...
+
+    @property
+    def condition(self) -> Expression | None: ...
+
+    @property
+    def matches(self) -> tuple[Expression | None, ...]: ...
+
+    @property
+    def count(self) -> Column | None: ...
+
+    @property
+    def output(self) -> tuple[Field, ...]: ...
+
+
+def cascade(node: Members, inputs: Sequence[PhysicalPlan], why: str = "") -> PhysicalPlan:
+    """The rows of a multi-way join over `inputs` by binary joins; `why` is the reason, on the topmost join.
+
+    Inner inputs come first, in their order, but after the first one always the next that a term connects to those
+    before it, as Catalyst's ReorderJoin does; without one, the next at all (a cross join). A term is part of the first
+    join at which all its columns are there, one over a single inner input filters that input. Then the other inputs
+    follow, each as soon as the columns of its match are there. Terms that stay (over columns of left inputs, constant,
+    or tied to their place, such as rand()) filter the result. With `count`, every row is counted as one.
+    """
+    members = list(zip(inputs, node.kinds, node.matches, strict=True))
+    terms = _Terms(conjuncts(node.condition))
+    inner = terms.joined([child for child, kind, _ in members if kind == "inner"])
+    plan = with_members(inner, [(child, kind, match) for child, kind, match in members if kind != "inner"])
+    if isinstance(plan, JoinExec):
+        plan = replace(plan, why=why)
+    return with_columns(terms.filtering(plan), node)
+
+
+def with_members(
+    plan: PhysicalPlan, members: Sequence[tuple[PhysicalPlan, MemberKind, Expression | None]]
+) -> PhysicalPlan:
+    """The joins of a plan with left, semi and anti inputs, each as soon as the columns of its match are there.
+
+    Raises InternalError if one reads columns that never are.
+    """
+    waiting = list(members)
+    while waiting:
+        ready = (i for i, (child, _, match) in enumerate(waiting) if _reads_only(match, _columns(plan, child)))
+        place = next(ready, None)
+        if place is None:
+            raise InternalError("the match of a UMJoin's input reads columns that are not joined")
+        child, kind, match = waiting.pop(place)
+        plan = JoinExec(plan, child, kind, match)
+    return plan
+
+
+def with_columns(plan: PhysicalPlan, node: Members) -> PhysicalPlan:
+    """The plan with the columns of a multi-way join, in its order; rows that have no count yet count one."""
+    if plan.output_columns == tuple(item.column for item in node.output):
+        return plan
+    known = frozenset(plan.output_columns)
+    one = Literal("1L", dtype="bigint")
+    items = [
+        NamedExpr(one if item.column == node.count and node.count not in known else item.column, item.column)
+        for item in node.output
+    ]
+    return ProjectExec(tuple(items), node.output, plan)
+
+
+class _Terms:
+    """The terms of a condition, and which of them no join holds yet."""
+
+    def __init__(self, terms: Sequence[Expression]) -> None:
+        self._waiting = [term for term in terms if is_movable(term) and term.references]
+        self._last = [term for term in terms if not (is_movable(term) and term.references)]
+
+    def joined(self, inputs: list[PhysicalPlan]) -> PhysicalPlan:
+        """The join of the inner inputs (one or more)."""
+        rest = [self._filtered(child) for child in inputs]
+        plan = rest.pop(0)
+        while rest:
+            place = next((i for i, child in enumerate(rest) if self._connects(plan, child)), 0)
+            child = rest.pop(place)
+            condition = conjunction(self._take(_columns(plan, child)))
+            plan = JoinExec(plan, child, "cross" if condition is None else "inner", condition)
+        return plan
+
+    def filtering(self, plan: PhysicalPlan) -> PhysicalPlan:
+        """The plan below the terms that are left."""
+        condition = conjunction([*self._waiting, *self._last])
+        return plan if condition is None else FilterExec(condition, plan)
+
+    def _filtered(self, child: PhysicalPlan) -> PhysicalPlan:
+        condition = conjunction(self._take(_columns(child)))
+        return child if condition is None else FilterExec(condition, child)
+
+    def _connects(self, plan: PhysicalPlan, child: PhysicalPlan) -> bool:
+        columns = _columns(plan, child)
+        return any(_reads_only(term, columns) for term in self._waiting)
+
+    def _take(self, columns: frozenset[Column]) -> list[Expression]:
+        """The waiting terms that read only these columns; they wait no longer."""
+        taken = [term for term in self._waiting if _reads_only(term, columns)]
+        self._waiting = [term for term in self._waiting if not _reads_only(term, columns)]
+        return taken
+
+
+def _columns(*plans: PhysicalPlan) -> frozenset[Column]:
+    return frozenset(column for plan in plans for column in plan.output_columns)
+
+
+def _reads_only(term: Expression | None, columns: frozenset[Column]) -> bool:
+    return term is None or term.references <= columns

@@ -1,0 +1,172 @@
+"""A multi-way join behind one Arrow-block exchange, by the hash of shared keys or in the cells of a hypercube; small
+files are read by every task instead."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlext_planner.exchange.sizes import Size
+from sqlext_planner.exchange.year_month import from_months, months_schema
+from sqlext_planner.interval_join.forms import BUSY_BYTES, frame_size
+from sqlext_planner.interval_join.inputs import arrow_schema
+from sqlext_planner.relational.physical_plan import ExecutionContext
+from sqlext_planner.umjoin.execute.shares import choose_shares, moved
+from sqlext_planner.window.inputs import MEMORY_PER_TARGET
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlext_operators.exchange.routing import Router
+    from sqlext_operators.umjoin.spec import MultiwayJoinSpec
+    from sqlext_operators.umjoin.worker import MultiwayGatherSpec
+
+    from sqlext_planner.exchange.arrow_scan import ArrowScan
+    from sqlext_planner.umjoin.execute.execution import Strategy
+    from sqlext_planner.umjoin.execute.inputs import TypedInputs
+
+#: More cells than this are not looked for: the rows of a cell that is still too large go to disk.
+_MOST_CELLS = 4096
+#: As long as sizes are not known, copies may cost more than cells spare.
+_MOST_UNKNOWN_CELLS = 64
+_COUNT_BYTES = 8
+#: Inputs of so many bytes in all are read by every task instead of being shuffled.
+_MOST_READ_BYTES = 64 << 20
+
+
+def join_by_exchange(
+    typed: TypedInputs, strategy: Strategy, shares: tuple[int, ...] | None, context: ExecutionContext
+) -> DataFrame:
+    """The join's rows: every input is routed by its keys, each partition is joined alone.
+
+    Raises ConfigurationError if the workers lack the package.
+    """
+    from sqlext_operators.umjoin.worker import MultiwayGatherSpec, gather_umjoin
+
+    from sqlext_planner.exchange.driver import Shipment, ship
+    from sqlext_planner.exchange.stages import run_stage
+    from sqlext_planner.spark import check_workers
+
+    check_workers(context.spark)
+    spec = typed.spec
+    sizes = [frame_size(frame, context) for frame in typed.frames]
+    gather = MultiwayGatherSpec(
+        spec,
+        tuple(arrow_schema(frame) for frame in typed.frames),
+        memory_bytes=MEMORY_PER_TARGET * context.config.target_partition_bytes,
+        batch_rows=context.config.output_batch_rows,
+    )
+    if not context.config.partitions and (scans := _small_files(typed, sizes, context)) is not None:
+        return _joined_from_files(typed, gather, scans, strategy, shares, sizes, context)
+    partitions, routers = _routed(spec, strategy, shares, sizes, _partitions(sizes, context), context)
+    shipments = [
+        Shipment(tag, frame, item.keys, router)
+        for tag, (frame, item, router) in enumerate(zip(typed.frames, spec.inputs, routers, strict=True))
+    ]
+    sent = ship(shipments, replace(context, config=replace(context.config, partitions=partitions)))
+    size = _total_size(typed, partitions)
+    result = run_stage(sent.frame, partial(gather_umjoin, gather), months_schema(typed.result), size, context)
+    return from_months(result, typed.result)
+
+
+def _small_files(
+    typed: TypedInputs, sizes: Sequence[Size | None], context: ExecutionContext
+) -> tuple[ArrowScan, ...] | None:
+    """How a task reads all inputs; None if one is no plain Parquet, or all together are too many bytes for a task."""
+    from sqlext_planner.exchange.arrow_scan import scan_of
+
+    if sum(math.inf if size is None else size.bytes for size in sizes) > _MOST_READ_BYTES:
+        return None
+    scans = [scan_of(frame, context, 1) for frame in typed.frames]
+    found = tuple(scan for scan in scans if scan is not None)
+    return found if len(found) == len(scans) else None
+
+
+def _joined_from_files(
+    typed: TypedInputs,
+    gather: MultiwayGatherSpec,
+    scans: tuple[ArrowScan, ...],
+    strategy: Strategy,
+    shares: tuple[int, ...] | None,
+    sizes: Sequence[Size | None],
+    context: ExecutionContext,
+) -> DataFrame:
+    """The rows of small inputs without a shuffle: a task a core reads all files and keeps the rows of its cell."""
+    from sqlext_operators.umjoin.file_scan import MultiwayFiles, join_files
+
+    from sqlext_planner.exchange.arrow_scan import task_rows
+    from sqlext_planner.exchange.stages import run_stage
+    from sqlext_planner.spark import cores
+
+    known = sum(size.bytes for size in sizes if size is not None)
+    wanted = cores(context.spark) if known >= BUSY_BYTES else 1
+    cells, routers = _routed(typed.spec, strategy, shares, sizes, wanted, context)
+    entry = partial(join_files, gather, MultiwayFiles(tuple(scan.scan for scan in scans), tuple(routers), cells))
+    tasks = task_rows(cells, scans, context)
+    result = run_stage(tasks, entry, months_schema(typed.result), _total_size(typed, cells), context)
+    return from_months(result, typed.result)
+
+
+def _total_size(typed: TypedInputs, partitions: int) -> Size | None:
+    """The size of a result that is one count a partition; None for any other."""
+    totals = typed.spec.count and len(typed.result) == 1
+    return Size(_COUNT_BYTES * partitions, partitions) if totals else None
+
+
+def _routed(
+    spec: MultiwayJoinSpec,
+    strategy: Strategy,
+    shares: tuple[int, ...] | None,
+    sizes: Sequence[Size | None],
+    partitions: int,
+    context: ExecutionContext,
+) -> tuple[int, list[Router]]:
+    """How many partitions there are (`partitions` or a few more), and who sends each input's rows to them."""
+    from sqlext_operators.last_join.worker import MatchRouter
+    from sqlext_operators.umjoin.shares_routing import SharesRouter
+
+    if strategy == "shared key":
+        keys = [dict(zip(item.classes, item.keys, strict=True)) for item in spec.inputs]
+        named = [tuple(held[place] for place in spec.shared) for held in keys]
+        # One hash of all shared keys; a row in which one of them is NULL matches nothing.
+        routers: list[Router] = [MatchRouter(names, (False,) * len(names), keep=False) for names in named]
+        return partitions, routers
+    chosen = shares or shares_for(spec, sizes, partitions, context)
+    return math.prod(chosen), [SharesRouter.of(item, chosen) for item in spec.inputs]
+
+
+def shares_for(
+    spec: MultiwayJoinSpec, sizes: Sequence[Size | None], cells: int, context: ExecutionContext
+) -> tuple[int, ...]:
+    """The shares of a hypercube of about so many cells: more if a cell's rows would be more than an exchange aims at,
+    and a power of two (others have few factorisations) unless the setting says how many. Inputs of unknown size count
+    as the known ones do on average."""
+    classes = [item.classes for item in spec.inputs]
+    known = [size.bytes for size in sizes if size is not None]
+    average = sum(known) / len(known) if known else 1.0
+    weights = [average if size is None else float(size.bytes) for size in sizes]
+    if context.config.partitions:
+        return choose_shares(weights, classes, spec.classes, cells)
+    cells = min(1 << (cells - 1).bit_length(), _MOST_UNKNOWN_CELLS if None in sizes else _MOST_CELLS)
+    shares = choose_shares(weights, classes, spec.classes, cells)
+    while known and cells < _MOST_CELLS and moved(weights, classes, shares) > cells * _target(context):
+        cells *= 2
+        shares = choose_shares(weights, classes, spec.classes, cells)
+    return shares
+
+
+def _target(context: ExecutionContext) -> int:
+    return context.config.target_partition_bytes
+
+
+def _partitions(sizes: Sequence[Size | None], context: ExecutionContext) -> int:
+    """As any exchange's, but at least two a core: the work of a join is its bindings and rows, not its bytes."""
+    from sqlext_planner.exchange.driver import partition_count
+    from sqlext_planner.spark import cores
+
+    count = partition_count(sizes, context)
+    known = sum(size.bytes for size in sizes if size is not None)
+    busy = None in sizes or known >= BUSY_BYTES
+    return count if context.config.partitions or not busy else max(count, 2 * cores(context.spark))

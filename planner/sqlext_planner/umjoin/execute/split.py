@@ -1,0 +1,234 @@
+"""Which part of a multi-way join our operator computes, and what plain Spark does around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlext_planner.errors import InternalError, UnsupportedError
+from sqlext_planner.expressions.nodes import Column, Expression, conjunction, conjuncts
+from sqlext_planner.expressions.patterns import is_movable, reads_only
+from sqlext_planner.expressions.types import to_arrow
+from sqlext_planner.relational.execution import FilterExec
+from sqlext_planner.relational.logical_plan import Field, LogicalPlan
+from sqlext_planner.relational.nodes import Aggregate, Filter, Project, SubqueryAlias
+from sqlext_planner.relational.physical_plan import PhysicalPlan
+from sqlext_planner.umjoin.execute.cascade import with_columns, with_members
+from sqlext_planner.umjoin.execute.execution import Strategy, UMJoinExec
+from sqlext_planner.umjoin.execute.keys import KeyLayout, class_type, equality
+from sqlext_planner.umjoin.find.group_report import UMJoinGroup
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, input_name
+
+#: An input without a key goes to every cell, and multiplies the rows of all of them.
+_MOST_UNKEYED_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class UMJoinSplit:
+    """The parts of a multi-way join, by input: `filters` are the terms over it alone, `ours` says whether the operator
+    joins it. `condition` and `matches` are the equalities that the operator joins on, of the inputs that are its own.
+
+    What is left runs above the operator: `members` are the numbers of the inputs that Spark joins there, with their
+    whole matches, `residual` the terms over several inputs.
+
+    The operator joins all inner inputs. A left, semi or anti input is its own if its match is nothing but equalities of
+    its columns with those of inner inputs. As rows with a NULL key never reach the operator's result, those columns of
+    a left or anti input's match must be NULL in no joined row: they are compared with another inner input's column or
+    with a semi input's. Not ours::
+
+        SELECT * FROM a JOIN b ON a.x = b.x LEFT JOIN d ON d.k = a.z        -- rows whose a.z is NULL stay
+
+    Legal in every kind: joins with left, semi and anti inputs whose matches read only inner columns commute with one
+    another and with inner joins, as each of them looks at one row of the inner inputs' join at a time. The same holds
+    for rows that stand for several (`UMJoin.count`): they agree in all columns that are read above.
+    """
+
+    filters: tuple[Expression | None, ...]
+    ours: tuple[bool, ...]
+    condition: Expression | None
+    matches: tuple[Expression | None, ...]
+    members: tuple[int, ...]
+    residual: tuple[Expression, ...]
+    layout: KeyLayout
+
+    @classmethod
+    def of(cls, node: UMJoin) -> UMJoinSplit:
+        """The parts of a node."""
+        own = [frozenset(child.output_columns) for child in node.inputs]
+        inner = {
+            column: i
+            for i, kind in enumerate(node.kinds)
+            if kind == "inner"
+            for column in node.inputs[i].output_columns
+        }
+        filters: list[list[Expression]] = [[] for _ in own]
+        keys, residual = [], []
+        for term in conjuncts(node.condition):
+            pair = equality(term)
+            only = {inner.get(column) for column in term.references}
+            if pair is not None and None not in only and len(only) == 2:
+                keys.append(term)
+            elif len(only) == 1 and (place := only.pop()) is not None:
+                filters[place].append(term)
+            else:
+                residual.append(term)
+        matched = _our_matches(node, own, inner, keys)
+        ours = tuple(kind == "inner" or i in matched for i, kind in enumerate(node.kinds))
+        for i, (_, alone) in matched.items():
+            filters[i] += alone
+        condition = conjunction(keys)
+        places = [i for i, is_ours in enumerate(ours) if is_ours]
+        matches = tuple(conjunction(matched[i][0]) if i in matched else None for i in places)
+        layout = KeyLayout.of(
+            [node.inputs[i].output_columns for i in places], [node.kinds[i] for i in places], condition, matches
+        )
+        members = tuple(i for i, is_ours in enumerate(ours) if not is_ours)
+        return cls(tuple(map(conjunction, filters)), ours, condition, matches, members, tuple(residual), layout)
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """The numbers of the operator's inputs, in the order of `matches` and `layout`."""
+        return tuple(i for i, is_ours in enumerate(self.ours) if is_ours)
+
+
+def _our_matches(
+    node: UMJoin, own: Sequence[frozenset[Column]], inner: dict[Column, int], keys: Iterable[Expression]
+) -> dict[int, tuple[list[Expression], list[Expression]]]:
+    """By input, the equalities and the terms over it alone, of the matches that the operator can test."""
+    bound = {column for term in keys for column in term.references}
+    found = {}
+    members = [i for i, kind in enumerate(node.kinds) if kind != "inner"]
+    # Semi inputs first: they drop the rows in which their columns are NULL.
+    for i in sorted(members, key=lambda i: node.kinds[i] != "semi"):
+        alone = [term for term in conjuncts(node.matches[i]) if reads_only(term, own[i])]
+        links = [term for term in conjuncts(node.matches[i]) if not reads_only(term, own[i])]
+        theirs = [_inner_column(term, own[i], inner) for term in links]
+        known = [column for column in theirs if column is not None]
+        if not known or len(known) < len(theirs):
+            continue
+        if node.kinds[i] == "semi":
+            bound.update(known)
+        elif not bound.issuperset(known):
+            continue
+        found[i] = links, alone
+    return found
+
+
+def _inner_column(term: Expression, own: frozenset[Column], inner: dict[Column, int]) -> Column | None:
+    """The inner input's column in an equality with one of `own`."""
+    pair = equality(term)
+    for a, b in () if pair is None else (pair, pair[::-1]):
+        if a in inner and b in own:
+            return a
+    return None
+
+
+def ineligible(node: UMJoin, sizes: Sequence[float | None] = ()) -> str | None:
+    """Why our operator cannot compute a multi-way join, for EXPLAIN and for whoever asked for it by a hint; None if it
+    can. `sizes` are the inputs' bytes where they are known: inputs without a key must be tiny, as those of one row are.
+
+    Types are judged as far as the plan knows them: `UMJoinExec` joins by cascade if the real ones do not fit.
+    """
+    return next(_obstacles(node, sizes), None)
+
+
+def _obstacles(node: UMJoin, sizes: Sequence[float | None]) -> Iterator[str]:
+    for condition in (node.condition, *node.matches):
+        yield from (f"only Spark evaluates {term}" for term in conjuncts(condition) if not is_movable(term))
+    split = UMJoinSplit.of(node)
+    layout = split.layout
+    if layout.count == 0:
+        yield "no two of its inputs are joined on equal columns"
+    for i, classes in zip(split.places, layout.classes, strict=True):
+        size = sizes[i] if sizes else None
+        is_tiny = size <= _MOST_UNKEYED_BYTES if size is not None else _is_single_row(node.inputs[i])
+        if not classes and not is_tiny:
+            yield f"no column of {input_name(node.inputs[i])} must be equal to another input's"
+    yield from _type_obstacles(node, layout)
+
+
+def _is_single_row(plan: LogicalPlan) -> bool:
+    """Whether a plan has one row at most: an aggregate over everything, as scalar subqueries are."""
+    while isinstance(plan, (Project, Filter, SubqueryAlias)):
+        plan = plan.child
+    return isinstance(plan, Aggregate) and not plan.keys and plan.grouping_sets is None
+
+
+def _type_obstacles(node: UMJoin, layout: KeyLayout) -> Iterator[str]:
+    known = {column: kind for child in node.inputs for column, kind in child.dtypes.items() if kind is not None}
+    for number, name in enumerate(layout.names):
+        edges = [(a, b) for n, a, b in layout.edges if n == number and a in known and b in known]
+        if edges and class_type((known[a], known[b]) for a, b in edges) is None:
+            kinds = ", ".join(dict.fromkeys(known[column] for edge in edges for column in edge))
+            yield f"the operator has no common type for the keys {name} ({kinds})"
+    for item in node.output:
+        if item.dtype is not None and not _is_handed_on(item.dtype):
+            yield f"{item.column} has the type {item.dtype}, which Spark hands to no operator"
+
+
+def _is_handed_on(dtype: str) -> bool:
+    """Whether values of a Spark type travel to Python and back; year-month intervals do as months."""
+    if dtype.startswith(("interval year", "interval month")) or "collate" in dtype.lower():
+        return True
+    try:
+        to_arrow(dtype)
+    except UnsupportedError:
+        return False
+    return True
+
+
+def operator_plan(
+    node: UMJoin,
+    inputs: Sequence[PhysicalPlan],
+    strategy: Strategy,
+    shares: tuple[int, ...] | None = None,
+    why: str = "",
+    mark: Callable[[PhysicalPlan], PhysicalPlan] = lambda child: child,
+) -> PhysicalPlan:
+    """The physical plan of a multi-way join with our operator in it; `node` is not `ineligible`.
+
+    `inputs` are the plans of the node's inputs, `mark` is applied to those that the operator's exchange reads, `shares`
+    are those of the classes of `UMJoinSplit.layout`, None to choose them when it runs. Raises InternalError for a
+    strategy that the keys do not allow.
+    """
+    split = UMJoinSplit.of(node)
+    below = [
+        child if condition is None else FilterExec(condition, child)
+        for child, condition in zip(inputs, split.filters, strict=True)
+    ]
+    kinds = tuple(node.kinds[i] for i in split.places)
+    core = UMJoinExec(
+        inputs=tuple(mark(below[i]) for i in split.places),
+        kinds=kinds,
+        condition=split.condition,
+        matches=split.matches,
+        fields=_core_fields(node, split, kinds),
+        count=node.count,
+        strategy=strategy,
+        shares=shares,
+        group=UMJoinGroup.of(node),
+        why=why,
+    )
+    plan = with_members(core, [(inputs[i], node.kinds[i], node.matches[i]) for i in split.members])
+    condition = conjunction(split.residual)
+    return with_columns(plan if condition is None else FilterExec(condition, plan), node)
+
+
+def _core_fields(node: UMJoin, split: UMJoinSplit, kinds: Sequence[MemberKind]) -> tuple[Field, ...]:
+    """The columns that are asked for or read above the operator; its first key if that is none and nothing counts."""
+    read = {column for term in split.residual for column in term.references}
+    for i in split.members:
+        match = node.matches[i]
+        read |= frozenset() if match is None else match.references
+    wanted = read | {item.column for item in node.output}
+    pairs = zip(split.places, kinds, strict=True)
+    given = [item for i, kind in pairs if kind in ("inner", "left") for item in node.inputs[i].output]
+    kept = tuple(item for item in given if item.column in wanted)
+    if node.count is not None:
+        return (*kept, Field(node.count, "bigint"))
+    if kept:
+        return kept
+    if not split.layout.edges:
+        raise InternalError("a multi-way join without keys is no operator's")
+    return tuple(item for item in given if item.column == split.layout.edges[0][1])

@@ -1,0 +1,206 @@
+"""What a factorised aggregate has to compute, read from an Aggregate over a UMJoin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlext_planner.expressions.aggregate_calls import AggregateCall, aggregate_calls, is_constant
+from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS, arithmetic_type
+from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, NamedExpr, SparkExpr
+from sqlext_planner.expressions.patterns import inline, is_movable
+from sqlext_planner.expressions.sql_tokens import Token, joined
+from sqlext_planner.relational.nodes import Aggregate, Project
+from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
+from sqlext_planner.umjoin.factorised.totals import Partial
+from sqlext_planner.umjoin.nodes import UMJoin
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A value that is carried from its input to the result: of a grouping expression or a DISTINCT argument.
+
+    `homes` are the inputs that can compute it, with its text there.
+    """
+
+    homes: tuple[tuple[int, Expression], ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """An aggregate call's result, in the column `column` of the last aggregation.
+
+    `partials` are the numbers of the partial aggregates that it is made of: of the sum and the count for avg, of none
+    for a number of rows. For a DISTINCT call, `distinct` is its text over pieces.
+    """
+
+    column: Column
+    call: AggregateCall
+    partials: tuple[int, ...] = ()
+    distinct: Expression | None = None
+
+
+@dataclass
+class Query:
+    """The keys, calls and items of an Aggregate, taken apart.
+
+    `keys` are the grouping expressions over pieces, with the columns of the last aggregation that hold them; `items`
+    the user's items over those columns and the results'.
+    """
+
+    classes: Classes
+    pieces: dict[Expression, Piece] = field(default_factory=dict)
+    keys: list[NamedExpr] = field(default_factory=list)
+    partials: list[Partial] = field(default_factory=list)
+    results: dict[AggregateCall, Result] = field(default_factory=dict)
+    items: list[NamedExpr] = field(default_factory=list)
+
+    @property
+    def sees_multiplicity(self) -> bool:
+        """Whether numbers of rows are needed: not for min, max, DISTINCT and keys alone."""
+        return any(result.call.sees_multiplicity for result in self.results.values())
+
+
+def read_query(node: Aggregate) -> Query:
+    """Take apart an aggregate. Raises NotFactorisedError with the reason where it cannot be factorised."""
+    if node.grouping_sets is not None:
+        raise NotFactorisedError("grouping sets are several aggregates")
+    keys, items, join = over_join(node)
+    if join.count is not None:
+        raise NotFactorisedError("the join gives counts already")
+    query = Query(Classes(join))
+    given: dict[Expression, Column] = {}
+    for number, key in enumerate(keys):
+        if not _is_plain(key):
+            raise NotFactorisedError(f"the grouping expression {key} has to be evaluated where it stands")
+        own = key if isinstance(key, Column) and key not in given.values() else None
+        column = own or Column("", f"__sqlext_k{number}")
+        query.keys.append(NamedExpr(_carried(query, key), column))
+        given[key] = column
+    for item in items:
+        expression = _restored(query, item.expression, given)
+        query.items.append(NamedExpr(expression, item.column, span=item.span))
+    return query
+
+
+def over_join(node: Aggregate) -> tuple[tuple[Expression, ...], tuple[NamedExpr, ...], UMJoin]:
+    """The keys and items of an aggregate over a UMJoin's columns, through projections, and the join.
+
+    Raises NotFactorisedError where no such join is below, or is not plainly below.
+    """
+    keys, items, child = node.keys, node.items, node.child
+    while isinstance(child, Project):
+        given: Mapping[Column, Expression] = {item.column: item.expression for item in child.items}
+        if any(not is_movable(expression) for expression in given.values()):
+            raise NotFactorisedError("an expression below the aggregate has to be evaluated where it stands")
+        keys = tuple(inline(key, given) for key in keys)
+        items = tuple(NamedExpr(inline(item.expression, given), item.column, span=item.span) for item in items)
+        child = child.child
+    if not isinstance(child, UMJoin):
+        raise NotFactorisedError("the aggregate does not stand over the join")
+    if child.count is not None:
+        raise NotFactorisedError("the join gives counts already")
+    return keys, items, child
+
+
+def _is_plain(expression: Expression) -> bool:
+    """True if the expression only computes with columns, so that it may be evaluated on an input."""
+    known = (Column, Literal, SparkExpr, Compare, And)
+    return is_movable(expression) and all(isinstance(node, known) for node in expression.walk())
+
+
+def _carried(query: Query, expression: Expression) -> Expression:
+    """The expression over pieces: it is one itself if one inner input can compute it, else its columns are."""
+    if not expression.references:
+        return expression
+    homes = query.classes.homes(expression)
+    inner = any(query.classes.is_inner(column) for column in expression.references)
+    if homes and (inner or isinstance(expression, Column)):
+        query.pieces[expression] = Piece(homes)
+        return expression
+    for column in sorted(expression.references, key=str):
+        query.pieces[column] = Piece(query.classes.homes(column))
+    return expression
+
+
+def _restored(query: Query, expression: Expression, given: Mapping[Expression, Column]) -> Expression:
+    """An item over the columns of keys and results."""
+    if expression in given:
+        return given[expression]
+    if isinstance(expression, (Compare, And)):
+        return expression.map_children(lambda child: _restored(query, child, given))
+    if isinstance(expression, Literal) or (not expression.references and is_constant(expression)):
+        return expression
+    if not isinstance(expression, SparkExpr):
+        raise NotFactorisedError(f"{expression} is neither a key nor an aggregate")
+    pieces = aggregate_calls(expression)
+    if pieces is None:
+        raise NotFactorisedError(f"{expression} holds more than count, sum, avg, min and max")
+    parts: list[Token] = []
+    for piece in pieces:
+        if isinstance(piece, AggregateCall):
+            parts.append(_result(query, piece))
+        else:
+            parts.append(piece if isinstance(piece, str) else _restored(query, piece, given))
+    return replace(expression, parts=joined(parts))
+
+
+def _result(query: Query, call: AggregateCall) -> Column:
+    """The column of a call's result; equal calls have one."""
+    known = query.results.get(call)
+    if known is None:
+        column = Column("", f"__sqlext_t{len(query.results)}")
+        if call.distinct and call.name not in ("min", "max"):
+            known = Result(column, call, distinct=_distinct(query, call))
+        elif call.counts_rows and call.condition is None:
+            known = Result(column, call)
+        else:
+            known = Result(column, call, _partials(query, call))
+        query.results[call] = known
+    return known.column
+
+
+def _distinct(query: Query, call: AggregateCall) -> Expression:
+    for argument in (*call.arguments, *(() if call.condition is None else (call.condition,))):
+        if not _is_plain(argument):
+            raise NotFactorisedError(f"{argument} has to be evaluated where it stands")
+        _carried(query, argument)
+    return SparkExpr(call.text)
+
+
+def _partials(query: Query, call: AggregateCall) -> tuple[int, ...]:
+    value = call.filtered_argument
+    assert value is not None
+    if not _is_plain(value):
+        raise NotFactorisedError(f"{value} has to be evaluated where it stands")
+    homes = query.classes.homes(value) if value.references else ((query.classes.inner[0], value),)
+    if not homes:
+        raise NotFactorisedError(f"{call.name}({value}) looks at rows of {query.classes.names(value)} together")
+    owner, own = homes[0]
+    dtype = arithmetic_type(own, query.classes.dtypes)
+    absent = _absent(query.classes, own) if query.classes.join.kinds[owner] == "left" else None
+    if call.name != "avg":
+        kinds: tuple[str, ...] = (call.name,)
+    else:
+        if dtype not in (*INTEGERS, *FLOATS):
+            raise NotFactorisedError(f"avg({own}): of {dtype or 'a type not known here'} Spark rounds on the way")
+        kinds = ("sum", "count")
+    found = []
+    for kind in kinds:
+        partial = Partial(kind, own, owner, dtype, absent)  # type: ignore[arg-type]
+        partial.check()
+        if partial not in query.partials:
+            query.partials.append(partial)
+        found.append(query.partials.index(partial))
+    return tuple(found)
+
+
+def _absent(classes: Classes, value: Expression) -> Expression | None:
+    """A left input's value over a row of NULLs; None where that is NULL."""
+    if isinstance(value, Column):
+        return None
+    unknown = [column for column in value.references if classes.dtypes[column] is None]
+    if unknown:
+        raise NotFactorisedError(f"{value} reads {unknown[0]} of a left input, whose type is not known here")
+    nulls = {column: SparkExpr((f"CAST(NULL AS {classes.dtypes[column]})",)) for column in value.references}
+    return value.substitute(nulls)

@@ -1,0 +1,82 @@
+"""The physical window union: one Arrow-block exchange for all inputs, one sort, one pass over the sequence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sqlext_planner.errors import Span
+from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.relational.logical_plan import Field, comma
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.window.nodes import WindowGroup
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class WindowUnionExec(PhysicalPlan):
+    """Computes the windows of a WindowUnion node (same fields, physical children).
+
+    Every input is cut into Arrow blocks by the hash of its partition keys (or read from Parquet by the scatter
+    task itself), the blocks go through one Spark shuffle, and each partition is sorted and swept in Python.
+    `union_spans` are the places of the union sources in the text, for error messages.
+    """
+
+    partition_by: tuple[Expression, ...]
+    order_by: Expression | None
+    windows: tuple[WindowGroup, ...]
+    source: PhysicalPlan
+    unions: tuple[PhysicalPlan, ...]
+    payload: tuple[Column, ...] | None = None
+    tie_order: Column | None = None
+    union_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
+
+    is_extension = True
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        calls = (call for window in self.windows for call in window.calls)
+        return self.payload_fields + tuple(Field(call.column, call.dtype) for call in calls)
+
+    @cached_property
+    def payload_fields(self) -> tuple[Field, ...]:
+        """The source's fields that pass through."""
+        if self.payload is None:
+            return self.source.output
+        known = {item.column: item for item in self.source.output}
+        return tuple(known[column] for column in self.payload)
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        """Raises AnalysisError for key, order, union or argument types that do not fit, UnsupportedError for a
+        column that Spark cannot hand to Python, ConfigurationError if the workers lack the package."""
+        from sqlext_planner.exchange.driver import Shipment, ship
+        from sqlext_planner.exchange.sizes import row_by_row
+        from sqlext_planner.exchange.stages import run_stage
+        from sqlext_planner.exchange.year_month import from_months, months_schema
+        from sqlext_planner.spark import check_workers
+        from sqlext_planner.window.inputs import WindowInputs
+
+        check_workers(context.spark)
+        frames = [execute_cached(plan, context) for plan in (self.source, *self.unions)]
+        inputs = WindowInputs.of(self, frames)
+        shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
+        wire = ship(shipments, context)
+        gather = inputs.gather_entry(context.config, ansi=str(context.spark.conf.get(_ANSI)).lower() == "true")
+        size = row_by_row(wire.sizes[0], frames[0].schema, inputs.result_schema)
+        result = run_stage(wire.frame, gather, months_schema(inputs.result_schema), size, context)
+        return from_months(result, inputs.result_schema)
+
+    def label(self) -> str:
+        order = f" ORDER BY {self.order_by}" if self.order_by is not None else ""
+        order += f" TIES BY {self.tie_order}" if self.tie_order is not None else ""
+        unions = f" UNION {len(self.unions)} sources" if self.unions else ""
+        payload = "" if self.payload is None else f" PAYLOAD [{comma(self.payload)}]"
+        return (
+            f"WindowUnionExec:{unions} PARTITION BY {comma(self.partition_by)}{order} [{comma(self.windows)}]{payload}"
+        )
+
+
+_ANSI = "spark.sql.ansi.enabled"

@@ -1,0 +1,97 @@
+"""The physical group aggregate: one Arrow-block exchange by the grouping keys, and one pass over each group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sqlext_planner.expressions.nodes import NamedExpr
+from sqlext_planner.relational.aggregate_execution import without_grouping_columns
+from sqlext_planner.relational.execution import spark_item
+from sqlext_planner.relational.logical_plan import Field, comma
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached, quoted
+from sqlext_planner.window.nodes import WindowCall
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from sqlext_planner.window.group_inputs import GroupInputs
+
+
+@dataclass(frozen=True)
+class GroupAggregateExec(PhysicalPlan):
+    """Computes a GroupAggregate node (same fields, physical child).
+
+    The rows go through the exchange by the hash of the keys; each group's rows then stand side by side in one task,
+    where the window functions' evaluators see them as one window. With aggregates of Spark's beside them, all rows
+    come back, the calls' results on the last row of each group alone, and Spark aggregates the whole: the child is
+    read once (it may be random), and Spark's partial aggregation leaves one row a group to its own shuffle. Text
+    results make that a sort-based aggregation. Without keys Spark's aggregation gives the one row that there is
+    also for an empty input.
+    """
+
+    keys: tuple[NamedExpr, ...]
+    items: tuple[NamedExpr, ...]
+    calls: tuple[WindowCall, ...]
+    fields: tuple[Field, ...]
+    child: PhysicalPlan
+
+    is_extension = True
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.fields
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        """Raises AnalysisError for key or argument types that do not fit, UnsupportedError for a column that Spark
+        cannot hand to Python, ConfigurationError if the workers lack the package."""
+        from sqlext_planner.exchange.driver import Shipment, ship
+        from sqlext_planner.exchange.stages import run_stage
+        from sqlext_planner.exchange.year_month import from_months, months_schema
+        from sqlext_planner.spark import check_workers
+        from sqlext_planner.window.group_inputs import GroupInputs
+
+        check_workers(context.spark)
+        inputs = GroupInputs.of(self, execute_cached(self.child, context))
+        wire = ship([Shipment(0, inputs.frame, inputs.keys)], context)
+        gather = inputs.gather_entry(context.config)
+        result = run_stage(wire.frame, gather, months_schema(inputs.result_schema), wire.sizes[0], context)
+        rows = from_months(result, inputs.result_schema)
+        return self._aggregated(rows, inputs) if self.items or not self.keys else self._groups(rows, inputs)
+
+    def _groups(self, rows: DataFrame, inputs: GroupInputs) -> DataFrame:
+        """One row a group as it comes: keys, then calls. Spark's GROUP BY gives 0.0 for -0.0."""
+        from pyspark.sql.functions import col, lit
+
+        types = {item.name: item.dataType for item in rows.schema}
+        columns = []
+        for key, name in zip(self.keys, inputs.keys, strict=True):
+            column = col(quoted(name))
+            if types[name].simpleString() in ("float", "double"):
+                column = (column + lit(0.0)).cast(types[name])
+            columns.append(column.alias(key.column.spark_name))
+        return rows.select(*columns, *(col(quoted(call.column.spark_name)) for call in self.calls))
+
+    def _aggregated(self, rows: DataFrame, inputs: GroupInputs) -> DataFrame:
+        """Spark's aggregates over the rows, each call's result picked from the one row that has it."""
+        from pyspark.sql.functions import col
+
+        named = zip(self.keys, inputs.keys, strict=True)
+        keys = [col(quoted(name)).alias(key.column.spark_name) for key, name in named]
+        grouped = rows.groupBy(*(col(quoted(name)) for name in inputs.keys))
+        picked = [self._picked(call, inputs).alias(call.column.spark_name) for call in self.calls]
+        return without_grouping_columns(grouped.agg(*keys, *map(spark_item, self.items), *picked), self.frame_columns)
+
+    def _picked(self, call: WindowCall, inputs: GroupInputs) -> SparkColumn:
+        from pyspark.sql.functions import any_value, col, count, lit, when
+
+        value = any_value(col(quoted(call.column.spark_name)), ignoreNulls=lit(True))
+        if self.keys:
+            return value
+        empty, dtype = inputs.empty_result(call.column.spark_name)
+        return when(count(lit(1)) == 0, lit(empty).cast(dtype)).otherwise(value)
+
+    def label(self) -> str:
+        return f"GroupAggregateExec: [{comma(self.keys)}] {comma((*self.items, *self.calls))}"

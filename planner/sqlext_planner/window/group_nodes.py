@@ -1,0 +1,51 @@
+"""GROUP BY with functions that only the window table has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlext_planner.errors import InternalError
+from sqlext_planner.expressions.nodes import Expression, NamedExpr
+from sqlext_planner.relational.logical_plan import Field, LogicalPlan, comma
+from sqlext_planner.relational.nodes import expression_dtype
+from sqlext_planner.window.nodes import WindowCall
+
+
+@dataclass(frozen=True)
+class GroupAggregate(LogicalPlan):
+    """One row for each group: its keys, Spark's aggregates, and functions of the window table over all its rows.
+
+    ``SELECT k, sum_cate(v, c), max(v) FROM t GROUP BY k`` is ``GroupAggregate([k], [max(v)], [sum_cate(v, c)], t)``.
+    Groups are Spark's: NULL keys are one group, all NaNs are one, -0.0 is 0.0. `items` hold nothing but aggregate
+    functions of Spark's; without keys there is one group, also over no rows. Rows of a group are in input order, the
+    last one being the newest.
+    """
+
+    is_extension = True
+
+    keys: tuple[NamedExpr, ...]
+    items: tuple[NamedExpr, ...]
+    calls: tuple[WindowCall, ...]
+    child: LogicalPlan
+
+    def __post_init__(self) -> None:
+        if not self.calls:
+            raise InternalError("a group aggregate without a call is Spark's own Aggregate")
+        self.check_unique_output()
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        known = self.child.dtypes
+        named = (*self.keys, *self.items)
+        fields = tuple(Field(item.column, expression_dtype(item.expression, known)) for item in named)
+        return fields + tuple(Field(call.column, call.dtype) for call in self.calls)
+
+    def expressions(self) -> Iterator[Expression]:
+        yield from self.keys
+        yield from self.items
+        yield from self.calls
+
+    def label(self) -> str:
+        return f"GroupAggregate: [{comma(self.keys)}] {comma((*self.items, *self.calls))}"

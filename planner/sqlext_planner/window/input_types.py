@@ -1,0 +1,188 @@
+"""Which types a window union takes, with errors that point into the statement.
+
+The rules are those of docs/reference/windows.md, sections 1 and 2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlext_operators.window.spec import Call
+
+from sqlext_planner.errors import AnalysisError, InternalError, Span, UnsupportedError
+from sqlext_planner.exchange.arrow_scan import ArrowScanExec
+from sqlext_planner.exchange.year_month import YEAR_MONTH, is_year_month
+from sqlext_planner.expressions.nodes import Column, Expression, Literal
+from sqlext_planner.relational.execution import FilterExec, LimitExec, ProjectExec, SortExec, SubqueryAliasExec
+from sqlext_planner.relational.physical_plan import PhysicalPlan, quoted
+from sqlext_planner.spark import arrow_type, spark_type
+from sqlext_planner.window.nodes import WindowCall
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructField
+
+ORDER_TYPES = ("tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz")
+_INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?|[-+]?\.\d+")
+
+
+def shippable(item: StructField, span: Span | None) -> pa.DataType:
+    """The Arrow type of a column that is shipped, YEAR_MONTH for a year-month interval.
+
+    Raises UnsupportedError, at `span`, if Spark cannot hand it to Python.
+    """
+    kind = YEAR_MONTH if is_year_month(item.dataType) else arrow_type(item.dataType)
+    if kind is None:
+        raise UnsupportedError(
+            f"column '{item.name}' has the type {item.dataType.simpleString()}, which Spark cannot pass through Python",
+            span=span,
+            help="leave it out of the SELECT list, or cast it (for example to string) in a subquery",
+        )
+    return kind
+
+
+def check_key(expression: Expression, kind: DataType, arrow: pa.DataType) -> None:
+    """PARTITION BY takes every type with an exact equality but float and double. Raises AnalysisError."""
+    from sqlext_operators.columns.keys import is_key_type
+
+    name = kind.simpleString()
+    if name in ("float", "double"):
+        raise AnalysisError(
+            f"PARTITION BY does not take {name}: {expression}",
+            span=expression.span,
+            help="cast it to decimal or bigint, so that equal keys are equal",
+        )
+    if "collate" in name.lower():
+        raise UnsupportedError(
+            f"PARTITION BY does not take a string with a collation: {expression} is {name}",
+            span=expression.span,
+            help="use lower(...) or COLLATE UTF8_BINARY in a subquery",
+        )
+    if arrow != YEAR_MONTH and not is_key_type(arrow):
+        raise AnalysisError(
+            f"PARTITION BY does not take {name}: {expression}",
+            span=expression.span,
+            help="use one of its fields, or cast it to string",
+        )
+
+
+def check_order(expression: Expression | None, kind: DataType) -> None:
+    """ORDER BY takes integers and timestamps. Raises AnalysisError."""
+    if expression is not None and kind.simpleString() not in ORDER_TYPES:
+        raise AnalysisError(
+            f"ORDER BY of a window union does not take {kind.simpleString()}: {expression}",
+            span=expression.span,
+            help="order by a smallint, int, bigint or timestamp column; cast it in a subquery if need be",
+        )
+
+
+def result_type(logical: WindowCall, call: Call, kinds: dict[str, pa.DataType], types: dict[str, DataType]) -> DataType:
+    """The Spark type of a call's result, from the Arrow and the Spark types of the wire columns.
+
+    Raises AnalysisError if the function does not take its arguments, UnsupportedError if it puts a year-month
+    interval into a list, InternalError if there is no such function.
+    """
+    from sqlext_operators.window.functions import FunctionTypeError, lookup
+
+    function = lookup(call.function)
+    if function is None:
+        raise InternalError(f"no window function {call.function}")
+    try:
+        result = function.result_type([kinds[name] for name in call.args])
+    except FunctionTypeError as error:
+        span = logical.span
+        if error.argument is not None and error.argument < len(logical.args):
+            span = logical.args[error.argument].span or span
+        raise AnalysisError(error.message, span=span, help=error.help) from None
+    intervals = [name for name in call.args if kinds[name] == YEAR_MONTH]
+    if result == YEAR_MONTH:
+        return types[intervals[0]]
+    if intervals and pa.types.is_nested(result):
+        raise UnsupportedError(
+            f"a function over windows does not take {types[intervals[0]].simpleString()}",
+            span=logical.span,
+            help="cast it to int (months) in a subquery",
+        )
+    return spark_type(result)
+
+
+def union_columns(
+    source: PhysicalPlan,
+    source_frame: DataFrame,
+    union: PhysicalPlan,
+    frame: DataFrame,
+    number: int,
+    names: Sequence[str],
+    span: Span | None,
+) -> DataFrame:
+    """The union's rows with FROM's column names and types, by position.
+
+    The union must have FROM's columns by number, order, name (in any case) and type. A bare literal takes FROM's
+    type where that loses nothing; columns that FROM has got from an earlier window are NULL. Raises AnalysisError.
+    """
+    from pyspark.sql.functions import col, lit
+
+    wanted = source_frame.schema.fields
+    columns = []
+    for place, (item, name) in enumerate(zip(wanted, names, strict=True)):
+        if place >= len(union.output):
+            columns.append(lit(None).cast(item.dataType).alias(name))
+            continue
+        ours, theirs = source.output_columns[place], union.output_columns[place]
+        kind = frame.schema.fields[place].dataType
+        column = col(quoted(frame.columns[place]))
+        same = kind.simpleString() == item.dataType.simpleString()
+        if not same and _fits(_literal(union, theirs), item.dataType):
+            column, same = column.cast(item.dataType), True
+        if not same or ours.name.lower() != theirs.name.lower():
+            raise AnalysisError(
+                f"UNION source {number + 1} has {theirs.name} {kind.simpleString()} as column {place + 1}, "
+                f"where FROM has {ours.name} {item.dataType.simpleString()}",
+                span=span,
+                help="a UNION source has FROM's columns: same number, order, names and types; "
+                "use a subquery to rename, cast, fill or drop columns",
+            )
+        columns.append(column.alias(name))
+    return frame.select(*columns)
+
+
+def _literal(plan: PhysicalPlan, column: Column) -> str | None:
+    """The text of the constant that a column of the plan holds in every row; None if it is no constant."""
+    match plan:
+        case SubqueryAliasExec():
+            place = plan.output_columns.index(column)
+            return _literal(plan.child, plan.child.output_columns[place])
+        case ProjectExec():
+            expression = next(item.expression for item in plan.items if item.column == column)
+            if isinstance(expression, Column):
+                return _literal(plan.child, expression)
+            text = expression.sql().strip("() ")
+            return text if isinstance(expression, Literal) or not expression.references else None
+        case FilterExec() | SortExec() | LimitExec() | ArrowScanExec():
+            return _literal(plan.child, column)
+    return None
+
+
+def _fits(text: str | None, kind: DataType) -> bool:
+    """Whether a constant (NULL or a plain number) becomes a value of the type without losing anything."""
+    if text is None:
+        return False
+    if text.upper() == "NULL":
+        return True
+    if not _NUMBER.fullmatch(text):
+        return False
+    value, name = Decimal(text), kind.simpleString()
+    if name in ("float", "double"):
+        return True  # the user's 0.1 is the double nearest to it
+    if name in _INTEGER_BITS:
+        limit = 1 << (_INTEGER_BITS[name] - 1)
+        return value == value.to_integral_value() and -limit <= value < limit
+    if name.startswith("decimal"):
+        precision, scale = (int(part) for part in name[len("decimal(") : -1].split(","))
+        return value == round(value, scale) and abs(value) < Decimal(10) ** (precision - scale)
+    return False

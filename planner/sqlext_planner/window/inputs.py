@@ -1,0 +1,169 @@
+"""What a window union ships: the columns of each input, checked against the DataFrames' real types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
+
+from sqlext_planner.config import Config
+from sqlext_planner.errors import Span
+from sqlext_planner.exchange.year_month import as_months
+from sqlext_planner.expressions.nodes import Column, Expression, Literal
+from sqlext_planner.relational.physical_plan import quoted
+from sqlext_planner.window.input_types import check_key, check_order, result_type, shippable, union_columns
+from sqlext_planner.window.nodes import WindowCall
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField, StructType
+
+    from sqlext_planner.window.execution import WindowUnionExec
+
+#: Blocks are collected up to this many times the bytes that a partition aims at; beyond, runs go to disk.
+MEMORY_PER_TARGET = 2
+
+
+class WireColumns:
+    """Names for the columns that an exchange ships: plain columns under their own, each expression once."""
+
+    def __init__(self) -> None:
+        self.computed: dict[Expression, str] = {}
+        self.plain: dict[Column, None] = {}
+
+    def name(self, expression: Expression) -> str:
+        """The wire column that holds `expression`."""
+        if isinstance(expression, Column):
+            self.plain[expression] = None
+            return expression.spark_name
+        return self.computed.setdefault(expression, f"__sqlext_{len(self.computed)}")
+
+    def select(self, frame: DataFrame, kept: Iterable[Column] = ()) -> DataFrame:
+        """The frame's columns on the wire: those in `kept`, the plain ones, the computed ones."""
+        plain = [quoted(column.spark_name) for column in dict.fromkeys((*kept, *self.plain))]
+        computed = [f"{expression.sql()} AS {quoted(name)}" for expression, name in self.computed.items()]
+        return frame.selectExpr(*plain, *computed)
+
+
+@dataclass(frozen=True)
+class WindowInputs:
+    """A window union ready to run: `frames` are FROM (first) and the unions with wire columns only.
+
+    Year-month intervals are months in the frames, and in what the workers return; `result_schema` has them.
+    """
+
+    frames: tuple[DataFrame, ...]
+    keys: tuple[str, ...]
+    spec: WindowUnionSpec
+    tie_order: str | None
+    result_schema: StructType
+
+    @classmethod
+    def of(cls, node: WindowUnionExec, frames: Sequence[DataFrame]) -> WindowInputs:
+        """Check all types and choose what is shipped.
+
+        Raises AnalysisError or UnsupportedError with the place in the text.
+        """
+        wire = WireColumns()
+        keys = tuple(wire.name(expression) for expression in node.partition_by)
+        order = wire.name(node.order_by) if node.order_by is not None and not _constant(node.order_by) else None
+        calls = {
+            call: Call(
+                call.function, tuple(wire.name(arg) for arg in call.args), call.column.spark_name, call.constants
+            )
+            for group in node.windows
+            for call in group.calls
+        }
+        payload = tuple(item.column for item in node.payload_fields)
+        source = frames[0]
+        names = [column.spark_name for column in node.source.output_columns]
+        unions = [
+            union_columns(node.source, source, plan, frame, number, names, _span(node.union_spans, number))
+            for number, (plan, frame) in enumerate(zip(node.unions, frames[1:], strict=True))
+        ]
+        tie = node.tie_order
+        kept = payload if tie is None else (*payload, tie)
+        shipped = (wire.select(source, kept), *(wire.select(union) for union in unions))
+        types = {item.name: item.dataType for item in shipped[0].schema}
+        places = _places(calls)
+        kinds = {item.name: shippable(item, places.get(item.name, places.get(None))) for item in shipped[0].schema}
+        for expression, name in zip(node.partition_by, keys, strict=True):
+            check_key(expression, types[name], kinds[name])
+        if order is not None:
+            check_order(node.order_by, types[order])
+        windows = tuple(
+            Window(
+                frame=group.frame.resolve(types[order].simpleString() if order is not None else None),
+                sources=tuple(number + 1 for number in group.sources),
+                calls=tuple(calls[call] for call in group.calls),
+            )
+            for group in node.windows
+        )
+        spec = WindowUnionSpec(
+            keys,
+            order,
+            tuple(column.spark_name for column in payload),
+            windows,
+            time_zone=str(source.sparkSession.conf.get("spark.sql.session.timeZone")),
+        )
+        return cls(
+            tuple(map(as_months, shipped)),
+            keys,
+            spec,
+            tie.spark_name if tie is not None else None,
+            _result_schema(shipped[0].schema, payload, calls, kinds),
+        )
+
+    def gather_entry(self, config: Config, *, ansi: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
+        """The gathering half, for `worker_function`."""
+        from dataclasses import replace
+
+        from sqlext_operators.exchange.sequence import SequenceSpec
+        from sqlext_operators.window.worker import WindowGatherSpec, gather_window_union
+
+        args = dict.fromkeys(arg for window in self.spec.windows for call in window.calls for arg in call.args)
+        sequence = SequenceSpec(
+            keys=self.spec.keys,
+            order=self.spec.order,
+            args=tuple(args),
+            payload=self.spec.payload,
+            tie_order=self.tie_order,
+            memory_bytes=MEMORY_PER_TARGET * config.target_partition_bytes,
+            piece_rows=config.max_piece_rows,
+        )
+        gather = WindowGatherSpec(sequence, replace(self.spec, ansi=ansi), config.output_batch_rows)
+        return partial(gather_window_union, gather)
+
+
+def _constant(expression: Expression) -> bool:
+    """ORDER BY a constant orders nothing."""
+    return isinstance(expression, Literal)
+
+
+def _span(spans: Sequence[Span | None], number: int) -> Span | None:
+    return spans[number] if number < len(spans) else None
+
+
+def _places(calls: dict[WindowCall, Call]) -> dict[str | None, Span | None]:
+    """Where the statement names the wire columns that it does name; under None the place of the first call."""
+    places: dict[str | None, Span | None] = {None: next((call.span for call in calls if call.span is not None), None)}
+    for logical, call in calls.items():
+        for arg, name in zip(logical.args, call.args, strict=True):
+            places.setdefault(name, arg.span or logical.span)
+    return places
+
+
+def _result_schema(
+    schema: StructType, payload: Sequence[Column], calls: dict[WindowCall, Call], kinds: dict[str, pa.DataType]
+) -> StructType:
+    """The payload's fields, then a nullable one for each call."""
+    from pyspark.sql.types import StructField, StructType
+
+    known: dict[str, StructField] = {item.name: item for item in schema}
+    types = {name: item.dataType for name, item in known.items()}
+    results = [StructField(call.output, result_type(logical, call, kinds, types)) for logical, call in calls.items()]
+    return StructType([*(known[column.spark_name] for column in payload), *results])

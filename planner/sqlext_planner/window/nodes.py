@@ -1,0 +1,121 @@
+"""OpenMLDB's windows over the union of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlext_operators.window.spec import Scalar
+
+from sqlext_planner.errors import InternalError
+from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.relational.logical_plan import Field, LogicalPlan, comma
+from sqlext_planner.window.frame import WindowFrame
+
+
+@dataclass(frozen=True)
+class WindowCall(Expression):
+    """One window function: `function(args, constants) AS column`.
+
+    `args` are expressions over the FROM source's columns; they are evaluated on FROM and on union rows
+    alike (union rows by position). `function` is a name of the function table.
+    """
+
+    function: str
+    args: tuple[Expression, ...]
+    constants: tuple[Scalar, ...]
+    column: Column
+    dtype: str | None = None
+
+    @cached_property
+    def references(self) -> frozenset[Column]:
+        return frozenset().union(*(arg.references for arg in self.args))
+
+    def __str__(self) -> str:
+        args = [*map(str, self.args), *map(repr, self.constants)] or ["*"]
+        return f"{self.function}({', '.join(args)}) AS {self.column}"
+
+
+@dataclass(frozen=True)
+class WindowGroup(Expression):
+    """The calls of one frame. `sources` are indexes into WindowUnion.unions, first listed is the newest.
+
+    Two groups may have equal frames and different sources. A group's name is the user's window name, or
+    the frame's place in the statement for an anonymous window.
+    """
+
+    name: str
+    frame: WindowFrame
+    sources: tuple[int, ...]
+    calls: tuple[WindowCall, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.frame}): {comma(self.calls)}"
+
+
+@dataclass(frozen=True)
+class WindowUnion(LogicalPlan):
+    """For each FROM row the aggregates over windows on the union of FROM and other tables.
+
+    ``SELECT sum(v) OVER w FROM a WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING
+    AND CURRENT ROW)`` is ``WindowUnion(source=a, unions=(b,), ...)``. Outputs the source's columns, then one
+    column a call. Each union's output matches the source's by position, in name and type (docs/reference/windows.md,
+    section 2).
+    `payload` lists the source columns that pass through to the output; None is all of them (set by column
+    pruning: a column that only a call reads is shipped, but not returned). `tie_order` is the column that orders
+    FROM rows of equal keys; without it that is the order in which the source gives its rows, which is the input
+    order (partition index, position in the partition) only below the first exchange.
+    """
+
+    is_extension = True
+
+    partition_by: tuple[Expression, ...]
+    order_by: Expression | None
+    windows: tuple[WindowGroup, ...]
+    source: LogicalPlan
+    unions: tuple[LogicalPlan, ...]
+    payload: tuple[Column, ...] | None = None
+    tie_order: Column | None = None
+
+    def __post_init__(self) -> None:
+        width = len(self.source.output)
+        if any(len(union.output) > width for union in self.unions):
+            raise InternalError("a union source has more columns than the FROM source")
+        if any(i >= len(self.unions) for window in self.windows for i in window.sources):
+            raise InternalError("a window names a union source that is not there")
+        self.check_unique_output()
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        calls = (call for window in self.windows for call in window.calls)
+        return self.payload_fields + tuple(Field(call.column, call.dtype) for call in calls)
+
+    @cached_property
+    def payload_fields(self) -> tuple[Field, ...]:
+        """The source's fields that pass through."""
+        if self.payload is None:
+            return self.source.output
+        known = self.source.dtypes
+        return tuple(Field(column, known[column]) for column in self.payload)
+
+    def missing_references(self) -> frozenset[Column]:
+        needed = frozenset(column for item in self.expressions() for column in item.references)
+        return needed - frozenset(self.source.output_columns)
+
+    def expressions(self) -> Iterator[Expression]:
+        yield from self.partition_by
+        if self.order_by is not None:
+            yield self.order_by
+        for window in self.windows:
+            yield from window.calls
+        yield from self.payload or ()
+        if self.tie_order is not None:
+            yield self.tie_order
+
+    def label(self) -> str:
+        order = f" ORDER BY {self.order_by}" if self.order_by is not None else ""
+        order += f" TIES BY {self.tie_order}" if self.tie_order is not None else ""
+        unions = f" UNION {len(self.unions)} sources" if self.unions else ""
+        payload = "" if self.payload is None else f" PAYLOAD [{comma(self.payload)}]"
+        return f"WindowUnion:{unions} PARTITION BY {comma(self.partition_by)}{order} [{comma(self.windows)}]{payload}"

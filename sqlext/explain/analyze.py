@@ -1,0 +1,71 @@
+"""EXPLAIN ANALYZE: runs a query, and tells what it took and which rows' periods match nothing."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from sqlext_planner.config import Config
+from sqlext_planner.errors import InternalError
+from sqlext_planner.optimizer.batches import BATCHES, Optimizer
+from sqlext_planner.periods.counts import PeriodInput, period_inputs
+from sqlext_planner.relational.physical_plan import ExecutionContext
+from sqlext_planner.strategies import plan_physical
+
+from sqlext.explain.pages import explain_text
+from sqlext.run.pipeline import StagedPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from sqlext_planner.relational.logical_plan import LogicalPlan
+
+
+def analyze_text(plan: StagedPlan, spark: SparkSession, config: Config) -> str:
+    """The physical plan, the run's rows and seconds, and for every period that the query compares how many rows have
+    which. Rows are made and thrown away; the counts of periods are jobs of their own, after the run.
+
+    Raises what running the query raises.
+    """
+    if plan.physical is None or plan.analyzed is None:
+        raise InternalError("a statement without a plan was to be run")
+    rows, seconds = _run(plan.physical.execute(ExecutionContext(spark, config)))
+    lines = [explain_text(plan, ("physical",)), "", "== measured ==", f"{_rows(rows)} in {seconds:.2f} s"]
+    lines += [_counted(item, spark, config) for item in period_inputs(_with_subqueries_joined(plan.analyzed))]
+    return "\n".join(lines)
+
+
+def _with_subqueries_joined(analyzed: LogicalPlan) -> LogicalPlan:
+    """The plan with the sides of EXISTS and the like among its nodes, before anything is filtered elsewhere."""
+    return Optimizer([batch for batch in BATCHES if batch.name == "Decorrelate"]).optimize(analyzed).final
+
+
+def _run(frame: DataFrame) -> tuple[int, float]:
+    from pyspark.sql import Observation
+    from pyspark.sql.functions import count, lit
+
+    observation = Observation()
+    # No sink takes two columns of one name.
+    named = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
+    start = time.perf_counter()
+    named.observe(observation, count(lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
+    return int(observation.get["rows"]), time.perf_counter() - start
+
+
+def _counted(item: PeriodInput, spark: SparkSession, config: Config) -> str:
+    ends = _lowered(item.ends, spark, config)
+    counts = ends.selectExpr(*(f"{sql} AS {name}" for name, sql in item.counts.items())).collect()[0]
+    notes = [
+        f"{counts['dropped']:,} empty or reversed",
+        f"{counts['unknown']:,} with an end that is NULL",
+    ]
+    what = "stop the job" if item.empty == "error" and counts["dropped"] else "match nothing"
+    text = f"{item.period}: of {_rows(counts['rows'])}, {' and '.join(notes)} {what}"
+    return text + (f"; {counts['points']:,} are one instant" if item.empty == "point" else "")
+
+
+def _lowered(plan: LogicalPlan, spark: SparkSession, config: Config) -> DataFrame:
+    return plan_physical(Optimizer().optimize(plan).final, config).execute(ExecutionContext(spark, config))
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row" + ("s" if count != 1 else "")

@@ -1,0 +1,40 @@
+"""Long texts that cannot be ours are known by their words, without reading them token by token.
+
+Planning costs some 10 microseconds a character. A generated list of 100,000 values would pay seconds for a plan that is
+Spark's anyway; a statement in which a plan of ours would be worth having is short.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlext.syntax.group_calls import EXTENSION_FUNCTIONS
+from sqlext.syntax.hint_nodes import SWEEP, UMJOIN
+from sqlext.syntax.period_calls import names_period_function
+from sqlext.syntax.period_nodes import PHRASES
+
+#: Characters beyond which an ordinary statement goes to Spark without being planned: half a second of planning.
+LARGE = 60_000
+
+#: Words of which each may be syntax of ours. PRECEDING and FOLLOWING may stand behind a duration.
+_WORDS = frozenset(
+    "CURRENT_ROW CURRENT_TIME DEPLOY FOLLOWING INSTANCE_NOT_IN_WINDOW MAXSIZE PERIOD PRECEDING ROWS_RANGE".split()  # noqa: SIM905
+    + [name.upper() for name in (*EXTENSION_FUNCTIONS, *SWEEP, *UMJOIN)]
+)
+#: Words that are ours together.
+_TOGETHER = [frozenset(("LAST", "JOIN")), *map(frozenset, PHRASES)]
+_FUNCTION_PREFIXES = ("ALLEN_", "ISEQL_", "PERIOD_")
+_WORD = re.compile(r"[A-Z_]\w*")
+_STRING = re.compile(r"'[^']*'|\"[^\"]*\"")
+_UNION = re.compile(r"\(\s*(?:UNION\b|--|/\*)")
+
+
+def may_be_ours(text: str) -> bool:
+    """False for a text that holds no syntax and no hint of ours, whatever its grammar."""
+    upper = text.upper()
+    if not any(sign in text for sign in ("\\", "--", "/*")):  # where a string ends is beyond doubt
+        upper = _STRING.sub("''", upper)
+    words = frozenset(_WORD.findall(upper))
+    if words & _WORDS or any(together <= words for together in _TOGETHER) or _UNION.search(upper):
+        return True
+    return any(word.startswith(_FUNCTION_PREFIXES) or names_period_function(word) for word in words)

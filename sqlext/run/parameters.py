@@ -1,0 +1,246 @@
+"""Values put into a statement's text: parameter markers (`:name`, `?`) and `{name}` references.
+
+Only statements with extension syntax go through here; every other statement reaches Spark as the user wrote it.
+The bound text remembers where each value stood, so that errors point at the text of the user.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import string
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
+
+from sqlext.syntax.sql_settings import DEFAULT, SqlSettings, string_literal
+
+_MARKERS = r"""
+    (?P<skip> r'[^']*' | '(?:[^'\\]|\\.|'')*' | {double_quoted} | `(?:[^`]|``)*`
+            | --[^\n]* | /\*.*?\*/ )
+  | (?P<positional> \?(?!::) )
+  | (?<![\w\)\]:'"`]) : (?P<name> [A-Za-z_]\w* )     # not the path of `variant:field`, not `::`
+    """
+_STRING, _NAME = (
+    re.compile(_MARKERS.format(double_quoted=text), re.VERBOSE | re.DOTALL | re.IGNORECASE)
+    for text in (r'r"[^"]*" | "(?:[^"\\]|\\.|"")*"', '"(?:[^"]|"")*"')
+)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """`original` characters of the user's text stand as `bound` characters in the new one."""
+
+    original: Span
+    bound: Span
+
+
+@dataclass(frozen=True)
+class BoundText:
+    """A statement's text with values in place of markers, and the way back to the user's text."""
+
+    sql: str
+    edits: tuple[Edit, ...] = ()
+    unbound: tuple[SqlExtError, ...] = ()
+
+    def original(self, span: Span) -> Span:
+        """The place in the user's text of a place in the bound text; a value's place is its marker's."""
+        return Span(self._offset(span.start, end=False), self._offset(span.end, end=True))
+
+    def _offset(self, offset: int, *, end: bool) -> int:
+        shift = 0
+        for edit in self.edits:
+            if offset < edit.bound.start or (end and offset == edit.bound.start):
+                break
+            if offset < edit.bound.end or (end and offset == edit.bound.end):
+                return edit.original.end if end else edit.original.start
+            shift = edit.original.end - edit.bound.end
+        return offset + shift
+
+
+def bind_arguments(
+    sql: str, args: Mapping[str, Any] | Sequence[Any] | None, settings: SqlSettings = DEFAULT
+) -> BoundText:
+    """`sql` with the markers that `args` names (a mapping) or numbers (a sequence) replaced by SQL literals, as Spark
+    reads them under `settings`.
+
+    Markers without a value, or with one that has no literal, stay as they are; `unbound` holds the error for each,
+    to be raised where the statement turns out to need it.
+    """
+    edits: list[tuple[Span, str]] = []
+    unbound: list[SqlExtError] = []
+    position = 0
+    for match in (_NAME if settings.double_quoted_names else _STRING).finditer(sql):
+        if match["skip"] is not None:
+            continue
+        span = Span(*match.span())
+        key: Any = match["name"] if match["name"] is not None else position
+        position += match["positional"] is not None
+        if not _has(args, key):
+            unbound.append(_no_value(match.group(), span))
+            continue
+        try:
+            edits.append((span, literal(args[key], settings)))  # type: ignore[index]
+        except Exception as error:  # a value of another library may fail in its own way
+            unbound.append(_no_literal(match.group(), span, str(error)))
+    bound = _apply(sql, edits)
+    return BoundText(bound.sql, bound.edits, tuple(unbound))
+
+
+def replace_spans(sql: str, spans: Sequence[Span], convert: Callable[[str], str]) -> BoundText:
+    """`sql` with the text at each of `spans`, which follow each other, put through `convert`."""
+    return _apply(sql, [(span, convert(sql[span.start : span.end])) for span in spans])
+
+
+def format_references(sql: str, values: Mapping[str, Any], convert: Callable[[Any], Any]) -> BoundText:
+    """`sql` with `{name}` replaced as Python's str.format does, each value first turned into SQL by `convert`.
+
+    Raises AnalysisError for a name that has no value.
+    """
+    formatter = string.Formatter()
+    edits: list[tuple[Span, str]] = []
+    for span in _fields(sql):
+        if sql[span.start : span.end] in ("{{", "}}"):
+            edits.append((span, sql[span.start]))
+            continue
+        _, name, spec, conversion = next(iter(formatter.parse(sql[span.start : span.end])))
+        try:
+            value, _ = formatter.get_field(name or "", (), values)
+        except (KeyError, AttributeError, IndexError) as error:
+            known = ", ".join(sorted(values))
+            message = f"nothing was given for {{{name}}}"
+            raise AnalysisError(message, span=span, help=f"known names: {known}") from error
+        converted = formatter.convert_field(convert(value), conversion)
+        edits.append((span, formatter.format_field(converted, formatter.vformat(spec or "", (), values))))
+    return _apply(sql, edits)
+
+
+@contextmanager
+def errors_show(sql: str, bound: BoundText | None = None) -> Iterator[None]:
+    """User errors raised inside show `sql`; a place in `bound.sql` becomes the place in `sql` that it stands for."""
+    try:
+        yield
+    except SqlExtError as error:
+        if error.lines:  # found by a task: it knows its place in the user's text
+            raise
+        if bound is not None and error.span is not None:
+            error.span = bound.original(error.span)
+        error.sql = sql
+        raise
+
+
+def literal(value: Any, settings: SqlSettings = DEFAULT) -> str:
+    """A Python value as a Spark SQL literal of the type that `pyspark.sql.functions.lit` gives it.
+
+    Raises TypeError for a value that has no literal.
+    """
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int():
+            return _integer(value)
+        case float():
+            return _double(value)
+        case str():
+            return string_literal(value, settings)
+        case bytes() | bytearray():
+            return f"X'{bytes(value).hex()}'"
+        case Decimal():
+            return _decimal(value)
+        case datetime.datetime():
+            instant = value.astimezone(datetime.UTC).replace(tzinfo=None)
+            return f"TIMESTAMP '{instant.isoformat(sep=' ', timespec='microseconds')}+00:00'"
+        case datetime.date():
+            return f"DATE '{value.isoformat()}'"
+        case datetime.timedelta():
+            return _interval(value)
+        case list() | tuple():
+            return f"array({', '.join(literal(item, settings) for item in value)})"
+        case dict():
+            return f"map({', '.join(literal(part, settings) for item in value.items() for part in item)})"
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # a numpy scalar
+        return literal(value.item(), settings)
+    raise TypeError(f"a value of type {type(value).__name__} has no SQL literal")
+
+
+def _integer(value: int) -> str:
+    if not -(2**63) <= value < 2**63:
+        return f"CAST('{value}' AS DECIMAL({len(str(abs(value)))}, 0))"
+    text = str(value) if -(2**31) <= value < 2**31 else f"{value}L"
+    return text if value >= 0 else f"({text})"
+
+
+def _double(value: float) -> str:
+    if not math.isfinite(value):
+        return f"CAST('{value}' AS DOUBLE)"
+    return f"{value!r}D" if value >= 0 else f"({value!r}D)"
+
+
+def _decimal(value: Decimal) -> str:
+    if not value.is_finite():
+        raise TypeError(f"the decimal {value} has no SQL literal")
+    _, digits, exponent = value.as_tuple()
+    scale = max(0, -int(exponent))
+    precision = max(len(digits) + max(0, int(exponent)), scale, 1)
+    return f"CAST('{value:f}' AS DECIMAL({precision}, {scale}))"
+
+
+def _interval(value: datetime.timedelta) -> str:
+    microseconds = value // datetime.timedelta(microseconds=1)
+    seconds, fraction = divmod(abs(microseconds), 1_000_000)
+    days, seconds = divmod(seconds, 86_400)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{fraction:06}"
+    return f"INTERVAL '{'-' if microseconds < 0 else ''}{days} {clock}' DAY TO SECOND"
+
+
+def _no_value(marker: str, span: Span) -> SqlExtError:
+    help = "give its value in `args`: a dict for :name markers, a list for ? markers"
+    return AnalysisError(f"the parameter {marker} has no value", span=span, help=help)
+
+
+def _no_literal(marker: str, span: Span, reason: str) -> SqlExtError:
+    help = "give a number, string, boolean, decimal, date, datetime, timedelta, bytes, list, dict or None"
+    return UnsupportedError(f"the parameter {marker}: {reason}", span=span, help=help)
+
+
+def _has(args: Mapping[str, Any] | Sequence[Any] | None, key: str | int) -> bool:
+    if isinstance(args, Mapping):
+        return key in args
+    return args is not None and isinstance(key, int) and key < len(args)
+
+
+def _fields(sql: str) -> Iterator[Span]:
+    """The replacement fields of a format string, and its doubled braces."""
+    place = 0
+    while (found := re.compile(r"\{\{|\}\}|\{|\}").search(sql, place)) is not None:
+        place = found.end()
+        if len(found.group()) == 1:
+            depth = 1 if found.group() == "{" else -1
+            while depth > 0 and place < len(sql):
+                depth += {"{": 1, "}": -1}.get(sql[place], 0)
+                place += 1
+            if depth != 0:
+                span = Span(found.start(), found.start() + 1)
+                help = "write {{ or }} for a brace of the text itself"
+                raise AnalysisError("a single brace in a text with {references}", span=span, help=help)
+        yield Span(found.start(), place)
+
+
+def _apply(sql: str, edits: list[tuple[Span, str]]) -> BoundText:
+    pieces: list[str] = []
+    done: list[Edit] = []
+    place = length = 0
+    for span, text in edits:
+        pieces += [sql[place : span.start], text]
+        length += span.start - place
+        done.append(Edit(span, Span(length, length + len(text))))
+        length += len(text)
+        place = span.end
+    return BoundText("".join([*pieces, sql[place:]]), tuple(done))

@@ -1,0 +1,178 @@
+"""From SQL text to a physical plan, without Spark: parse, analyze, optimize, choose."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from sqlext_planner.catalog import Catalog
+from sqlext_planner.config import Config
+from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
+
+from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
+
+if TYPE_CHECKING:
+    from sqlext_planner.optimizer.batches import PlanTrace
+    from sqlext_planner.periods.predicates import EmptyPeriods
+    from sqlext_planner.relational.logical_plan import LogicalPlan
+    from sqlext_planner.relational.physical_plan import PhysicalPlan
+
+    from sqlext.syntax.parser import Statement
+
+_EXPLAIN = re.compile(
+    # possessive: a text with many comments in front is looked at once
+    r"(?:\s|--[^\n]*\n|/\*(?>(?:[^*]|\*(?!/))*)\*/)*+EXPLAIN\s+"
+    # EXPLAIN ANALYZE TABLE is Spark's: it explains the command ANALYZE TABLE
+    r"(?:(?P<mode>LOGICAL|FORMATTED|EXTENDED|CODEGEN|COST|ANALYZE(?!\s+TABLES?\b))\s+)?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+_LOG = logging.getLogger("sqlext")
+
+STAGES = ("parsed", "analyzed", "optimized", "physical")
+
+
+@dataclass(frozen=True)
+class StagedPlan:
+    """One statement at every stage of planning.
+
+    `analyzed`, `trace` and `physical` are None for a statement that is Spark's alone (kind "spark"). `passthrough`
+    says that the user's text goes to spark.sql unchanged; `extensions` names the nodes that prevent it.
+    `explain` is the mode of an EXPLAIN statement ("simple", "extended", "analyze", ...), else None; everything
+    else then describes the statement that it explains.
+    """
+
+    sql: str
+    statement: Statement
+    analyzed: LogicalPlan | None
+    trace: PlanTrace | None
+    physical: PhysicalPlan | None
+    extensions: tuple[str, ...]
+    explain: str | None
+    passthrough: bool
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether Spark could run the statement as it is: a plan of ours may only be quicker."""
+        return not self.statement.uses_extension and self.explain is None
+
+    @property
+    def optimized(self) -> LogicalPlan | None:
+        """The logical plan after all rules."""
+        return None if self.trace is None else self.trace.final
+
+
+def stage(
+    sql: str,
+    catalog: Catalog,
+    config: Config,
+    compat: str | None = None,
+    *,
+    lenient: bool = False,
+    settings: SqlSettings = DEFAULT,
+) -> StagedPlan:
+    """Plan one statement as far as planning goes; starts no JVM unless the catalog does.
+
+    Raises SqlExtError, with the text and mostly a span, for a mistake of the user. With `lenient`, whatever fails, a
+    statement without extension syntax passes through: Spark may know better, or tells its own error. Only an error
+    about a hint of ours is told then.
+    """
+    from sqlext.run.large_texts import LARGE, may_be_ours
+    from sqlext.syntax.parser import Statement, parse
+
+    explain = _EXPLAIN.match(sql)
+    # The words are blanked, not cut off, so that places in the text stay where they are.
+    text = " " * explain.end() + sql[explain.end() :] if explain else sql
+    mode = (explain["mode"] or "simple").lower() if explain else None
+    plain = lenient and not (compat is not None or mode == "analyze")
+    if plain and not config.always_lower and len(text) > LARGE and not may_be_ours(text):
+        return StagedPlan(sql, Statement(text, "spark", text), None, None, None, (), mode, passthrough=True)
+    statement = parse(text, compat=compat, is_user_function=catalog.has_function, settings=settings)
+    if explain is not None and mode == "analyze" and statement.kind != "query":
+        raise UnsupportedError(
+            "EXPLAIN ANALYZE runs a query, and this is none",
+            span=Span(min(explain.end(), len(sql.rstrip()) - 1), len(sql.rstrip())),
+            help="EXPLAIN without ANALYZE shows a plan and runs nothing",
+        )
+    refusal = settings.refusal(statement.query) if statement.query is not None else None
+    if refusal is not None and (statement.uses_extension or mode == "analyze"):
+        raise refusal.with_sql(statement.sql)
+    passed = StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
+    if statement.kind == "spark" or refusal is not None:
+        return passed
+    may_pass = plain and not statement.uses_extension
+    try:
+        return _planned(passed, catalog, config, settings)
+    except SqlExtError as error:
+        if may_pass and not error.of_hint:
+            if config.always_lower:
+                _LOG.info("left to Spark: %s", error.message)
+            return passed
+        raise error.with_sql(statement.sql) from error.__cause__
+    except Exception as error:
+        if not may_pass and isinstance(error, RecursionError):
+            raise too_deep(statement) from None
+        if not may_pass:
+            raise
+        left_to_spark(error)
+        return passed
+
+
+def left_to_spark(error: Exception) -> None:
+    """Note that something of ours has failed over an ordinary statement, which goes to Spark all the same.
+
+    One line for users; the tests make an error of it. What Spark itself failed over, the statement will tell.
+    """
+    expected = isinstance(error, (SqlExtError, RecursionError, MemoryError))
+    if not expected and not type(error).__module__.startswith(("py4j", "pyspark")):
+        _LOG.warning("planning failed, the statement goes to Spark as it is (%s: %s)", type(error).__name__, error)
+    _LOG.debug("planning failed", exc_info=error)
+
+
+def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlSettings) -> StagedPlan:
+    """The statement with all stages after parsing."""
+    from sqlext_planner.optimizer.batches import Optimizer
+    from sqlext_planner.relational.streams import operators_asked_for, refuse_streams
+    from sqlext_planner.strategies import contains_extension, plan_physical
+
+    from sqlext.analyzer import Options, analyze
+
+    statement, mode = start.statement, start.explain
+    options = Options(statement.compat, cast("EmptyPeriods", config.interval_empty), settings)
+    analyzed = analyze(statement, catalog, options)
+    if mode == "analyze":
+        _refuse_endless(analyzed)
+    trace = Optimizer().optimize(analyzed)
+    try:
+        refuse_streams(trace.final)
+    except UnsupportedError as error:  # without our syntax, a hint of ours has asked for the operator
+        raise error.about_hint() from None
+    physical = plan_physical(trace.final, config, catalog)
+    extensions = tuple(contains_extension(physical))
+    # A rule may have pruned the window away, and compat's words mean something else to Spark: neither passes.
+    asked = (config.always_lower and mode is None) or mode == "analyze"  # Spark has no EXPLAIN ANALYZE
+    lowered = statement.uses_extension or (asked and statement.kind == "query")
+    # What a stream allows, Spark alone knows: without a word of ours its statement is left as it is.
+    plain_stream = analyzed.is_streaming and not statement.uses_extension and not operators_asked_for(analyzed)
+    passthrough = plain_stream or (not extensions and not lowered)
+    return StagedPlan(start.sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
+
+
+def _refuse_endless(plan: LogicalPlan) -> None:
+    """Raises UnsupportedError for EXPLAIN ANALYZE of a query over a stream."""
+    from sqlext_planner.relational.streams import stream_refusal, streams_of
+
+    stream = next(streams_of(plan), None)
+    if stream is not None:
+        raise stream_refusal("EXPLAIN ANALYZE runs a query to its end, and a stream has none", stream)
+
+
+def too_deep(statement: Statement) -> SqlExtError:
+    """The error for a statement that Python's stack does not hold, at the innermost place of its text."""
+    from sqlext.syntax.spans import deepest_span
+
+    span = None if statement.query is None else deepest_span(statement.query)
+    help = "split it: materialise a part of it as a table, or compute a part of it in a statement of its own"
+    return UnsupportedError("the statement is nested too deeply", span=span, help=help, sql=statement.sql)

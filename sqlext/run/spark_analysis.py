@@ -1,0 +1,84 @@
+"""Spark's own analysis as the judge of ordinary statements that are lowered all the same.
+
+A statement without extension syntax is lowered where a rule makes an operator of it, or where `planner.alwaysLower`
+asks for it. Whatever it means is what `spark.sql` says: Spark analyzes the text (lazily: nothing runs), its errors are
+the statement's errors, its names the result's names, and a plan of ours with other types is not used.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from sqlext_planner.config import Config
+from sqlext_planner.errors import InternalError, SqlExtError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+    from sqlext.run.pipeline import StagedPlan
+
+#: Tells at level INFO which ordinary statements were to be lowered and went to Spark instead, and why.
+log = logging.getLogger(__name__)
+
+
+def lowered_ordinary(
+    plan: StagedPlan, spark: SparkSession, config: Config, native: DataFrame | None
+) -> DataFrame | None:
+    """The rows of the statement's query by our plan, as Spark would give them; None for a statement that has to go to
+    Spark as it is. Nothing runs.
+
+    `native` is the query as Spark analyzed it; None for a statement around a query, whose query is asked about here.
+    Raises SqlExtError for a hint of ours that cannot be followed.
+    """
+    from pyspark.errors import PySparkException
+
+    from sqlext.run.statements import lower
+
+    try:
+        schema = native.schema if native is not None else spark.sql(_query_text(plan)).schema
+        frame = conforming(lower(plan, spark, config), schema)
+    except SqlExtError as error:
+        if error.of_hint:
+            raise
+        log.info("left to Spark: %s", error.message)
+        return None
+    except (PySparkException, RecursionError) as error:
+        log.info("left to Spark: %s", str(error).strip().split("\n", 1)[0])
+        return None
+    except Exception:  # a bug of ours stops no statement that Spark runs
+        log.warning("a plan failed; the statement goes to Spark as it is", exc_info=True)
+        return None
+    if frame is None:
+        log.info("left to Spark: the lowered types are not Spark's")
+    return frame
+
+
+def conforming(frame: DataFrame, schema: StructType) -> DataFrame | None:
+    """`frame` under the names of `schema`; None if its columns are of other types (NULLs may be allowed anywhere)."""
+    given = frame.schema
+    if [nullable(field.dataType) for field in given.fields] != [nullable(field.dataType) for field in schema.fields]:
+        return None
+    return frame if given.names == schema.names else frame.toDF(*schema.names)
+
+
+def nullable(dtype: DataType) -> DataType:
+    """The type with NULLs allowed in it everywhere."""
+    from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+
+    match dtype:
+        case ArrayType():
+            return ArrayType(nullable(dtype.elementType))
+        case MapType():
+            return MapType(nullable(dtype.keyType), nullable(dtype.valueType))
+        case StructType():
+            return StructType([StructField(field.name, nullable(field.dataType)) for field in dtype.fields])
+    return dtype
+
+
+def _query_text(plan: StagedPlan) -> str:
+    span = plan.statement.query_span
+    if span is None:
+        raise InternalError("a statement without a query was to be lowered")
+    return plan.statement.sql[span.start : span.end]

@@ -1,0 +1,141 @@
+"""Runs a planned statement that has extension nodes: a query, or DDL, INSERT, EXPLAIN around one.
+
+The query is lowered to a DataFrame. Around it the statement stays Spark's: the query's text is replaced by a view
+that holds the DataFrame, and everything else goes to spark.sql as written.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from sqlext_planner.config import Config
+from sqlext_planner.errors import InternalError, Span, UnsupportedError
+from sqlglot import exp
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from sqlext.run.pipeline import StagedPlan
+
+
+def run(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
+    """The statement's DataFrame; commands run at once, queries when the DataFrame is used.
+
+    Raises UnsupportedError for a statement that Spark would have to keep as text (CREATE VIEW).
+    """
+    if plan.explain is not None:
+        return _explain(plan, spark, config)
+    return run_lowered(plan, lower(plan, spark, config), spark)
+
+
+def run_lowered(plan: StagedPlan, frame: DataFrame, spark: SparkSession) -> DataFrame:
+    """The statement with `frame` in its query's place. Raises UnsupportedError as `run`."""
+    if plan.statement.kind == "query":
+        return frame
+    match plan.statement.ast:
+        case exp.Create(kind="VIEW") as create:
+            return _create_view(create, plan, frame, spark)
+        case exp.Cache() as cache:
+            return _cache(cache, plan, frame, spark)
+    with temporary_view(frame) as view:
+        return spark.sql(_replace_query(plan, f"SELECT * FROM {view}"))
+
+
+@contextmanager
+def temporary_view(frame: DataFrame) -> Iterator[str]:
+    """A view of the DataFrame under a name that nobody else uses, for the time of the context."""
+    name = f"_sqlext_{uuid.uuid4().hex}"
+    frame.createOrReplaceTempView(name)
+    try:
+        yield name
+    finally:
+        frame.sparkSession.catalog.dropTempView(name)
+
+
+def lower(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
+    """The DataFrame of the statement's query; nothing runs."""
+    from sqlext_planner.relational.physical_plan import ExecutionContext
+
+    if plan.physical is None:
+        raise InternalError("a statement without a plan was to be lowered")
+    return plan.physical.execute(ExecutionContext(spark, config))
+
+
+def _explain(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
+    """One row, one column `plan`: the physical plan; with EXTENDED the stages before it too, with ANALYZE the run."""
+    from sqlext.explain.analyze import analyze_text
+    from sqlext.explain.pages import explain_text
+    from sqlext.run.pipeline import STAGES
+
+    if plan.explain == "analyze":
+        text = analyze_text(plan, spark, config)
+    else:
+        text = explain_text(plan, STAGES if plan.explain == "extended" else ("physical",))
+    return spark.createDataFrame([(text,)], "plan string")
+
+
+def _create_view(create: exp.Create, plan: StagedPlan, frame: DataFrame, spark: SparkSession) -> DataFrame:
+    """CREATE [OR REPLACE] [GLOBAL] TEMPORARY VIEW. Spark keeps any other view as text, which it could not parse."""
+    properties = create.args.get("properties")
+    kinds = {type(item) for item in (properties.expressions if properties else ())}
+    if exp.TemporaryProperty not in kinds:
+        raise UnsupportedError(
+            "a permanent view is stored as text, and Spark cannot parse this query again",
+            span=_span(plan),
+            help="create a TEMPORARY view, or a table with CREATE TABLE ... AS",
+        )
+    if kinds - {exp.TemporaryProperty, exp.GlobalProperty}:
+        raise UnsupportedError(
+            "a temporary view over this query takes no COMMENT and no TBLPROPERTIES",
+            span=Span(0, _span(plan).start),
+            help="leave them out",
+        )
+    target, names = create.this, None
+    if isinstance(target, exp.Schema):
+        target, names = target.this, [column.name for column in target.expressions]
+    if names is not None:
+        if len(names) != len(frame.columns):
+            raise UnsupportedError(
+                f"the view lists {len(names)} columns for a query of {len(frame.columns)}",
+                span=Span(0, _span(plan).start),
+            )
+        frame = frame.toDF(*names)
+    replace, is_global = bool(create.args.get("replace")), exp.GlobalProperty in kinds
+    match replace, is_global:
+        case True, True:
+            frame.createOrReplaceGlobalTempView(target.name)
+        case True, False:
+            frame.createOrReplaceTempView(target.name)
+        case False, True:
+            frame.createGlobalTempView(target.name)
+        case False, False:
+            frame.createTempView(target.name)
+    return _no_rows(spark)
+
+
+def _cache(cache: exp.Cache, plan: StagedPlan, frame: DataFrame, spark: SparkSession) -> DataFrame:
+    """CACHE [LAZY] TABLE name [OPTIONS ...] AS query: a temporary view of that name, then Spark's own CACHE TABLE."""
+    frame.createTempView(cache.this.name)
+    head = plan.statement.sql[: _span(plan).start]
+    return spark.sql(re.sub(r"\bAS\s*\(?\s*$", "", head, flags=re.IGNORECASE))
+
+
+def _replace_query(plan: StagedPlan, query: str) -> str:
+    span = _span(plan)
+    return plan.statement.sql[: span.start] + query + plan.statement.sql[span.end :]
+
+
+def _span(plan: StagedPlan) -> Span:
+    """The place of the query inside the statement."""
+    if plan.statement.query_span is None:
+        raise InternalError("a statement without a query was to be run")
+    return plan.statement.query_span
+
+
+def _no_rows(spark: SparkSession) -> DataFrame:
+    """What Spark's own commands return: no column, no row."""
+    return spark.createDataFrame([], "")

@@ -1,0 +1,307 @@
+"""The sqlglot dialect `sqlext`: Spark's SQL plus OpenMLDB's window definitions and LAST JOIN, and period predicates.
+
+The grammars: docs/reference/windows.md, section 1; docs/reference/last-join.md, section 1;
+`sqlext.syntax.period_parser`.
+
+``sqlglot.parse_one(text, read="sqlext")`` works for anyone who has this package installed. None of the new words
+(UNION in a window, ROWS_RANGE, OPEN, MAXSIZE, LAST, OVERLAPS, BEFORE, ...) is a keyword: each is recognised only where
+the grammar of a window, of FROM or of a comparison allows it, so columns may go on being called `last` or `before`.
+
+Every node remembers where its text stands (`sqlext.syntax.spans.span_of`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import sqlglot.parser
+from sqlext_planner.errors import ConfigurationError
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import TokenType
+
+from sqlext.syntax.hint_nodes import read_hints
+from sqlext.syntax.join_nodes import LastJoinClause
+from sqlext.syntax.period_parser import PeriodParser
+from sqlext.syntax.spans import located, mark, mark_until
+from sqlext.syntax.sql_settings import SqlSettings
+from sqlext.syntax.window_nodes import ATTRIBUTES, Duration, FrameSpec, SqlExtGenerator, UnionWindow
+
+if not (sqlglot.parser.__file__ or "").endswith(".py"):
+    raise ConfigurationError(
+        "sqlglot is installed in its compiled form (sqlglotc), which no dialect can extend",
+        help="run: pip uninstall -y sqlglotc && pip install --force-reinstall --no-deps --no-binary sqlglot sqlglot",
+    )
+
+_JOIN_WORDS = {*SparkParser.JOIN_METHODS, *SparkParser.JOIN_SIDES, *SparkParser.JOIN_KINDS}
+_FRAME_WORDS = {"ROWS", "RANGE", "ROWS_RANGE", "GROUPS"}
+
+
+#: Tells `_parse_joins` from what calls it: sqlglot names its `alias_tokens`, mostly None, for nested joins alone.
+_NOT_NESTED = object()
+
+
+class SqlExtParser(PeriodParser):
+    """Spark's parser with window definitions, LAST JOIN, period predicates, and a place in the text for every node."""
+
+    #: Spark refuses a comma before FROM; OpenMLDB takes it.
+    TRAILING_COMMA: ClassVar[bool] = False
+
+    def reset(self) -> None:
+        super().reset()
+        self._frames: list[dict[str, Any]] = []
+
+    _parse_assignment = located(SparkParser._parse_assignment)
+    _parse_atom = located(PeriodParser._parse_atom)
+    _parse_bitwise = located(SparkParser._parse_bitwise)
+    _parse_bracket = located(SparkParser._parse_bracket, operand=True)
+    _parse_column = located(SparkParser._parse_column)
+    _parse_column_ops = located(SparkParser._parse_column_ops, operand=True)
+    _parse_cte = located(SparkParser._parse_cte)
+    _parse_disjunction = located(SparkParser._parse_disjunction)
+    _parse_expression = located(SparkParser._parse_expression)
+    _parse_field = located(SparkParser._parse_field)
+    _parse_function_call = located(SparkParser._parse_function_call)
+    _parse_group = located(SparkParser._parse_group)
+    _parse_grouping_set = located(SparkParser._parse_grouping_set)
+    _parse_cube_or_rollup = located(SparkParser._parse_cube_or_rollup)
+    _parse_having = located(SparkParser._parse_having)
+    _parse_interval = located(SparkParser._parse_interval)
+    _parse_lambda = located(SparkParser._parse_lambda)
+    _parse_lateral = located(SparkParser._parse_lateral)
+    _parse_limit = located(SparkParser._parse_limit, operand=True)
+    _parse_order = located(SparkParser._parse_order, operand=True)
+    _parse_ordered = located(SparkParser._parse_ordered)
+    _parse_primary = located(SparkParser._parse_primary)
+    _parse_qualify = located(SparkParser._parse_qualify)
+    _parse_range = located(PeriodParser._parse_range, operand=True)
+    _parse_select_query = located(SparkParser._parse_select_query)
+    _parse_set_operations = located(SparkParser._parse_set_operations, operand=True)
+    _parse_type = located(SparkParser._parse_type)
+    _parse_types = located(SparkParser._parse_types)
+    _parse_unary = located(SparkParser._parse_unary)
+    _parse_value = located(SparkParser._parse_value)
+    _parse_where = located(SparkParser._parse_where)
+    _parse_with = located(SparkParser._parse_with)
+
+    def _parse_hint(self) -> exp.Hint | None:
+        return read_hints(self.sql, self._prev.start) if self._match(TokenType.HINT) else None
+
+    def _parse_projections(self) -> Any:
+        items = super()._parse_projections()
+        if self._prev.token_type == TokenType.COMMA and not self.TRAILING_COMMA:
+            self.raise_error("a comma stands before FROM", self._prev, help="remove the comma")
+        return items
+
+    def _parse_case(self) -> Any:
+        index = self._index - 1  # CASE is read already; marked here, for OVER may stand behind END
+        return mark(self, super()._parse_case(), index)
+
+    def _parse_join(self, *args: Any, **kwargs: Any) -> Any:
+        index = self._index
+        if self._curr.token_type in _JOIN_WORDS and self._next.text.upper() == "LAST":
+            help = "remove it: LAST JOIN keeps every left row, with NULLs where nothing matches"
+            self.raise_error(f"{self._curr.text.upper()} does not go with LAST JOIN", self._curr, help=help)
+        join = self._parse_last_join() if self._at_last_join() else super()._parse_join(*args, **kwargs)
+        return mark(self, join, index)
+
+    def _parse_table(self, schema: bool = False, joins: bool = False, *args: Any, **kwargs: Any) -> Any:
+        index = self._index
+        table = super()._parse_table(schema, False, *args, **kwargs)
+        if joins and table is not None:
+            for join in self._parse_joins():
+                table.append("joins", join)
+        return mark(self, table, index)
+
+    def _parse_joins(self, alias_tokens: Any = _NOT_NESTED) -> Iterator[Any]:
+        """The joins that follow a relation; none where sqlglot, having read ``a JOIN b``, looks for ``JOIN c ON p``
+        (it names its `alias_tokens` there): Spark has no joins nested in that way, and each JOIN without ON would read
+        all that follow it twice."""
+        return iter(self._parse_join, None) if alias_tokens is _NOT_NESTED else iter(())
+
+    def _at_last_join(self) -> bool:
+        """Whether LAST JOIN stands here: LAST unquoted, directly before JOIN. Spark would read an alias `last`."""
+        is_last = self._curr.text.upper() == "LAST" and self._curr.token_type != TokenType.IDENTIFIER
+        return is_last and self._next.token_type == TokenType.JOIN
+
+    def _parse_last_join(self) -> Any:
+        """``LAST JOIN right [[AS] a] [ORDER BY key] ON condition``; the analyzer refuses USING and a missing ON."""
+        self._advance(2)
+        args: dict[str, Any] = {"this": self._parse_table(), "kind": "LAST", "order": self._parse_order()}
+        if self._match(TokenType.ON):
+            args["on"] = self._parse_disjunction()
+            if args["on"] is None:
+                self.raise_error("a condition follows ON", help="write for example ON a.k = b.k")
+        elif self._match(TokenType.USING):
+            args["using"] = self._parse_using_identifiers()
+        return self.expression(LastJoinClause(**args))
+
+    def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
+        if self._at_last_join():
+            return None
+        index = self._index
+        return mark(self, super()._parse_table_alias(alias_tokens), index)
+
+    def _parse_id_var(self, any_token: bool = True, tokens: Any = None) -> Any:
+        if tokens is self.WINDOW_ALIAS_TOKENS and self._curr.text.upper() == "ROWS_RANGE":
+            return None  # (ROWS_RANGE BETWEEN ...) has a frame, not a base window
+        index = self._index
+        return mark(self, super()._parse_id_var(any_token, tokens), index)
+
+    def _parse_window(self, this: Any, alias: bool = False) -> Any:
+        index = self._index
+        if isinstance(this, exp.Func) and "start" in this.meta:  # so far only the name's place is known
+            this.meta.setdefault("span", (this.meta["start"], self._prev.end + 1))
+        self._frames.append({})
+        try:
+            node = super()._parse_window(this, alias=alias)
+        finally:
+            extras = self._frames.pop()
+        if isinstance(node, exp.Window) and node is not this:
+            if not alias and node.this is not this:  # FILTER (...) or IGNORE NULLS came between
+                mark_until(self, node.this, index, this, TokenType.OVER)
+            if extras.get("spec") is not None:
+                node.set("spec", extras["spec"])
+            if extras.get("union"):
+                node = UnionWindow(**node.args, union=extras["union"])
+            if not alias and node.args.get("alias") is None and self._prev.token_type == TokenType.OVER:
+                self.raise_error(
+                    "OVER stands before a window's name or a definition in parentheses",
+                    help="write OVER w, or OVER (PARTITION BY ...)",
+                )
+        return mark(self, node, index, this)
+
+    def _parse_named_window(self) -> Any:
+        index = self._index
+        return mark(self, self._parse_window(self._parse_id_var(), alias=True), index)
+
+    def _parse_partition_and_order(self) -> Any:
+        """The inside of a window's parentheses after its optional base name, up to the closing one."""
+        extras = self._frames[-1]
+        if self._match(TokenType.UNION):
+            extras["union"] = self._parse_csv(self._parse_union_source)
+        partition, order = super()._parse_partition_and_order()
+        if self._curr.text.upper() in _FRAME_WORDS and self._curr.token_type != TokenType.IDENTIFIER:
+            extras["spec"] = self._parse_frame()
+        else:
+            extras["spec"] = self._parse_attributes(None, {})
+        if self._curr.token_type != TokenType.R_PAREN:
+            self._refuse_window_token()
+        return partition, order
+
+    def _parse_union_source(self) -> Any:
+        """``[db.]table`` or ``(query) [[AS] alias]``."""
+        index = self._index
+        if not self._match(TokenType.L_PAREN, advance=False):
+            return mark(self, self._parse_table_parts(), index)
+        source = self._parse_select(table=True, parse_subquery_alias=False)
+        named = self._match(TokenType.ALIAS)
+        if source is not None and (named or self._curr.text.upper() not in _FRAME_WORDS):
+            name = self._parse_id_var(any_token=bool(named), tokens=self.TABLE_ALIAS_TOKENS)
+            if name is not None:
+                source.set("alias", exp.TableAlias(this=name))
+        return mark(self, source, index)
+
+    def _warn_unsupported(self) -> None:
+        """Statements that sqlglot keeps as a Command go to Spark as they are: nothing to warn of."""
+
+    def _parse_frame(self) -> Any:
+        first = self._index
+        kind = self._curr.text.upper()
+        self._advance()
+        between = bool(self._match(TokenType.BETWEEN))
+        places: dict[str, tuple[int, int]] = {}
+        args: dict[str, Any] = {"kind": kind}
+        self._parse_bound("start", args, places)
+        if between:
+            if not self._match(TokenType.AND):
+                self.raise_error("a frame is written BETWEEN ... AND ...")
+            self._parse_bound("end", args, places)
+        spec = self._parse_attributes(args, places)
+        spec.meta["places"] = places
+        spec.meta["span"] = (self._tokens[first].start, self._prev.end + 1)
+        return spec
+
+    def _parse_bound(self, side: str, args: dict[str, Any], places: dict[str, tuple[int, int]]) -> None:
+        first = self._curr
+        if self._match_text_seq("CURRENT", "ROW"):
+            args[side] = "CURRENT ROW"
+            places[side] = (first.start, self._prev.end + 1)
+            return
+        args[side] = "UNBOUNDED" if self._match_text_seq("UNBOUNDED") else self._parse_duration()
+        if self._match_text_seq("OPEN"):
+            if args[side] == "UNBOUNDED":
+                self.raise_error("UNBOUNDED has no end that could be OPEN", self._prev, help="remove OPEN")
+            args[f"{side}_open"] = True
+        if args[side] is None or not self._match_texts(self.WINDOW_SIDES):
+            self.raise_error(
+                "a frame bound ends with PRECEDING or FOLLOWING",
+                help="write CURRENT ROW, UNBOUNDED PRECEDING, 10 PRECEDING or 10s PRECEDING (units: ms s m h d)",
+            )
+        args[f"{side}_side"] = self._prev.text.upper()
+        places[side] = (first.start, self._prev.end + 1)
+
+    def _parse_attributes(self, args: dict[str, Any] | None, places: dict[str, tuple[int, int]]) -> Any:
+        """MAXSIZE and what follows a frame. Gives a plain WindowSpec where Spark could have written it."""
+        found = dict(args or {})
+        first = self._curr
+        if args is not None and self._match_text_seq("MAXSIZE"):
+            found["maxsize"] = self._parse_unary()
+            if found["maxsize"] is None:
+                self.raise_error("MAXSIZE needs a number of rows", help="write MAXSIZE 100")
+            places["maxsize"] = (first.start, self._prev.end + 1)
+        while name := self._match_attribute(places):
+            found[name] = True
+        if self._match_text_seq("EXCLUDE"):
+            found["exclude"] = self._parse_var_from_options(self.WINDOW_EXCLUDE_OPTIONS)
+        if args is None and not found:
+            return None
+        extended = {*found} - {*exp.WindowSpec.arg_types} or found.get("kind") == "ROWS_RANGE"
+        extended = extended or isinstance(found.get("start"), Duration) or isinstance(found.get("end"), Duration)
+        spec = FrameSpec(**found) if extended else exp.WindowSpec(**found)
+        spec.meta["places"] = places
+        return self.expression(spec)
+
+    def _match_attribute(self, places: dict[str, tuple[int, int]]) -> str | None:
+        first = self._curr
+        for words, name in ATTRIBUTES.items():
+            if self._match_text_seq(*words):
+                places[name] = (first.start, self._prev.end + 1)
+                return name
+        return None
+
+    def _refuse_window_token(self) -> None:
+        word = self._curr.text.upper()
+        hints = {
+            "MAXSIZE": "MAXSIZE stands directly after the frame, before EXCLUDE and INSTANCE_NOT_IN_WINDOW",
+            "UNION": "UNION stands first in the window: (UNION t PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN ...)",
+            "COMMA": "the attributes of a window are separated by blanks",
+            ",": "the attributes of a window are separated by blanks",
+        }
+        self.raise_error(
+            f"unexpected {self._curr.text!r} in a window definition" if self._curr else "the window is not closed",
+            help=hints.get(word),
+        )
+
+
+class SqlExt(Spark):
+    """Spark's dialect plus OpenMLDB's window definitions, LAST JOIN, and period predicates."""
+
+    Parser = SqlExtParser
+    Generator = SqlExtGenerator
+
+
+class SqlExtQuotedNames(SqlExt):
+    """The same where "x" is a name (spark.sql.ansi.doubleQuotedIdentifiers)."""
+
+    class Tokenizer(Spark.Tokenizer):
+        QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`", '"']
+        RAW_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("r'", "'"), ("R'", "'")]
+
+
+def dialect(settings: SqlSettings) -> SqlExt:
+    """The dialect that reads a text as Spark does under these settings."""
+    return SqlExtQuotedNames() if settings.double_quoted_names else SqlExt()

@@ -1,0 +1,63 @@
+"""Which calls are ours without OVER: functions of the window table over the rows of a group.
+
+docs/reference/windows.md, section 5, lists them. The parser marks them in the tree, once, because that takes the
+catalog: a function that the user has registered under such a name stays the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlext_planner.window.functions import FUNCTIONS
+from sqlglot import exp
+
+from sqlext.analyzer.spark_functions import WINDOW_FUNCTIONS
+
+#: Every function of the table, by all its names.
+TABLE_FUNCTIONS = frozenset(
+    name for function in FUNCTIONS.values() for name in (function.name, *function.aliases) if not function.internal
+)
+#: Those that Spark does not have: a window that one of them is called over is ours.
+EXTENSION_FUNCTIONS = TABLE_FUNCTIONS - WINDOW_FUNCTIONS
+
+_MARK = "sqlext_group_call"
+
+
+def mark_group_calls(tree: exp.Expr, compat: str | None, is_user_function: Callable[[str], bool]) -> None:
+    """Mark the calls below `tree` that stand in a SELECT, without OVER, and mean a function of the table.
+
+    These are the functions that Spark does not have, with ``compat="openmldb"`` all of the table.
+    """
+    openmldb = compat == "openmldb"
+    names = TABLE_FUNCTIONS if openmldb else EXTENSION_FUNCTIONS
+    for node in tree.find_all(exp.Anonymous):
+        name = node.name.lower()
+        if name in names and _in_select(node) and (openmldb or not is_user_function(name)):
+            node.meta[_MARK] = True
+
+
+def is_group_call(node: exp.Expr) -> bool:
+    """Whether `mark_group_calls` has marked the node."""
+    return isinstance(node, exp.Anonymous) and _MARK in node.meta
+
+
+def is_extension_call(node: exp.Expr) -> bool:
+    """Whether the node is a marked call that means nothing to Spark."""
+    return is_group_call(node) and node.name.lower() in EXTENSION_FUNCTIONS
+
+
+def _in_select(node: exp.Expr) -> bool:
+    """Whether a call is an expression of a SELECT that no OVER stands after."""
+    top = node
+    if isinstance(node.parent, exp.Dot):  # db.f(x) has a home of its own
+        return False
+    while top.parent is not None:
+        parent = top.parent
+        if isinstance(parent, exp.Select):
+            return top.arg_key not in ("from_", "laterals")
+        if isinstance(parent, (exp.Table, exp.Lateral, exp.Query)) or (
+            isinstance(parent, exp.Window) and top.arg_key == "this"
+        ):
+            return False
+        top = parent
+    return False

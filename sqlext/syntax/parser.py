@@ -1,0 +1,311 @@
+"""From a statement's text to its syntax tree; also what kind of statement it is and whether it needs us at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+from sqlext_planner.errors import ParseError, Span, UnsupportedError
+from sqlglot import exp
+from sqlglot.errors import ParseError as SqlglotParseError
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from sqlext.syntax.dialect import SqlExtParser, dialect
+from sqlext.syntax.group_calls import EXTENSION_FUNCTIONS, is_extension_call, mark_group_calls
+from sqlext.syntax.hint_nodes import refuse_malformed, without_inner_ends
+from sqlext.syntax.join_nodes import LastJoinClause
+from sqlext.syntax.period_calls import is_period_call, mark_period_calls, names_period_function
+from sqlext.syntax.period_nodes import LONGEST_PHRASE, PHRASES, PeriodComparison, PeriodOperand
+from sqlext.syntax.scripts import query_tokens
+from sqlext.syntax.spans import PlacedParseError, span_of
+from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
+from sqlext.syntax.window_nodes import FrameSpec, UnionWindow
+from sqlext.syntax.words import words_as_names
+
+_NAME_PARTS = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
+
+Kind = Literal["query", "wrapped", "spark"]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement. `text` is `sql` with comments blanked out, so that offsets agree and slices may be joined.
+
+    kind       "query", "wrapped" (CREATE ... AS, INSERT, CACHE around a query) or "spark" (nothing for us in it)
+    ast        the whole statement; None for text that only Spark can parse
+    query      the query itself, the one inside for a wrapped statement
+    query_span its place
+    uses_extension  the text is not Spark's, or does not mean the same there: it must never be passed through
+    """
+
+    sql: str
+    kind: Kind
+    text: str = field(repr=False, default="")
+    ast: exp.Expr | None = field(repr=False, default=None)
+    query: exp.Query | None = field(repr=False, default=None)
+    query_span: Span | None = None
+    uses_extension: bool = False
+    compat: str | None = None
+
+
+class _VerbatimParser(SqlExtParser):
+    """Keeps every function call as the user wrote it: same name, same arguments.
+
+    sqlglot's function builders drop, reorder and wrap arguments; analysis must see each of them.
+    """
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: SqlExtParser.FUNCTION_PARSERS[name]
+        for name in ("CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "SUBSTR", "TRIM")
+    }
+
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}  # current_date may be a column: Spark looks for one first
+
+    ARRAY_CONSTRUCTORS: ClassVar[dict[str, Any]] = {}  # array(a, b)[1] is a call and an index, not ARRAY[1]
+
+    def _parse_types(self, check_func: bool = False, *args: Any, **kwargs: Any) -> Any:
+        if check_func and self._next.token_type == TokenType.L_PAREN:
+            return None  # array(a, b)[0] and int(x) are function calls, not types
+        return super()._parse_types(check_func, *args, **kwargs)
+
+
+class _OpenMldbParser(_VerbatimParser):
+    """The same with OpenMLDB's leniencies."""
+
+    TRAILING_COMMA = True
+
+
+def parse(
+    text: str,
+    *,
+    compat: str | None = None,
+    is_user_function: Callable[[str], bool] = lambda name: False,
+    settings: SqlSettings = DEFAULT,
+) -> Statement:
+    """Parse one statement, as Spark reads texts under `settings`.
+
+    With ``compat="openmldb"`` every window is OpenMLDB's. A name for which `is_user_function` holds is a function of
+    the user's, where Spark has none of that name. Text that we cannot parse is a statement of kind "spark"
+    unless it holds extension syntax. Raises ParseError, also for a malformed hint of ours; UnsupportedError for a
+    window of ours in MERGE and the like.
+    """
+    try:
+        tokens, read = _tokens(text, settings)
+    except SqlglotError:
+        return Statement(text, "spark", text)
+    tokens = words_as_names(query_tokens(tokens, text, compat))
+    blanked = _blank_comments(read, tokens)
+    pipe = next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None)
+    if pipe is not None:  # sqlglot rewrites such a text beyond recognition
+        if _mentions_extension(tokens, compat):
+            span = Span(pipe.start, pipe.end + 1)
+            message = "|> does not go with a window of ours, a LAST JOIN or a period predicate"
+            raise ParseError(message, span=span, help="write SELECT ... FROM", sql=text)
+        return Statement(text, "spark", blanked)
+    parser = (_OpenMldbParser if compat == "openmldb" else _VerbatimParser)(dialect=dialect(settings))
+    try:
+        trees = [
+            tree for tree in parser.parse(tokens, read) if tree is not None and not isinstance(tree, exp.Semicolon)
+        ]
+    except Exception as error:  # sqlglot meets some texts that it does not know with errors of Python's
+        if (isinstance(error, PlacedParseError) and error.ours) or _mentions_extension(tokens, compat):
+            raise _parse_error(error, text, _place(parser)) from None
+        return Statement(text, "spark", blanked)
+    if len(trees) != 1:
+        if _mentions_extension(tokens, compat):
+            raise ParseError(f"the text holds {len(trees)} statements", help="run them one by one", sql=text)
+        return Statement(text, "spark", blanked)
+    refuse_malformed(text, trees[0])
+    trees[0] = _with_named_columns(trees[0])
+    mark_group_calls(trees[0], compat, is_user_function)
+    mark_period_calls(trees[0], is_user_function)
+    return _statement(text, blanked, trees[0], compat)
+
+
+def _tokens(text: str, settings: SqlSettings) -> tuple[list[Token], str]:
+    """The tokens, and the text they were read from: of the same length, with hints that sqlglot finds the end of."""
+    while True:
+        tokens = dialect(settings).tokenize(text)
+        plain = without_inner_ends(text, tokens)
+        if plain == text:
+            return tokens, text
+        text = plain
+
+
+def _place(parser: SqlExtParser) -> Span | None:
+    """The token that a parser has come to."""
+    if not parser._tokens:
+        return None
+    token = parser._tokens[min(parser._index, len(parser._tokens) - 1)]
+    return Span(token.start, token.end + 1)
+
+
+def _with_named_columns(tree: exp.Expr) -> exp.Expr:
+    """The tree with the column ``t.a`` in place of ``IDENTIFIER('t.a')``; its place is that of the call."""
+    for call in list(tree.find_all(exp.Anonymous)):
+        if call.name.upper() != "IDENTIFIER" or call.parent is None or len(call.expressions) != 1:
+            continue
+        (name,) = call.expressions
+        if not isinstance(name, exp.Literal) or not name.is_string or isinstance(call.parent, (exp.Table, exp.Dot)):
+            continue
+        if call.find_ancestor(exp.Hint) is not None:
+            continue
+        parts = [part[1:-1].replace("``", "`") if part[0] == "`" else part for part in _NAME_PARTS.findall(name.name)]
+        if not 1 <= len(parts) <= 4:
+            continue
+        span = span_of(call)
+        column = exp.column(*(exp.to_identifier(part, quoted=True) for part in reversed(parts)))
+        for node in (column, *column.parts):
+            node.meta["span"] = (span.start, span.end)
+        call.replace(column)
+    return tree
+
+
+def _statement(sql: str, text: str, tree: exp.Expr, compat: str | None) -> Statement:
+    query: Any = tree
+    if isinstance(tree, (exp.Create, exp.Insert, exp.Cache)):
+        query = tree.expression
+    if not isinstance(query, exp.Query) or (query is not tree and tree.args.get("with_")):
+        _refuse_extension(sql, tree, compat)
+        return Statement(sql, "spark", text, tree, compat=compat)
+    return Statement(
+        sql,
+        "query" if query is tree else "wrapped",
+        text,
+        tree,
+        query,
+        span_of(query),
+        uses_extension=compat is not None or uses_extension(query),
+        compat=compat,
+    )
+
+
+def _refuse_extension(sql: str, tree: exp.Expr, compat: str | None) -> None:
+    """Raises UnsupportedError for syntax of ours in a statement that Spark has to run as a whole."""
+    node = next(extension_nodes(tree, compat), None)
+    if node is not None:
+        raise UnsupportedError(
+            f"{extension_name(node)} cannot stand in this part of {type(tree).__name__.upper()}",
+            span=span_of(node),
+            help="CREATE TEMPORARY VIEW v AS the query that holds it, then name v here"
+            + ("; WITH may also stand after INSERT INTO" if tree.args.get("with_") else ""),
+            sql=sql,
+        )
+
+
+def uses_extension(tree: exp.Expr, compat: str | None = None) -> bool:
+    """Whether `tree` holds a window of ours, a function of ours without OVER, a LAST JOIN, or a period predicate."""
+    return next(extension_nodes(tree, compat), None) is not None
+
+
+ExtensionNode = exp.Window | LastJoinClause | exp.Anonymous | PeriodComparison | PeriodOperand
+
+
+def extension_nodes(tree: exp.Expr, compat: str | None = None) -> Iterator[ExtensionNode]:
+    """LAST JOINs, window definitions and calls that Spark could not run or (OpenMLDB mode) all of them, calls of
+    functions that only the window table has, and period predicates."""
+    found: Iterator[Any] = tree.find_all(exp.Window, LastJoinClause, exp.Anonymous, PeriodComparison, PeriodOperand)
+    for node in found:
+        if isinstance(node, exp.Window):
+            is_extension = compat == "openmldb" or is_extension_window(node)
+        elif isinstance(node, exp.Anonymous):
+            is_extension = is_extension_call(node) or is_period_call(node)
+        else:
+            is_extension = True
+        if is_extension:
+            yield node
+
+
+def extension_name(node: ExtensionNode) -> str:
+    """What an error message calls a node of `extension_nodes`."""
+    if isinstance(node, exp.Anonymous):
+        return f"{node.name}()"
+    if isinstance(node, (PeriodComparison, PeriodOperand)):
+        return "a period predicate"
+    return "a LAST JOIN" if isinstance(node, LastJoinClause) else "a window of ours"
+
+
+def is_extension_window(window: exp.Window) -> bool:
+    """Whether the definition or call itself says something that Spark has no words for."""
+    if isinstance(window, UnionWindow) or isinstance(window.args.get("spec"), FrameSpec):
+        return True
+    return window.arg_key != "windows" and any(
+        call.name.lower() in EXTENSION_FUNCTIONS for call in window.this.find_all(exp.Anonymous)
+    )
+
+
+def _blank_comments(text: str, tokens: list[Token]) -> str:
+    """The text with everything between tokens turned into blanks, except the blanks that are there."""
+    parts: list[str] = []
+    at = 0
+    for token in tokens:
+        if token.start > at:
+            gap = text[at : token.start]
+            parts.append(gap if not gap or gap.isspace() else " " * len(gap))
+        if token.end + 1 > at:
+            parts.append(text[max(at, token.start) : token.end + 1])
+            at = token.end + 1
+    parts.append(" " * (len(text) - at))
+    return "".join(parts)
+
+
+def _mentions_extension(tokens: list[Token], compat: str | None) -> bool:
+    """Whether a text that does not parse was meant for us, judged by its words."""
+    words = [token.text.upper() if token.token_type != TokenType.STRING else "" for token in tokens] + ["", ""]
+    for at, (word, after) in enumerate(pairwise(words)):
+        if (word, after) == ("LAST", "JOIN") and words[at - 1] != "AS":
+            return True
+        if word == "INSTANCE_NOT_IN_WINDOW" or (compat == "openmldb" and word in ("OVER", "WINDOW")):
+            return True
+        if word == "ROWS_RANGE" and (after == "BETWEEN" or {"PRECEDING", "FOLLOWING"} & set(words[at:])):
+            return True
+        if word == "MAXSIZE" and (after.isdigit() or after == "-"):
+            return True
+        pair = (word, after)
+        if pair in (("(", "UNION"), ("EXCLUDE", "CURRENT_ROW"), ("EXCLUDE", "CURRENT_TIME"), ("OPEN", "PRECEDING")):
+            return True
+        if word.lower() in EXTENSION_FUNCTIONS and after == "(" and "OVER" in words[at:]:
+            return True
+        if names_period_function(word) and after == "(":
+            return True
+        if (word == "(" or (word == "PERIOD" and after in ("(", "CLOSED"))) and _relation_ends(words, at):
+            return True
+    return False
+
+
+def _relation_ends(words: list[str], at: int) -> bool:
+    """Whether a relation of periods stands before the word here: ``... BEFORE PERIOD(``, ``(a, b) NOT BEFORE (``."""
+    for size in range(1, min(LONGEST_PHRASE, at) + 1):
+        if tuple(words[at - size : at]) in PHRASES:
+            before = [word for word in words[max(0, at - size - 2) : at - size] if word != "NOT"]
+            return words[at] == "PERIOD" or before[-1:] == [")"]
+    return False
+
+
+def _parse_error(error: Exception, sql: str, at: Span | None) -> ParseError:
+    if isinstance(error, RecursionError):
+        return ParseError("the statement is nested too deeply", span=at, help="split it with WITH", sql=sql)
+    if not isinstance(error, SqlglotParseError):
+        near = "the end of the text" if at is None else repr(sql[at.start : at.end])
+        return ParseError(f"the text cannot be read near {near}", span=at, sql=sql)
+    description = str(error.errors[0].get("description") or "the text is not SQL") if error.errors else str(error)
+    placed = error if isinstance(error, PlacedParseError) else None
+    span = placed.span if placed is not None else at
+    at_end = placed is None or placed.at_end
+    near = "the end of the text" if at_end or span is None else repr(sql[span.start : span.end])
+    if description.startswith("Invalid expression"):
+        message = f"unexpected {near}"
+    elif match := re.match(r"Expecting (\S+)$", description):
+        message = f"expected '{match[1]}', found {near}"
+    elif description.startswith("Expected table name"):
+        message = f"expected a table, found {near}"
+    elif description.startswith("Required keyword"):
+        message = f"the expression before {near} is not complete"
+    else:
+        message = description
+    return ParseError(message, span=span, help=placed.help if placed is not None else None, sql=sql)

@@ -1,0 +1,55 @@
+"""Which calls are period predicates in their function form (``allen_meets(a, b, c, d)``).
+
+The parser marks them in the tree, once, because that takes the catalog: a function that the user has registered under
+such a name stays the user's.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+from sqlext_planner.periods.relations import RELATIONS
+from sqlglot import exp
+
+from sqlext.syntax.period_nodes import ALLEN_RELATION
+
+_MARK = "sqlext_period_call"
+_FUNCTIONS = (*RELATIONS, ALLEN_RELATION)
+
+
+def mark_period_calls(tree: exp.Expr, is_user_function: Callable[[str], bool]) -> None:
+    """Mark the calls below `tree` that mean a relation of the table; misspelt ones too, which the analyzer refuses."""
+    for node in tree.find_all(exp.Anonymous):
+        name = node.name.lower()
+        if _is_ours(name) and _is_scalar(node) and not is_user_function(name):
+            node.meta[_MARK] = True
+
+
+def is_period_call(node: exp.Expr) -> bool:
+    """Whether `mark_period_calls` has marked the node."""
+    return isinstance(node, exp.Anonymous) and _MARK in node.meta
+
+
+def names_period_function(name: str) -> bool:
+    """Whether a function of the table is called so, in any case."""
+    return name.lower() in _FUNCTIONS
+
+
+def nearest_function(name: str) -> str | None:
+    """The function of the table that a name is a misspelling of, if it is near to one."""
+    near = difflib.get_close_matches(name, _FUNCTIONS, n=1, cutoff=0.8)
+    return near[0] if near else None
+
+
+def _is_ours(name: str) -> bool:
+    if name.startswith(("allen_", "iseql_")):
+        return True
+    return name in RELATIONS or (name.startswith("period_") and nearest_function(name) is not None)
+
+
+def _is_scalar(node: exp.Anonymous) -> bool:
+    parent = node.parent
+    if isinstance(parent, (exp.Dot, exp.Table, exp.Lateral)):
+        return False
+    return not (isinstance(parent, exp.Window) and node.arg_key == "this")

@@ -1,0 +1,68 @@
+"""Syntax nodes of period predicates, the words of their relations, and how they are written back as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from sqlext_planner.periods.relations import RELATIONS, Relation
+from sqlglot import exp
+
+#: The relation of each infix spelling, by its words.
+PHRASES: Mapping[tuple[str, ...], Relation] = {
+    tuple(words.split()): row for row in RELATIONS.values() for words in row.words
+}
+#: The words of most of them.
+LONGEST_PHRASE = max(map(len, PHRASES))
+
+#: What stands before a named bound of WITHIN.
+BOUND_WORDS = {"START": "delta", "DELTA": "delta", "END": "epsilon", "EPSILON": "epsilon"}
+
+#: The function that names Allen's relation.
+ALLEN_RELATION = "allen_relation"
+
+
+class PeriodOperand(exp.Expression):
+    """``PERIOD CLOSED (a, b)`` or ``PERIOD(a, b OPEN)``; any other PERIOD(...) is a call like others."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True, "closed": False, "open": False}
+
+
+class PeriodComparison(exp.Expression, exp.Predicate):
+    """``this [NOT] relation expression [WITHIN ...]``: `relation` is a name of the table, `delta` and `epsilon` are the
+    bounds that WITHIN gives."""
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "expression": True,
+        "relation": True,
+        "negated": False,
+        "delta": False,
+        "epsilon": False,
+    }
+
+
+def period_operand_sql(generator: Any, node: PeriodOperand) -> str:
+    """The operand as text."""
+    closed = " CLOSED " if node.args.get("closed") else ""
+    end = f"{generator.sql(node, 'expression')}{' OPEN' if node.args.get('open') else ''}"
+    return f"PERIOD{closed}({generator.sql(node, 'this')}, {end})"
+
+
+def period_comparison_sql(generator: Any, node: PeriodComparison) -> str:
+    """The predicate as text, with the relation's first spelling."""
+    relation = RELATIONS[node.args["relation"]]
+    words = [generator.sql(node, "this"), "NOT" if node.args.get("negated") else "", relation.words[0]]
+    words += [generator.sql(node, "expression"), _within_sql(generator, node, relation)]
+    return " ".join(word for word in words if word)
+
+
+def _within_sql(generator: Any, node: PeriodComparison, relation: Relation) -> str:
+    given = {name: generator.sql(node, name) for name in relation.parameters if node.args.get(name) is not None}
+    if not given:
+        return ""
+    bounds = [f"{'START' if name == 'delta' else 'END'} {text}" for name, text in given.items()]
+    if len(bounds) > 1:
+        return f"WITHIN ({', '.join(bounds)})"
+    first = relation.parameters[0]
+    return f"WITHIN {given[first] if first in given else bounds[0]}"

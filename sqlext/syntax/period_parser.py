@@ -1,0 +1,278 @@
+"""The grammar of period predicates (docs/reference/periods.md, section 4), as a parser to build on.
+
+    period := PERIOD [CLOSED] '(' expr ',' expr [OPEN] ')' | '(' expr ',' expr ')' | a column of a struct of two ends
+    pred   := period [NOT] relation period [WITHIN bounds] | period CONTAINS expr
+
+None of the words is a keyword: a relation is one only between an operand and something that can start another.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, ClassVar
+
+from sqlext_planner.periods.relations import Relation
+from sqlglot import exp
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokenizer_core import TokenType
+
+from sqlext.syntax.base_parser import BaseParser
+from sqlext.syntax.period_nodes import BOUND_WORDS, LONGEST_PHRASE, PHRASES, PeriodComparison, PeriodOperand
+from sqlext.syntax.spans import PlacedParseError, mark
+
+#: Units of time that may stand behind a number in WITHIN; the analyzer refuses those of no fixed length.
+UNIT_WORDS = frozenset(
+    f"{unit}{plural}".upper()
+    for unit in "microsecond millisecond second minute hour day week month quarter year".split()  # noqa: SIM905
+    for plural in ("", "s")
+)
+_FIRST_WORDS = frozenset(words[0] for words in PHRASES)
+#: What the tokenizer makes of these words and of NOT; anything else after an operand is told apart at once.
+_FIRST_TOKENS = frozenset(
+    (TokenType.VAR, TokenType.NOT, TokenType.OVERLAPS, TokenType.LEFT, TokenType.RIGHT, TokenType.END)
+)
+_FRACTION = (TokenType.DOT, TokenType.NUMBER)  # .5
+_STRUCTS = ("PERIOD", "STRUCT", "NAMED_STRUCT")
+
+
+class PeriodParser(BaseParser):
+    """Spark's parser with period predicates where it takes a comparison."""
+
+    #: OVERLAPS is one relation of many, and an alias where no operand follows.
+    RANGE_PARSERS: ClassVar[dict[TokenType, Any]] = {
+        kind: parser for kind, parser in SparkParser.RANGE_PARSERS.items() if kind != TokenType.OVERLAPS
+    }
+
+    #: Tokens that start a value but no period.
+    _VALUE_TOKENS: ClassVar[frozenset[TokenType]] = frozenset(
+        (
+            TokenType.STRING,
+            TokenType.NUMBER,
+            TokenType.DASH,
+            TokenType.PARAMETER,
+            TokenType.PLACEHOLDER,
+            TokenType.COLON,
+            TokenType.CASE,
+            TokenType.INTERVAL,
+            TokenType.NULL,
+            *SparkParser.NO_PAREN_FUNCTIONS,
+        )
+    )
+
+    def _parse_atom(self) -> Any:
+        return self._parse_period_operand() or super()._parse_atom()
+
+    def _parse_range(self, this: Any = None, parse_is: bool = False) -> Any:
+        this = this or self._parse_bitwise()
+        return super()._parse_range(self._parse_period_comparison(this), parse_is)
+
+    def _refuse(self, message: str, token: Any = None, *, help: str) -> None:
+        """Raises PlacedParseError for a text that is no Spark SQL either."""
+        try:
+            self.raise_error(message, token, help=help)
+        except PlacedParseError as error:
+            error.ours = True
+            raise
+
+    def _word(self, ahead: int) -> str:
+        """The unquoted word so many tokens ahead in upper case; '' for a quoted one, a string, or the end."""
+        at = self._index + ahead
+        if at >= self._tokens_size or self._tokens[at].token_type in (TokenType.IDENTIFIER, TokenType.STRING):
+            return ""
+        return str(self._tokens[at].text).upper()
+
+    def _token_type(self, ahead: int) -> Any:
+        at = self._index + ahead
+        return self._tokens[at].token_type if at < self._tokens_size else None
+
+    def _parse_period_operand(self) -> Any:
+        """PERIOD CLOSED (...), or PERIOD(...) with OPEN; None for anything else."""
+        if self._word(0) != "PERIOD" or self._prev.token_type == TokenType.DOT:
+            return None
+        closed = self._word(1) == "CLOSED" and self._token_type(2) == TokenType.L_PAREN
+        if not closed and not (self._token_type(1) == TokenType.L_PAREN and self._open_inside()):
+            return None
+        index = self._index
+        first = self._curr
+        self._advance(3 if closed else 2)
+        ends = self._parse_csv(self._parse_period_end)
+        self._match_r_paren()
+        if len(ends) != 2:
+            self._refuse(f"PERIOD takes two ends, not {len(ends)}", first, help="write PERIOD(start, end)")
+        (start, start_open), (end, end_open) = ends
+        if start_open:
+            self._refuse("only the end of a period can be OPEN", first, help="write PERIOD(start, end OPEN)")
+        node = self.expression(PeriodOperand(this=start, expression=end, closed=closed, open=end_open))
+        return mark(self, node, index)
+
+    def _open_inside(self) -> bool:
+        """Whether OPEN stands behind an end of the PERIOD( here."""
+        depth, ahead = 0, 1
+        while (kind := self._token_type(ahead)) is not None:
+            depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(kind, 0)
+            if depth == 0:
+                return False
+            closes = self._token_type(ahead + 1) in (TokenType.R_PAREN, TokenType.COMMA)
+            stands_alone = self._token_type(ahead - 1) in (TokenType.L_PAREN, TokenType.COMMA, TokenType.DOT)
+            if depth == 1 and self._word(ahead) == "OPEN" and closes and not stands_alone:
+                return True
+            ahead += 1
+        return False
+
+    def _parse_period_end(self) -> Any:
+        value = self._parse_disjunction()
+        return (value, bool(self._match_text_seq("OPEN"))) if value is not None else None
+
+    def _parse_period_comparison(self, this: Any) -> Any:
+        """`this`, with the relation and the operand that follow it if any do."""
+        if self._curr.token_type not in _FIRST_TOKENS or not _may_be_period(this):
+            return this
+        index, skipped = self._index, 1 if self._word(0) == "NOT" else 0
+        words = self._phrase_ahead(skipped)
+        if not words:
+            self._refuse_unknown_relation(this, skipped)
+            return this
+        relation = PHRASES[words]
+        if not self._operand_ahead(skipped + len(words), value=relation.point):
+            return this
+        self._advance(skipped + len(words))
+        right = self._parse_bitwise()
+        if right is None:
+            self._refuse(f"a period follows {' '.join(words)}", help="write PERIOD(start, end)")
+        bounds = self._parse_within(words, relation)
+        node = PeriodComparison(
+            this=this, expression=right, relation=relation.name, negated=bool(skipped) or None, **bounds
+        )
+        node = mark(self, self.expression(node), index, this)
+        again = self._phrase_ahead(0)
+        if again and self._operand_ahead(len(again), value=PHRASES[again].point):
+            self._refuse("a relation of three periods", self._curr, help="write two predicates with AND between them")
+        return node
+
+    def _phrase_ahead(self, skipped: int) -> tuple[str, ...]:
+        """The longest spelling of a relation here; () for none."""
+        if self._word(skipped) not in _FIRST_WORDS:
+            return ()
+        words = tuple(self._word(skipped + i) for i in range(LONGEST_PHRASE))
+        return next((words[:size] for size in range(LONGEST_PHRASE, 0, -1) if words[:size] in PHRASES), ())
+
+    def _operand_ahead(self, ahead: int, *, value: bool) -> bool:
+        """Whether an operand can start there: a period, with `value` any value. An alias is followed by neither."""
+        kind, after = self._token_type(ahead), self._token_type(ahead + 1)
+        if kind in (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER):
+            return True
+        if kind in self.ID_VAR_TOKENS and after in (TokenType.DOT, TokenType.L_PAREN):
+            return True
+        two = (kind in self.TYPE_TOKENS and after == TokenType.STRING) or (kind, after) == _FRACTION
+        return value and (two or kind in self._VALUE_TOKENS)
+
+    def _period_ahead(self, ahead: int) -> bool:
+        """Whether PERIOD(...) stands there."""
+        follows = self._token_type(ahead + 1) == TokenType.L_PAREN or self._word(ahead + 1) == "CLOSED"
+        return self._word(ahead) == "PERIOD" and follows
+
+    def _refuse_unknown_relation(self, this: Any, skipped: int) -> None:
+        """Raises for words between two periods that are no relation."""
+        first, is_name = self._word(skipped), self._token_type(skipped + 1) in (TokenType.VAR, TokenType.OVERLAPS)
+        if first in ("STRICTLY", "ALLEN") and is_name and self._operand_ahead(skipped + 2, value=False):
+            self._refuse_qualified(skipped)
+        if not _is_written_period(this):
+            return
+        for size in range(1, LONGEST_PHRASE + 1):
+            if not self._word(skipped + size - 1).isalpha():
+                return
+            near = self._token_type(skipped + size) == TokenType.L_PAREN and _nearest(self._words(skipped, size))
+            if self._period_ahead(skipped + size) or (near and isinstance(this, (exp.Tuple, PeriodOperand))):
+                self._raise_unknown(skipped, size)
+
+    def _words(self, skipped: int, size: int) -> str:
+        return " ".join(self._word(skipped + i) for i in range(size))
+
+    def _refuse_qualified(self, skipped: int) -> None:
+        """Raises for STRICTLY or ALLEN with a relation that it does not go with."""
+        if self._words(skipped, 2) == "STRICTLY OVERLAPS":
+            self._refuse(
+                "STRICTLY OVERLAPS means something else in every system",
+                self._tokens[self._index + skipped],
+                help="write ALLEN OVERLAPS (r starts first, s ends last), STRICTLY CONTAINS (XTDB's, sides exchanged), "
+                "or OVERLAPS (they share time)",
+            )
+        self._raise_unknown(skipped, 2)
+
+    def _raise_unknown(self, skipped: int, size: int) -> None:
+        words = self._words(skipped, size)
+        near = _nearest(words)
+        known = sorted({" ".join(phrase) for phrase in PHRASES})
+        help = f"did you mean {near}?" if near else f"relations: {', '.join(known)}"
+        self._refuse(f"unknown relation of periods: {words}", self._tokens[self._index + skipped], help=help)
+
+    def _parse_within(self, words: tuple[str, ...], relation: Relation) -> dict[str, Any]:
+        """WITHIN amount, WITHIN START amount, WITHIN (START amount, END amount); {} where there is none."""
+        named = self._word(1) in BOUND_WORDS
+        amount = self._word(1) != "GROUP" and self._operand_ahead(1, value=True)
+        if self._word(0) != "WITHIN" or not (named or amount):
+            return {}
+        if not relation.parameters:
+            self._refuse(
+                f"{' '.join(words)} takes no WITHIN",
+                self._curr,
+                help="WITHIN goes with the relations of ISEQL: BEFORE, AFTER, START PRECEDING, END FOLLOWING, LEFT "
+                "OVERLAP, RIGHT OVERLAP, DURING, REVERSE DURING and their inverses",
+            )
+        self._advance()
+        found: dict[str, Any] = {}
+        if self._token_type(0) == TokenType.L_PAREN and self._word(1) in BOUND_WORDS:
+            self._advance()
+            self._parse_csv(lambda: self._parse_bound_of(words, relation, found))
+            self._match_r_paren()
+        elif self._word(0) in BOUND_WORDS:
+            self._parse_bound_of(words, relation, found)
+        else:
+            found[relation.parameters[0]] = self._parse_amount()
+        return found
+
+    def _parse_bound_of(self, words: tuple[str, ...], relation: Relation, found: dict[str, Any]) -> None:
+        token = self._curr
+        name = BOUND_WORDS.get(self._word(0))
+        if name is None:
+            self._refuse("a bound of WITHIN begins with START or END", help="write WITHIN (START 5, END 10)")
+            return
+        if name not in relation.parameters:
+            other = "START" if name == "epsilon" else "END"
+            self._refuse(f"{' '.join(words)} takes no {token.text.upper()}", token, help=f"write WITHIN {other} 5")
+        if name in found:
+            self._refuse(f"{token.text.upper()} is given twice", token, help="remove one of them")
+        self._advance()
+        found[name] = self._parse_amount()
+
+    def _parse_amount(self) -> Any:
+        """``5``, ``5 MINUTES``, ``5m``, ``INTERVAL 5 MINUTES``; the analyzer says what else is no amount."""
+        index = self._index
+        amount = self._parse_duration()
+        if amount is None:
+            self._refuse("an amount is missing", help="write a number, 5 MINUTES, or INTERVAL '5' MINUTE")
+        if isinstance(amount, exp.Literal) and not amount.is_string and self._word(0) in UNIT_WORDS:
+            unit = exp.var(self._curr.text.upper())
+            self._advance()
+            amount = exp.Interval(this=exp.Literal.string(amount.name), unit=unit)
+        return mark(self, amount, index)
+
+
+def _may_be_period(node: Any) -> bool:
+    """Whether a period predicate may begin with this operand: an alias that looks like a relation follows anything."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.upper() in _STRUCTS
+    if isinstance(node, exp.Column):
+        return not isinstance(node.this, exp.Star)
+    return isinstance(node, (exp.Tuple, exp.Paren, exp.Dot, exp.Bracket, exp.Struct, PeriodOperand))
+
+
+def _is_written_period(node: Any) -> bool:
+    called = isinstance(node, exp.Anonymous) and node.name.upper() == "PERIOD"
+    return called or isinstance(node, (exp.Tuple, PeriodOperand))
+
+
+def _nearest(words: str) -> str | None:
+    known = [" ".join(phrase) for phrase in PHRASES]
+    near = difflib.get_close_matches(words, known, n=1, cutoff=0.7)
+    return near[0] if near else None

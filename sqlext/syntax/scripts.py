@@ -1,0 +1,180 @@
+"""OpenMLDB's scripts read as plain queries (compat="openmldb"): the query inside DEPLOY, behind the DDL it needs.
+
+A script may hold one query. What stands around it without meaning for a batch query is left out of the tokens; offsets
+in the text stay, so errors point at the script as written:
+
+- ``DEPLOY [IF NOT EXISTS] name [OPTIONS (...)]`` in front of the query, ``CONFIG (...)`` behind it;
+- the declarations in front of it: USE, SET @@variable, CREATE DATABASE, CREATE TABLE, CREATE INDEX. They are not run:
+  the tables of a Session are Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from sqlext_planner.errors import ParseError, Span, SqlExtError, UnsupportedError
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from sqlext.syntax.dialect import SqlExt
+
+_OPEN, _CLOSE = TokenType.L_PAREN, TokenType.R_PAREN
+_CREATED = ("DATABASE", "INDEX", "TABLE")
+
+#: Statements of OpenMLDB's that have no counterpart, by their first words; what is wrong, what to do instead.
+_REFUSED = {
+    ("LOAD", "DATA", "INFILE"): ("LOAD DATA INFILE is OpenMLDB's", "read the file: session.register(name, path)"),
+    ("DROP", "DEPLOYMENT"): ("nothing is deployed here", "leave the statement out"),
+}
+_VARIABLE = ("a variable of OpenMLDB's has no meaning here", "leave it out, or SET a setting of Spark's")
+
+
+def query_tokens(tokens: list[Token], sql: str, compat: str | None) -> list[Token]:
+    """The tokens of the script's only query, without the wrappers around it; all tokens where there is none.
+
+    Raises ParseError for a second query or a DEPLOY without one, UnsupportedError for what only OpenMLDB's server does.
+    """
+    statements = split_tokens(tokens)
+    if compat != "openmldb":
+        if statements and words(statements[0], 1) == ("DEPLOY",) and len(statements[0]) > 2:
+            message, help = "DEPLOY is OpenMLDB's", 'read the statement with compat="openmldb"'
+            raise ParseError(message, span=span_of_tokens(statements[0][:1]), help=help, sql=sql)
+        return tokens
+    try:
+        asked = [statement for statement in statements if not is_declaration(statement)]
+        if len(asked) > 1:
+            raise ParseError(
+                f"the script holds {len(asked)} statements besides its declarations; this is the second",
+                span=span_of_tokens(asked[1]),
+                help="run them one by one; `sqlext run FILE` does",
+            )
+        if not asked:
+            _refuse_alone(statements)
+            return tokens
+        _refuse(asked[0])
+        return _without_config(_without_deploy(asked[0]))
+    except SqlExtError as error:
+        raise error.with_sql(sql) from None
+
+
+def declares(statement: str) -> bool:
+    """Whether a statement's text is a declaration; see `is_declaration`."""
+    try:
+        return is_declaration(SqlExt().tokenize(statement))
+    except SqlglotError:
+        return False
+
+
+def split_tokens(tokens: Sequence[Token]) -> list[list[Token]]:
+    """The statements that semicolons part, empty ones left out."""
+    statements: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            statements.append([])
+        else:
+            statements[-1].append(token)
+    return [statement for statement in statements if statement]
+
+
+def words(statement: Sequence[Token], count: int) -> tuple[str, ...]:
+    """The first words in upper case."""
+    return tuple(token.text.upper() for token in statement[:count])
+
+
+def is_declaration(statement: Sequence[Token]) -> bool:
+    """Whether a statement says what a script's query runs on: USE, SET @@v, CREATE DATABASE, TABLE or INDEX.
+
+    A table with a query or a format (USING) is Spark's to create.
+    """
+    first, second, *_ = (*words(statement, 2), "", "")
+    if first == "CREATE" and second in _CREATED:
+        return not any(token.token_type in (TokenType.SELECT, TokenType.USING) for token in statement)
+    return first == "USE" or _sets_variable(statement)
+
+
+def span_of_tokens(tokens: Sequence[Token]) -> Span:
+    """From the first token to the last."""
+    return Span(tokens[0].start, tokens[-1].end + 1)
+
+
+def closing(tokens: Sequence[Token], at: int) -> int:
+    """The place of the parenthesis that closes the one at `at`; the end if there is none."""
+    depth = 0
+    for place in range(at, len(tokens)):
+        depth += {_OPEN: 1, _CLOSE: -1}.get(tokens[place].token_type, 0)
+        if depth == 0:
+            return place
+    return len(tokens)
+
+
+def _sets_variable(statement: Sequence[Token]) -> bool:
+    """``SET @@v = 1``, ``SET GLOBAL v = 1``, ``SET SESSION v = 1``; Spark's own SET has neither."""
+    first, second, _, sign = (*words(statement, 4), "", "", "", "")[:4]
+    return first == "SET" and (second == "@" or (second in ("GLOBAL", "SESSION") and sign == "="))
+
+
+def _refuse_alone(statements: Sequence[Sequence[Token]]) -> None:
+    """A declaration alone is Spark's, unless only OpenMLDB could run it. Raises UnsupportedError."""
+    for statement in statements:
+        if _sets_variable(statement):
+            raise UnsupportedError(_VARIABLE[0], span=span_of_tokens(statement), help=_VARIABLE[1])
+        for place in range(2, len(statement) - 1):
+            if words(statement[place : place + 2], 2) == ("INDEX", "(") and words(statement, 2) == ("CREATE", "TABLE"):
+                raise UnsupportedError(
+                    "tables are Spark's here: they have no INDEX",
+                    span=span_of_tokens(statement[place : closing(statement, place + 1) + 1]),
+                    help="register the data under the table's name, or leave INDEX and OPTIONS out",
+                )
+
+
+def _refuse(statement: Sequence[Token]) -> None:
+    for start, (message, help) in _REFUSED.items():
+        if words(statement, len(start)) == start:
+            raise UnsupportedError(message, span=span_of_tokens(statement[: len(start)]), help=help)
+    for place, token in enumerate(statement[:-1]):
+        if words(statement[place : place + 2], 2) == ("INTO", "OUTFILE") and token.token_type == TokenType.INTO:
+            help = "write the DataFrame, or use `sqlext run -o FILE`"
+            raise UnsupportedError("INTO OUTFILE is OpenMLDB's", span=span_of_tokens(statement[place:]), help=help)
+
+
+def _without_deploy(statement: list[Token]) -> list[Token]:
+    """The query of ``DEPLOY [IF NOT EXISTS] [OPTIONS (...)] name [OPTIONS (...)] query``."""
+    if words(statement, 1) != ("DEPLOY",):
+        return statement
+    at = 4 if words(statement[1:], 3) == ("IF", "NOT", "EXISTS") else 1
+    at = _behind_options(statement, at) + 1  # the name
+    while at < len(statement) and statement[at].token_type == TokenType.DOT:
+        at += 2
+    at = _behind_options(statement, at)
+    if at >= len(statement) or statement[at].token_type not in (TokenType.SELECT, TokenType.WITH, _OPEN):
+        span = span_of_tokens(statement[at : at + 1] or statement[-1:])
+        raise ParseError("DEPLOY needs a query", span=span, help="write DEPLOY name [OPTIONS (...)] SELECT ...")
+    return statement[at:]
+
+
+def _behind_options(statement: Sequence[Token], at: int) -> int:
+    while words(statement[at:], 2) == ("OPTIONS", "("):
+        at = closing(statement, at + 1) + 1
+    return at
+
+
+def _without_config(statement: list[Token]) -> list[Token]:
+    """The query in front of ``CONFIG (key = value, ...)``. Raises UnsupportedError for rows of a request."""
+    for place in range(len(statement) - 1, 0, -1):
+        is_config = (
+            words(statement[place : place + 2], 2) == ("CONFIG", "(")
+            and closing(statement, place + 1) == len(statement) - 1
+        )
+        if not is_config or words(statement[place + 3 : -1], 1) != ("=",):
+            continue
+        inside = statement[place + 2 : -1]
+        for key, sign in pairwise(inside):
+            if key.text.upper() == "VALUES" and sign.token_type == TokenType.EQ:
+                raise UnsupportedError(
+                    "the rows of a request belong to OpenMLDB's online mode",
+                    span=span_of_tokens((key, inside[-1])),
+                    help="put the rows into the FROM table",
+                )
+        return statement[:place]
+    return statement

@@ -1,0 +1,95 @@
+"""Syntax nodes of OpenMLDB's window definitions, and how they and our other nodes are written back as text."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.generators.spark import SparkGenerator
+
+from sqlext.syntax.hint_nodes import HintCall, hint_call_sql
+from sqlext.syntax.join_nodes import LastJoinClause, last_join_sql
+from sqlext.syntax.period_nodes import PeriodComparison, PeriodOperand, period_comparison_sql, period_operand_sql
+
+#: What may follow a frame, by its words.
+ATTRIBUTES = {
+    ("EXCLUDE", "CURRENT_ROW"): "exclude_current_row",
+    ("EXCLUDE", "CURRENT_TIME"): "exclude_current_time",
+    ("INSTANCE_NOT_IN_WINDOW",): "instance_not_in_window",
+}
+
+
+class Duration(exp.Expression):
+    """A frame bound such as ``10s``: `this` is the digits, `unit` one of ms s m h d."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "unit": True}
+
+
+class FrameSpec(exp.WindowSpec):
+    """A frame that says something Spark's frames cannot: ROWS_RANGE, OPEN, MAXSIZE, EXCLUDE CURRENT_ROW, ..."""
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        **exp.WindowSpec.arg_types,
+        "start_open": False,
+        "end_open": False,
+        "maxsize": False,
+        "exclude_current_row": False,
+        "exclude_current_time": False,
+        "instance_not_in_window": False,
+    }
+
+
+class UnionWindow(exp.Window):
+    """A window definition with UNION sources; `union` lists tables and aliased subqueries."""
+
+    arg_types: ClassVar[dict[str, bool]] = {**exp.Window.arg_types, "union": True}
+
+
+def _frame_sql(generator: SparkGenerator, spec: FrameSpec) -> str:
+    def bound(side: str) -> str:
+        words = [
+            generator.sql(spec, side),
+            "OPEN" if spec.args.get(f"{side}_open") else "",
+            spec.args.get(f"{side}_side"),
+        ]
+        return " ".join(str(word) for word in words if word)
+
+    words = []
+    if spec.args.get("kind"):
+        end = f" AND {bound('end')}" if spec.args.get("end") else ""
+        words.append(f"{spec.args['kind']} {'BETWEEN ' if end else ''}{bound('start')}{end}")
+    if spec.args.get("maxsize") is not None:
+        words.append(f"MAXSIZE {generator.sql(spec, 'maxsize')}")
+    words += [" ".join(phrase) for phrase, name in ATTRIBUTES.items() if spec.args.get(name)]
+    if spec.args.get("exclude"):
+        words.append(f"EXCLUDE {generator.sql(spec, 'exclude')}")
+    return " ".join(words)
+
+
+def _union_window_sql(generator: SparkGenerator, window: UnionWindow) -> str:
+    base = ("alias",) if window.args.get("alias") else ()
+    words = [generator.sql(window, key) for key in base]
+    words.append("UNION " + generator.expressions(window, key="union", flat=True))
+    words.append(generator.partition_by_sql(window))
+    if window.args.get("order"):
+        words.append(generator.order_sql(window.args["order"], flat=True))
+    words.append(generator.sql(window, "spec"))
+    keyword = "AS" if window.arg_key == "windows" else "OVER"
+    return f"{generator.sql(window, 'this')} {keyword} ({' '.join(word for word in words if word)})"
+
+
+class SqlExtGenerator(SparkGenerator):
+    """Writes the extended windows, LAST JOIN and period predicates back as text."""
+
+    SUPPORTS_WINDOW_EXCLUDE = True
+
+    TRANSFORMS: ClassVar[dict[Any, Any]] = {
+        **SparkGenerator.TRANSFORMS,
+        Duration: lambda self, e: f"{e.name}{e.args['unit'].name}",
+        FrameSpec: _frame_sql,
+        HintCall: hint_call_sql,
+        LastJoinClause: last_join_sql,
+        PeriodComparison: period_comparison_sql,
+        PeriodOperand: period_operand_sql,
+        UnionWindow: _union_window_sql,
+    }
