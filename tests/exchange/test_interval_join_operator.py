@@ -15,9 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlext_operators.columns.keys import hash_keys
+from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
 from sqlext_operators.interval_join import reference
+from sqlext_operators.interval_join.broadcast import IntervalBroadcastSpec, broadcast_interval_join
 from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.operator import IntervalOperatorSpec
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import (
@@ -31,12 +34,6 @@ from sqlext_operators.interval_join.spec import (
 )
 from sqlext_operators.interval_join.tile_routing import TILE, TileRouter
 from sqlext_operators.interval_join.tiles import Tiles, tile_bounds
-from sqlext_operators.interval_join.worker import (
-    IntervalBroadcastSpec,
-    IntervalGatherSpec,
-    broadcast_interval_join,
-    gather_interval_join,
-)
 
 KINDS: tuple[Kind, ...] = ("inner", "left", "right", "full", "semi", "anti", "count")
 PARTITIONS = 3
@@ -128,10 +125,10 @@ def exchanged(
     random.Random(seed).shuffle(rows_on_wire)
     found = []
     for part in (("all",), ("decided", "undecided"))[seed % 2]:
-        gather = IntervalGatherSpec(spec, left.schema, right.schema, memory, 7, tiles, part)
+        gather = IntervalOperatorSpec(spec, left.schema, right.schema, memory, 7, tiles, part)
         for partition in range(PARTITIONS):
             own = [wire for wire in rows_on_wire if wire.column(0)[0].as_py() == partition]
-            for batch in gather_interval_join(gather, partition, own):
+            for batch in run_operator(gather, partition, own):
                 assert 0 < batch.num_rows <= 7
                 assert batch.schema == gather.output
                 assert part != "undecided" or batch.column(ROW).null_count == 0
@@ -317,8 +314,8 @@ def test_files_are_removed_when_the_consumer_stops_early(tmp_path: Path, monkeyp
     spec = spec_of("left", [conditions_of("period_overlaps", (None, None))], keys=True, null_safe=True, periods=True)
     left, right = rows_of("l", 60, 1, pa.int64()), rows_of("r", 60, 2, pa.int64())
     wires = wires_of(0, left, TileRouter(spec, "left"), 64) + wires_of(1, right, TileRouter(spec, "right"), 64)
-    gather = IntervalGatherSpec(spec, left.schema, right.schema, memory_bytes=1)
-    batches = gather_interval_join(gather, 0, wires)
+    gather = IntervalOperatorSpec(spec, left.schema, right.schema, memory_bytes=1)
+    batches = run_operator(gather, 0, wires)
     next(batches)
     assert len(list(tmp_path.iterdir())) == 1
     batches.close()  # type: ignore[attr-defined]

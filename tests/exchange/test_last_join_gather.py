@@ -12,12 +12,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlext_operators.exchange.block_spool import BlockSpools
 from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.operator import run_operator
+from sqlext_operators.exchange.routing import MatchRouter
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
+from sqlext_operators.exchange.spool import BlockSpools
 from sqlext_operators.last_join import reference
+from sqlext_operators.last_join.operator import LastJoinOperatorSpec
 from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, RightSide
-from sqlext_operators.last_join.worker import LastJoinGatherSpec, MatchRouter, gather_last_join
 
 LEFT = pa.schema([("id", pa.int64()), ("k", pa.string()), ("j", pa.int32()), ("x", pa.int64())])
 RIGHT = pa.schema([("rid", pa.int64()), ("rk", pa.string()), ("rj", pa.int64()), ("o", pa.int64()), ("x", pa.int64())])
@@ -60,11 +62,11 @@ def join(
         wires += wires_of(tag, rows, MatchRouter(side.keys, side.null_safe, keep=False), block)
     rows_on_wire = [wire.slice(i, 1) for wire in wires for i in range(wire.num_rows)]
     random.Random(seed).shuffle(rows_on_wire)
-    spec = LastJoinGatherSpec(join_spec, left.schema, tuple(rows.schema for rows in rights), memory, batch_rows=7)
+    spec = LastJoinOperatorSpec(join_spec, left.schema, tuple(rows.schema for rows in rights), memory, batch_rows=7)
     result: list[tuple[Any, ...]] = []
     for partition in range(PARTITIONS):
         own = [wire for wire in rows_on_wire if wire.column(0)[0].as_py() == partition]
-        for batch in gather_last_join(spec, partition, own):
+        for batch in run_operator(spec, partition, own):
             assert 0 < batch.num_rows <= 7
             result += zip(*(column.to_pylist() for column in batch.columns), strict=True)
     return result
@@ -132,8 +134,8 @@ def test_files_are_removed_when_the_consumer_stops_early(tmp_path: Path, monkeyp
     left, right = rows_of(LEFT, 60, 1), rows_of(RIGHT, 60, 2)
     wires = wires_of(0, left, MatchRouter(("k",), (False,), keep=True), 64)
     wires += wires_of(1, right, MatchRouter(("rk",), (False,), keep=False), 64)
-    gather_spec = LastJoinGatherSpec(spec, LEFT, (RIGHT,), memory_bytes=1)
-    batches = gather_last_join(gather_spec, 0, wires)
+    gather_spec = LastJoinOperatorSpec(spec, LEFT, (RIGHT,), memory_bytes=1)
+    batches = run_operator(gather_spec, 0, wires)
     next(batches)
     assert len(list(tmp_path.iterdir())) == 1
     batches.close()  # type: ignore[attr-defined]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlext_operators.columns.order import NULL_ORDER
 from sqlext_operators.kernels.sequence_sort import fill_groups, first_rows, group_rows, merge_loaded, sort_groups
-from sqlext_operators.window.piece import NULL_ORDER
 
 
 def sequence(group: list[int], order: list[int], ranking: list[int]) -> tuple[list[int], list[int], list[int]]:

@@ -6,10 +6,11 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from sqlext_operators.exchange.gather import gather
 from sqlext_operators.exchange.routing import KeyRouter
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
-from sqlext_operators.exchange.sequence import SequenceSpec
+from sqlext_operators.window.sequence import SequenceSpec
+
+from tests.exchange.pieces import gather
 
 ROWS = 400
 

@@ -13,8 +13,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlext_operators.exchange.routing import Router
-from sqlext_operators.last_join.worker import MatchRouter
+from sqlext_operators.exchange.routing import MatchRouter, Router
 from sqlext_operators.umjoin.processor import join_batches
 from sqlext_operators.umjoin.shares_routing import SharesRouter
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.routing import KeyRouter
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
+from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
 from sqlext_operators.umjoin.shares_routing import SharesRouter
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
-from sqlext_operators.umjoin.worker import MultiwayGatherSpec, gather_umjoin
 
 from tests.operators.umjoin.umjoin_data import check_schema, expected_rows, found_rows, joins
 
@@ -51,12 +52,12 @@ def exchanged(
     partitions = int(np.prod(shares)) + 1
     wires = wires_of(spec, tables, shares, partitions, block)
     random.Random(seed).shuffle(wires)
-    gather = MultiwayGatherSpec(spec, tuple(rows.schema for rows in tables), memory, BATCH_ROWS)
+    gather = MultiwayOperatorSpec(spec, tuple(rows.schema for rows in tables), memory, BATCH_ROWS)
     check_schema(spec, tables, gather.output)
     found: Counter[tuple[Any, ...]] = Counter()
     for task in range(min(tasks, partitions)):
         own = [wire for wire in wires if wire.column(0)[0].as_py() % min(tasks, partitions) == task]
-        batches = list(gather_umjoin(gather, task, own))
+        batches = list(run_operator(gather, task, own))
         assert all(batch.schema == gather.output for batch in batches if gather.output.names)
         if gather.output.names == [COUNT]:
             assert len(batches) <= 1
@@ -81,7 +82,7 @@ def test_chunks_of_large_buckets(join: tuple[MultiwayJoinSpec, list[pa.RecordBat
     spec, tables = join
     memory = sum(rows.nbytes for rows in tables) // 4
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sqlext_operators.umjoin.worker._BUCKETS", 2)
+        patch.setattr("sqlext_operators.exchange.collect.BUCKETS", 2)
         assert exchanged(spec, tables, (1,) * spec.classes, seed, memory, 1) == expected_rows(spec, tables)
 
 
@@ -150,7 +151,7 @@ def test_buckets_are_cut_by_what_all_inputs_share() -> None:
     def cut(*classes: tuple[int, ...]) -> tuple[int, ...]:
         inputs = tuple(MultiwayInput("inner", found, tuple("abc"[: len(found)])) for found in classes)
         spec = MultiwayJoinSpec(inputs, max((place for found in classes for place in found), default=-1) + 1)
-        return MultiwayGatherSpec(spec, ()).cut
+        return MultiwayOperatorSpec(spec, ()).cut
 
     assert cut((0, 1), (1, 0), (0, 1, 2), (0, 1)) == (0, 1)
     assert cut((0, 1), (1, 2), (2, 3), (1, 3)) == (1,)
@@ -173,8 +174,8 @@ def test_files_are_removed_when_the_consumer_stops_early(tmp_path: Path, monkeyp
     item = MultiwayInput("inner", (0,), ("a",), ("id",))
     spec = MultiwayJoinSpec((item, item), 1)
     rows = table(200)
-    gather = MultiwayGatherSpec(spec, (rows.schema,) * 2, 100, BATCH_ROWS)
-    batches = gather_umjoin(gather, 0, wires_of(spec, [rows, rows], (1,), 1, 64))
+    gather = MultiwayOperatorSpec(spec, (rows.schema,) * 2, 100, BATCH_ROWS)
+    batches = run_operator(gather, 0, wires_of(spec, [rows, rows], (1,), 1, 64))
     next(batches)
     assert any(tmp_path.iterdir())
     batches.close()  # type: ignore[attr-defined]

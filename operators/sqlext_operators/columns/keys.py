@@ -262,3 +262,13 @@ def _byte_parts(
     offsets: npt.NDArray[np.int64] = stored[column.offset : column.offset + len(column) + 1].astype(np.int64)
     data = np.frombuffer(data_buffer, dtype=np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
     return data, offsets, _mask(column)
+
+
+def null_keys(keys: Sequence[pa.Array], null_safe: Sequence[bool]) -> npt.NDArray[np.bool_] | None:
+    """bool[n], rows with a NULL in a key that takes none; None if there is no such row."""
+    masks = [
+        column.is_null().to_numpy(zero_copy_only=False)
+        for column, safe in zip(keys, null_safe, strict=True)
+        if not safe and column.null_count
+    ]
+    return np.logical_or.reduce(masks) if masks else None

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.columns.keys import hash_keys
+from sqlext_operators.columns.keys import hash_keys, null_keys
 from sqlext_operators.kernels.key_hash import partition_ids
 
 
@@ -48,3 +48,26 @@ class KeyRouter:
         if self.keys and partitions > 1:
             partition_ids(hash_keys([batch.column(name) for name in self.keys]), partitions, pids)
         return Routes(pids)
+
+
+@dataclass(frozen=True)
+class MatchRouter:
+    """Equal keys of any side go to the same partition. Rows with a NULL in a key that matches no NULL are dropped
+    (right sides), or spread over all partitions (`keep`, the left side): they are many where a key is optional."""
+
+    keys: tuple[str, ...]
+    null_safe: tuple[bool, ...]
+    keep: bool
+
+    def route(self, batch: pa.RecordBatch, partitions: int) -> Routes:
+        columns = [batch.column(name) for name in self.keys]
+        pids = np.zeros(batch.num_rows, np.int32)
+        if columns and partitions > 1:
+            partition_ids(hash_keys(columns), partitions, pids)
+        without = null_keys(columns, self.null_safe)
+        if without is None:
+            return Routes(pids)
+        if self.keep:
+            return Routes(np.where(without, np.arange(len(pids), dtype=np.int32) % partitions, pids).astype(np.int32))
+        rows = np.flatnonzero(~without)
+        return Routes(pids[rows], rows)

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.columns.batches import rows_without_columns
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.spec import COUNT, MATCHES, ROW, IntervalJoinSpec
-from sqlext_operators.window.piece import rows_without_columns
 
 #: Bytes of one output batch, if rows are of even length.
 _OUTPUT_BYTES = 64 << 20

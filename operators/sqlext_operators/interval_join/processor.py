@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.columns.keys import KeyCodes
+from sqlext_operators.columns.keys import KeyCodes, null_keys
 from sqlext_operators.interval_join.codes import Encoder, value_encoders
 from sqlext_operators.interval_join.matches import Buffers, PassMatches, values_used
 from sqlext_operators.interval_join.output import Output
@@ -18,7 +18,6 @@ from sqlext_operators.interval_join.periods import periods_of
 from sqlext_operators.interval_join.rows import CodedRows
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
 from sqlext_operators.interval_join.tiles import Tiles
-from sqlext_operators.last_join.processor import null_keys
 
 IntArray = npt.NDArray[np.int64]
 

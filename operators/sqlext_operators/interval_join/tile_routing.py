@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.join_codes import validity
-from sqlext_operators.columns.keys import hash_keys
+from sqlext_operators.columns.keys import hash_keys, null_keys
 from sqlext_operators.exchange.routing import Routes
 from sqlext_operators.interval_join.codes import IntArray, is_plain, plain_codes, shifted_codes
 from sqlext_operators.interval_join.conditions import Condition
@@ -19,7 +19,6 @@ from sqlext_operators.interval_join.periods import periods_of
 from sqlext_operators.interval_join.spec import ROW, IntervalJoinSpec
 from sqlext_operators.interval_join.tiles import UNTILED, Tiles
 from sqlext_operators.kernels.key_hash import hash_integers, partition_ids
-from sqlext_operators.last_join.processor import null_keys
 
 BoolArray = npt.NDArray[np.bool_]
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.flat import take, truth
-from sqlext_operators.columns.keys import KeyCodes
+from sqlext_operators.columns.keys import KeyCodes, null_keys
 from sqlext_operators.last_join.right import SortedRight
 from sqlext_operators.last_join.spec import LastJoinSpec
 
@@ -59,16 +59,6 @@ class LastJoinProcessor:
                 own = _without(own, ~truth(left.column(side.condition)))
             winners.append(right.winners(left, own))
         return winners
-
-
-def null_keys(keys: Sequence[pa.Array], null_safe: Sequence[bool]) -> npt.NDArray[np.bool_] | None:
-    """bool[n], rows with a NULL in a key that takes none; None if there is no such row."""
-    masks = [
-        column.is_null().to_numpy(zero_copy_only=False)
-        for column, safe in zip(keys, null_safe, strict=True)
-        if not safe and column.null_count
-    ]
-    return np.logical_or.reduce(masks) if masks else None
 
 
 def _without(group: IntArray, rows: npt.NDArray[np.bool_] | None) -> IntArray:

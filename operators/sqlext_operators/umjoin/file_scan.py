@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from sqlext_operators.exchange.parquet_scan import ParquetScan
 from sqlext_operators.exchange.routing import Router
-from sqlext_operators.interval_join.broadcast_scan import read_all
+from sqlext_operators.interval_join.broadcast import read_all
+from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
 from sqlext_operators.umjoin.processor import MultiwayJoin
-from sqlext_operators.umjoin.worker import MultiwayGatherSpec
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class MultiwayFiles:
 
 
 def join_files(
-    spec: MultiwayGatherSpec, files: MultiwayFiles, partition: int, batches: Iterable[pa.RecordBatch]
+    spec: MultiwayOperatorSpec, files: MultiwayFiles, partition: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """The join of the cells whose numbers are in the first column of `batches`, batches of `spec.output`.
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.columns.batches import rows_without_columns
 from sqlext_operators.umjoin.spec import COUNT, MultiwayJoinSpec
-from sqlext_operators.window.piece import rows_without_columns
 
 #: Bytes of one output batch, if rows are of even length.
 _OUTPUT_BYTES = 64 << 20

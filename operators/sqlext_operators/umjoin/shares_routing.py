@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.columns.keys import hash_keys
+from sqlext_operators.columns.keys import hash_keys, null_keys
 from sqlext_operators.exchange.routing import Routes
-from sqlext_operators.last_join.processor import null_keys
 from sqlext_operators.umjoin.kernels.cells import add_coordinates
 from sqlext_operators.umjoin.spec import MultiwayInput
 

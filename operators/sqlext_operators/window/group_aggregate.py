@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.columns.batches import rows_without_columns
 from sqlext_operators.columns.flat import BoolArray, take
 from sqlext_operators.window.frames import IntArray
-from sqlext_operators.window.piece import Piece, joined, rows_without_columns
+from sqlext_operators.window.piece import Piece, joined
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 

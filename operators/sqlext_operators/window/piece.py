@@ -10,9 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-#: The order value of a row whose order key is NULL: it sorts first, and no bounded range reaches it or leaves it.
-NULL_ORDER = np.iinfo(np.int64).min
-
 
 @dataclass(frozen=True)
 class Piece:
@@ -23,7 +20,7 @@ class Piece:
 
     group    int64[n], non-decreasing; equal keys have equal ids, and ids keep their meaning in later pieces of the
              same partition (a key that is cut in two continues under the same id)
-    order    int64[n], non-decreasing in a group; all zero without an order column; NULL_ORDER for NULL
+    order    int64[n], non-decreasing in a group; all zero without an order column; columns.order.NULL_ORDER for NULL
     source   uint8[n], 0 for FROM, i for the i-th union source
     args     argument columns by name, length n each
     payload  the columns passed through, one row for each row of source 0, in sequence order
@@ -83,8 +80,3 @@ def processed(
             for start in range(0, batch.num_rows, batch_rows):
                 yield batch.slice(start, batch_rows)
         waiting = []
-
-
-def rows_without_columns(count: int) -> pa.RecordBatch:
-    """A batch of `count` rows and no columns (what SELECT count(*) OVER w passes through)."""
-    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))

@@ -17,18 +17,23 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
 from sqlext_planner.exchange.arrow_scan import ArrowScan, scan_of, task_rows
-from sqlext_planner.exchange.sizes import Size
-from sqlext_planner.exchange.stages import ArrowStage, staged_bytes, upstream_of
+from sqlext_planner.exchange.sizes import Size, size_of
+from sqlext_planner.exchange.stages import ArrowStage, run_stage, upstream_of
+from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
-from sqlext_planner.spark import cores, estimated_bytes, worker_function
+from sqlext_planner.spark import check_workers, cores, worker_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+    from sqlext_operators.exchange.operator import OperatorSpec
     from sqlext_operators.exchange.routing import Router
     from sqlext_operators.exchange.stage import Upstream
 
 WIRE = "pid int, tag int, block binary"
 
+#: Inputs of fewer bytes keep no core busy for longer than a task's start.
+BUSY_BYTES = 256 << 10
 #: Below this, one partition: a task costs about 10 ms, and two tasks of 2 MB gain nothing.
 _TINY_BYTES = 4 << 20
 #: From this on there are at least `_TASKS_PER_CORE` partitions a core, for parallelism and against uneven keys.
@@ -55,16 +60,44 @@ class Wire:
 
     frame: DataFrame
     sizes: tuple[Size | None, ...]
+    context: ExecutionContext
+
+    def run(self, operator: OperatorSpec, result: StructType, size: Size | None) -> DataFrame:
+        """What the operator makes of each partition; `size` is its estimate of that, if there is one.
+
+        Year-month intervals travel as months; the DataFrame has them as `result` says.
+        """
+        from sqlext_operators.exchange.operator import run_operator
+
+        rows = run_stage(self.frame, partial(run_operator, operator), months_schema(result), size, self.context)
+        return from_months(rows, result)
 
 
-def ship(shipments: list[Shipment], context: ExecutionContext) -> Wire:
-    """Cut, send and bring together all inputs."""
+def ship(shipments: Sequence[Shipment], context: ExecutionContext, partitions: int | None = None) -> Wire:
+    """Cut, send and bring together all inputs of an operator; `partitions` is by their bytes where it is not given.
+
+    Raises ConfigurationError if the workers lack the package.
+    """
+    check_workers(context.spark)
     inputs = [_Input.of(shipment, context) for shipment in shipments]
     sizes = tuple(item.size for item in inputs)
-    partitions = partition_count(sizes, context)
-    scattered = [item.scattered(partitions, context) for item in inputs]
-    frame = reduce(lambda left, right: left.unionAll(right), scattered).repartitionById(partitions, "pid")
-    return Wire(frame, sizes)
+    count = partition_count(sizes, context) if partitions is None else partitions
+    scattered = [item.scattered(count, context) for item in inputs]
+    frame = reduce(lambda left, right: left.unionAll(right), scattered).repartitionById(count, "pid")
+    return Wire(frame, sizes, context)
+
+
+def memory_bytes(config: Config) -> int:
+    """Blocks of a partition are collected up to twice the bytes that it aims at; beyond, they go to disk."""
+    return 2 * config.target_partition_bytes
+
+
+def join_partition_count(sizes: Sequence[Size | None], context: ExecutionContext) -> int:
+    """As `partition_count`, but at least two a core: the work of a join is its pairs, not its bytes."""
+    count = partition_count(sizes, context)
+    known = sum(size.bytes for size in sizes if size is not None)
+    busy = None in sizes or known >= BUSY_BYTES
+    return count if context.config.partitions or not busy else max(count, 2 * cores(context.spark))
 
 
 def partition_count(sizes: Sequence[Size | None], context: ExecutionContext) -> int:
@@ -105,9 +138,7 @@ class _Input:
         scan = scan_of(frame, context, 2 * cores(context.spark))
         if scan is not None:
             return cls(shipment, scan, None, Size(scan.bytes, scan.rows))
-        staged = staged_bytes(frame, context)
-        size = estimated_bytes(frame) if staged is None else staged
-        return cls(shipment, None, None, None if size is None else Size(size))
+        return cls(shipment, None, None, size_of(frame, context))
 
     def scattered(self, partitions: int, context: ExecutionContext) -> DataFrame:
         """The input's wire rows, before the shuffle."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlext_planner.exchange.sizes import Size
-from sqlext_planner.spark import Entry, arrow_type, mapped_nodes, output_ids, selection_above_map, worker_function
+from sqlext_planner.spark import Entry, arrow_type, output_ids, selection_above_map, worker_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,12 +58,3 @@ def upstream_of(frame: DataFrame, context: ExecutionContext) -> tuple[ArrowStage
     if len(known) < len(kinds):
         return None
     return stage, Upstream(stage.entry, found[1], known)
-
-
-def staged_bytes(frame: DataFrame, context: ExecutionContext) -> int | None:
-    """The size of the stages' results that a frame reads, which its own size is taken to be; None without any."""
-    if not context.stages:
-        return None
-    sizes = [context.stages[ids].size for ids in mapped_nodes(frame) if ids in context.stages]
-    known = [size.bytes for size in sizes if size is not None]
-    return sum(known) if known and len(known) == len(sizes) else None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from sqlext_planner.exchange.wire import arrow_schema
 from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.interval_join.forms import TASK_BYTES
-from sqlext_planner.interval_join.inputs import TypedJoin, arrow_schema
+from sqlext_planner.interval_join.inputs import TypedJoin
 from sqlext_planner.relational.physical_plan import ExecutionContext
 
 if TYPE_CHECKING:
@@ -32,8 +33,12 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     if the workers lack the package.
     """
     from sqlext_operators.errors import explained
-    from sqlext_operators.interval_join.broadcast_scan import broadcast_parquet, join_parquet
-    from sqlext_operators.interval_join.worker import IntervalBroadcastSpec, broadcast_interval_join
+    from sqlext_operators.interval_join.broadcast import (
+        IntervalBroadcastSpec,
+        broadcast_interval_join,
+        broadcast_parquet,
+        join_parquet,
+    )
 
     from sqlext_planner.exchange.arrow_scan import scan_of, task_rows
     from sqlext_planner.spark import broadcast_function, check_workers, cores, over_sources, worker_function
@@ -75,7 +80,7 @@ def _big_scan(big: DataFrame, small: ArrowScan | None, context: ExecutionContext
 
 def _collected(frame: DataFrame, files: ArrowScan | None) -> bytes:
     """All rows of a frame with the types that Spark hands to Python, as an Arrow IPC stream."""
-    from sqlext_operators.interval_join.broadcast_scan import read_all
+    from sqlext_operators.interval_join.broadcast import read_all
 
     from sqlext_planner.exchange.arrow_scan import reading_files
 

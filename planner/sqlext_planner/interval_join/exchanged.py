@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from sqlext_planner.exchange.year_month import from_months, months_schema
-from sqlext_planner.interval_join.forms import BUSY_BYTES, frame_size
-from sqlext_planner.interval_join.inputs import TypedJoin, arrow_schema
+from sqlext_planner.exchange.driver import Shipment, join_partition_count, memory_bytes, ship
+from sqlext_planner.exchange.sizes import size_of
+from sqlext_planner.exchange.wire import arrow_schema
+from sqlext_planner.interval_join.inputs import TypedJoin
 from sqlext_planner.interval_join.tiles import choose_tiles
 from sqlext_planner.relational.physical_plan import ExecutionContext, quoted
-from sqlext_planner.window.inputs import MEMORY_PER_TARGET
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
-    from sqlext_operators.interval_join.worker import IntervalGatherSpec
-
-    from sqlext_planner.exchange.sizes import Size
 
 
 def join_by_exchange(typed: TypedJoin, context: ExecutionContext) -> DataFrame:
@@ -27,53 +22,34 @@ def join_by_exchange(typed: TypedJoin, context: ExecutionContext) -> DataFrame:
 
     Raises ConfigurationError if the workers lack the package.
     """
+    from sqlext_operators.interval_join.operator import IntervalOperatorSpec
     from sqlext_operators.interval_join.tile_routing import TileRouter
-    from sqlext_operators.interval_join.worker import IntervalGatherSpec, gather_interval_join
 
-    from sqlext_planner.exchange.driver import Shipment, ship
-    from sqlext_planner.exchange.stages import run_stage
-    from sqlext_planner.spark import check_workers
-
-    check_workers(context.spark)
     spec = typed.spec
-    sizes = [frame_size(frame, context) for frame in (typed.left, typed.right)]
-    partitions = _partitions(sizes, context)
+    sizes = [size_of(frame, context) for frame in (typed.left, typed.right)]
+    partitions = join_partition_count(sizes, context)
     tiles = choose_tiles(typed, sizes, partitions, context)
-    sides = ((0, "left", spec.left, typed.left), (1, "right", spec.right, typed.right))
-    routers = {tag: TileRouter(spec, "left" if name == "left" else "right", tiles) for tag, name, _, _ in sides}
-    shipments = [Shipment(tag, frame, side.keys, routers[tag]) for tag, _, side, frame in sides]
-    sent = ship(shipments, replace(context, config=replace(context.config, partitions=partitions)))
-    gather = IntervalGatherSpec(
+    shipments = [
+        Shipment(0, typed.left, spec.left.keys, TileRouter(spec, "left", tiles)),
+        Shipment(1, typed.right, spec.right.keys, TileRouter(spec, "right", tiles)),
+    ]
+    wire = ship(shipments, context, partitions)
+    operator = IntervalOperatorSpec(
         spec,
         arrow_schema(typed.left),
         arrow_schema(typed.right),
-        memory_bytes=MEMORY_PER_TARGET * context.config.target_partition_bytes,
+        memory_bytes=memory_bytes(context.config),
         batch_rows=context.config.output_batch_rows,
         tiles=tiles,
     )
-
-    def run(gather: IntervalGatherSpec, schema: StructType) -> DataFrame:
-        size = sizes[0] if spec.kind in ("semi", "anti", "count") else None
-        return run_stage(sent.frame, partial(gather_interval_join, gather), months_schema(schema), size, context)
-
+    size = sizes[0] if spec.kind in ("semi", "anti", "count") else None
     if tiles is None or spec.kind == "inner":
-        return from_months(run(gather, typed.result), typed.result)
+        return wire.run(operator, typed.result, size)
     if spec.kind == "count":
-        return from_months(_summed(run(gather, _with_rows(typed.result)), typed), typed.result)
-    decided = run(replace(gather, part="decided"), typed.result)
-    copies = run(replace(gather, part="undecided"), _with_rows(typed.result))
-    return from_months(_merged(decided, copies, typed), typed.result)
-
-
-def _partitions(sizes: Sequence[Size | None], context: ExecutionContext) -> int:
-    """As any exchange's, but at least two a core: the work of a join is its pairs, not its bytes."""
-    from sqlext_planner.exchange.driver import partition_count
-    from sqlext_planner.spark import cores
-
-    count = partition_count(sizes, context)
-    known = sum(size.bytes for size in sizes if size is not None)
-    busy = None in sizes or known >= BUSY_BYTES
-    return count if context.config.partitions or not busy else max(count, 2 * cores(context.spark))
+        return _summed(wire.run(operator, _with_rows(typed.result), size), typed)
+    decided = wire.run(replace(operator, part="decided"), typed.result, size)
+    copies = wire.run(replace(operator, part="undecided"), _with_rows(typed.result), size)
+    return _merged(decided, copies, typed)
 
 
 def _with_rows(schema: StructType) -> StructType:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError
+from sqlext_planner.exchange.driver import BUSY_BYTES
+from sqlext_planner.exchange.sizes import size_of
 from sqlext_planner.interval_join.execution import BROADCAST_SIDES, Form, IntervalJoinExec
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.relational.physical_plan import PhysicalPlan
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 #: `Form` without `auto`, and with the side that is broadcast.
 FinalForm = Literal["exchange", "broadcast left", "broadcast right", "spark"]
 
-#: Sides of fewer bytes keep no core busy for longer than a task's start.
-BUSY_BYTES = 256 << 10
 #: The least that a task reads of the side that is not broadcast: the work of a join is its pairs, not its bytes.
 TASK_BYTES = 64 << 10
 #: What a byte costs in an exchange, in terms of one in a broadcast join, and what a stage costs in such bytes.
@@ -121,7 +121,7 @@ def final_form(node: IntervalJoinExec, typed: TypedJoin, context: ExecutionConte
 
     if node.form == "exchange":
         return "exchange"
-    sizes = {side: frame_size(typed.frame(side), context) for side in ("left", "right")}
+    sizes = {side: size_of(typed.frame(side), context) for side in ("left", "right")}
     if node.form == "auto" and node.may_leave:
         rows = [_frame_rows(typed.frame(side), size) for side, size in sizes.items()]
         if rows[0] is not None and rows[1] is not None and rows[0] * rows[1] < context.config.interval_join_least_pairs:
@@ -173,18 +173,3 @@ def _frame_rows(frame: DataFrame, size: Size | None) -> int | None:
         return None
     # Catalyst adds 8 bytes to every row
     return size.rows if size.rows is not None else size.bytes // (8 + row_bytes(frame.schema))
-
-
-def frame_size(frame: DataFrame, context: ExecutionContext) -> Size | None:
-    """The size of a frame's rows, by the footers of its files, the estimate of our operators, or Catalyst's."""
-    from sqlext_planner.exchange.arrow_scan import scan_of
-    from sqlext_planner.exchange.sizes import Size
-    from sqlext_planner.exchange.stages import staged_bytes
-    from sqlext_planner.spark import cores, estimated_bytes
-
-    scan = scan_of(frame, context, 2 * cores(context.spark))
-    if scan is not None:
-        return Size(scan.bytes, scan.rows)
-    staged = staged_bytes(frame, context)
-    size = estimated_bytes(frame) if staged is None else staged
-    return None if size is None else Size(size)

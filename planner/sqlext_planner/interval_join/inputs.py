@@ -10,17 +10,15 @@ from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, 
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError
+from sqlext_planner.exchange.wire import WireColumns, is_shippable, types_of
 from sqlext_planner.exchange.year_month import as_months
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
-from sqlext_planner.last_join.inputs import is_shippable, types_of
 from sqlext_planner.last_join.terms import as_type, common_type
 from sqlext_planner.periods.predicates import Amount
 from sqlext_planner.periods.relations import Condition
 from sqlext_planner.periods.types import PeriodEnd, check_period_types
-from sqlext_planner.window.inputs import WireColumns
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
@@ -212,12 +210,3 @@ def _result_schema(node: IntervalJoinExec, left: DataFrame, right: DataFrame) ->
     if node.count is not None:
         kept.append(StructField(node.count.spark_name, LongType(), False))
     return StructType(kept)
-
-
-def arrow_schema(frame: DataFrame) -> pa.Schema:
-    """The columns of a shipped frame as Spark hands them over."""
-    import pyarrow as pa
-
-    from sqlext_planner.spark import arrow_type
-
-    return pa.schema([(item.name, arrow_type(item.dataType)) for item in frame.schema])

@@ -77,7 +77,7 @@ class LastJoinExec(PhysicalPlan):
         self, left: Input, rights: Sequence[Input], typed: Sequence[TypedMatch | None], context: ExecutionContext
     ) -> list[Form]:
         """The forms without `auto`, and `pairs` where the chosen one cannot be."""
-        from sqlext_planner.last_join.inputs import is_shippable
+        from sqlext_planner.exchange.wire import is_shippable
 
         limit = context.config.last_join_broadcast_bytes
         small = all(
@@ -109,18 +109,16 @@ def _exchanges(forms: Sequence[Form], typed: Sequence[TypedMatch | None]) -> lis
 
 
 def _is_small(frame: DataFrame, limit: int, context: ExecutionContext) -> bool:
-    """Whether the frame is known to have at most `limit` bytes, by Catalyst's estimate or that of our operators."""
-    from sqlext_planner.exchange.stages import staged_bytes
-    from sqlext_planner.spark import estimated_bytes
+    """Whether the frame is known to have at most `limit` bytes."""
+    from sqlext_planner.exchange.sizes import size_of
 
-    size = staged_bytes(frame, context)
-    size = estimated_bytes(frame) if size is None else size
-    return size is not None and size <= limit
+    size = size_of(frame, context)
+    return size is not None and size.bytes <= limit
 
 
 def _check_order(frame: DataFrame, match: LastMatch) -> None:
     """ORDER BY takes integers and timestamps (docs/reference/last-join.md, sections 1 to 4). Raises AnalysisError."""
-    from sqlext_planner.last_join.inputs import types_of
+    from sqlext_planner.exchange.wire import types_of
     from sqlext_planner.window.input_types import ORDER_TYPES
 
     order = match.order_by

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, Operator, RightSide
 
-from sqlext_planner.exchange.year_month import as_months, from_months, is_year_month, months_schema
+from sqlext_planner.exchange.wire import WireColumns, arrow_schema, types_of
+from sqlext_planner.exchange.year_month import as_months
 from sqlext_planner.expressions.nodes import And, Column, Expression, Literal
 from sqlext_planner.last_join.nodes import LastMatch
 from sqlext_planner.last_join.terms import ResidualTerms, as_type, common_type, family
 from sqlext_planner.relational.execution import spark_column
 from sqlext_planner.relational.physical_plan import ExecutionContext
-from sqlext_planner.spark import arrow_type
-from sqlext_planner.window.inputs import MEMORY_PER_TARGET, WireColumns
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
@@ -66,20 +63,6 @@ class TypedMatch:
         return tuple(as_type(key, own, common) for key, (_, own, common) in keys)
 
 
-def types_of(frame: DataFrame, expressions: Sequence[Expression]) -> list[str]:
-    """The types of expressions over a frame, as simple strings."""
-    known = {item.name: item.dataType.simpleString() for item in frame.schema}
-    if all(isinstance(item, Column) and item.spark_name in known for item in expressions):
-        return [known[item.spark_name] for item in expressions if isinstance(item, Column)]
-    columns = [spark_column(expression).alias(f"c{place}") for place, expression in enumerate(expressions)]
-    return [item.dataType.simpleString() for item in frame.select(*columns).schema]
-
-
-def is_shippable(frame: DataFrame) -> bool:
-    """Whether Spark hands all columns to Python."""
-    return all(is_year_month(item.dataType) or arrow_type(item.dataType) is not None for item in frame.schema)
-
-
 @dataclass(frozen=True)
 class Input:
     """One side of a join: its rows, and its columns in the frame's order."""
@@ -93,14 +76,12 @@ def join_by_exchange(left: Input, rights: Sequence[tuple[Input, TypedMatch]], co
 
     The right sides agree in `TypedMatch.key_families`. Raises ConfigurationError if the workers lack the package.
     """
-    from sqlext_operators.last_join.worker import LastJoinGatherSpec, MatchRouter, gather_last_join
+    from sqlext_operators.exchange.routing import MatchRouter
+    from sqlext_operators.last_join.operator import LastJoinOperatorSpec
 
-    from sqlext_planner.exchange.driver import Shipment, ship
+    from sqlext_planner.exchange.driver import Shipment, memory_bytes, ship
     from sqlext_planner.exchange.sizes import row_by_row
-    from sqlext_planner.exchange.stages import run_stage
-    from sqlext_planner.spark import check_workers
 
-    check_workers(context.spark)
     wire = WireColumns()
     keys = tuple(wire.name(key) for key in rights[0][1].left_keys())
     shipped = [_right_side(right, typed, wire) for right, typed in rights]
@@ -116,18 +97,16 @@ def join_by_exchange(left: Input, rights: Sequence[tuple[Input, TypedMatch]], co
         ],
         context,
     )
-    schemas = tuple(map(_arrow_schema, frames))
-    gather = LastJoinGatherSpec(
+    schemas = tuple(map(arrow_schema, frames))
+    operator = LastJoinOperatorSpec(
         LastJoinSpec(keys, tuple(left.frame.columns), sides),
         schemas[0],
         schemas[1:],
-        memory_bytes=MEMORY_PER_TARGET * context.config.target_partition_bytes,
+        memory_bytes=memory_bytes(context.config),
         batch_rows=context.config.output_batch_rows,
     )
     schema = _result_schema(left, [right for right, _ in rights])
-    size = row_by_row(sent.sizes[0], frames[0].schema, schema)
-    result = run_stage(sent.frame, partial(gather_last_join, gather), months_schema(schema), size, context)
-    return from_months(result, schema)
+    return sent.run(operator, schema, row_by_row(sent.sizes[0], frames[0].schema, schema))
 
 
 def _right_side(right: Input, typed: TypedMatch, left_wire: WireColumns) -> tuple[RightSide, DataFrame]:
@@ -166,10 +145,3 @@ def _result_schema(left: Input, rights: Sequence[Input]) -> StructType:
     added = [item for right in rights for item in right.frame.schema]
     nullable = [StructField(item.name, item.dataType, True, item.metadata) for item in added]
     return StructType([*left.frame.schema.fields, *nullable])
-
-
-def _arrow_schema(frame: DataFrame) -> pa.Schema:
-    """The columns of a shipped frame as Spark hands them over."""
-    import pyarrow as pa
-
-    return pa.schema([(item.name, arrow_type(item.dataType)) for item in frame.schema])

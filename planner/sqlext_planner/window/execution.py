@@ -54,20 +54,14 @@ class WindowUnionExec(PhysicalPlan):
         column that Spark cannot hand to Python, ConfigurationError if the workers lack the package."""
         from sqlext_planner.exchange.driver import Shipment, ship
         from sqlext_planner.exchange.sizes import row_by_row
-        from sqlext_planner.exchange.stages import run_stage
-        from sqlext_planner.exchange.year_month import from_months, months_schema
-        from sqlext_planner.spark import check_workers
         from sqlext_planner.window.inputs import WindowInputs
 
-        check_workers(context.spark)
         frames = [execute_cached(plan, context) for plan in (self.source, *self.unions)]
         inputs = WindowInputs.of(self, frames)
-        shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
-        wire = ship(shipments, context)
-        gather = inputs.gather_entry(context.config, ansi=str(context.spark.conf.get(_ANSI)).lower() == "true")
+        wire = ship([Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)], context)
+        operator = inputs.operator(context.config, ansi=str(context.spark.conf.get(_ANSI)).lower() == "true")
         size = row_by_row(wire.sizes[0], frames[0].schema, inputs.result_schema)
-        result = run_stage(wire.frame, gather, months_schema(inputs.result_schema), size, context)
-        return from_months(result, inputs.result_schema)
+        return wire.run(operator, inputs.result_schema, size)
 
     def label(self) -> str:
         order = f" ORDER BY {self.order_by}" if self.order_by is not None else ""

@@ -48,17 +48,11 @@ class GroupAggregateExec(PhysicalPlan):
         """Raises AnalysisError for key or argument types that do not fit, UnsupportedError for a column that Spark
         cannot hand to Python, ConfigurationError if the workers lack the package."""
         from sqlext_planner.exchange.driver import Shipment, ship
-        from sqlext_planner.exchange.stages import run_stage
-        from sqlext_planner.exchange.year_month import from_months, months_schema
-        from sqlext_planner.spark import check_workers
         from sqlext_planner.window.group_inputs import GroupInputs
 
-        check_workers(context.spark)
         inputs = GroupInputs.of(self, execute_cached(self.child, context))
         wire = ship([Shipment(0, inputs.frame, inputs.keys)], context)
-        gather = inputs.gather_entry(context.config)
-        result = run_stage(wire.frame, gather, months_schema(inputs.result_schema), wire.sizes[0], context)
-        rows = from_months(result, inputs.result_schema)
+        rows = wire.run(inputs.operator(context.config), inputs.result_schema, wire.sizes[0])
         return self._aggregated(rows, inputs) if self.items or not self.keys else self._groups(rows, inputs)
 
     def _groups(self, rows: DataFrame, inputs: GroupInputs) -> DataFrame:

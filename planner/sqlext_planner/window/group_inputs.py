@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,15 +12,17 @@ from sqlext_operators.window.spec import Call
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.exchange.driver import memory_bytes
+from sqlext_planner.exchange.wire import WireColumns, shippable
 from sqlext_planner.exchange.year_month import YEAR_MONTH, as_months
 from sqlext_planner.expressions.nodes import Expression
-from sqlext_planner.window.input_types import result_type, shippable
-from sqlext_planner.window.inputs import MEMORY_PER_TARGET, WireColumns
+from sqlext_planner.window.input_types import result_type
 from sqlext_planner.window.nodes import WindowCall
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
+    from sqlext_operators.window.group_operator import GroupOperatorSpec
 
     from sqlext_planner.window.group_execution import GroupAggregateExec
 
@@ -77,20 +78,20 @@ class GroupInputs:
         )
         return cls(as_months(frame), keys, passed, spec, StructType([*(fields[name] for name in passed), *results]))
 
-    def gather_entry(self, config: Config) -> Callable[..., Iterator[pa.RecordBatch]]:
-        """The gathering half, for `worker_function`."""
-        from sqlext_operators.exchange.sequence import SequenceSpec
-        from sqlext_operators.window.group_worker import GroupGatherSpec, gather_group_aggregate
+    def operator(self, config: Config) -> GroupOperatorSpec:
+        """What a worker does with a partition."""
+        from sqlext_operators.window.group_operator import GroupOperatorSpec
+        from sqlext_operators.window.sequence import SequenceSpec
 
         sequence = SequenceSpec(
             keys=self.keys,
             order=None,
             args=self._args,
             payload=self.passed,
-            memory_bytes=MEMORY_PER_TARGET * config.target_partition_bytes,
+            memory_bytes=memory_bytes(config),
             piece_rows=config.max_piece_rows,
         )
-        return partial(gather_group_aggregate, GroupGatherSpec(sequence, self.spec, config.output_batch_rows))
+        return GroupOperatorSpec(sequence, self.spec, config.output_batch_rows)
 
     def empty_result(self, output: str) -> tuple[Any, DataType]:
         """What a call gives for a group without rows, and its type; the driver computes it."""

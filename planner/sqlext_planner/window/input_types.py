@@ -15,35 +15,20 @@ from sqlext_operators.window.spec import Call
 
 from sqlext_planner.errors import AnalysisError, InternalError, Span, UnsupportedError
 from sqlext_planner.exchange.arrow_scan import ArrowScanExec
-from sqlext_planner.exchange.year_month import YEAR_MONTH, is_year_month
+from sqlext_planner.exchange.year_month import YEAR_MONTH
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
 from sqlext_planner.relational.execution import FilterExec, LimitExec, ProjectExec, SortExec, SubqueryAliasExec
 from sqlext_planner.relational.physical_plan import PhysicalPlan, quoted
-from sqlext_planner.spark import arrow_type, spark_type
+from sqlext_planner.spark import spark_type
 from sqlext_planner.window.nodes import WindowCall
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import DataType, StructField
+    from pyspark.sql.types import DataType
 
 ORDER_TYPES = ("tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz")
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?|[-+]?\.\d+")
-
-
-def shippable(item: StructField, span: Span | None) -> pa.DataType:
-    """The Arrow type of a column that is shipped, YEAR_MONTH for a year-month interval.
-
-    Raises UnsupportedError, at `span`, if Spark cannot hand it to Python.
-    """
-    kind = YEAR_MONTH if is_year_month(item.dataType) else arrow_type(item.dataType)
-    if kind is None:
-        raise UnsupportedError(
-            f"column '{item.name}' has the type {item.dataType.simpleString()}, which Spark cannot pass through Python",
-            span=span,
-            help="leave it out of the SELECT list, or cast it (for example to string) in a subquery",
-        )
-    return kind
 
 
 def check_key(expression: Expression, kind: DataType, arrow: pa.DataType) -> None:

@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import Span
+from sqlext_planner.exchange.driver import memory_bytes
+from sqlext_planner.exchange.wire import WireColumns, shippable
 from sqlext_planner.exchange.year_month import as_months
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
-from sqlext_planner.relational.physical_plan import quoted
-from sqlext_planner.window.input_types import check_key, check_order, result_type, shippable, union_columns
+from sqlext_planner.window.input_types import check_key, check_order, result_type, union_columns
 from sqlext_planner.window.nodes import WindowCall
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField, StructType
+    from sqlext_operators.window.operator import WindowOperatorSpec
 
     from sqlext_planner.window.execution import WindowUnionExec
-
-#: Blocks are collected up to this many times the bytes that a partition aims at; beyond, runs go to disk.
-MEMORY_PER_TARGET = 2
-
-
-class WireColumns:
-    """Names for the columns that an exchange ships: plain columns under their own, each expression once."""
-
-    def __init__(self) -> None:
-        self.computed: dict[Expression, str] = {}
-        self.plain: dict[Column, None] = {}
-
-    def name(self, expression: Expression) -> str:
-        """The wire column that holds `expression`."""
-        if isinstance(expression, Column):
-            self.plain[expression] = None
-            return expression.spark_name
-        return self.computed.setdefault(expression, f"__sqlext_{len(self.computed)}")
-
-    def select(self, frame: DataFrame, kept: Iterable[Column] = ()) -> DataFrame:
-        """The frame's columns on the wire: those in `kept`, the plain ones, the computed ones."""
-        plain = [quoted(column.spark_name) for column in dict.fromkeys((*kept, *self.plain))]
-        computed = [f"{expression.sql()} AS {quoted(name)}" for expression, name in self.computed.items()]
-        return frame.selectExpr(*plain, *computed)
 
 
 @dataclass(frozen=True)
@@ -118,12 +95,12 @@ class WindowInputs:
             _result_schema(shipped[0].schema, payload, calls, kinds),
         )
 
-    def gather_entry(self, config: Config, *, ansi: bool) -> Callable[..., Iterator[pa.RecordBatch]]:
-        """The gathering half, for `worker_function`."""
+    def operator(self, config: Config, *, ansi: bool) -> WindowOperatorSpec:
+        """What a worker does with a partition."""
         from dataclasses import replace
 
-        from sqlext_operators.exchange.sequence import SequenceSpec
-        from sqlext_operators.window.worker import WindowGatherSpec, gather_window_union
+        from sqlext_operators.window.operator import WindowOperatorSpec
+        from sqlext_operators.window.sequence import SequenceSpec
 
         args = dict.fromkeys(arg for window in self.spec.windows for call in window.calls for arg in call.args)
         sequence = SequenceSpec(
@@ -132,11 +109,10 @@ class WindowInputs:
             args=tuple(args),
             payload=self.spec.payload,
             tie_order=self.tie_order,
-            memory_bytes=MEMORY_PER_TARGET * config.target_partition_bytes,
+            memory_bytes=memory_bytes(config),
             piece_rows=config.max_piece_rows,
         )
-        gather = WindowGatherSpec(sequence, replace(self.spec, ansi=ansi), config.output_batch_rows)
-        return partial(gather_window_union, gather)
+        return WindowOperatorSpec(sequence, replace(self.spec, ansi=ansi), len(self.frames), config.output_batch_rows)
 
 
 def _constant(expression: Expression) -> bool:

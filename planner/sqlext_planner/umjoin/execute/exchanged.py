@@ -5,23 +5,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sqlext_planner.exchange.sizes import Size
+from sqlext_planner.exchange.driver import BUSY_BYTES, Shipment, join_partition_count, memory_bytes, ship
+from sqlext_planner.exchange.sizes import Size, size_of
+from sqlext_planner.exchange.wire import arrow_schema
 from sqlext_planner.exchange.year_month import from_months, months_schema
-from sqlext_planner.interval_join.forms import BUSY_BYTES, frame_size
-from sqlext_planner.interval_join.inputs import arrow_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.umjoin.execute.shares import choose_shares, moved
-from sqlext_planner.window.inputs import MEMORY_PER_TARGET
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlext_operators.exchange.routing import Router
+    from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
     from sqlext_operators.umjoin.spec import MultiwayJoinSpec
-    from sqlext_operators.umjoin.worker import MultiwayGatherSpec
 
     from sqlext_planner.exchange.arrow_scan import ArrowScan
     from sqlext_planner.umjoin.execute.execution import Strategy
@@ -43,32 +41,24 @@ def join_by_exchange(
 
     Raises ConfigurationError if the workers lack the package.
     """
-    from sqlext_operators.umjoin.worker import MultiwayGatherSpec, gather_umjoin
+    from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
 
-    from sqlext_planner.exchange.driver import Shipment, ship
-    from sqlext_planner.exchange.stages import run_stage
-    from sqlext_planner.spark import check_workers
-
-    check_workers(context.spark)
     spec = typed.spec
-    sizes = [frame_size(frame, context) for frame in typed.frames]
-    gather = MultiwayGatherSpec(
+    sizes = [size_of(frame, context) for frame in typed.frames]
+    operator = MultiwayOperatorSpec(
         spec,
         tuple(arrow_schema(frame) for frame in typed.frames),
-        memory_bytes=MEMORY_PER_TARGET * context.config.target_partition_bytes,
+        memory_bytes=memory_bytes(context.config),
         batch_rows=context.config.output_batch_rows,
     )
     if not context.config.partitions and (scans := _small_files(typed, sizes, context)) is not None:
-        return _joined_from_files(typed, gather, scans, strategy, shares, sizes, context)
-    partitions, routers = _routed(spec, strategy, shares, sizes, _partitions(sizes, context), context)
+        return _joined_from_files(typed, operator, scans, strategy, shares, sizes, context)
+    partitions, routers = _routed(spec, strategy, shares, sizes, join_partition_count(sizes, context), context)
     shipments = [
         Shipment(tag, frame, item.keys, router)
         for tag, (frame, item, router) in enumerate(zip(typed.frames, spec.inputs, routers, strict=True))
     ]
-    sent = ship(shipments, replace(context, config=replace(context.config, partitions=partitions)))
-    size = _total_size(typed, partitions)
-    result = run_stage(sent.frame, partial(gather_umjoin, gather), months_schema(typed.result), size, context)
-    return from_months(result, typed.result)
+    return ship(shipments, context, partitions).run(operator, typed.result, _total_size(typed, partitions))
 
 
 def _small_files(
@@ -86,7 +76,7 @@ def _small_files(
 
 def _joined_from_files(
     typed: TypedInputs,
-    gather: MultiwayGatherSpec,
+    operator: MultiwayOperatorSpec,
     scans: tuple[ArrowScan, ...],
     strategy: Strategy,
     shares: tuple[int, ...] | None,
@@ -98,12 +88,13 @@ def _joined_from_files(
 
     from sqlext_planner.exchange.arrow_scan import task_rows
     from sqlext_planner.exchange.stages import run_stage
-    from sqlext_planner.spark import cores
+    from sqlext_planner.spark import check_workers, cores
 
+    check_workers(context.spark)
     known = sum(size.bytes for size in sizes if size is not None)
     wanted = cores(context.spark) if known >= BUSY_BYTES else 1
     cells, routers = _routed(typed.spec, strategy, shares, sizes, wanted, context)
-    entry = partial(join_files, gather, MultiwayFiles(tuple(scan.scan for scan in scans), tuple(routers), cells))
+    entry = partial(join_files, operator, MultiwayFiles(tuple(scan.scan for scan in scans), tuple(routers), cells))
     tasks = task_rows(cells, scans, context)
     result = run_stage(tasks, entry, months_schema(typed.result), _total_size(typed, cells), context)
     return from_months(result, typed.result)
@@ -124,7 +115,7 @@ def _routed(
     context: ExecutionContext,
 ) -> tuple[int, list[Router]]:
     """How many partitions there are (`partitions` or a few more), and who sends each input's rows to them."""
-    from sqlext_operators.last_join.worker import MatchRouter
+    from sqlext_operators.exchange.routing import MatchRouter
     from sqlext_operators.umjoin.shares_routing import SharesRouter
 
     if strategy == "shared key":
@@ -159,14 +150,3 @@ def shares_for(
 
 def _target(context: ExecutionContext) -> int:
     return context.config.target_partition_bytes
-
-
-def _partitions(sizes: Sequence[Size | None], context: ExecutionContext) -> int:
-    """As any exchange's, but at least two a core: the work of a join is its bindings and rows, not its bytes."""
-    from sqlext_planner.exchange.driver import partition_count
-    from sqlext_planner.spark import cores
-
-    count = partition_count(sizes, context)
-    known = sum(size.bytes for size in sizes if size is not None)
-    busy = None in sizes or known >= BUSY_BYTES
-    return count if context.config.partitions or not busy else max(count, 2 * cores(context.spark))

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
 
+from sqlext_planner.exchange.wire import WireColumns, is_shippable
 from sqlext_planner.exchange.year_month import as_months
 from sqlext_planner.expressions.nodes import Column, Compare, Literal
-from sqlext_planner.last_join.inputs import is_shippable
 from sqlext_planner.last_join.terms import as_type
 from sqlext_planner.relational.execution import spark_column
 from sqlext_planner.umjoin.execute.keys import KeyLayout, class_type
-from sqlext_planner.window.inputs import WireColumns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

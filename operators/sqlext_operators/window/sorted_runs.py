@@ -1,9 +1,9 @@
-"""Partitions larger than memory: sorted runs on local disk, merged back into one sequence."""
+"""The rows of a task as sorted pieces; what is larger than memory by sorted runs on local disk, merged."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -13,17 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.columns.batches import concatenate, rows_without_columns, take_rows, whole
+from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.errors import spilling
+from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.collect import Part, with_last
 from sqlext_operators.exchange.local_disk import local_folder
-from sqlext_operators.exchange.sequence import (
-    FROM,
-    SequenceSpec,
-    SortedRun,
-    concatenate,
-    take,
-)
 from sqlext_operators.kernels.sequence_sort import merge_loaded
-from sqlext_operators.window.piece import Piece, rows_without_columns
+from sqlext_operators.window.piece import Piece
+from sqlext_operators.window.sequence import FROM, SequenceSpec, SortedRun
 
 #: Loaded parts of all runs together take about 1/4 of the budget if there are as many runs as this.
 _RUNS_PLANNED = 16
@@ -188,7 +186,7 @@ def _merge_round(runs: list[_LoadedRun], schema: _RunSchema, piece_rows: int) ->
         indices = pa.array(rows)
         from_rows = payload_row[rows[source[rows] == FROM]]
         args = {name: column.take(indices) for name, column in columns.items()}
-        yield Piece(group[rows], order[rows], source[rows], args, take(payload, from_rows))
+        yield Piece(group[rows], order[rows], source[rows], args, take_rows(payload, from_rows))
     for run, start, head in zip(runs, starts, heads, strict=True):
         run.drop(int(head - start), int(np.count_nonzero(source[start:head] == FROM)))
 
@@ -200,10 +198,36 @@ def _gather_spine(spines: list[pa.RecordBatch], name: str) -> npt.NDArray[Any]:
 def _concatenate_payload(runs: list[_LoadedRun], schema: pa.Schema) -> pa.RecordBatch:
     """Loaded FROM rows of all runs; a run without any FROM row has a payload without columns."""
     batches = [run.payload for run in runs if run.payload is not None and run.payload.num_rows]
-    if not schema.names:
-        return rows_without_columns(sum(batch.num_rows for batch in batches))
-    columns = [
-        concatenate([pa.array([], field.type), *(batch.column(i) for batch in batches)], field.type)
-        for i, field in enumerate(schema)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return whole(schema, batches)
+
+
+def sorted_pieces(spec: SequenceSpec, parts: Iterable[Part]) -> Iterator[tuple[Piece, bool]]:
+    """(piece, is it the last one) over the rows of a task; nothing without FROM rows.
+
+    A part within the budget is sorted in memory; of a larger one sorted runs are written to local disk and merged.
+    Group codes are those of all parts together.
+    """
+    codes = KeyCodes(max(1, len(spec.keys)))
+    yield from with_last(piece for part in parts for piece in _pieces_of(spec, codes, part))
+
+
+def _pieces_of(spec: SequenceSpec, codes: KeyCodes, part: Part) -> Iterator[Piece]:
+    held: list[Block] = []
+    size = 0
+    with SpilledRuns(spec) as runs:
+        for block in part.all_blocks():
+            held.append(block)
+            size += block.batch.nbytes
+            if not part.in_memory and size > spec.memory_bytes:
+                runs.add(SortedRun(spec, codes, held), size)
+                held, size = [], 0
+        if held and len(runs):
+            runs.add(SortedRun(spec, codes, held), size)
+        if len(runs):
+            held = []
+            yield from runs.merged()
+        elif held:
+            run = SortedRun(spec, codes, held, ranked=part.in_memory)
+            held = []  # the run has copies of all columns: the blocks' memory goes before the operator starts
+            if run.payload is not None:
+                yield from run.pieces(spec.piece_rows)

@@ -14,7 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.columns.batches import concatenate, rows_without_columns, take_rows, whole
 from sqlext_operators.columns.keys import KeyCodes
+from sqlext_operators.columns.order import order_values
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.kernels.sequence_sort import (
     fill_groups,
@@ -23,7 +25,7 @@ from sqlext_operators.kernels.sequence_sort import (
     group_rows,
     sort_groups,
 )
-from sqlext_operators.window.piece import NULL_ORDER, Piece, rows_without_columns
+from sqlext_operators.window.piece import Piece
 
 FROM = 0
 #: Groups are ranked by their keys up to this many: sorting the keys then takes 5 ms (integers) to 13 ms (strings).
@@ -117,7 +119,7 @@ class SortedRun:
         if self.payload is None:
             payload = rows_without_columns(0)
         else:
-            payload = take(self.payload, rows[source == FROM] - np.int32(self._from_start))
+            payload = take_rows(self.payload, rows[source == FROM] - np.int32(self._from_start))
         return Piece(self.group[part], self.order[part], source, args, payload)
 
 
@@ -153,30 +155,5 @@ def descending(keys: Sequence[pa.Array], group: npt.NDArray[np.int64], groups: i
     return np.asarray(ranking.to_numpy(), dtype=np.int64)
 
 
-def order_values(column: pa.Array) -> npt.NDArray[np.int64]:
-    """int64[n] of an order column: integers as they are, timestamps in microseconds, NULL as NULL_ORDER."""
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
-    elif column.type != pa.int64():
-        column = column.cast(pa.int64())
-    if column.null_count:
-        column = column.fill_null(int(NULL_ORDER))
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
-
-
-def concatenate(columns: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
-    """One array of type `kind` (inputs may differ in the nullability of nested fields)."""
-    return pa.concat_arrays([column if column.type == kind else column.cast(kind) for column in columns])
-
-
-def take(batch: pa.RecordBatch, rows: npt.NDArray[np.int32] | npt.NDArray[np.int64]) -> pa.RecordBatch:
-    """Rows of a batch that may have no columns."""
-    return batch.take(pa.array(rows)) if batch.num_columns else rows_without_columns(len(rows))
-
-
 def _payload(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
-    if not names:
-        return rows_without_columns(sum(batch.num_rows for batch in batches))
-    schema = pa.schema([batches[0].schema.field(name) for name in names])
-    columns = [concatenate([batch.column(field.name) for batch in batches], field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return whole(pa.schema([batches[0].schema.field(name) for name in names]), batches)

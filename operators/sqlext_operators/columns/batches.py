@@ -1,0 +1,37 @@
+"""Arrow columns and batches put together and taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+
+def concatenate(columns: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
+    """One array of type `kind` (inputs may differ in the nullability of nested fields)."""
+    return pa.concat_arrays([column if column.type == kind else column.cast(kind) for column in columns])
+
+
+def whole(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of all batches in one, with the schema's columns by name and its types; also for no batch, and for a
+    schema without columns."""
+    held = list(batches)
+    if not schema.names:
+        return rows_without_columns(sum(batch.num_rows for batch in held))
+    columns = [
+        concatenate([pa.array([], field.type), *(batch.column(field.name) for batch in held)], field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def take_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int32] | npt.NDArray[np.int64]) -> pa.RecordBatch:
+    """Rows of a batch that may have no columns."""
+    return batch.take(pa.array(rows)) if batch.num_columns else rows_without_columns(len(rows))
+
+
+def rows_without_columns(count: int) -> pa.RecordBatch:
+    """A batch of `count` rows and no columns (what SELECT count(*) OVER w passes through)."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))

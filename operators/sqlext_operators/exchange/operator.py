@@ -1,0 +1,104 @@
+"""What an operator is to the exchange: blocks of rows in, results out, a state that can be moved."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Protocol
+
+import pyarrow as pa
+
+from sqlext_operators.exchange.blocks import Block, decode
+from sqlext_operators.exchange.collect import CollectedInput, Collector, Part
+
+
+class Operator(Protocol):
+    """An operator over the partition of a task: a batch is one sequence of pushes and a finish.
+
+    push     rows of one input, in any order; gives results that are certain already
+    advance  says that no row before `watermark` (in units of the order column) comes any more; gives results that have
+             become certain
+    finish   says that no row comes any more; gives all results that are left
+    state    everything that later results depend on, as blocks; nothing changes
+    restore  takes in what `state` of another operator of the same specification gave; before any push
+
+    A context manager: files and memory are gone when it is left.
+    """
+
+    def __enter__(self) -> Operator: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def push(self, block: Block) -> Iterator[pa.RecordBatch]: ...
+
+    def advance(self, watermark: int) -> Iterator[pa.RecordBatch]: ...
+
+    def finish(self) -> Iterator[pa.RecordBatch]: ...
+
+    def state(self) -> Iterator[Block]: ...
+
+    def restore(self, blocks: Iterable[Block]) -> None: ...
+
+
+class OperatorSpec(Protocol):
+    """Plain frozen data from which a worker makes an operator; picklable, with no SQL and no Spark in it."""
+
+    def operator(self) -> Operator: ...
+
+
+class CollectingOperator(ABC):
+    """An operator that needs all rows before it can say anything: it collects, and computes when it is finished.
+
+    A subclass says what it computes of a part: rows that meet each other and no others.
+    """
+
+    def __init__(self, inputs: Sequence[CollectedInput], memory_bytes: int, *, apart: bool = False) -> None:
+        self._collector = Collector(inputs, memory_bytes, apart=apart)
+
+    def __enter__(self) -> CollectingOperator:
+        self._collector.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._collector.__exit__(kind, error, trace)
+
+    def push(self, block: Block) -> Iterator[pa.RecordBatch]:
+        """Collect a block."""
+        self._collector.add(block)
+        return iter(())
+
+    def advance(self, watermark: int) -> Iterator[pa.RecordBatch]:
+        """Nothing: only the end decides."""
+        return iter(())
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """The results of all parts."""
+        return self.results(self._collector.parts())
+
+    def state(self) -> Iterator[Block]:
+        """All blocks collected so far."""
+        return self._collector.blocks()
+
+    def restore(self, blocks: Iterable[Block]) -> None:
+        """Collect blocks of another operator."""
+        for block in blocks:
+            self._collector.add(block)
+
+    @abstractmethod
+    def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
+        """What is computed of the parts."""
+
+
+def run_operator(spec: OperatorSpec, partition: int, wires: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The entry point on the workers: wire rows of a task in, result batches out. `partition` is in every entry
+    point's signature."""
+    with spec.operator() as operator:
+        for wire in wires:
+            for block in decode(wire):
+                yield from operator.push(block)
+        yield from operator.finish()

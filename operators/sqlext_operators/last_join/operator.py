@@ -1,0 +1,87 @@
+"""LAST JOIN as an operator: input 0 is the left side, input i the i-th right side.
+
+Right rows are held; left rows wait until all right rows are there and then stream through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from sqlext_operators.columns.batches import whole
+from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.collect import CollectedInput, Part
+from sqlext_operators.exchange.operator import CollectingOperator
+from sqlext_operators.last_join.processor import LastJoinProcessor
+from sqlext_operators.last_join.spec import LastJoinSpec
+
+LEFT = 0
+#: Left rows that are joined at once: enough to outweigh the lookup of string keys, which goes through all right keys.
+_LEFT_ROWS = 262_144
+#: Bytes of one output batch, if rows are of even length.
+_OUTPUT_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class LastJoinOperatorSpec:
+    """How a partition is collected, and what is computed over it.
+
+    `left` and `rights` are the types of the columns on the wire, by name, for sides without a row in the partition.
+    A task's peak is about three times `memory_bytes`: blocks, their concatenation, codes and permutations.
+    """
+
+    join: LastJoinSpec
+    left: pa.Schema
+    rights: tuple[pa.Schema, ...]
+    memory_bytes: int = 256 << 20
+    batch_rows: int = 262_144
+
+    def operator(self) -> LastJoinOperator:
+        """The operator."""
+        return LastJoinOperator(self)
+
+
+class LastJoinOperator(CollectingOperator):
+    """Every left row once, with the last matching row of each right side."""
+
+    def __init__(self, spec: LastJoinOperatorSpec) -> None:
+        join = spec.join
+        rights = [
+            CollectedInput(side.keys if join.keys else (), schema)
+            for side, schema in zip(join.rights, spec.rights, strict=True)
+        ]
+        super().__init__([CollectedInput(join.keys, spec.left, streams=True), *rights], spec.memory_bytes)
+        self._spec = spec
+
+    def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
+        """The joined rows, part by part; the right sides are built only if there is a left row."""
+        for part in parts:
+            yield from self._joined(part)
+
+    def _joined(self, part: Part) -> Iterator[pa.RecordBatch]:
+        spec = self._spec
+        processor: LastJoinProcessor | None = None
+        for batch in _chunks(spec.left, part.blocks(LEFT)):
+            if processor is None:
+                tables = [part.table(tag) for tag in range(1, len(spec.rights) + 1)]
+                width = sum(table.nbytes // max(1, table.num_rows) for table in tables)
+                processor = LastJoinProcessor(spec.join, tables)
+                del tables
+            step = max(1, min(spec.batch_rows, _OUTPUT_BYTES // max(1, width + batch.nbytes // batch.num_rows)))
+            yield from processor.join(batch, step)
+
+
+def _chunks(schema: pa.Schema, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
+    """The rows of left blocks, some blocks together."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for block in blocks:
+        held.append(block.batch)
+        rows += block.batch.num_rows
+        if rows >= _LEFT_ROWS:
+            yield whole(schema, held)
+            held, rows = [], 0
+    if rows:
+        yield whole(schema, held)

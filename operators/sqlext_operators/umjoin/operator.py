@@ -1,0 +1,113 @@
+"""The multi-way join as an operator: the tag of a block is the number of its input.
+
+All rows of a cell are held and joined at once. Beyond the budget they are cut by the hash of a key class; inputs
+without that class are read again for every bucket. Of a bucket that is still too large, the inner inputs are joined
+chunk by chunk, every chunk of one with every chunk of the others: a row of the result has one row of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from sqlext_operators.exchange.collect import CollectedInput, Part
+from sqlext_operators.exchange.operator import CollectingOperator
+from sqlext_operators.umjoin.output import Output
+from sqlext_operators.umjoin.processor import MultiwayJoin, checked_count
+from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
+
+
+@dataclass(frozen=True)
+class MultiwayOperatorSpec:
+    """How a cell is collected, and what is computed over it.
+
+    `schemas` are the types of the inputs' columns on the wire, by name. A task's peak is about three times
+    `memory_bytes`: blocks, their concatenation, codes and tries. Left, semi and anti inputs are not joined in chunks: a
+    bucket's rows of them are in memory, whatever their size.
+    """
+
+    join: MultiwayJoinSpec
+    schemas: tuple[pa.Schema, ...]
+    memory_bytes: int = 256 << 20
+    batch_rows: int = 262_144
+
+    @property
+    def output(self) -> pa.Schema:
+        """The columns of the result."""
+        return Output(self.join, self.schemas).schema
+
+    @cached_property
+    def cut(self) -> tuple[int, ...]:
+        """The key classes whose hash cuts a cell into buckets: those that all inputs have, else the one that most
+        inputs have; none for a join without key classes."""
+        if self.join.shared or not self.join.classes:
+            return self.join.shared
+        having = [sum(place in item.classes for item in self.join.inputs) for place in range(self.join.classes)]
+        return (having.index(max(having)),)
+
+    def operator(self) -> MultiwayOperator:
+        """The operator."""
+        return MultiwayOperator(self)
+
+
+class MultiwayOperator(CollectingOperator):
+    """The join of each partition's rows: a row may stand in several of the partitions of a task.
+
+    Raises OverflowError if a count is above the largest int64.
+    """
+
+    def __init__(self, spec: MultiwayOperatorSpec) -> None:
+        inputs = [
+            CollectedInput(_names(item, spec.cut), schema)
+            for item, schema in zip(spec.join.inputs, spec.schemas, strict=True)
+        ]
+        super().__init__(inputs, spec.memory_bytes, apart=True)
+        self._spec = spec
+
+    def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
+        """The joined rows, part by part; one sum of all parts where only they are counted."""
+        spec = self._spec
+        total = 0
+        single = spec.join.count and len(spec.output) == 1
+        for part in parts:
+            for tables in self._tables(part, []):
+                for batch in MultiwayJoin(spec.join, tables).batches(spec.batch_rows):
+                    if single:
+                        total += batch.column(0)[0].as_py()
+                    else:
+                        yield batch
+        if total:
+            yield pa.RecordBatch.from_arrays([pa.array([checked_count(total)])], schema=spec.output)
+
+    def _tables(self, part: Part, chosen: list[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+        """The rows of all inputs, to be joined with each other: the chunks after the `chosen` ones, in all
+        combinations."""
+        tag = len(chosen)
+        if tag == len(self._spec.schemas):
+            yield chosen
+            return
+        for chunk in self._chunks(part, tag):
+            yield from self._tables(part, [*chosen, chunk])
+
+    def _chunks(self, part: Part, tag: int) -> Iterator[pa.RecordBatch]:
+        """The rows of an input, at once if all inputs fit into memory; empty if there are none."""
+        inputs, memory = self._spec.join.inputs, self._spec.memory_bytes
+        fits = part.in_memory or sum(map(part.bytes, range(len(inputs)))) <= memory
+        if fits or inputs[tag].kind != "inner":
+            yield part.table(tag)
+            return
+        found = False
+        for chunk in part.chunks(tag, memory // len(inputs)):
+            found = True
+            yield chunk
+        if not found:
+            yield part.empty(tag)
+
+
+def _names(item: MultiwayInput, classes: tuple[int, ...]) -> tuple[str, ...]:
+    """The key columns of these classes, in their order; none if the input lacks one of them."""
+    key_of = dict(zip(item.classes, item.keys, strict=True))
+    return tuple(key_of[place] for place in classes) if all(place in key_of for place in classes) else ()
