@@ -13,7 +13,6 @@ from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr, conjunction
 from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.expressions.subquery import Subquery
-from sqlext_planner.relational.nodes import expression_dtype
 from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
@@ -180,7 +179,7 @@ class ExpressionBuilder:
             if match is not None:
                 return field_type(match.visible.dtype, parts[match.parts :], scope.fold)
         alias = self.aliases.get(self.context.fold(parts[0]))
-        return None if alias is None else field_type(expression_dtype(alias, {}), parts[1:], self.context.fold)
+        return None if alias is None else field_type(alias.result_type({}), parts[1:], self.context.fold)
 
     def collect(self, node: exp.Expr, draft: Draft) -> None:
         """Note in `draft` what has to change in the text of `node`. Long chains of OR are walked without recursion."""

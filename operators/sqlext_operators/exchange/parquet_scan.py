@@ -144,3 +144,10 @@ def _filter(batch: pa.RecordBatch, filters: tuple[Comparison, ...]) -> pa.Record
             mask = _COMPARE[item.op](column, pa.scalar(item.value, column.type))
         batch = batch.filter(mask)
     return batch
+
+
+def read_all(scan: ParquetScan, schema: pa.Schema) -> pa.Table:
+    """All rows of a scan, with these names and types."""
+    types = pa.schema([(str(place), kind) for place, kind in enumerate(scan.types)])
+    table = pa.Table.from_batches((batch for task in scan.tasks for batch in read_task(scan, task)), schema=types)
+    return table.rename_columns(schema.names).cast(schema)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole
-from sqlext_operators.exchange.parquet_scan import ParquetScan, read_task
+from sqlext_operators.exchange.parquet_scan import ParquetScan, read_all, read_task
 from sqlext_operators.interval_join.output import Output
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import IntervalJoinProcessor
@@ -106,13 +106,6 @@ def join_parquet(
 ) -> Iterator[pa.RecordBatch]:
     """As `broadcast_parquet`, but every task reads the small side from its files; `schema` are its columns."""
     yield from join_with_held(spec, lambda: read_all(small, schema), _rows(scan, batches))
-
-
-def read_all(scan: ParquetScan, schema: pa.Schema) -> pa.Table:
-    """All rows of a scan, with these names and types."""
-    types = pa.schema([(str(place), kind) for place, kind in enumerate(scan.types)])
-    table = pa.Table.from_batches((batch for task in scan.tasks for batch in read_task(scan, task)), schema=types)
-    return table.rename_columns(schema.names).cast(schema)
 
 
 def _rows(scan: ParquetScan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -22,7 +22,7 @@ from sqlext_operators.interval_join.passes import Pass
 from sqlext_operators.interval_join.rows import CodedRows, Int32Array, IntArray, Sorted
 from sqlext_operators.interval_join.spec import PairAlgorithm
 from sqlext_operators.interval_join.sweep.slices import Slices, sweep_slices
-from sqlext_operators.last_join.kernels.last_match import group_ranges
+from sqlext_operators.kernels.group_ranges import group_ranges
 
 UInt8Array = npt.NDArray[np.uint8]
 

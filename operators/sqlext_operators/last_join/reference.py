@@ -6,23 +6,13 @@ are anything that compares.
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sqlext_operators.columns.reference import compare
 from sqlext_operators.last_join.spec import LastJoinSpec, RightSide
 
 Row = Mapping[str, Any]
-
-_COMPARE = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 def last_join(spec: LastJoinSpec, left: Sequence[Row], rights: Sequence[Sequence[Row]]) -> list[tuple[Any, ...]]:
@@ -64,15 +54,3 @@ def loses(side: RightSide, later: Row, earlier: Row) -> bool:
     if new is None or old is None:
         return new is None and old is not None
     return bool(new > old if side.descending else new < old)
-
-
-def compare(left: Any, op: str, right: Any) -> bool:
-    """`left op right` as Spark has it: NULL compares with nothing, NaN is equal to itself and the largest."""
-    if left is None or right is None:
-        return op == "<=>" and left is None and right is None
-    return bool(_COMPARE["=" if op == "<=>" else op](_ordered(left), _ordered(right)))
-
-
-def _ordered(value: Any) -> tuple[bool, Any]:
-    is_nan = isinstance(value, float) and math.isnan(value)
-    return is_nan, 0 if is_nan else value

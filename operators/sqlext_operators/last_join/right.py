@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sqlext_operators.columns.join_codes import UInt8s, validity, value_codes
 from sqlext_operators.columns.order import order_values
+from sqlext_operators.kernels.group_ranges import group_ranges
 from sqlext_operators.kernels.sequence_sort import group_rows, sort_groups
 from sqlext_operators.last_join.kernels.last_match import (
     BLOCK,
@@ -21,7 +22,6 @@ from sqlext_operators.last_join.kernels.last_match import (
     NE,
     NULL_SAFE_EQ,
     build_trees,
-    group_ranges,
     narrow,
     scan_last,
     skip_nulls,

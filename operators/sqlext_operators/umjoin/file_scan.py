@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.exchange.parquet_scan import ParquetScan
+from sqlext_operators.exchange.parquet_scan import ParquetScan, read_all
 from sqlext_operators.exchange.routing import Router
-from sqlext_operators.interval_join.broadcast import read_all
 from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
 from sqlext_operators.umjoin.processor import MultiwayJoin
 

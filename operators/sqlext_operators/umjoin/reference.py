@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlext_operators.last_join.reference import compare
+from sqlext_operators.columns.reference import compare
 from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
 
 Row = Mapping[str, Any]

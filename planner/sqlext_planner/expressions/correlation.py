@@ -10,7 +10,7 @@ from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedE
 from sqlext_planner.expressions.patterns import filtered, is_generator, is_movable, reads_only
 from sqlext_planner.relational.hint import Hint
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Join, Project, Sort, Window, expression_dtype
+from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Join, Project, Sort, Window
 
 #: Whether only the set of the subquery's rows matters (EXISTS, IN), or the aggregate that it computes of them.
 Use = Literal["rows", "value"]
@@ -164,7 +164,7 @@ class Lifting:
         for inner, outer, turned in ((term.left, term.right, False), (term.right, term.left, True)):
             apart = not any(column in plan.dtypes for column in outer.references)
             if apart and reads_only(inner, plan.output_columns):
-                types = expression_dtype(inner, plan.dtypes), expression_dtype(outer, self._outer)
+                types = inner.result_type(plan.dtypes), outer.result_type(self._outer)
                 return (inner, turned) if compares_exactly(*types) else None
         return None
 

@@ -40,6 +40,10 @@ class Expression(TreeNode):
         """Spark SQL text over DataFrame columns named `Column.spark_name`."""
         raise NotImplementedError(type(self).__name__)
 
+    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
+        """The type of the result over columns of `known` types, where it is certain."""
+        return None
+
     def substitute(self, mapping: Mapping[Column, Expression]) -> Expression:
         """The expression with columns replaced; self if none of them occurs."""
         return self.map_children(lambda child: child.substitute(mapping))
@@ -70,6 +74,9 @@ class Column(Expression):
     def sql(self) -> str:
         return "`" + self.spark_name.replace("`", "``") + "`"
 
+    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
+        return known.get(self)
+
     def substitute(self, mapping: Mapping[Column, Expression]) -> Expression:
         return mapping.get(self, self)
 
@@ -87,6 +94,9 @@ class Literal(Expression):
     def sql(self) -> str:
         return self.text
 
+    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
+        return self.dtype
+
     def __str__(self) -> str:
         return self.text
 
@@ -101,6 +111,9 @@ class Compare(Expression):
 
     def sql(self) -> str:
         return f"({self.left.sql()} {self.op} {self.right.sql()})"
+
+    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
+        return "boolean"
 
     def __str__(self) -> str:
         return f"{self.left} {self.op} {self.right}"
@@ -118,6 +131,9 @@ class And(Expression):
 
     def sql(self) -> str:
         return "(" + " AND ".join(term.sql() for term in self.terms) + ")"
+
+    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
+        return "boolean"
 
     def __str__(self) -> str:
         texts = map(str, self.terms)
@@ -142,6 +158,9 @@ class SparkExpr(Expression):
 
     def sql(self) -> str:
         return "(" + "".join(p if isinstance(p, str) else p.sql() for p in self.parts) + ")"
+
+    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
+        return self.dtype
 
     def __str__(self) -> str:
         return " ".join("".join(p if isinstance(p, str) else _operand(p) for p in self.parts).split())

@@ -48,6 +48,9 @@ class Subquery(Expression):
             return "boolean"
         return self.plan.output[0].dtype if self.plan.output else None
 
+    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
+        return self.dtype
+
     @cached_property
     def references(self) -> frozenset[Column]:
         found = super().references

@@ -14,6 +14,9 @@ import pyarrow as pa
 
 from sqlext_planner.errors import UnsupportedError
 
+#: What may order rows: integers and points in time.
+ORDER_TYPES = ("tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz")
+
 _SIMPLE: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),

@@ -80,7 +80,7 @@ def _big_scan(big: DataFrame, small: ArrowScan | None, context: ExecutionContext
 
 def _collected(frame: DataFrame, files: ArrowScan | None) -> bytes:
     """All rows of a frame with the types that Spark hands to Python, as an Arrow IPC stream."""
-    from sqlext_operators.interval_join.broadcast import read_all
+    from sqlext_operators.exchange.parquet_scan import read_all
 
     from sqlext_planner.exchange.arrow_scan import reading_files
 

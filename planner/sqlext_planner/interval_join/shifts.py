@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, SparkExpr
 from sqlext_planner.periods.predicates import UNITS, Amount
-from sqlext_planner.relational.nodes import expression_dtype
 
 _DAY = UNITS["day"]
 _QUOTED = r"'\s*(?P<text>\d{1,9})\s*'"
@@ -50,7 +49,7 @@ def _base_dtype(expression: Expression, columns: Mapping[Column, str | None]) ->
     """The type of an expression, or of the column of a sum that keeps its type."""
     found = _sum(expression)
     if found is None or isinstance(expression, (Column, Literal)):
-        return expression_dtype(expression, dict(columns))
+        return expression.result_type(dict(columns))
     base, match = found
     dtype = columns.get(base)
     if dtype == "date" and match["days"] is None and match["unit"].lower() != "day":

@@ -119,7 +119,7 @@ def _is_small(frame: DataFrame, limit: int, context: ExecutionContext) -> bool:
 def _check_order(frame: DataFrame, match: LastMatch) -> None:
     """ORDER BY takes integers and timestamps (docs/reference/last-join.md, sections 1 to 4). Raises AnalysisError."""
     from sqlext_planner.exchange.wire import types_of
-    from sqlext_planner.window.input_types import ORDER_TYPES
+    from sqlext_planner.expressions.types import ORDER_TYPES
 
     order = match.order_by
     if order is None or isinstance(order, LiteralExpression):

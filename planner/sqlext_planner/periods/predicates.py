@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
@@ -146,6 +146,9 @@ class PeriodPredicate(Expression):
         pairs += [(term.left, term.operator, term.right) for term in self.terms(self.rows[0])]
         return tuple(Compare(op, self.endpoint(x), self.endpoint(y), span=self.span) for x, op, y in pairs)
 
+    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
+        return "boolean"
+
     def __str__(self) -> str:
         words = " OR ".join(row.words[0] for row in self.rows)
         bounds = [f"{n} {v.sql()}" for n, v in (("START", self.delta), ("END", self.epsilon)) if v is not None]
@@ -173,6 +176,9 @@ class AllenRelation(Expression):
             terms = " AND ".join(texts.comparison(term, None) for term in RELATIONS[f"allen_{name}"].terms)
             whens.append(f"WHEN {terms} THEN '{name}'")
         return texts.case(" ".join(whens), "CAST(NULL AS STRING)", "STRING")
+
+    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
+        return "string"
 
     def __str__(self) -> str:
         return f"allen_relation({self.left}, {self.right})"

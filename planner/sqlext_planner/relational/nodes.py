@@ -8,10 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from sqlext_planner.errors import InternalError, Span
-from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, NamedExpr, SparkExpr
-from sqlext_planner.expressions.nodes import Literal as Constant
-from sqlext_planner.expressions.subquery import Subquery
-from sqlext_planner.periods.predicates import AllenRelation, PeriodPredicate
+from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan, comma
 
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
@@ -102,7 +99,7 @@ class Project(LogicalPlan):
     @cached_property
     def output(self) -> tuple[Field, ...]:
         known = self.child.dtypes
-        return tuple(Field(item.column, expression_dtype(item.expression, known)) for item in self.items)
+        return tuple(Field(item.column, item.expression.result_type(known)) for item in self.items)
 
     def label(self) -> str:
         return f"Project: {comma(self.items)}"
@@ -187,7 +184,7 @@ class Aggregate(LogicalPlan):
     @cached_property
     def output(self) -> tuple[Field, ...]:
         known = self.child.dtypes
-        return tuple(Field(item.column, expression_dtype(item.expression, known)) for item in self.items)
+        return tuple(Field(item.column, item.expression.result_type(known)) for item in self.items)
 
     def label(self) -> str:
         keys = comma(self.keys)
@@ -333,14 +330,3 @@ class Output(LogicalPlan):
 
     def label(self) -> str:
         return f"Output: {comma(self.names)}"
-
-
-def expression_dtype(expression: Expression, known: dict[Column, str | None]) -> str | None:
-    """The type of an expression over columns of `known` types, where it is certain."""
-    if isinstance(expression, Column):
-        return known.get(expression)
-    if isinstance(expression, (SparkExpr, Constant, Subquery)):
-        return expression.dtype
-    if isinstance(expression, AllenRelation):
-        return "string"
-    return "boolean" if isinstance(expression, (Compare, And, PeriodPredicate)) else None

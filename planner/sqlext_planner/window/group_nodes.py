@@ -9,7 +9,6 @@ from functools import cached_property
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Expression, NamedExpr
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan, comma
-from sqlext_planner.relational.nodes import expression_dtype
 from sqlext_planner.window.nodes import WindowCall
 
 
@@ -39,7 +38,7 @@ class GroupAggregate(LogicalPlan):
     def output(self) -> tuple[Field, ...]:
         known = self.child.dtypes
         named = (*self.keys, *self.items)
-        fields = tuple(Field(item.column, expression_dtype(item.expression, known)) for item in named)
+        fields = tuple(Field(item.column, item.expression.result_type(known)) for item in named)
         return fields + tuple(Field(call.column, call.dtype) for call in self.calls)
 
     def expressions(self) -> Iterator[Expression]:

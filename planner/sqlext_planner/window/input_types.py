@@ -17,6 +17,7 @@ from sqlext_planner.errors import AnalysisError, InternalError, Span, Unsupporte
 from sqlext_planner.exchange.arrow_scan import ArrowScanExec
 from sqlext_planner.exchange.year_month import YEAR_MONTH
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
+from sqlext_planner.expressions.types import ORDER_TYPES
 from sqlext_planner.relational.execution import FilterExec, LimitExec, ProjectExec, SortExec, SubqueryAliasExec
 from sqlext_planner.relational.physical_plan import PhysicalPlan, quoted
 from sqlext_planner.spark import spark_type
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
 
-ORDER_TYPES = ("tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz")
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?|[-+]?\.\d+")
 

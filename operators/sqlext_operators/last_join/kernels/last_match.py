@@ -23,16 +23,6 @@ _MAX = np.iinfo(np.int64).max
 
 
 @jit
-def group_ranges(group: Int64s, starts: Int64s, low: Int64s, high: Int64s) -> None:
-    """[low[i], high[i]) are the rows of group[i], or empty where it is negative; starts has one entry more than there
-    are groups."""
-    for i in range(len(group)):
-        g = group[i]
-        low[i] = starts[g] if g >= 0 else 0
-        high[i] = starts[g + 1] if g >= 0 else 0
-
-
-@jit
 def skip_nulls(group: Int64s, nulls: Int64s, low: Int64s) -> None:
     """Move low[i] behind the nulls[g] rows that stand first in row i's group g."""
     for i in range(len(group)):

@@ -8,7 +8,7 @@ from sqlext_planner.expressions.nodes import NamedExpr
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Project, expression_dtype
+from sqlext_planner.relational.nodes import Project
 
 
 @rule(order="bottom_up")
@@ -84,4 +84,4 @@ def _in_order_of(model: LastMatch, match: LastMatch) -> LastMatch | None:
 
 
 def _key_types(match: LastMatch, right: LogicalPlan) -> tuple[str | None, ...]:
-    return tuple(expression_dtype(key, right.dtypes) for key in match.right_keys)
+    return tuple(key.result_type(right.dtypes) for key in match.right_keys)

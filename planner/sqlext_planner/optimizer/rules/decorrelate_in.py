@@ -9,7 +9,7 @@ from sqlext_planner.expressions.subquery import Subquery
 from sqlext_planner.optimizer.decorrelation import as_side, is_selection, lifted, with_membership_joins
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Distinct, Sort, expression_dtype
+from sqlext_planner.relational.nodes import Distinct, Sort
 
 
 @rule(order="top_down")
@@ -52,7 +52,7 @@ def _side(subquery: Subquery, child: LogicalPlan) -> tuple[LogicalPlan, Expressi
     if found is None:
         return None
     pairs = list(zip(subquery.operands, columns, strict=True))
-    if any(_converted(expression_dtype(a, child.dtypes), found.plan.dtypes[b]) for a, b in pairs):
+    if any(_converted(a.result_type(child.dtypes), found.plan.dtypes[b]) for a, b in pairs):
         return None
     needed = [*columns, *(c for t in found.terms for c in found.plan.output_columns if c in t.references)]
     right, names = as_side(found.plan, needed, child, subquery.relation)
