@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from sqlext_operators.errors import Place, Places, RowError, TaskError, about, explained, spilling
-from sqlext_operators.exchange.block_spool import BlockSpools
 from sqlext_operators.exchange.blocks import decode
 from sqlext_operators.exchange.gather import gather
 from sqlext_operators.exchange.spill import SpilledRuns
+from sqlext_operators.exchange.spool import BlockSpools
 
 from tests.exchange.test_scatter_gather import SEQUENCE, Row, shipped
 

@@ -29,7 +29,7 @@ from sqlext_planner.optimizer.rules.push_join_condition import push_join_conditi
 from sqlext_planner.optimizer.rules.remove_no_op_project import remove_no_op_project
 from sqlext_planner.optimizer.rules.simplify_outer_join import simplify_outer_join
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.umjoin.find.tsc import tsc
+from sqlext_planner.umjoin.rules.tsc import tsc
 from sqlext_planner.window.rules.merge_window_unions import merge_window_unions
 from sqlext_planner.window.rules.push_filter_through_group_aggregate import push_filter_through_group_aggregate
 from sqlext_planner.window.rules.push_filter_through_window_union import push_filter_through_window_union
