@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from sqlext_operators.errors import Place, Places, RowError, TaskError, about, explained, spilling
 from sqlext_operators.exchange.blocks import decode
-from sqlext_operators.exchange.gather import gather
-from sqlext_operators.exchange.spill import SpilledRuns
 from sqlext_operators.exchange.spool import BlockSpools
+from sqlext_operators.window.sorted_runs import SpilledRuns
 
+from tests.exchange.pieces import gather
 from tests.exchange.test_scatter_gather import SEQUENCE, Row, shipped
 
 SPILLING = replace(SEQUENCE, memory_bytes=1, piece_rows=3)
