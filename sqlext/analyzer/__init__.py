@@ -24,12 +24,12 @@ def analyze(statement: Statement, catalog: Catalog, options: Options | None = No
     A statement without a window of ours that the analyzer cannot follow becomes one SparkRelation, where the catalog
     knows its columns. Raises AnalysisError, UnsupportedError, with the place in the text.
     """
-    from sqlext.analyzer import relations
+    from sqlext.analyzer import queries, relations
 
     if statement.query is None or statement.query_span is None:
         raise InternalError("a statement of Spark's own is not analysed")
     asks = Questions(_QUESTIONS if statement.uses_extension and statement.compat is None else 0)
-    context = Context(statement.text, catalog, options or Options(statement.compat), questions=asks)
+    context = Context(statement.text, catalog, options or Options(statement.compat), queries.PARTS, questions=asks)
     try:
         query = _analyze(context, statement.query)
     except SqlExtError as error:

@@ -17,13 +17,14 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Window
 from sqlglot import exp
 
-from sqlext.analyzer import queries, select, subquery_plans
+from sqlext.analyzer import subquery_plans
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definitions
 from sqlext.analyzer.expressions import ExpressionBuilder, inlined, is_literal_function
 from sqlext.analyzer.group_functions import GroupFunctions, refuse_grouping_sets
 from sqlext.analyzer.grouping import Grouping, grouping
 from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, outer_calls, roots
+from sqlext.analyzer.ordering import arrange, ordering
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import native_window
 from sqlext.syntax.spans import NoPlaceError, span_of
@@ -64,7 +65,7 @@ class _AggregateBlock:
         self.names = ComputedNames()
         self.aliases: dict[str, Expression] = {}
         lateral = self.aliases if context.settings.lateral_aliases else {}
-        self.builder = queries.expression_builder(context, scope, env, self._grouping_id, aliases=lateral)
+        self.builder = ExpressionBuilder(context, scope, env, self._grouping_id, aliases=lateral)
         self.outputs: list[NamedExpr] = []
         self.windows: dict[int, Column] = {}
         self.keys: Grouping = Grouping((), None)
@@ -79,7 +80,7 @@ class _AggregateBlock:
         if self.ours is not None:
             self._prepare_ours(self.ours, plan)
         inside = [None if self._waits(item) else self._add(item) for item in self.items]
-        above = queries.expression_builder(self.context, Scope(), self.env, self._replace)
+        above = ExpressionBuilder(self.context, Scope(), self.env, self._replace)
         windows = self._native_windows(above)
         chosen: list[NamedExpr] = []
         for item, column in zip(self.items, inside, strict=True):
@@ -96,13 +97,13 @@ class _AggregateBlock:
         condition = self._having(having.this, above) if having is not None else None
         names = tuple(item.name for item in self.items)
         reach = [key.name for key in self.keys.keys if isinstance(key, Column)]
-        order = select.ordering(self.node, chosen, names, above, self.names, reach)
+        order = ordering(self.node, chosen, names, above, self.names, reach)
         top = self._grouped(plan)
         if condition is not None:
             top = Filter(condition, top, span=condition.span)
         if windows:
             top = Window(tuple(windows), top)
-        return select.arrange(self.node, top, chosen, order, names)
+        return arrange(self.node, top, chosen, order, names)
 
     def _having(self, node: exp.Expr, above: ExpressionBuilder) -> Expression:
         """HAVING over the Aggregate's columns. A subquery in it sees the grouping keys that are columns of FROM."""
@@ -111,7 +112,9 @@ class _AggregateBlock:
         keys = [key for key in self.keys.keys if isinstance(key, Column) and key.relation]
         kept = {key for key in keys if self.column_of(key, "key") == key}
         seen = self.context.scope(item for item in self.builder.scope.columns if item.column in kept)
-        return subquery_plans.filter_condition(node, replace(above, outer=(seen, *self.context.outer)))
+        return subquery_plans.filter_condition(
+            node, replace(above, context=self.context.inside(seen, *self.context.outer))
+        )
 
     def _expressions(self) -> list[exp.Expr]:
         """Select items, keys of ORDER BY, and HAVING."""

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.errors import Span, UnsupportedError
-from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.periods.predicates import EmptyPeriods
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlglot import exp
 
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
+
+if TYPE_CHECKING:
+    from sqlext.analyzer.expressions import Edit, ExpressionBuilder
+
+#: The plan of something in FROM, and the names that it shows.
+Relation = tuple[LogicalPlan, Scope]
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,27 @@ class Questions:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """The analysis of what may stand inside a part of a query and holds parts of queries again. It comes with the
+    context, so that the module of a part imports nothing above it.
+
+    query     the plan of a query
+    subquery  the plan of a subquery of an expression, or LeftToSparkError
+    ctes      the common table expressions in reach inside a query
+    joins     a relation with the joins behind it
+    edits     what has to change in the text of a subquery that stays text
+    planned   the expression of a subquery that gets a plan; None for any other node
+    """
+
+    query: Callable[[Context, exp.Expr, Env], Analyzed]
+    subquery: Callable[[Context, exp.Expr, Env], Analyzed]
+    ctes: Callable[[Context, exp.Expr, Env], Env]
+    joins: Callable[[Context, Relation, Sequence[exp.Join], Env], Relation]
+    edits: Callable[[exp.Query, ExpressionBuilder], list[Edit]]
+    planned: Callable[[exp.Expr, ExpressionBuilder], Expression | None]
+
+
+@dataclass(frozen=True)
 class Context:
     """One analysis. `text` is the statement with comments blanked.
 
@@ -97,6 +125,7 @@ class Context:
     text: str
     catalog: Catalog
     options: Options
+    parts: Parts
     names: Names = field(default_factory=Names)
     outer: tuple[Scope, ...] = ()
     looks_ahead: bool = False
@@ -125,7 +154,9 @@ class Context:
 
     def sandbox(self) -> Context:
         """A context for looking ahead: names used there stay free here."""
-        return Context(self.text, self.catalog, self.options, Names(set(self.names.taken)), looks_ahead=True)
+        return Context(
+            self.text, self.catalog, self.options, self.parts, Names(set(self.names.taken)), looks_ahead=True
+        )
 
     def recording(self) -> Context:
         """The same context with an empty `join_scopes`, for one FROM."""

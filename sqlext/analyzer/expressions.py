@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr, conjunction
 from sqlext_planner.expressions.patterns import is_movable
-from sqlext_planner.expressions.subquery import Subquery
 from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
@@ -53,8 +52,6 @@ class Draft:
 
 
 Replace = Callable[[exp.Expr], Expression | None]
-SubqueryEdits = Callable[[exp.Query, "ExpressionBuilder"], list[Edit]]
-PlannedSubquery = Callable[[exp.Expr, "ExpressionBuilder"], Subquery | None]
 
 
 @dataclass(frozen=True)
@@ -69,12 +66,14 @@ class ExpressionBuilder:
     context: Context
     scope: Scope
     env: Env
-    subquery_edits: SubqueryEdits
-    subquery: PlannedSubquery
     replace: Replace = lambda node: None
     aliases: Mapping[str, Expression] = field(default_factory=dict)
-    outer: tuple[Scope, ...] = ()
     is_filter: bool = False
+
+    @property
+    def outer(self) -> tuple[Scope, ...]:
+        """The scopes of the queries around this one, innermost first."""
+        return self.context.outer
 
     def build(self, node: exp.Expr) -> Expression:
         """The expression for `node`. Raises AnalysisError for a name that means nothing."""
@@ -85,7 +84,7 @@ class ExpressionBuilder:
         if related is not None:
             return related
         inner = _unwrapped(node)
-        planned: Expression | None = self.subquery(inner, self)
+        planned: Expression | None = self.context.parts.planned(inner, self)
         if planned is None and self.is_filter and isinstance(inner, exp.Or):
             planned = disjunctions.factored(inner, self)
         if planned is not None:
@@ -186,7 +185,7 @@ class ExpressionBuilder:
         stack = [node]
         while stack:
             top = stack.pop()
-            replaced = self.replace(top) or self.subquery(top, self)
+            replaced = self.replace(top) or self.context.parts.planned(top, self)
             if replaced is not None:
                 draft.edits.append(Edit(span_of(top), (replaced,)))
             else:
@@ -201,7 +200,7 @@ class ExpressionBuilder:
         """Note what has to change at `node` itself; gives the children that are still to be seen."""
         if isinstance(node, exp.Query):
             draft.has_subquery = True
-            draft.edits.extend(self.subquery_edits(node, self))
+            draft.edits.extend(self.context.parts.edits(node, self))
             return ()
         if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
             self._collect_column(node, draft)

@@ -10,10 +10,10 @@ from sqlext_planner.errors import AnalysisError
 from sqlext_planner.expressions.nodes import Expression
 from sqlglot import exp
 
-from sqlext.analyzer import queries
 from sqlext.analyzer.context import LeftToSparkError
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, aggregate_calls
+from sqlext.analyzer.ordering import ordinal
 from sqlext.syntax.spans import span_of
 
 #: Grouping sets while they are put together: tuples of key nodes.
@@ -111,7 +111,7 @@ class _Keys:
         """The index of a key, which may be a position or an alias of the select list."""
         position = None
         if self._settings.group_by_ordinal:
-            position = queries.ordinal(node, len(self._items), "GROUP BY")
+            position = ordinal(node, len(self._items), "GROUP BY")
         if position is not None:
             return self.add_item(self._items[position])
         call = next(aggregate_calls(node), None)

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, SparkExpr, conjunction
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Join, JoinKind, Project
+from sqlext_planner.relational.nodes import Join, JoinKind, Project, Values
 from sqlglot import exp
 
-from sqlext.analyzer import last_joins, queries, relations
-from sqlext.analyzer.context import Context, Env, LeftToSparkError
+from sqlext.analyzer import last_joins, relations
+from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation
+from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.syntax.join_nodes import LastJoinClause
 from sqlext.syntax.spans import NoPlaceError, span_of
-
-if TYPE_CHECKING:
-    from sqlext.analyzer.relations import Relation
-
 
 _CLAUSES = {
     "where": "WHERE",
@@ -30,6 +26,15 @@ _CLAUSES = {
     "order": "ORDER BY",
     "limit": "LIMIT",
 }
+
+
+def from_clause(context: Context, select: exp.Select, env: Env) -> Relation:
+    """The plan of FROM and what its columns are called. A SELECT without FROM has one empty row."""
+    from_ = select.args.get("from_")
+    if from_ is None:
+        return Values(((),), ()), Scope()
+    plan, scope = relations.relation(context, from_.this, env)
+    return join_all(context, (plan, scope), select.args.get("joins") or [], env)
 
 
 def join_all(context: Context, left: Relation, nodes: Sequence[exp.Join], env: Env) -> Relation:
@@ -102,7 +107,7 @@ def _condition(context: Context, node: exp.Join, scope: Scope, env: Env) -> Expr
     except NoPlaceError:  # sqlglot writes ON TRUE where there is no ON
         return None
     context.note(node, scope)
-    return queries.expression_builder(context, scope, env).build(condition)
+    return ExpressionBuilder(context, scope, env).build(condition)
 
 
 def _shared_names(node: exp.Join, left: Scope, right: Scope) -> list[exp.Expr | str] | None:

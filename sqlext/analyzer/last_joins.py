@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, SqlExtError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr, conjunction, conjuncts
@@ -12,16 +11,13 @@ from sqlext_planner.expressions.patterns import is_generator, reads_only
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlglot import exp
 
-from sqlext.analyzer import queries, relations
-from sqlext.analyzer.context import Context, Env
+from sqlext.analyzer import relations
+from sqlext.analyzer.context import Context, Env, Relation
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.frames import ORDER_TYPES
 from sqlext.analyzer.items import aggregate_calls, own_nodes
 from sqlext.syntax.join_nodes import LastJoinClause
 from sqlext.syntax.spans import span_of
-
-if TYPE_CHECKING:
-    from sqlext.analyzer.relations import Relation
 
 _EXAMPLE = "write for example a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts >= b.ts"
 
@@ -51,8 +47,8 @@ def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) 
         context,
         left,
         right,
-        queries.expression_builder(context, right[1], env),
-        queries.expression_builder(context, both, env),
+        ExpressionBuilder(context, right[1], env),
+        ExpressionBuilder(context, both, env),
     )
     order, descending = _order_key(sides, node)
     match = _last_match(sides, node.args["on"], order, descending=descending)

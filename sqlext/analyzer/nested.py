@@ -16,7 +16,6 @@ The cost is that of the window's length for each row, as the function has no inc
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, SparkExpr
@@ -27,12 +26,11 @@ from sqlext_planner.window.functions import lookup
 from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 from sqlglot import exp
 
-from sqlext.analyzer import calls, queries, union
+from sqlext.analyzer import calls
 from sqlext.analyzer.definitions import table_call
+from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.union import Call, WindowPlan, window_union
 from sqlext.syntax.spans import span_of
-
-if TYPE_CHECKING:
-    from sqlext.analyzer.union import Call, WindowPlan
 
 _EXPLODED = WindowFrame("rows", Bound("preceding", None), CURRENT_ROW, exclude_current_row=True)
 
@@ -78,7 +76,7 @@ def plan_nested(
             )
     levels = _by_level(wanted, deep)
     columns = {id(node): column for group in levels for node, column, _ in group}
-    builder = queries.expression_builder(wanted.context, wanted.scope, wanted.env, lambda node: columns.get(id(node)))
+    builder = ExpressionBuilder(wanted.context, wanted.scope, wanted.env, lambda node: columns.get(id(node)))
     made = [
         [calls.window_call(builder, node, column, whole=False, in_argument=True) for node, column, _ in group]
         for group in levels
@@ -88,7 +86,7 @@ def plan_nested(
     )
     rows, number = wanted.names.column("frame_rows"), wanted.names.column("row_number")
     collect = WindowCall("frame_rows", tuple(needed) or (_one(),), (), rows)
-    plan: LogicalPlan = union.window_union(wanted, [*flat, *made[0], collect], source)
+    plan: LogicalPlan = window_union(wanted, [*flat, *made[0], collect], source)
     plan = Project(
         (*_same(plan), NamedExpr(SparkExpr(("monotonically_increasing_id()",), deterministic=False), number)), plan
     )

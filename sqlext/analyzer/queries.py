@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Limit, SetKind, SetOperation, Sort, SortKey
+from sqlext_planner.relational.nodes import SetKind, SetOperation
 from sqlglot import exp
 
-from sqlext.analyzer import relations, select, subqueries, subquery_plans
-from sqlext.analyzer.context import Analyzed, Context, Cte, Env, LeftToSparkError, inner_name
-from sqlext.analyzer.expressions import ExpressionBuilder, Replace
-from sqlext.analyzer.literals import whole_number
-from sqlext.analyzer.scope import Scope, Visible
+from sqlext.analyzer import joins, ordering, relations, select, subqueries, subquery_plans
+from sqlext.analyzer.context import Analyzed, Context, Cte, Env, LeftToSparkError, Parts, inner_name
 from sqlext.syntax.spans import span_of
 
 _KINDS: dict[type[exp.Expr], SetKind] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
-_SORT_ONLY = ("cluster", "distribute", "sort")
 
 
 def analyze_query(context: Context, node: exp.Expr, env: Env) -> Analyzed:
@@ -32,25 +25,6 @@ def analyze_query(context: Context, node: exp.Expr, env: Env) -> Analyzed:
         return _spark_block(context, node, env, cause)
 
 
-def expression_builder(
-    context: Context, scope: Scope, env: Env, replace: Replace | None = None, **more: object
-) -> ExpressionBuilder:
-    """A builder of scalar expressions that knows how to treat subqueries."""
-    treatment = (subqueries.subquery_edits, subquery_plans.subquery)
-    more.setdefault("outer", context.outer)
-    if replace is not None:
-        more["replace"] = replace
-    return ExpressionBuilder(context, scope, env, *treatment, **more)  # type: ignore[arg-type]
-
-
-def subquery_plan(context: Context, node: exp.Expr, env: Env) -> Analyzed:
-    """The plan of a subquery of an expression, in a context that is `inside` the scopes around it.
-
-    Raises AnalysisError, UnsupportedError; LeftToSparkError, as such a block stays text with the expression around it.
-    """
-    return _analyze(context, node, env)
-
-
 def _analyze(context: Context, node: exp.Expr, env: Env) -> Analyzed:
     env = with_ctes(context, node, env)
     match node:
@@ -59,7 +33,7 @@ def _analyze(context: Context, node: exp.Expr, env: Env) -> Analyzed:
         case exp.SetOperation():
             return _set_operation(context, node, env)
         case exp.Subquery() if isinstance(node.this, exp.Query):
-            return order_and_limit(context, node, analyze_query(context, node.this, env), env)
+            return ordering.order_and_limit(context, node, analyze_query(context, node.this, env), env)
     raise LeftToSparkError(f"{type(node).__name__.upper()} is left to Spark", span=span_of(node))
 
 
@@ -107,104 +81,7 @@ def _set_operation(context: Context, node: exp.SetOperation, env: Env) -> Analyz
     plan = SetOperation(
         _KINDS[type(node)], not node.args.get("distinct"), columns, left.plan, right.plan, span=span_of(node)
     )
-    return order_and_limit(context, node, Analyzed(plan, left.names), env)
-
-
-def order_and_limit(context: Context, node: exp.Expr, query: Analyzed, env: Env) -> Analyzed:
-    """ORDER BY and LIMIT over a finished query: keys are its columns, by name or position."""
-    refuse_sorts(node)
-    plan = query.plan
-    order = node.args.get("order")
-    if order is not None:
-        scope = context.scope(
-            Visible((), name, item.column, item.dtype) for name, item in zip(query.names, plan.output, strict=True)
-        )
-        builder = expression_builder(context, scope, env)
-        keys: list[SortKey] = []
-        for item in ordered_items(order, query.names):
-            if is_all(item):
-                keys.extend(sort_key(item, column) for column in plan.output_columns)
-                continue
-            by_place = context.settings.order_by_ordinal
-            position = ordinal(item.this, len(query.names), "ORDER BY") if by_place else None
-            key = plan.output_columns[position] if position is not None else builder.build(item.this)
-            keys.append(sort_key(item, key))
-        plan = Sort(tuple(keys), plan)
-    return Analyzed(limited(node, plan), query.names)
-
-
-def ordered_items(order: exp.Order, names: Collection[str]) -> list[exp.Ordered]:
-    """The items of ORDER BY. ``ALL`` is a column where `names`, which explain it, have one of that name, and else
-    every column of the result: `is_all` holds for it.
-    """
-    items: list[exp.Ordered] = list(order.expressions)
-    if len(items) != 1 or not is_all(items[0]) or all(name.lower() != "all" for name in names):
-        return items
-    named = items[0].copy()
-    word = exp.to_identifier("all")
-    word.meta["span"] = _all_span(items[0])
-    named.set("this", exp.Column(this=word))
-    named.this.meta["span"] = word.meta["span"]
-    return [named]
-
-
-def is_all(item: exp.Ordered) -> bool:
-    """Whether an item of ORDER BY is the word ALL."""
-    return isinstance(item.this, exp.Var) and item.this.name.upper() == "ALL"
-
-
-def _all_span(item: exp.Ordered) -> tuple[int, int]:
-    start = span_of(item).start
-    return start, start + len("all")
-
-
-def refuse_sorts(node: exp.Expr) -> None:
-    """SORT BY, DISTRIBUTE BY and CLUSTER BY are about partitions of Spark's: left to it."""
-    for key in _SORT_ONLY:
-        if node.args.get(key):
-            raise LeftToSparkError(f"{key.upper()} BY is left to Spark", span=span_of(node.args[key]))
-
-
-def sort_key(item: exp.Ordered, key: object) -> SortKey:
-    """A key of ORDER BY with Spark's default for NULLs: first when ascending, last when descending."""
-    return SortKey(key, bool(item.args.get("desc")), bool(item.args.get("nulls_first")), span=span_of(item))  # type: ignore[arg-type]
-
-
-def ordinal(node: exp.Expr, width: int, clause: str) -> int | None:
-    """The zero-based column that an integer in ORDER BY or GROUP BY stands for; None for anything else."""
-    sign, node = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
-    if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
-        return None
-    position = sign * whole_number(node.name, span_of(node), clause, help=f"the result has columns 1 to {width}")
-    if not 1 <= position <= width:
-        raise AnalysisError(
-            f"{clause} {position} is out of range", span=span_of(node), help=f"the result has columns 1 to {width}"
-        )
-    return position - 1
-
-
-#: LIMIT and OFFSET are of Spark's type int.
-_MOST_ROWS = 2**31 - 1
-
-
-def limited(node: exp.Expr, plan: LogicalPlan) -> LogicalPlan:
-    """LIMIT and OFFSET of a query, if it has them."""
-    limit, offset = node.args.get("limit"), node.args.get("offset")
-    if limit is None and offset is None:
-        return plan
-    count = None
-    if limit is not None:
-        value = limit.expression if isinstance(limit, exp.Limit) else None
-        if not (isinstance(value, (exp.Var, exp.Column)) and value.name.upper() == "ALL"):
-            count = _literal_count(limit, value)
-    skipped = _literal_count(offset, offset.expression) if offset is not None else 0
-    return Limit(count, skipped, plan)
-
-
-def _literal_count(clause: exp.Expr, value: exp.Expr | None) -> int:
-    if isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit():
-        return whole_number(value.name, span_of(value), "the count", most=_MOST_ROWS)
-    raise LeftToSparkError("a LIMIT or OFFSET that is no integer literal is left to Spark", span=span_of(clause))
+    return ordering.order_and_limit(context, node, Analyzed(plan, left.names), env)
 
 
 def _spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkError) -> Analyzed:
@@ -225,3 +102,14 @@ def _spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkE
         ) from None
     plan, _ = relations.spark_relation(context, text, columns, "spark_query", node, env)
     return Analyzed(plan, tuple(name for name, _ in columns))
+
+
+#: The analysis of what a part of a query may hold, for `Context`.
+PARTS = Parts(
+    query=analyze_query,
+    subquery=_analyze,
+    ctes=with_ctes,
+    joins=joins.join_all,
+    edits=subqueries.subquery_edits,
+    planned=subquery_plans.subquery,
+)

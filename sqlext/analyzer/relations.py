@@ -11,23 +11,12 @@ from sqlext_planner.relational.logical_plan import Field, LogicalPlan
 from sqlext_planner.relational.nodes import Scan, SparkRelation, SubqueryAlias, Values
 from sqlglot import exp
 
-from sqlext.analyzer import joins, queries
-from sqlext.analyzer.context import Context, Env, LeftToSparkError
+from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation
+from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.scope import Scope, Visible, suggest
 from sqlext.syntax.spans import span_of
 
-Relation = tuple[LogicalPlan, Scope]
-
 _SPARK_ONLY = ("sample", "version", "when", "pivots", "partition", "rows_from", "changes", "only", "ordinality")
-
-
-def from_clause(context: Context, select: exp.Select, env: Env) -> Relation:
-    """The plan of FROM and what its columns are called. A SELECT without FROM has one empty row."""
-    from_ = select.args.get("from_")
-    if from_ is None:
-        return Values(((),), ()), Scope()
-    plan, scope = relation(context, from_.this, env)
-    return joins.join_all(context, (plan, scope), select.args.get("joins") or [], env)
 
 
 def relation(context: Context, node: exp.Expr, env: Env) -> Relation:
@@ -48,7 +37,7 @@ def relation(context: Context, node: exp.Expr, env: Env) -> Relation:
     database = context.catalog.current_database() if context.openmldb else None
     if database is not None:
         found = found[0], found[1].in_database(database)
-    return joins.join_all(context, found, node.args.get("joins") or [], env)
+    return context.parts.joins(context, found, node.args.get("joins") or [], env)
 
 
 def _table(context: Context, node: exp.Table, env: Env) -> Relation:
@@ -189,7 +178,7 @@ def _derived(context: Context, node: exp.Subquery, env: Env) -> Relation:
     if node.args.get("pivots") or node.args.get("sample"):
         raise LeftToSparkError("PIVOT and TABLESAMPLE are left to Spark", span=span_of(node))
     # In a subquery that stays text Spark looks for outer columns in the queries of its FROM too.
-    query = queries.analyze_query(context if context.looks_ahead else context.inside(), node.this, env)
+    query = context.parts.query(context if context.looks_ahead else context.inside(), node.this, env)
     plan, scope = aliased(context, query.plan, query.names, node.alias, _alias_columns(node))
     if context.openmldb and not node.alias:
         scope = scope.with_qualifier(_single_table(node.this))
@@ -203,7 +192,7 @@ def lateral(context: Context, node: exp.Expr, left: Scope, env: Env) -> Relation
     if not context.looks_ahead or not isinstance(query, exp.Subquery) or node.args.get("view"):
         return None
     context.note(query.unnest(), left)
-    found = queries.analyze_query(context.inside(left, *context.outer), query.this, env)
+    found = context.parts.query(context.inside(left, *context.outer), query.this, env)
     return aliased(context, found.plan, found.names, node.alias, _alias_columns(node))
 
 
@@ -242,7 +231,7 @@ def _renamed(context: Context, found: Relation, alias: str, columns: Sequence[st
 
 def _values(context: Context, node: exp.Values) -> Relation:
     """``VALUES (1, 'a'), (2, 'b') AS t(x, y)``: literal rows, without any column in reach."""
-    builder = queries.expression_builder(context, Scope(), {})
+    builder = ExpressionBuilder(context, Scope(), {})
     cells = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     rows = tuple(tuple(builder.build(cell.unalias()) for cell in row) for row in cells)
     width = len(rows[0])

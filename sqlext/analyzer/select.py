@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Project, Sort, SortKey
+from sqlext_planner.relational.nodes import Filter
 from sqlglot import exp
 
-from sqlext.analyzer import aggregates, hints, queries, relations, spark_word, subquery_plans
+from sqlext.analyzer import aggregates, hints, joins, ordering, spark_word, subquery_plans
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.definitions import Definitions
-from sqlext.analyzer.expressions import ExpressionBuilder, inlined
+from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, aggregate_calls, outer_calls, own_nodes, roots, select_items
-from sqlext.analyzer.scope import Scope, Visible
+from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import BlockWindows
 from sqlext.syntax.spans import NoPlaceError, span_of
 
@@ -39,8 +35,8 @@ def analyze_select(context: Context, node: exp.Select, env: Env) -> Analyzed:
         if node.args.get(key):
             place = node.args[key][0] if isinstance(node.args[key], list) else node.args[key]
             raise LeftToSparkError(f"{name} is left to Spark", span=_place(place, node))
-    queries.refuse_sorts(node)
-    plan, scope = relations.from_clause(context, node, env)
+    ordering.refuse_sorts(node)
+    plan, scope = joins.from_clause(context, node, env)
     return hints.on_result(
         context, node, _block(context, node, env, hints.on_relations(context, node, plan, scope), scope)
     )
@@ -51,7 +47,7 @@ def _block(context: Context, node: exp.Select, env: Env, plan: LogicalPlan, scop
     where = node.args.get("where")
     if where is not None:
         _refuse_in_where(where)
-        condition = subquery_plans.filter_condition(where.this, queries.expression_builder(context, scope, env))
+        condition = subquery_plans.filter_condition(where.this, ExpressionBuilder(context, scope, env))
         plan = Filter(condition, plan, span=span_of(where))
     items = select_items(context, node, scope)
     definitions = Definitions(context, node, [call for root, _ in roots(node, items) for call in outer_calls(root)])
@@ -116,7 +112,7 @@ class _Block:
         windows = BlockWindows(self.context.inside(), self.env, self.scope, self.names, self.definitions)
         plan = windows.plan(roots(self.node, self.items), plan)
         lateral = self.aliases if self.context.settings.lateral_aliases else {}
-        builder = queries.expression_builder(self.context, self.scope, self.env, windows.replace, aliases=lateral)
+        builder = ExpressionBuilder(self.context, self.scope, self.env, windows.replace, aliases=lateral)
         outputs: list[NamedExpr] = []
         taken: set[Column] = set()
         for item in self.items:
@@ -132,8 +128,8 @@ class _Block:
             plan = Filter(builder.build(qualify.this), plan, span=span_of(qualify))
         names = tuple(item.name for item in self.items)
         reach = [column.name for column in self.scope.columns]
-        order = ordering(self.node, outputs, names, builder, self.names, reach)
-        return arrange(self.node, plan, outputs, order, names)
+        order = ordering.ordering(self.node, outputs, names, builder, self.names, reach)
+        return ordering.arrange(self.node, plan, outputs, order, names)
 
     def _refuse_two_meanings(self, qualify: exp.Expr) -> None:
         """Raises AnalysisError for a name in QUALIFY that is a column of FROM and an alias, which Spark refuses too."""
@@ -151,123 +147,6 @@ class _Block:
             if same or (not expression.relation and not item.aliased):
                 return expression
         return self.names.column(item.name)
-
-
-@dataclass(frozen=True)
-class Ordering:
-    """The keys of ORDER BY, and the columns that they need and the result lacks."""
-
-    keys: tuple[SortKey, ...]
-    hidden: tuple[NamedExpr, ...]
-
-
-def ordering(
-    node: exp.Select,
-    outputs: Sequence[NamedExpr],
-    names: Sequence[str],
-    builder: ExpressionBuilder,
-    computed: ComputedNames,
-    reach: Collection[str],
-) -> Ordering:
-    """ORDER BY: a key is a result column by position or name, else an expression in which the result's names come
-    before those of FROM, unless several columns of the result have the name. `reach` are the names that FROM or the
-    grouping keys add to the result's. Raises AnalysisError.
-    """
-    order = node.args.get("order")
-    if order is None:
-        return Ordering((), ())
-    fold = builder.context.fold
-    shown: dict[str, list[NamedExpr]] = {}
-    for name, output in zip(names, outputs, strict=True):
-        found = shown.setdefault(fold(name), [])
-        if all(item.expression != output.expression for item in found):
-            found.append(output)
-
-    def by_name(inner: exp.Expr) -> NamedExpr | None:
-        found = shown.get(fold(inner.name), ()) if isinstance(inner, exp.Column) and len(inner.parts) == 1 else ()
-        return found[0] if len(found) == 1 else None
-
-    def with_names(inner: exp.Expr) -> Expression | None:
-        named = by_name(inner)
-        return inlined(named.expression, inner) if named is not None else builder.replace(inner)
-
-    named_builder = dataclasses.replace(builder, replace=with_names)
-    hidden: list[NamedExpr] = []
-    keys: list[SortKey] = []
-    distinct = bool(node.args.get("distinct"))
-    for item in queries.ordered_items(order, names if distinct else (*names, *reach)):
-        if queries.is_all(item):
-            keys.extend(queries.sort_key(item, output.column) for output in outputs)
-            continue
-        by_place = builder.context.settings.order_by_ordinal
-        position = queries.ordinal(item.this, len(outputs), "ORDER BY") if by_place else None
-        named = outputs[position] if position is not None else by_name(item.this)
-        if named is not None:
-            keys.append(queries.sort_key(item, named.column))
-        elif distinct:
-            keys.append(queries.sort_key(item, _of_result(item, order, outputs, names, named_builder)))
-        else:
-            column = _carried(named_builder.build(item.this), outputs, hidden, computed)
-            keys.append(queries.sort_key(item, column))
-    return Ordering(tuple(keys), tuple(hidden))
-
-
-def _of_result(
-    item: exp.Ordered,
-    order: exp.Order,
-    outputs: Sequence[NamedExpr],
-    names: Sequence[str],
-    builder: ExpressionBuilder,
-) -> Expression:
-    """A key of a SELECT DISTINCT: an item of the select list, or an expression over the result's columns."""
-    expression = builder.build(item.this)
-    for output in outputs:
-        if output.expression == expression:
-            return output.column
-    scope = Scope(tuple(Visible((), name, output.column) for name, output in zip(names, outputs, strict=True)))
-    try:
-        return dataclasses.replace(builder, scope=scope, replace=lambda node: None, aliases={}).build(item.this)
-    except AnalysisError:
-        raise AnalysisError(
-            "ORDER BY of a SELECT DISTINCT may only use columns of the result",
-            span=span_of(order),
-            help="add the expression to the select list",
-        ) from None
-
-
-def _carried(
-    expression: Expression, outputs: Sequence[NamedExpr], hidden: list[NamedExpr], computed: ComputedNames
-) -> Column:
-    """The column of a sort expression: one of the result, or one carried along."""
-    for item in (*outputs, *hidden):
-        if item.expression == expression:
-            return item.column
-    free = isinstance(expression, Column) and all(item.column != expression for item in (*outputs, *hidden))
-    column = expression if free and isinstance(expression, Column) else computed.column("sort_key")
-    hidden.append(NamedExpr(expression, column))
-    return column
-
-
-def arrange(
-    node: exp.Select, plan: LogicalPlan, outputs: Sequence[NamedExpr], order: Ordering, names: tuple[str, ...]
-) -> Analyzed:
-    """The select list over `plan`, then DISTINCT, ORDER BY and LIMIT; what was carried along is dropped."""
-    items = (*outputs, *order.hidden)
-    if not (isinstance(plan, Aggregate) and plan.items == _identity(items, plan)):
-        plan = Project(items, plan, span=span_of(node))
-    if node.args.get("distinct"):
-        plan = Distinct(plan)
-    if order.keys:
-        plan = Sort(order.keys, plan)
-    if order.hidden:
-        plan = Project(tuple(NamedExpr(item.column, item.column) for item in outputs), plan)
-    return Analyzed(queries.limited(node, plan), names)
-
-
-def _identity(items: Sequence[NamedExpr], plan: Aggregate) -> tuple[NamedExpr, ...] | None:
-    """The Aggregate's own items if the select list is just them, in order."""
-    same = [item.expression for item in items] == [item.column for item in items] == list(plan.output_columns)
-    return plan.items if same else None
 
 
 def _required(item: Item) -> exp.Expr:

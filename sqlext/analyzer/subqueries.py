@@ -9,21 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlglot import exp
 
-from sqlext.analyzer import periods, queries, relations
+from sqlext.analyzer import joins, periods
 from sqlext.analyzer.context import Context, Cte, Env
+from sqlext.analyzer.expressions import Edit, ExpressionBuilder, apply_edits
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.analyzer.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS
 from sqlext.syntax.parser import ExtensionNode, extension_name, extension_nodes
 from sqlext.syntax.spans import span_of
-
-if TYPE_CHECKING:
-    from sqlext.analyzer.expressions import Edit, ExpressionBuilder
 
 
 def subquery_edits(node: exp.Query, builder: ExpressionBuilder) -> list[Edit]:
@@ -75,7 +72,6 @@ def with_prefix(context: Context, node: exp.Expr, env: Env) -> str:
 
 
 def _text(context: Context, span: Span, edits: list[Edit]) -> str:
-    from sqlext.analyzer.expressions import apply_edits
 
     parts = apply_edits(context, span, edits)
     return "".join(part if isinstance(part, str) else part.sql() for part in parts)
@@ -84,13 +80,12 @@ def _text(context: Context, span: Span, edits: list[Edit]) -> str:
 def _predicate_edits(context: Context, node: exp.Expr, env: Env) -> Iterator[Edit]:
     """The period predicates of a block that Spark has to read as a whole: columns keep their names in it, and have
     known types only where they are those of its own FROM."""
-    from sqlext.analyzer.expressions import Edit
 
     stack: list[tuple[exp.Expr, Scope]] = [(node, _own_scope(context, node, env))]
     while stack:
         item, scope = stack.pop()
         if periods.is_predicate(item):
-            builder = queries.expression_builder(context, scope, env)
+            builder = ExpressionBuilder(context, scope, env)
             yield Edit(span_of(item), (_with_names(builder, item, lambda column: True),))
             continue
         inner = Scope() if isinstance(item, exp.Query) and item is not node else scope
@@ -99,13 +94,12 @@ def _predicate_edits(context: Context, node: exp.Expr, env: Env) -> Iterator[Edi
 
 def _own_scope(context: Context, node: exp.Expr, env: Env) -> Scope:
     try:
-        return relations.from_clause(context.sandbox(), node, env)[1] if isinstance(node, exp.Select) else Scope()
+        return joins.from_clause(context.sandbox(), node, env)[1] if isinstance(node, exp.Select) else Scope()
     except SqlExtError:  # Spark knows what stands there
         return Scope()
 
 
 def _cte_heading(context: Context, node: exp.Expr, env: Env) -> Edit | None:
-    from sqlext.analyzer.expressions import Edit
 
     needed: dict[str, str] = {}
     _needed_ctes(context, node, env, needed)
@@ -151,7 +145,7 @@ def _cte_text(context: Context, cte: Cte) -> str:
     if not any(map(periods.is_predicate, cte.tree.walk())):
         return cte.text
     span = span_of(cte.tree)
-    builder = queries.expression_builder(context, Scope(), cte.env)
+    builder = ExpressionBuilder(context, Scope(), cte.env)
     edits = list(_block_edits(context.sandbox(), cte.tree, cte.env, (), builder))
     _refuse_left_over(cte.tree, edits)
     return cte.text.removesuffix(f"({context.slice(span)})") + f"({_text(context, span, edits)})"
@@ -162,7 +156,7 @@ def _block_edits(
 ) -> Iterator[Edit]:
     """What has to change below a query: references to columns that none of the scopes inside it explains, and period
     predicates. `inner` are the scopes of the text's own queries around this one, innermost first."""
-    env = queries.with_ctes(context, node, env)
+    env = context.parts.ctes(context, node, env)
     for cte in _ctes_with_predicates(node):
         yield from _block_edits(context, cte, env, (), builder)
     if isinstance(node, exp.SetOperation):
@@ -175,7 +169,7 @@ def _block_edits(
     if not isinstance(node, exp.Select):
         return
     seeing = context.inside(*inner, builder.scope, *builder.outer).recording()
-    scope = relations.from_clause(seeing, node, env)[1] + _generated(context, node)
+    scope = joins.from_clause(seeing, node, env)[1] + _generated(context, node)
     text = _Text(context, env, (scope, *inner), builder)
     yield from _from_edits(text, inner, seeing.join_scopes or {}, node)
     yield from text.edits(_clauses(node, "where"))
@@ -254,7 +248,6 @@ class _Text:
 
     def edits(self, nodes: Iterable[exp.Expr]) -> Iterator[Edit]:
         """What has to change in the text of `nodes`."""
-        from sqlext.analyzer.expressions import Edit
 
         stack = list(nodes)
         while stack:
@@ -295,7 +288,10 @@ class _Text:
         """A predicate in which the columns of the subquery keep the names that the subquery has for them."""
         builder = self.builder
         own = replace(
-            builder, scope=self.scopes[0], outer=(*self.scopes[1:], builder.scope, *builder.outer), aliases={}
+            builder,
+            scope=self.scopes[0],
+            context=builder.context.inside(*self.scopes[1:], builder.scope, *builder.outer),
+            aliases={},
         )
         return _with_names(own, node, self._explains)
 

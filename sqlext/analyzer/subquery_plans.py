@@ -6,19 +6,15 @@ A subquery that the analyzer has no plan for stays text (subqueries.py).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjuncts
 from sqlext_planner.expressions.subquery import Subquery, SubqueryKind
 from sqlglot import exp
 
-from sqlext.analyzer import hints, queries
+from sqlext.analyzer import hints
+from sqlext.analyzer.expressions import Draft, ExpressionBuilder
 from sqlext.syntax.spans import NoPlaceError, span_of
-
-if TYPE_CHECKING:
-    from sqlext.analyzer.expressions import ExpressionBuilder
-
 
 #: What a join calls the columns of a subquery that have to have a name of their own.
 _RELATIONS: dict[SubqueryKind, str] = {"exists": "exists_rows", "in": "in_rows", "scalar": "scalar"}
@@ -47,7 +43,7 @@ def subquery(node: exp.Expr, builder: ExpressionBuilder) -> Subquery | None:
     names = builder.context.names
     taken = set(names.taken)
     try:
-        plan = queries.subquery_plan(
+        plan = builder.context.parts.subquery(
             builder.context.inside(builder.scope, *builder.outer), form.query, builder.env
         ).plan
         relation = names.unique(_RELATIONS[form.kind])
@@ -111,20 +107,19 @@ def _explain(cause: Exception, form: _Form, builder: ExpressionBuilder) -> None:
     """Raises the mistake itself where text cannot hold the subquery: it says more than that."""
     if isinstance(cause, AnalysisError):
         try:
-            builder.subquery_edits(form.query, builder)
+            builder.context.parts.edits(form.query, builder)
         except UnsupportedError:
             raise cause from None
 
 
 def _text(node: exp.Expr, form: _Form, builder: ExpressionBuilder) -> tuple[SparkExpr, UnsupportedError | None]:
     """The expression for Spark, and why Spark cannot have it if so."""
-    from sqlext.analyzer.expressions import Draft
 
     draft = Draft()
     for operand in form.operands:
         builder.collect(operand, draft)
     try:
-        draft.edits.extend(builder.subquery_edits(form.query, builder))
+        draft.edits.extend(builder.context.parts.edits(form.query, builder))
     except UnsupportedError as refusal:
         if not builder.is_filter:
             raise

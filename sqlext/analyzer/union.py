@@ -12,9 +12,8 @@ from sqlext_planner.relational.nodes import Project
 from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 from sqlglot import exp
 
-from sqlext.analyzer import calls, frames, nested, queries, relations
+from sqlext.analyzer import frames, relations
 from sqlext.analyzer.context import ComputedNames, Context, Env
-from sqlext.analyzer.count_at import count_at
 from sqlext.analyzer.definitions import Definition
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.scope import Scope
@@ -35,25 +34,6 @@ class WindowPlan:
     tie_order: Column | None = None
 
 
-def plan_window_union(wanted: WindowPlan, found: Sequence[Call], source: LogicalPlan) -> LogicalPlan:
-    """`source` with one more column for each call. Calls with aggregates in their arguments come last (nested.py)."""
-    builder = queries.expression_builder(wanted.context, wanted.scope, wanted.env)
-    flat = [(call, flat_call(builder, call)) for call in found]
-    made = [made for _, made in flat if made is not None]
-    deep = [call for call, made in flat if made is None]
-    if not deep:
-        return window_union(wanted, made, source)
-    return nested.plan_nested(wanted, made, deep, source)
-
-
-def flat_call(builder: ExpressionBuilder, call: Call) -> WindowCall | None:
-    """The call as one function over the frame; None if aggregates in its arguments have to be computed first."""
-    node, column, whole = call
-    if nested.has_inner_calls(node):
-        return count_at(builder, node, column)
-    return calls.window_call(builder, node, column, whole=whole)
-
-
 def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: LogicalPlan) -> WindowUnion:
     """The node for plain calls. Raises AnalysisError for a definition that may not be."""
     context, node = wanted.context, wanted.definition.node
@@ -70,7 +50,7 @@ def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: Logical
 
 def key_builder(context: Context, scope: Scope, env: Env) -> ExpressionBuilder:
     """A builder of partition and order keys: in OpenMLDB mode their bare names are the left table's of LAST JOINs."""
-    return queries.expression_builder(context, scope.left_first() if context.openmldb else scope, env)
+    return ExpressionBuilder(context, scope.left_first() if context.openmldb else scope, env)
 
 
 def _in_star_order(scope: Scope, source: LogicalPlan) -> LogicalPlan:

@@ -9,18 +9,20 @@ from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Window
+from sqlext_planner.window.nodes import WindowCall
 from sqlglot import exp
 
-from sqlext.analyzer import calls, frames, queries
+from sqlext.analyzer import calls, frames
 from sqlext.analyzer.context import ComputedNames, Context, Env, LeftToSparkError
+from sqlext.analyzer.count_at import count_at
 from sqlext.analyzer.definitions import Definition, Definitions, definition_span, table_call
 from sqlext.analyzer.expressions import Draft, Edit, ExpressionBuilder, apply_edits
 from sqlext.analyzer.input_order import is_reordered, with_input_position
 from sqlext.analyzer.items import WRAPPERS, outer_calls
 from sqlext.analyzer.list_aggregates import is_scalar
-from sqlext.analyzer.nested import has_inner_calls
+from sqlext.analyzer.nested import has_inner_calls, plan_nested
 from sqlext.analyzer.scope import Scope
-from sqlext.analyzer.union import WindowPlan, flat_call, key_builder, plan_window_union
+from sqlext.analyzer.union import Call, WindowPlan, key_builder, window_union
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.sql_settings import normal_text
 
@@ -119,7 +121,7 @@ class BlockWindows:
             # The first window reads its rows in input order; each further one gets them as an exchange left them.
             ties = position if number or reordered else None
             wanted = WindowPlan(self._context, self._env, self._scope, self._names, group.definition, ties)
-            child = plan_window_union(wanted, list(group.calls.values()), child)
+            child = _plan_window_union(wanted, list(group.calls.values()), child)
         for key, inner in self._expressions.items():
             builder = self._builder()
             self._texts[key] = builder.opaque(inner)
@@ -128,7 +130,7 @@ class BlockWindows:
     def _neighbours(self, pending: list[_Pending]) -> list[_Pending]:
         """The definitions with those of one partitioning and order side by side, where they merge into one exchange;
         among these the ones with nested calls, which end in other nodes, come last."""
-        builder = queries.expression_builder(self._context, self._scope, self._env)
+        builder = ExpressionBuilder(self._context, self._scope, self._env)
         of_keys = key_builder(self._context, self._scope, self._env)
         alike: dict[tuple[frozenset[Expression], Expression | None], list[_Pending]] = {}
         for group in pending:
@@ -138,7 +140,7 @@ class BlockWindows:
         return [group for same in alike.values() for group in sorted(same, key=lambda one: _is_nested(one, builder))]
 
     def _builder(self) -> ExpressionBuilder:
-        return queries.expression_builder(self._context, self._scope, self._env, self.replace)
+        return ExpressionBuilder(self._context, self._scope, self._env, self.replace)
 
     def _plan_native(
         self, native: Sequence[tuple[exp.Window, str | None, Definition]], child: LogicalPlan
@@ -153,7 +155,7 @@ class BlockWindows:
 
 
 def _is_nested(group: _Pending, builder: ExpressionBuilder) -> bool:
-    return any(has_inner_calls(call[0]) and flat_call(builder, call) is None for call in group.calls.values())
+    return any(has_inner_calls(call[0]) and _flat_call(builder, call) is None for call in group.calls.values())
 
 
 def native_window(builder: ExpressionBuilder, call: exp.Window, definition: Definition) -> Expression:
@@ -216,3 +218,22 @@ def _is_whole(root: exp.Expr, call: exp.Window) -> bool:
     while isinstance(root, exp.Paren):
         root = root.this
     return root is call
+
+
+def _plan_window_union(wanted: WindowPlan, found: Sequence[Call], source: LogicalPlan) -> LogicalPlan:
+    """`source` with one more column for each call. Calls with aggregates in their arguments come last (nested.py)."""
+    builder = ExpressionBuilder(wanted.context, wanted.scope, wanted.env)
+    flat = [(call, _flat_call(builder, call)) for call in found]
+    made = [made for _, made in flat if made is not None]
+    deep = [call for call, made in flat if made is None]
+    if not deep:
+        return window_union(wanted, made, source)
+    return plan_nested(wanted, made, deep, source)
+
+
+def _flat_call(builder: ExpressionBuilder, call: Call) -> WindowCall | None:
+    """The call as one function over the frame; None if aggregates in its arguments have to be computed first."""
+    node, column, whole = call
+    if has_inner_calls(node):
+        return count_at(builder, node, column)
+    return calls.window_call(builder, node, column, whole=whole)
