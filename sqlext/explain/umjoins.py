@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.expressions.correlation import free_columns
 from sqlext_planner.expressions.subquery import own_subqueries
 from sqlext_planner.optimizer.batches import BATCHES, Optimizer
 from sqlext_planner.plan_format import side_by_side, tree_text
@@ -39,7 +38,7 @@ def _umjoins(plan: LogicalPlan) -> Iterator[UMJoin]:
     """The multi-way joins of a plan, and of the subqueries that stand in its expressions."""
     yield from plan.collect(UMJoin)
     for item in own_subqueries(plan):
-        yield from _umjoins(Optimizer().optimize(item.plan, free_columns(item.plan)).final)
+        yield from _umjoins(Optimizer().optimize(item.plan, item.plan.free_columns).final)
 
 
 def _entry(group: UMJoinGroup, physical: Any) -> dict[str, Any]:

@@ -134,7 +134,7 @@ def left_to_spark(error: Exception) -> None:
 def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlSettings) -> StagedPlan:
     """The statement with all stages after parsing."""
     from sqlext_planner.optimizer.batches import Optimizer
-    from sqlext_planner.relational.streams import operators_asked_for, refuse_streams
+    from sqlext_planner.relational.streams import is_streaming, operators_asked_for, refuse_streams
     from sqlext_planner.strategies import contains_extension, plan_physical
 
     from sqlext.analyzer import Options, analyze
@@ -155,7 +155,7 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     asked = (config.always_lower and mode is None) or mode == "analyze"  # Spark has no EXPLAIN ANALYZE
     lowered = statement.uses_extension or (asked and statement.kind == "query")
     # What a stream allows, Spark alone knows: without a word of ours its statement is left as it is.
-    plain_stream = analyzed.is_streaming and not statement.uses_extension and not operators_asked_for(analyzed)
+    plain_stream = is_streaming(analyzed) and not statement.uses_extension and not operators_asked_for(analyzed)
     passthrough = plain_stream or (not extensions and not lowered)
     return StagedPlan(start.sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from sqlext_planner.errors import AnalysisError, UnsupportedError
-from sqlext_planner.expressions.correlation import free_columns
 from sqlext_planner.expressions.nodes import Column, Literal, conjuncts
 from sqlext_planner.expressions.subquery import Subquery, subqueries
 from sqlext_planner.last_join.nodes import LastJoin
@@ -84,7 +83,7 @@ def test_the_text_is_what_spark_gets() -> None:
     item = only("SELECT a FROM t WHERE a IN (SELECT x FROM s WHERE s.k = t.k)")
     assert item.sql() == "(`t.a` IN (SELECT x FROM s WHERE s.k = `t.k`))"
     assert item.references == {Column("t", "a"), Column("t", "k")}
-    assert free_columns(item.plan) == {Column("t", "k")}
+    assert item.plan.free_columns == {Column("t", "k")}
 
 
 def test_types() -> None:
@@ -134,7 +133,7 @@ def test_derived_tables_see_the_outer_query_as_text() -> None:
 
 def test_having_sees_the_keys_that_are_columns() -> None:
     item = only("SELECT count(*) AS n FROM t GROUP BY k, a + 1 HAVING EXISTS (SELECT 1 FROM s WHERE s.k = t.k)")
-    assert free_columns(item.plan) == {Column("t", "k")}
+    assert item.plan.free_columns == {Column("t", "k")}
     with pytest.raises(AnalysisError, match="'b' not found"):
         plan("SELECT count(*) AS n FROM t GROUP BY k HAVING EXISTS (SELECT 1 FROM s WHERE s.k = b)")
 
@@ -156,7 +155,7 @@ def test_substitution_reaches_the_plan() -> None:
     )
     new = item.substitute({Column("t", "k"): Column("d", "key"), Column("s", "k"): Literal("1")})
     assert isinstance(new, Subquery)
-    assert free_columns(new.plan) == {Column("d", "key")}
+    assert new.plan.free_columns == {Column("d", "key")}
     assert new.references == {Column("d", "key")}
     assert "s.k = d.key" in new.plan.tree_string()
     assert item.substitute({Column("t", "b"): Literal("1")}) is item

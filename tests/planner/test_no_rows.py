@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from sqlext_planner.expressions.correlation import compares_exactly
 from sqlext_planner.expressions.no_rows import NULL, at_no_rows, is_strict
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr
+from sqlext_planner.optimizer.correlation import compares_exactly
 
 X = Column("s", "x")
 

@@ -21,7 +21,7 @@ class Subquery(Expression):
     """``[NOT] EXISTS (...)``, ``x [NOT] IN (...)``, or ``(...)`` as a value.
 
     `plan` is the query, analysed; columns that occur in it and that none of its nodes gives are the outer query's
-    (`correlation.free_columns`). It is no child of the node that holds the expression. `operands` are what stands
+    (`LogicalPlan.free_columns`). It is no child of the node that holds the expression. `operands` are what stands
     before IN, one for each column of the plan. `text` is the whole expression as Spark SQL, and what two subqueries are
     compared by. `relation` is a name that no relation of the statement has, for columns that a join needs of the plan.
     `sweep` is what the hints SWEEP and NO_SWEEP say about that join. Where the text holds what only we can run,
@@ -56,16 +56,10 @@ class Subquery(Expression):
         found = super().references
         if self.refusal is None:
             return found
-        from sqlext_planner.expressions.correlation import (
-            free_columns,  # which needs the plan nodes, and these need this module
-        )
-
-        return found | free_columns(self.plan)
+        return found | self.plan.free_columns
 
     def substitute(self, mapping: Mapping[Column, Expression]) -> Expression:
-        from sqlext_planner.expressions.correlation import substitute_free
-
-        plan = substitute_free(self.plan, mapping)
+        plan = self.plan.with_free(mapping)
         new = super().substitute(mapping)
         return new if plan is self.plan or not isinstance(new, Subquery) else replace(new, plan=plan)
 

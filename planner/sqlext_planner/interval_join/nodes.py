@@ -35,6 +35,7 @@ class IntervalJoin(LogicalPlan):
     """
 
     is_extension = True
+    operator_name = "an interval join"
 
     left: LogicalPlan
     right: LogicalPlan

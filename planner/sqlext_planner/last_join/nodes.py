@@ -51,6 +51,7 @@ class LastJoin(LogicalPlan):
     """
 
     is_extension = True
+    operator_name = "a LAST JOIN"
 
     left: LogicalPlan
     rights: tuple[LogicalPlan, ...]

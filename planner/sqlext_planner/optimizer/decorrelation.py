@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from sqlext_planner.expressions.correlation import Lifted, Lifting, Use
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, conjuncts
-from sqlext_planner.expressions.patterns import filtered
 from sqlext_planner.expressions.subquery import Subquery, SubqueryKind
+from sqlext_planner.optimizer.correlation import Lifted, Lifting, Use
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Join, Project
+from sqlext_planner.relational.plan_patterns import filtered
 
 #: Makes the right side and the condition of a semi or anti join of a subquery; None where that cannot be.
 Matching = Callable[[Subquery, LogicalPlan], tuple[LogicalPlan, Expression | None] | None]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import ClassVar
 
 from sqlext_planner.errors import InternalError, Span
 from sqlext_planner.expressions.nodes import Column, Expression
@@ -31,6 +32,8 @@ class LogicalPlan(TreeNode):
 
     #: True for nodes that plain Spark SQL has no text for; a plan without one goes to spark.sql unchanged.
     is_extension = False
+    #: What a message calls a node that reads its inputs by an operator of ours.
+    operator_name: ClassVar[str | None] = None
     #: True for a node that is itself a stream's rows.
     is_stream = False
 
@@ -52,13 +55,6 @@ class LogicalPlan(TreeNode):
         """Type by output column."""
         return {item.column: item.dtype for item in self.output}
 
-    @cached_property
-    def is_streaming(self) -> bool:
-        """Whether a stream is read here or anywhere below, also by a subquery of an expression."""
-        from sqlext_planner.relational.streams import streams_of
-
-        return next(streams_of(self), None) is not None
-
     def expressions(self) -> Iterator[Expression]:
         """The expressions the node itself holds (not its children's)."""
         for item in fields(self):
@@ -66,6 +62,28 @@ class LogicalPlan(TreeNode):
             for entry in value if isinstance(value, tuple) else (value,):
                 if isinstance(entry, Expression):
                     yield entry
+
+    @cached_property
+    def free_columns(self) -> frozenset[Column]:
+        """The columns that expressions here and below read and that no node gives: those of an outer query."""
+        return frozenset().union(*(node.missing_references() for node in self.walk()))
+
+    def with_free(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
+        """The plan with columns of the outer query replaced; the plan itself if it reads none of them."""
+        if not mapping.keys() & self.free_columns:
+            return self
+
+        def replaced(node: LogicalPlan) -> LogicalPlan:
+            own = {column: mapping[column] for column in node.missing_references() & mapping.keys()}
+            return node.substituted(own) if own else node
+
+        new = self.transform_up(replaced)
+        assert isinstance(new, LogicalPlan)
+        return new
+
+    def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
+        """The node with columns in its own expressions replaced; itself where its kind cannot."""
+        return self
 
     def missing_references(self) -> frozenset[Column]:
         """Columns that the node's expressions read but no child gives; empty in a sound plan."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -78,6 +78,9 @@ class Filter(LogicalPlan):
     condition: Expression
     child: LogicalPlan
 
+    def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
+        return replace(self, condition=self.condition.substitute(mapping))
+
     @cached_property
     def output(self) -> tuple[Field, ...]:
         return self.child.output
@@ -92,6 +95,9 @@ class Project(LogicalPlan):
 
     items: tuple[NamedExpr, ...]
     child: LogicalPlan
+
+    def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
+        return replace(self, items=tuple(item.substitute(mapping) for item in self.items))
 
     def __post_init__(self) -> None:
         self.check_unique_output()
@@ -111,6 +117,9 @@ class Window(LogicalPlan):
 
     items: tuple[NamedExpr, ...]
     child: LogicalPlan
+
+    def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
+        return replace(self, items=tuple(item.substitute(mapping) for item in self.items))
 
     def __post_init__(self) -> None:
         self.check_unique_output()
@@ -150,6 +159,11 @@ class Join(LogicalPlan):
     sweep: bool | None = None
     umjoin: UMJoinHint | None = None
 
+    def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
+        if self.condition is None:
+            return self
+        return replace(self, condition=self.condition.substitute(mapping))
+
     def __post_init__(self) -> None:
         if self.kind == "cross" and self.condition is not None:
             raise InternalError("a cross join has no condition")
@@ -177,6 +191,10 @@ class Aggregate(LogicalPlan):
     grouping_sets: tuple[tuple[int, ...], ...] | None
     items: tuple[NamedExpr, ...]
     child: LogicalPlan
+
+    def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
+        keys = tuple(key.substitute(mapping) for key in self.keys)
+        return replace(self, keys=keys, items=tuple(item.substitute(mapping) for item in self.items))
 
     def __post_init__(self) -> None:
         self.check_unique_output()
@@ -224,6 +242,9 @@ class Sort(LogicalPlan):
 
     keys: tuple[SortKey, ...]
     child: LogicalPlan
+
+    def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
+        return replace(self, keys=tuple(key.map_children(lambda part: part.substitute(mapping)) for key in self.keys))
 
     @cached_property
     def output(self) -> tuple[Field, ...]:

@@ -11,22 +11,9 @@ from collections.abc import Iterator
 
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.expressions.subquery import own_subqueries
-from sqlext_planner.interval_join.nodes import IntervalJoin
-from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Join, Scan, SparkRelation
-from sqlext_planner.umjoin.nodes import UMJoin
-from sqlext_planner.window.group_nodes import GroupAggregate
-from sqlext_planner.window.nodes import WindowUnion
 
-#: What a refusal calls an operator.
-_NAMES: dict[type[LogicalPlan], str] = {
-    WindowUnion: "a window of ours",
-    GroupAggregate: "a grouped aggregate of ours",
-    LastJoin: "a LAST JOIN",
-    IntervalJoin: "an interval join",
-    UMJoin: "a multi-way join (UMJOIN)",
-}
 _HELP = (
     "run it over a table: write the stream to one with writeStream, or compute each micro-batch as a table of its own "
     "with foreachBatch"
@@ -42,6 +29,11 @@ def streams_of(plan: LogicalPlan) -> Iterator[LogicalPlan]:
         stack.extend(item.plan for item in own_subqueries(top))
 
 
+def is_streaming(plan: LogicalPlan) -> bool:
+    """Whether a plan reads a stream, also in a subquery of an expression."""
+    return next(streams_of(plan), None) is not None
+
+
 def operators_asked_for(plan: LogicalPlan) -> bool:
     """Whether hints (SWEEP, UMJOIN) ask for operators of ours in a plan, also in subqueries of its expressions."""
     for below in _plans(plan):
@@ -55,10 +47,10 @@ def operators_asked_for(plan: LogicalPlan) -> bool:
 
 def refuse_streams(plan: LogicalPlan) -> None:
     """Raises UnsupportedError, at the stream, for an operator of ours that reads one, directly or through others."""
-    if not plan.is_streaming:
+    if not is_streaming(plan):
         return
     for node in (node for below in _plans(plan) for node in below.walk()):
-        name = _NAMES.get(type(node), "an operator of ours" if node.is_extension else None)
+        name = node.operator_name
         stream = next(streams_of(node), None) if name is not None else None
         if stream is not None:
             raise stream_refusal(f"{name} cannot read the stream{_shown(stream)} yet", stream)

@@ -39,6 +39,8 @@ class UMJoin(LogicalPlan):
     payload the result may be one row or several whose counts add up.
     """
 
+    operator_name = "a multi-way join (UMJOIN)"
+
     inputs: tuple[LogicalPlan, ...]
     kinds: tuple[MemberKind, ...]
     condition: Expression | None

@@ -23,6 +23,7 @@ class GroupAggregate(LogicalPlan):
     """
 
     is_extension = True
+    operator_name = "a grouped aggregate of ours"
 
     keys: tuple[NamedExpr, ...]
     items: tuple[NamedExpr, ...]

@@ -69,6 +69,7 @@ class WindowUnion(LogicalPlan):
     """
 
     is_extension = True
+    operator_name = "a window of ours"
 
     partition_by: tuple[Expression, ...]
     order_by: Expression | None

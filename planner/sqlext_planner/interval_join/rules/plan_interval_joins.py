@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from sqlext_planner.expressions.nodes import conjunction, conjuncts
-from sqlext_planner.expressions.patterns import filtered, has_each_once
 from sqlext_planner.interval_join.conditions import IntervalTerms, guard, read_condition
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Join
+from sqlext_planner.relational.plan_patterns import filtered, has_each_once
+from sqlext_planner.relational.streams import is_streaming
 
 #: Whether a term over both sides may be filtered above the join. See the legality table in `plan_interval_joins`.
 LEGAL: dict[IntervalJoinKind, bool] = {
@@ -59,7 +60,7 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
                 return None
             if not (terms.named or sweep or (terms.bounds_windows and not _is_lookup(left, right, terms))):
                 return None
-            if not (terms.named or sweep) and node.is_streaming:  # Spark's, unless someone asks for an interval join
+            if not (terms.named or sweep) and is_streaming(node):  # Spark's, unless someone asks for an interval join
                 return None
             guard(terms)
             return filtered(terms.residual, _interval_join(node, kind, terms))

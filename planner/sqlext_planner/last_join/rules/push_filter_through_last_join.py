@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from sqlext_planner.expressions.nodes import conjuncts
-from sqlext_planner.expressions.patterns import filtered, is_movable, reads_only, with_fields
+from sqlext_planner.expressions.patterns import is_movable, reads_only
 from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter
+from sqlext_planner.relational.plan_patterns import filtered, with_fields
 
 
 @rule(order="top_down")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlext_planner.expressions.nodes import conjunction, conjuncts
-from sqlext_planner.expressions.patterns import filtered, is_movable, reads_only
+from sqlext_planner.expressions.patterns import is_movable, reads_only
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.plan_patterns import filtered
 
 
 @rule(order="top_down")

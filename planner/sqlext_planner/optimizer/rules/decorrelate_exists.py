@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sqlext_planner.expressions.correlation import free_columns
 from sqlext_planner.expressions.nodes import Expression, conjunction
 from sqlext_planner.expressions.patterns import is_generator
 from sqlext_planner.expressions.subquery import Subquery
@@ -42,7 +41,7 @@ def decorrelate_exists(node: LogicalPlan) -> LogicalPlan | None:
 
 
 def _side(subquery: Subquery, child: LogicalPlan) -> tuple[LogicalPlan, Expression | None] | None:
-    limits = subquery.refusal is not None or not free_columns(subquery.plan)
+    limits = subquery.refusal is not None or not subquery.plan.free_columns
     plan = _rows(subquery.plan, limits=limits)
     found = lifted(subquery, plan, child)
     if found is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sqlext_planner.expressions.correlation import free_columns
 from sqlext_planner.expressions.nodes import Compare, Expression, SparkExpr, conjunction
 from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.expressions.subquery import Subquery
@@ -66,7 +65,7 @@ def _side(subquery: Subquery, child: LogicalPlan) -> tuple[LogicalPlan, Expressi
 def _members(plan: LogicalPlan) -> LogicalPlan:
     """The plan without what only orders or repeats its rows, where its terms are to be lifted."""
     match plan:
-        case Sort(child=child) | Distinct(child) if free_columns(plan):
+        case Sort(child=child) | Distinct(child) if plan.free_columns:
             return _members(child)
     return plan
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlext_planner.expressions.correlation import Lifted, free_columns
 from sqlext_planner.expressions.no_rows import NULL, is_strict, value_of_no_rows
 from sqlext_planner.expressions.nodes import (
     Column,
@@ -17,13 +16,15 @@ from sqlext_planner.expressions.nodes import (
     conjunction,
     conjuncts,
 )
-from sqlext_planner.expressions.patterns import filtered, is_single_row, names_collation
+from sqlext_planner.expressions.patterns import names_collation
 from sqlext_planner.expressions.subquery import Subquery
+from sqlext_planner.optimizer.correlation import Lifted
 from sqlext_planner.optimizer.decorrelation import fresh_names, lifted, renamed
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.hint import Hint
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Join, JoinKind, Limit, Project, Sort
+from sqlext_planner.relational.plan_patterns import filtered, is_single_row
 
 
 @rule(order="top_down")
@@ -150,7 +151,7 @@ def _value(subquery: Subquery, child: LogicalPlan) -> _Value | None:
         return None
     (column,) = subquery.plan.output_columns
     value = Column(subquery.relation, "value")
-    if not free_columns(subquery.plan):
+    if not subquery.plan.free_columns:
         right = renamed(subquery.plan, (column,), {column: value})
         return _Value(right, None, value, None) if is_single_row(subquery.plan) else None
     found = lifted(subquery, _block(subquery.plan), child)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
-from sqlext_planner.expressions.patterns import is_generator, with_fields
+from sqlext_planner.expressions.patterns import is_generator
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.optimizer.rule import rule
@@ -23,6 +23,7 @@ from sqlext_planner.relational.nodes import (
     SubqueryAlias,
     Window,
 )
+from sqlext_planner.relational.plan_patterns import with_fields
 from sqlext_planner.umjoin.nodes import UMJoin
 from sqlext_planner.window.group_nodes import GroupAggregate
 from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from sqlext_planner.expressions.nodes import Expression, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import filtered, is_movable, reads_only
+from sqlext_planner.expressions.patterns import is_movable, reads_only
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Join
+from sqlext_planner.relational.plan_patterns import filtered
 
 
 class Sides(NamedTuple):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sqlext_planner.expressions.nodes import Column, Expression, conjuncts
-from sqlext_planner.expressions.patterns import filtered, inline, is_deterministic, is_movable
+from sqlext_planner.expressions.patterns import inline, is_deterministic, is_movable
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Project
+from sqlext_planner.relational.plan_patterns import filtered
 
 
 @rule(order="top_down")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlext_planner.expressions.nodes import Expression, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import filtered, is_movable, reads_only
+from sqlext_planner.expressions.patterns import is_movable, reads_only
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Join
+from sqlext_planner.relational.plan_patterns import filtered
 
 #: (left only, right only): may a one-sided conjunct of ON filter that input? See `push_join_condition`.
 LEGAL = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlext_planner.expressions.nodes import conjuncts
-from sqlext_planner.expressions.patterns import is_single_row
+from sqlext_planner.relational.plan_patterns import is_single_row
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, input_name
 
 

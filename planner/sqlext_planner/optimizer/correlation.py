@@ -7,48 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import filtered, is_generator, is_movable, reads_only
+from sqlext_planner.expressions.patterns import is_generator, is_movable, reads_only
 from sqlext_planner.relational.hint import Hint
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Join, Project, Sort, Window
+from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Join, Project, Sort
+from sqlext_planner.relational.plan_patterns import filtered
 
 #: Whether only the set of the subquery's rows matters (EXISTS, IN), or the aggregate that it computes of them.
 Use = Literal["rows", "value"]
-
-
-def free_columns(plan: LogicalPlan) -> frozenset[Column]:
-    """The columns that the plan's expressions read and that no node of it gives: those of the outer query."""
-    return frozenset().union(*(node.missing_references() for node in plan.walk()))
-
-
-def substitute_free(plan: LogicalPlan, mapping: Mapping[Column, Expression]) -> LogicalPlan:
-    """The plan with columns of the outer query replaced; the plan itself if it reads none of them."""
-    if not mapping.keys() & free_columns(plan):
-        return plan
-
-    def replaced(node: LogicalPlan) -> LogicalPlan:
-        own = {column: mapping[column] for column in node.missing_references() & mapping.keys()}
-        return _substituted(node, own) if own else node
-
-    new = plan.transform_up(replaced)
-    assert isinstance(new, LogicalPlan)
-    return new
-
-
-def _substituted(node: LogicalPlan, mapping: Mapping[Column, Expression]) -> LogicalPlan:
-    match node:
-        case Filter(condition):
-            return replace(node, condition=condition.substitute(mapping))
-        case Join(condition=condition) if condition is not None:
-            return replace(node, condition=condition.substitute(mapping))
-        case Project(items) | Window(items):
-            return replace(node, items=tuple(item.substitute(mapping) for item in items))
-        case Aggregate(keys, _, items):
-            new_keys = tuple(key.substitute(mapping) for key in keys)
-            return replace(node, keys=new_keys, items=tuple(item.substitute(mapping) for item in items))
-        case Sort(keys):
-            return replace(node, keys=tuple(key.map_children(lambda part: part.substitute(mapping)) for key in keys))
-    return node
 
 
 @dataclass(frozen=True)
@@ -91,7 +57,7 @@ class Lifting:
 
     def lift(self, plan: LogicalPlan) -> Lifted | None:
         """The plan and its terms; None where a term has to stay."""
-        if not free_columns(plan):
+        if not plan.free_columns:
             return Lifted(plan, ())
         match plan:
             case Filter(condition, child):
@@ -188,7 +154,7 @@ class Lifting:
         if left is None:
             return None
         if node.kind not in ("inner", "cross"):
-            closed = node.kind in ("left", "semi", "anti") and not free_columns(node.right)
+            closed = node.kind in ("left", "semi", "anti") and not node.right.free_columns
             return Lifted(replace(node, left=left.plan), left.terms) if closed and _own(node) else None
         right = self.lift(node.right)
         own, correlated = split(node.condition, (*node.left.output_columns, *node.right.output_columns))
