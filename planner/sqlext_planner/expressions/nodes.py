@@ -215,3 +215,13 @@ def conjuncts(expression: Expression | None) -> tuple[Expression, ...]:
     if expression is None:
         return ()
     return expression.terms if isinstance(expression, And) else (expression,)
+
+
+@dataclass(frozen=True)
+class ShownCall:
+    """A call that a node computes: its column, how the user knows it, its arguments and its place in the text."""
+
+    column: Column
+    text: str
+    args: tuple[Expression, ...] = ()
+    span: Span | None = None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlext_planner.relational.execution import spark_column
 from sqlext_planner.relational.join_execution import SPARK_JOINS
-from sqlext_planner.relational.physical_plan import quoted
+from sqlext_planner.relational.physical_plan import quoted, spark_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

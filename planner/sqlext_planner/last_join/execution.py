@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.errors import AnalysisError
+from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
 from sqlext_planner.expressions.nodes import Literal as LiteralExpression
 from sqlext_planner.last_join.nodes import LastMatch
 from sqlext_planner.last_join.terms import ResidualTerms
 from sqlext_planner.relational.logical_plan import Field
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached, quoted
+from sqlext_planner.relational.physical_plan import (
+    ExecutionContext,
+    PhysicalPlan,
+    Trial,
+    execute_cached,
+    quoted,
+    spark_column,
+    tried,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,6 +51,17 @@ class LastJoinExec(PhysicalPlan):
     @cached_property
     def output(self) -> tuple[Field, ...]:
         return self.left.output + tuple(field for right in self.rights for field in right.output)
+
+    def trials(self, frames: Sequence[DataFrame], context: ExecutionContext) -> Iterator[tuple[Expression, Trial]]:
+        left, *rights = frames
+        for right, match in zip(rights, self.matches, strict=True):
+            for key in match.left_keys:
+                yield key, tried(left)
+            for key in (*match.right_keys, *([match.order_by] if match.order_by is not None else [])):
+                yield key, tried(right)
+            sides = zip(match.left_keys, match.right_keys, strict=True)
+            for term in (*(Compare("=", a, b, span=match.span) for a, b in sides), *conjuncts(match.residual)):
+                yield term, _tried_join(left, right)
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for an order key of another type than an integer or a timestamp, and for keys and
@@ -131,3 +151,7 @@ def _check_order(frame: DataFrame, match: LastMatch) -> None:
             span=order.span or match.span,
             help="order by a smallint, int, bigint or timestamp column; cast it in a subquery if need be",
         )
+
+
+def _tried_join(left: DataFrame, right: DataFrame) -> Trial:
+    return lambda item: left.join(right, spark_column(item)).columns

@@ -14,8 +14,7 @@ from sqlext_planner.expressions.common_types import as_type, common_type, family
 from sqlext_planner.expressions.nodes import And, Column, Expression, Literal
 from sqlext_planner.last_join.nodes import LastMatch
 from sqlext_planner.last_join.terms import ResidualTerms
-from sqlext_planner.relational.execution import spark_column
-from sqlext_planner.relational.physical_plan import ExecutionContext
+from sqlext_planner.relational.physical_plan import ExecutionContext, spark_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.expressions.nodes import Compare, Literal
 from sqlext_planner.last_join.nodes import LastMatch
-from sqlext_planner.relational.execution import spark_column
-from sqlext_planner.relational.physical_plan import quoted
+from sqlext_planner.relational.physical_plan import quoted, spark_column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlext_planner.expressions.nodes import Expression, NamedExpr
-from sqlext_planner.relational.execution import spark_column, spark_item
+from sqlext_planner.relational.execution import spark_item
 from sqlext_planner.relational.logical_plan import Field, comma
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached, quoted
+from sqlext_planner.relational.physical_plan import (
+    ExecutionContext,
+    PhysicalPlan,
+    Trial,
+    execute_cached,
+    quoted,
+    spark_column,
+    tried,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, GroupedData
@@ -40,6 +48,12 @@ class AggregateExec(PhysicalPlan):
         if self.grouping_sets is None:
             return frame.groupBy(*keys)
         return frame.groupingSets([[keys[i] for i in members] for members in self.grouping_sets], *keys)
+
+    def trials(self, frames: Sequence[DataFrame], context: ExecutionContext) -> Iterator[tuple[Expression, Trial]]:
+        for key in self.keys:
+            yield key, tried(frames[0])
+        for item in self.items:
+            yield item.expression, lambda part: self.grouped(frames[0]).agg(spark_column(part)).columns
 
     def label(self) -> str:
         keys = comma(self.keys)

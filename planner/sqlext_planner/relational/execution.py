@@ -7,25 +7,26 @@ PySpark's `F.expr` parses them and Spark resolves an outer reference such as `` 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sqlext_planner.expressions.nodes import Expression, Literal, NamedExpr
+from sqlext_planner.expressions.nodes import Expression, Literal, NamedExpr, ShownCall, conjuncts
 from sqlext_planner.relational.logical_plan import Field, comma
 from sqlext_planner.relational.nodes import SortKey
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached, quoted
+from sqlext_planner.relational.physical_plan import (
+    ExecutionContext,
+    PhysicalPlan,
+    Trial,
+    execute_cached,
+    quoted,
+    spark_column,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
-
-
-def spark_column(expression: Expression) -> SparkColumn:
-    """The expression as a PySpark column, resolved by name against the DataFrame it is used on."""
-    from pyspark.sql.functions import expr
-
-    return expr(expression.sql())
 
 
 def spark_item(item: NamedExpr) -> SparkColumn:
@@ -46,6 +47,10 @@ class FilterExec(PhysicalPlan):
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         return execute_cached(self.child, context).filter(spark_column(self.condition))
+
+    def trials(self, frames: Sequence[DataFrame], context: ExecutionContext) -> Iterator[tuple[Expression, Trial]]:
+        for term in conjuncts(self.condition):
+            yield term, lambda item: frames[0].filter(spark_column(item))
 
     def label(self) -> str:
         return f"FilterExec: {self.condition}"
@@ -82,6 +87,9 @@ class WindowExec(PhysicalPlan):
     @cached_property
     def output(self) -> tuple[Field, ...]:
         return self.fields
+
+    def shown_calls(self) -> Iterator[ShownCall]:
+        return (ShownCall(item.column, str(item.expression)) for item in self.items)
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         from pyspark.sql.functions import col

@@ -7,9 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlext_planner.expressions.nodes import Expression, Literal
-from sqlext_planner.relational.execution import spark_column
 from sqlext_planner.relational.logical_plan import Field, comma
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached, spark_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sqlext_planner.expressions.nodes import Expression
-from sqlext_planner.relational.execution import spark_column
+from sqlext_planner.expressions.nodes import Expression, conjuncts
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.nodes import JoinKind, SetKind
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, Trial, execute_cached, spark_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,6 +47,10 @@ class JoinExec(PhysicalPlan):
             return left.crossJoin(right)
         on = lit(True) if self.condition is None else spark_column(self.condition)
         return left.join(right, on, SPARK_JOINS[self.kind])
+
+    def trials(self, frames: Sequence[DataFrame], context: ExecutionContext) -> Iterator[tuple[Expression, Trial]]:
+        for term in conjuncts(self.condition):
+            yield term, lambda item: frames[0].join(frames[1], spark_column(item)).columns
 
     def label(self) -> str:
         return f"JoinExec: {self.kind}" + (f" ON {self.condition}" if self.condition is not None else "")

@@ -5,18 +5,20 @@ Printing a physical plan needs no Spark: pyspark is imported inside `execute` on
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError, UnsupportedError
-from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, ShownCall
 from sqlext_planner.raised import current_statement
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.tree import TreeNode
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
     from sqlext_operators.errors import Places
 
@@ -63,6 +65,10 @@ class ExecutionContext:
         return Places(None if whole is None else self.place(whole), found)
 
 
+#: Analyses one expression; raises Spark's AnalysisException if Spark refuses it.
+Trial = Callable[[Expression], object]
+
+
 @dataclass(frozen=True)
 class PhysicalPlan(TreeNode):
     """A physical operator; frozen, its children are the fields that hold physical plans.
@@ -100,9 +106,47 @@ class PhysicalPlan(TreeNode):
         """
         raise NotImplementedError(type(self).__name__)
 
+    def shown_relation(self) -> tuple[str, str] | None:
+        """The relation that the node brings in, and how the user knows it: a table without an alias that the statement
+        reads again is `b_2` in the plan, and still `b` for the user."""
+        return None
+
+    def shown_calls(self) -> Iterator[ShownCall]:
+        """The calls of windows and groups that the node computes."""
+        return iter(())
+
+    def expressions(self) -> Iterator[Expression]:
+        """The scalar expressions that the node holds: its items, keys, and the arguments of its calls."""
+        for item in fields(self):
+            value = getattr(self, item.name)
+            for entry in value if isinstance(value, tuple) else (value,):
+                if isinstance(entry, NamedExpr):
+                    yield entry.expression
+                elif isinstance(entry, Expression):
+                    yield entry
+                elif isinstance(getattr(entry, "expression", None), Expression):  # a key of ORDER BY
+                    yield entry.expression
+
+    def trials(self, frames: Sequence[DataFrame], context: ExecutionContext) -> Iterator[tuple[Expression, Trial]]:
+        """The node's expressions, each with the way to analyse it as the node does; `frames` are the children's."""
+        if frames:
+            yield from ((expression, tried(frames[0])) for expression in self.expressions())
+
     def details(self) -> dict[str, Any]:
         """Facts for EXPLAIN beyond the label (numbers behind a choice), JSON values only."""
         return {"why": self.why} if self.why else {}
+
+
+def spark_column(expression: Expression) -> SparkColumn:
+    """The expression as a PySpark column, resolved by name against the DataFrame it is used on."""
+    from pyspark.sql.functions import expr
+
+    return expr(expression.sql())
+
+
+def tried(frame: DataFrame) -> Trial:
+    """Analyses an expression as an item selected from a frame."""
+    return lambda expression: frame.select(spark_column(expression)).columns
 
 
 def quoted(name: str) -> str:
@@ -130,7 +174,7 @@ def execute_cached(node: PhysicalPlan, context: ExecutionContext) -> DataFrame:
     except AnalysisException as error:
         from sqlext_planner.relational.spark_errors import located
 
-        raise located(node, context, error) from error
+        raise located(node, [execute_cached(child, context) for child in node.children], context, error) from error
     finally:
         context.building.pop()
     if given != expected:

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr, conjunction
+from sqlext_planner.expressions.patterns import is_generator
 from sqlext_planner.relational.hint import Hint
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.relational.logical_plan import Field, comma
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, quoted
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, Trial, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,6 +32,10 @@ class ScanExec(PhysicalPlan):
     @cached_property
     def output(self) -> tuple[Field, ...]:
         return self.fields
+
+    def shown_relation(self) -> tuple[str, str]:
+        table = self.table.rsplit(".", 1)[-1].strip("`")
+        return self.relation, table if re.fullmatch(rf"{re.escape(table)}_\d+", self.relation) else self.relation
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         name = self.table if "`" in self.table else ".".join(quoted(part) for part in self.table.split("."))
@@ -70,6 +76,10 @@ class ValuesExec(PhysicalPlan):
     @cached_property
     def output(self) -> tuple[Field, ...]:
         return self.fields
+
+    def trials(self, frames: Sequence[DataFrame], context: ExecutionContext) -> Iterator[tuple[Expression, Trial]]:
+        for value in (value for row in self.rows for value in row):
+            yield value, lambda item: context.spark.sql(f"SELECT {item.sql()}").columns
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         if not self.fields:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span
-from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.expressions.nodes import Column, Expression, ShownCall
 from sqlext_planner.relational.logical_plan import Field, comma
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.window.nodes import WindowGroup
@@ -48,6 +49,15 @@ class WindowUnionExec(PhysicalPlan):
             return self.source.output
         known = {item.column: item for item in self.source.output}
         return tuple(known[column] for column in self.payload)
+
+    def shown_calls(self) -> Iterator[ShownCall]:
+        return (call.shown(f" OVER {window.name}") for window in self.windows for call in window.calls)
+
+    def expressions(self) -> Iterator[Expression]:
+        yield from self.partition_by
+        if self.order_by is not None:
+            yield self.order_by
+        yield from (arg for call in self.shown_calls() for arg in call.args)
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for key, order, union or argument types that do not fit, UnsupportedError for a

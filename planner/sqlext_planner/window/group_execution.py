@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sqlext_planner.expressions.nodes import NamedExpr
+from sqlext_planner.expressions.nodes import Expression, NamedExpr, ShownCall
 from sqlext_planner.relational.aggregate_execution import without_grouping_columns
 from sqlext_planner.relational.execution import spark_item
 from sqlext_planner.relational.logical_plan import Field, comma
@@ -43,6 +44,13 @@ class GroupAggregateExec(PhysicalPlan):
     @cached_property
     def output(self) -> tuple[Field, ...]:
         return self.fields
+
+    def shown_calls(self) -> Iterator[ShownCall]:
+        return (call.shown() for call in self.calls)
+
+    def expressions(self) -> Iterator[Expression]:
+        yield from (item.expression for item in (*self.keys, *self.items))
+        yield from (arg for call in self.calls for arg in call.args)
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for key or argument types that do not fit, UnsupportedError for a column that Spark

@@ -9,9 +9,10 @@ from functools import cached_property
 from sqlext_operators.window.spec import Scalar
 
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.expressions.nodes import Column, Expression, ShownCall
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan, comma
 from sqlext_planner.window.frame import WindowFrame
+from sqlext_planner.window.functions import lookup
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,13 @@ class WindowCall(Expression):
     @cached_property
     def references(self) -> frozenset[Column]:
         return frozenset().union(*(arg.references for arg in self.args))
+
+    def shown(self, over: str = "") -> ShownCall:
+        """`sum(a.v) OVER w`; a function of ours without a public name goes by its column, which has the user's."""
+        function = lookup(self.function)
+        plain = function is None or function.internal
+        text = self.column.name if plain else f"{str(self).removesuffix(f' AS {self.column}')}{over}"
+        return ShownCall(self.column, text, self.args, self.span)
 
     def __str__(self) -> str:
         args = [*map(str, self.args), *map(repr, self.constants)] or ["*"]
