@@ -144,7 +144,8 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if not isinstance(node, IntervalJoin):
         return None
     # Imported here, like the window union's: plans without the extension need none of it.
-    from sqlext_planner.interval_join.forms import choose_form, interval_join
+    from sqlext_planner.interval_join.execution import interval_join
+    from sqlext_planner.interval_join.forms import choose_form
 
     sides = planner.later(node.left), planner.later(node.right)
     infos = [_sized_info(_plain_scan(side), node, planner) for side in sides]

@@ -31,7 +31,8 @@ from sqlext.syntax.spans import NoPlaceError, span_of
 from sqlext.syntax.sql_settings import string_literal, string_value
 
 if TYPE_CHECKING:
-    from sqlext.analyzer.expressions import Edit, ExpressionBuilder
+    from sqlext.analyzer.edits import Edit
+    from sqlext.analyzer.expressions import ExpressionBuilder
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _NUMBERS = (*_INTEGERS, "float", "double")
@@ -49,7 +50,7 @@ def edits(builder: ExpressionBuilder, node: exp.Expr) -> list[Edit]:
 
     Raises UnsupportedError for a function of OpenMLDB's that Spark has nothing for.
     """
-    from sqlext.analyzer.expressions import Edit
+    from sqlext.analyzer.edits import Edit
 
     if not builder.context.openmldb:
         return []
@@ -79,7 +80,7 @@ def _milliseconds(builder: ExpressionBuilder, node: exp.Binary) -> list[Edit]:
 
 def _cast(builder: ExpressionBuilder, node: exp.Cast) -> list[Edit]:
     """CAST between timestamps and numbers goes by milliseconds; types by OpenMLDB's names."""
-    from sqlext.analyzer.expressions import Edit
+    from sqlext.analyzer.edits import Edit
 
     try:
         place = span_of(node.to)
@@ -97,7 +98,7 @@ def _cast(builder: ExpressionBuilder, node: exp.Cast) -> list[Edit]:
 
 def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
     """A scalar function of OpenMLDB's library by Spark's name, or as an expression."""
-    from sqlext.analyzer.expressions import Edit
+    from sqlext.analyzer.edits import Edit
 
     name, arguments = node.name.lower(), list(node.expressions)
     _refuse_missing(name, node)
@@ -129,7 +130,7 @@ def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
 
 def _add_milliseconds(builder: ExpressionBuilder, node: exp.Anonymous, arguments: list[exp.Expr]) -> list[Edit]:
     """``add(ts, 5)``, either way round."""
-    from sqlext.analyzer.expressions import Edit
+    from sqlext.analyzer.edits import Edit
 
     at = 0 if builder.dtype(arguments[0]) == "timestamp" else 1
     template = "({0} + INTERVAL '0.001' SECOND * ({1}))"
@@ -138,7 +139,7 @@ def _add_milliseconds(builder: ExpressionBuilder, node: exp.Anonymous, arguments
 
 def _date_format(builder: ExpressionBuilder, pattern: exp.Expr) -> list[Edit]:
     """The C format of a literal in Spark's letters; a text without % is Spark's already."""
-    from sqlext.analyzer.expressions import Edit
+    from sqlext.analyzer.edits import Edit
 
     if not (_is_text(pattern) and "%" in pattern.name):
         return []
@@ -170,7 +171,7 @@ def _filled(builder: ExpressionBuilder, template: str, arguments: list[exp.Expr]
 
 
 def _wrap(node: exp.Expr, before: str, after: str) -> list[Edit]:
-    from sqlext.analyzer.expressions import Edit
+    from sqlext.analyzer.edits import Edit
 
     span = span_of(node)
     return [Edit(Span(span.start, span.start), (before,)), Edit(Span(span.end, span.end), (after,))]

@@ -17,7 +17,8 @@ from sqlext.analyzer.scope import Scope, Visible
 from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
 
 if TYPE_CHECKING:
-    from sqlext.analyzer.expressions import Edit, ExpressionBuilder
+    from sqlext.analyzer.edits import Edit
+    from sqlext.analyzer.expressions import ExpressionBuilder
 
 #: The plan of something in FROM, and the names that it shows.
 Relation = tuple[LogicalPlan, Scope]

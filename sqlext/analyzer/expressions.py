@@ -17,6 +17,7 @@ from sqlglot import exp
 from sqlext.analyzer import compat as openmldb
 from sqlext.analyzer import disjunctions, periods
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
+from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.analyzer.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS, NONDETERMINISTIC, UNIT_FUNCTIONS
 from sqlext.analyzer.types import field_type, infer
@@ -31,24 +32,6 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-
-
-@dataclass(frozen=True)
-class Edit:
-    """Text to put in place of a slice of the statement."""
-
-    span: Span
-    parts: tuple[str | Expression, ...]
-
-
-@dataclass
-class Draft:
-    """What is known of an opaque expression while its tree is walked."""
-
-    edits: list[Edit] = field(default_factory=list)
-    deterministic: bool = True
-    has_window: bool = False
-    has_subquery: bool = False
 
 
 Replace = Callable[[exp.Expr], Expression | None]
@@ -295,28 +278,6 @@ def inlined(expression: Expression, node: exp.Expr) -> Expression:
     if isinstance(expression, SparkExpr) and not expression.deterministic:
         raise LeftToSparkError("naming a non-deterministic item is left to Spark", span=span_of(node))
     return expression
-
-
-def apply_edits(context: Context, span: Span, edits: Sequence[Edit]) -> tuple[str | Expression, ...]:
-    """The statement's text at `span` in parts, edits made; neighbouring texts are joined."""
-    parts: list[str | Expression] = []
-
-    def add(part: str | Expression) -> None:
-        if isinstance(part, str) and parts and isinstance(parts[-1], str):
-            parts[-1] += part
-        elif part != "":
-            parts.append(part)
-
-    at = span.start
-    for edit in sorted(edits, key=lambda item: (item.span.start, item.span.end)):
-        if edit.span.start < at or edit.span.end > span.end:
-            continue  # a copy that sqlglot made of a node, or a part of what was replaced already
-        add(context.text[at : edit.span.start])
-        for part in edit.parts:
-            add(part)
-        at = edit.span.end
-    add(context.text[at : span.end])
-    return tuple(parts)
 
 
 def conjunction_terms(node: exp.Expr) -> list[exp.Expr]:

@@ -16,7 +16,8 @@ from sqlglot import exp
 
 from sqlext.analyzer import joins, periods
 from sqlext.analyzer.context import Context, Cte, Env
-from sqlext.analyzer.expressions import Edit, ExpressionBuilder, apply_edits
+from sqlext.analyzer.edits import Edit, apply_edits
+from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.analyzer.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS
 from sqlext.syntax.parser import ExtensionNode, extension_name, extension_nodes

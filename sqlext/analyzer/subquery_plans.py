@@ -13,7 +13,8 @@ from sqlext_planner.expressions.subquery import Subquery, SubqueryKind
 from sqlglot import exp
 
 from sqlext.analyzer import hints
-from sqlext.analyzer.expressions import Draft, ExpressionBuilder
+from sqlext.analyzer.edits import Draft
+from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.syntax.spans import NoPlaceError, span_of
 
 #: What a join calls the columns of a subquery that have to have a name of their own.

@@ -16,7 +16,8 @@ from sqlext.analyzer import calls, frames
 from sqlext.analyzer.context import ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.count_at import count_at
 from sqlext.analyzer.definitions import Definition, Definitions, definition_span, table_call
-from sqlext.analyzer.expressions import Draft, Edit, ExpressionBuilder, apply_edits
+from sqlext.analyzer.edits import Draft, Edit, apply_edits
+from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.input_order import is_reordered, with_input_position
 from sqlext.analyzer.items import WRAPPERS, outer_calls
 from sqlext.analyzer.list_aggregates import is_scalar

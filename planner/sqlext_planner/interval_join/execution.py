@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression
-from sqlext_planner.interval_join.nodes import IntervalJoinKind
+from sqlext_planner.interval_join.forms import Form, final_form, may_leave
+from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods
 from sqlext_planner.periods.relations import Condition, Pass
 from sqlext_planner.relational.logical_plan import Field
@@ -18,22 +20,8 @@ if TYPE_CHECKING:
 
     from sqlext_planner.interval_join.inputs import TypedJoin
 
+
 #: `exchange`: both sides through one Arrow-block exchange; `broadcast`: the smaller side is sent to every task of the
-#: other; `spark`: Spark compares rows; `auto`: one of these, when sizes are known.
-Form = Literal["exchange", "broadcast", "spark", "auto"]
-
-#: Which side may be broadcast: a row whose matches decide whether it comes out has to see all of them in one task.
-BROADCAST_SIDES: dict[IntervalJoinKind, tuple[str, ...]] = {
-    "inner": ("left", "right"),
-    "left": ("right",),
-    "right": ("left",),
-    "full": (),
-    "semi": ("right",),
-    "anti": ("right",),
-    "count": ("right",),
-}
-
-
 @dataclass(frozen=True)
 class IntervalJoinExec(PhysicalPlan):
     """Computes an IntervalJoin node (same fields, physical children).
@@ -82,7 +70,6 @@ class IntervalJoinExec(PhysicalPlan):
         ConfigurationError if the workers lack the package."""
         from sqlext_planner.interval_join.broadcast import join_by_broadcast
         from sqlext_planner.interval_join.exchanged import join_by_exchange
-        from sqlext_planner.interval_join.forms import final_form
         from sqlext_planner.interval_join.inputs import TypedJoin
         from sqlext_planner.interval_join.plain_spark import join_by_spark
 
@@ -110,3 +97,33 @@ class IntervalJoinExec(PhysicalPlan):
 
     def details(self) -> dict[str, Any]:
         return {f"pass {number}": str(item) for number, item in enumerate(self.passes, 1)} | super().details()
+
+
+def interval_join(
+    node: IntervalJoin, left: PhysicalPlan, right: PhysicalPlan, form: Form, why: str
+) -> IntervalJoinExec:
+    """The physical node of a form that is not Spark's own join."""
+    if node.condition is None:
+        raise InternalError("an interval join keeps its condition")
+    return IntervalJoinExec(
+        left=left,
+        right=right,
+        kind=node.kind,
+        left_keys=node.left_keys,
+        right_keys=node.right_keys,
+        null_safe=node.null_safe,
+        left_values=node.left_values,
+        right_values=node.right_values,
+        alternatives=node.alternatives,
+        left_periods=node.left_periods,
+        right_periods=node.right_periods,
+        empty=node.empty,
+        amounts=node.amounts,
+        condition=node.condition,
+        fields=node.output,
+        count=node.count,
+        passes=node.passes,
+        form=form,
+        may_leave=may_leave(node),
+        why=why,
+    )

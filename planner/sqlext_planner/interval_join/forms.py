@@ -7,20 +7,31 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
-from sqlext_planner.errors import InternalError
 from sqlext_planner.exchange.driver import BUSY_BYTES
 from sqlext_planner.exchange.sizes import size_of
-from sqlext_planner.interval_join.execution import BROADCAST_SIDES, Form, IntervalJoinExec
-from sqlext_planner.interval_join.nodes import IntervalJoin
-from sqlext_planner.relational.physical_plan import PhysicalPlan
+from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from sqlext_planner.exchange.sizes import Size
+    from sqlext_planner.interval_join.execution import IntervalJoinExec
     from sqlext_planner.interval_join.inputs import TypedJoin
     from sqlext_planner.relational.physical_plan import ExecutionContext
 
+#: other; `spark`: Spark compares rows; `auto`: one of these, when sizes are known.
+Form = Literal["exchange", "broadcast", "spark", "auto"]
+
+#: Which side may be broadcast: a row whose matches decide whether it comes out has to see all of them in one task.
+BROADCAST_SIDES: dict[IntervalJoinKind, tuple[str, ...]] = {
+    "inner": ("left", "right"),
+    "left": ("right",),
+    "right": ("left",),
+    "full": (),
+    "semi": ("right",),
+    "anti": ("right",),
+    "count": ("right",),
+}
 #: `Form` without `auto`, and with the side that is broadcast.
 FinalForm = Literal["exchange", "broadcast left", "broadcast right", "spark"]
 
@@ -65,36 +76,6 @@ def choose_form(
             f"a side of at most {least} bytes is sent to every task of the other if that pays, up to {limit} bytes",
         )
     return "exchange", f"one exchange for sides of at most {sizes[0]} and {sizes[1]} bytes"
-
-
-def interval_join(
-    node: IntervalJoin, left: PhysicalPlan, right: PhysicalPlan, form: Form, why: str
-) -> IntervalJoinExec:
-    """The physical node of a form that is not Spark's own join."""
-    if node.condition is None:
-        raise InternalError("an interval join keeps its condition")
-    return IntervalJoinExec(
-        left=left,
-        right=right,
-        kind=node.kind,
-        left_keys=node.left_keys,
-        right_keys=node.right_keys,
-        null_safe=node.null_safe,
-        left_values=node.left_values,
-        right_values=node.right_values,
-        alternatives=node.alternatives,
-        left_periods=node.left_periods,
-        right_periods=node.right_periods,
-        empty=node.empty,
-        amounts=node.amounts,
-        condition=node.condition,
-        fields=node.output,
-        count=node.count,
-        passes=node.passes,
-        form=form,
-        may_leave=may_leave(node),
-        why=why,
-    )
 
 
 def _auto_reason(node: IntervalJoin, config: Config) -> str:
