@@ -103,3 +103,7 @@ def _print(node: TreeNode, depth: int, lines: list[str]) -> None:
     lines.append("  " * depth + node.label())
     for child in node.children:
         _print(child, depth + 1, lines)
+
+
+class Clause:
+    """A part of a node that is no expression and is shown as its text (the frame of a window)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -13,7 +13,7 @@ from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods
 from sqlext_planner.periods.relations import Condition
-from sqlext_planner.relational.logical_plan import Field, LogicalPlan, comma
+from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
 
 #: `count`: the left rows that have a match, with the number of their matches in the column `IntervalJoin.count`.
 IntervalJoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "count"]
@@ -56,6 +56,17 @@ class IntervalJoin(LogicalPlan):
     payload: tuple[Column, ...] | None = None
     named: bool = False
     sweep: bool | None = None
+
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        columns = needed | reads(self.expressions())
+        return [(side, columns & set(side.output_columns)) for side in (self.left, self.right)]
+
+    def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
+        left, right = built(self.left), built(self.right)
+        sides = left.output_columns + (() if self.kind in ("semi", "anti", "count") else right.output_columns)
+        kept = tuple(column for column in self.output_columns if column in needed and column != self.count)
+        kept = kept or (() if self.count is not None else sides[:1])
+        return with_fields(self, left=left, right=right, payload=None if kept == sides else kept)
 
     def __post_init__(self) -> None:
         if not len(self.left_keys) == len(self.right_keys) == len(self.null_safe):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression
-from sqlext_planner.relational.logical_plan import Field, LogicalPlan, comma
+from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, with_fields
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,29 @@ class LastJoin(LogicalPlan):
     """
 
     is_extension = True
+    feeds_exchange = True
     operator_name = "a LAST JOIN"
 
     left: LogicalPlan
     rights: tuple[LogicalPlan, ...]
     matches: tuple[LastMatch, ...]
+
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        kept = self._kept(needed)
+        columns = needed | {column for _, found in kept for column in found.references}
+        return [(side, columns & set(side.output_columns)) for side in (self.left, *(right for right, _ in kept))]
+
+    def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
+        kept = self._kept(needed)
+        if not kept:
+            return built(self.left)
+        rights = tuple(built(right) for right, _ in kept)
+        return with_fields(self, left=built(self.left), rights=rights, matches=tuple(found for _, found in kept))
+
+    def _kept(self, needed: Set[Column]) -> list[tuple[LogicalPlan, LastMatch]]:
+        """The right sides of which any column is needed, with their matches."""
+        pairs = zip(self.rights, self.matches, strict=True)
+        return [(right, found) for right, found in pairs if needed & set(right.output_columns)]
 
     def __post_init__(self) -> None:
         if len(self.rights) != len(self.matches):

@@ -8,8 +8,7 @@ from typing import Any
 from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import PhysicalPlan
-from sqlext_planner.tree import TreeNode
-from sqlext_planner.window.frame import WindowFrame
+from sqlext_planner.tree import Clause, TreeNode
 
 
 def tree_json(plan: TreeNode) -> dict[str, Any]:
@@ -46,7 +45,7 @@ def json_value(value: Any) -> Any:
         return value
     if isinstance(value, Field):
         return f"{value.column} {value.dtype or '?'}"
-    if isinstance(value, Expression | WindowFrame):
+    if isinstance(value, Expression | Clause):
         return str(value)
     if isinstance(value, tuple | list):
         return [json_value(entry) for entry in value]

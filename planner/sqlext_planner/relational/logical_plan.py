@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from sqlext_planner.errors import InternalError, Span
 from sqlext_planner.expressions.nodes import Column, Expression
@@ -24,6 +24,19 @@ class Field:
     dtype: str | None = None
 
 
+Plan = TypeVar("Plan", bound="LogicalPlan")
+
+#: What is read of which child.
+Needs = list[tuple["LogicalPlan", Set[Column]]]
+#: Gives the narrowed node of a child.
+Built = Callable[["LogicalPlan"], "LogicalPlan"]
+
+
+def reads(expressions: Iterable[Expression]) -> set[Column]:
+    """The columns that expressions read."""
+    return {column for item in expressions for column in item.references}
+
+
 @dataclass(frozen=True)
 class LogicalPlan(TreeNode):
     """A relational operator. Immutable; equal by value; `span` points at the user's text."""
@@ -34,6 +47,9 @@ class LogicalPlan(TreeNode):
     is_extension = False
     #: What a message calls a node that reads its inputs by an operator of ours.
     operator_name: ClassVar[str | None] = None
+    #: True for an operator whose rows the exchange of another one above takes over in the same task, without a way
+    #: through Spark's rows.
+    feeds_exchange: ClassVar[bool] = False
     #: True for a node that is itself a stream's rows.
     is_stream = False
 
@@ -85,6 +101,16 @@ class LogicalPlan(TreeNode):
         """The node with columns in its own expressions replaced; itself where its kind cannot."""
         return self
 
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        """The columns that the node reads of each child, if its parents read `needed`. Of several children all."""
+        if len(self.children) == 1:
+            return [(child, needed & set(child.output_columns)) for child in self.children]
+        return [(child, set(child.output_columns)) for child in self.children]
+
+    def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
+        """The node over its narrowed children; its output holds at least `needed`, in the old order."""
+        return self.map_children(built)
+
     def missing_references(self) -> frozenset[Column]:
         """Columns that the node's expressions read but no child gives; empty in a sound plan."""
         available = frozenset(column for child in self.children for column in child.output_columns)
@@ -103,3 +129,19 @@ class LogicalPlan(TreeNode):
 def comma(items: tuple[object, ...]) -> str:
     """Items as the plan printout lists them."""
     return ", ".join(str(item) for item in items)
+
+
+def with_fields(node: Plan, **changes: Any) -> Plan:
+    """The node with fields replaced; the node itself if every new value equals the old one."""
+    real = {name: new for name, new in changes.items() if not _unchanged(getattr(node, name), new)}
+    return replace(node, **real) if real else node
+
+
+def _unchanged(old: Any, new: Any) -> bool:
+    if old is new:
+        return True
+    if isinstance(old, LogicalPlan) or isinstance(new, LogicalPlan):
+        return False
+    if isinstance(old, tuple) and isinstance(new, tuple) and any(isinstance(item, LogicalPlan) for item in old + new):
+        return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
+    return bool(old == new)

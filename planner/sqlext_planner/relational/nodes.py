@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
 from sqlext_planner.errors import InternalError, Span
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
-from sqlext_planner.relational.logical_plan import Field, LogicalPlan, comma
+from sqlext_planner.expressions.patterns import is_generator
+from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
 
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 SetKind = Literal["union", "intersect", "except"]
@@ -26,6 +27,9 @@ class Scan(LogicalPlan):
     relation: str
     fields: tuple[Field, ...]
     is_stream: bool = field(default=False, kw_only=True)
+
+    def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
+        return with_fields(self, fields=tuple(f for f in self.fields if f.column in needed) or self.fields[:1])
 
     @cached_property
     def output(self) -> tuple[Field, ...]:
@@ -78,6 +82,9 @@ class Filter(LogicalPlan):
     condition: Expression
     child: LogicalPlan
 
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        return [(self.child, needed | reads(self.expressions()))]
+
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
         return replace(self, condition=self.condition.substitute(mapping))
 
@@ -95,6 +102,12 @@ class Project(LogicalPlan):
 
     items: tuple[NamedExpr, ...]
     child: LogicalPlan
+
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        return [(self.child, reads(_kept_items(self.items, needed)))]
+
+    def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
+        return with_fields(self, items=_kept_items(self.items, needed), child=built(self.child))
 
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
         return replace(self, items=tuple(item.substitute(mapping) for item in self.items))
@@ -117,6 +130,14 @@ class Window(LogicalPlan):
 
     items: tuple[NamedExpr, ...]
     child: LogicalPlan
+
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        kept = [item for item in self.items if item.column in needed]
+        return [(self.child, (needed - {item.column for item in self.items}) | reads(kept))]
+
+    def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
+        kept = tuple(item for item in self.items if item.column in needed)
+        return with_fields(self, items=kept, child=built(self.child)) if kept else built(self.child)
 
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
         return replace(self, items=tuple(item.substitute(mapping) for item in self.items))
@@ -159,6 +180,10 @@ class Join(LogicalPlan):
     sweep: bool | None = None
     umjoin: UMJoinHint | None = None
 
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        columns = needed | reads(self.expressions())
+        return [(side, columns & set(side.output_columns)) for side in (self.left, self.right)]
+
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
         if self.condition is None:
             return self
@@ -191,6 +216,12 @@ class Aggregate(LogicalPlan):
     grouping_sets: tuple[tuple[int, ...], ...] | None
     items: tuple[NamedExpr, ...]
     child: LogicalPlan
+
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        return [(self.child, reads(_kept_items(self.items, needed)) | reads(self.keys))]
+
+    def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
+        return with_fields(self, items=_kept_items(self.items, needed), child=built(self.child))
 
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
         keys = tuple(key.substitute(mapping) for key in self.keys)
@@ -243,6 +274,9 @@ class Sort(LogicalPlan):
     keys: tuple[SortKey, ...]
     child: LogicalPlan
 
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        return [(self.child, needed | reads(self.expressions()))]
+
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
         return replace(self, keys=tuple(key.map_children(lambda part: part.substitute(mapping)) for key in self.keys))
 
@@ -281,6 +315,22 @@ class SetOperation(LogicalPlan):
     left: LogicalPlan
     right: LogicalPlan
 
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        wanted = set(self._kept(needed))
+        return [(side, by_position(self.columns, side, wanted)) for side in (self.left, self.right)]
+
+    def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
+        wanted = self._kept(needed)
+        places = [i for i, column in enumerate(self.columns) if column in wanted]
+        left, right = (exactly(side, places, built(side)) for side in (self.left, self.right))
+        return with_fields(self, columns=wanted, left=left, right=right)
+
+    def _kept(self, needed: Set[Column]) -> tuple[Column, ...]:
+        """The columns that stay: only UNION ALL does not compare rows."""
+        if self.kind != "union" or not self.all:
+            return self.columns
+        return tuple(column for column in self.columns if column in needed) or self.columns[:1]
+
     def __post_init__(self) -> None:
         if not len(self.left.output) == len(self.right.output) == len(self.columns):
             raise InternalError("the sides of a set operation have the same number of columns")
@@ -304,6 +354,9 @@ class Distinct(LogicalPlan):
 
     child: LogicalPlan
 
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        return [(self.child, set(self.child.output_columns))]
+
     @cached_property
     def output(self) -> tuple[Field, ...]:
         return self.child.output
@@ -319,6 +372,14 @@ class SubqueryAlias(LogicalPlan):
     relation: str
     names: tuple[str, ...]
     child: LogicalPlan
+
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        return [(self.child, by_position(self.output_columns, self.child, needed))]
+
+    def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
+        name_of = dict(zip(self.child.output_columns, self.names, strict=True))
+        new = built(self.child)
+        return with_fields(self, names=tuple(name_of[column] for column in new.output_columns), child=new)
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.child.output):
@@ -351,3 +412,20 @@ class Output(LogicalPlan):
 
     def label(self) -> str:
         return f"Output: {comma(self.names)}"
+
+
+def _kept_items(items: tuple[NamedExpr, ...], needed: Set[Column]) -> tuple[NamedExpr, ...]:
+    """The items that are needed or make rows; one at least."""
+    return tuple(item for item in items if item.column in needed or is_generator(item.expression)) or items[:1]
+
+
+def by_position(columns: Sequence[Column], child: LogicalPlan, wanted: Set[Column]) -> set[Column]:
+    """The child's columns at the places where `columns` has wanted ones; a child may be narrower."""
+    return {theirs for ours, theirs in zip(columns, child.output_columns, strict=False) if ours in wanted}
+
+
+def exactly(child: LogicalPlan, places: Sequence[int], new: LogicalPlan) -> LogicalPlan:
+    """`new`, the narrowed child, with exactly the columns that the child had at `places`."""
+    width = len(child.output_columns)
+    columns = tuple(child.output_columns[i] for i in places if i < width)
+    return new if new.output_columns == columns else Project(tuple(NamedExpr(c, c) for c in columns), new)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import fields, replace
-from typing import Any, TypeVar
+from dataclasses import fields
+from typing import Any
 
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr, conjunction
 from sqlext_planner.expressions.patterns import is_generator
@@ -22,8 +22,6 @@ from sqlext_planner.relational.nodes import (
     SubqueryAlias,
     Values,
 )
-
-Plan = TypeVar("Plan", bound=LogicalPlan)
 
 
 def filtered(conditions: Iterable[Expression], child: LogicalPlan) -> LogicalPlan:
@@ -106,19 +104,3 @@ def _canonical(value: Any, relations: dict[str, str]) -> Any:
 
 def _number(relation: str, relations: dict[str, str]) -> str:
     return relations.setdefault(relation, f"#{len(relations)}")
-
-
-def with_fields(node: Plan, **changes: Any) -> Plan:
-    """The node with fields replaced; the node itself if every new value equals the old one."""
-    real = {name: new for name, new in changes.items() if not _unchanged(getattr(node, name), new)}
-    return replace(node, **real) if real else node
-
-
-def _unchanged(old: Any, new: Any) -> bool:
-    if old is new:
-        return True
-    if isinstance(old, LogicalPlan) or isinstance(new, LogicalPlan):
-        return False
-    if isinstance(old, tuple) and isinstance(new, tuple) and any(isinstance(item, LogicalPlan) for item in old + new):
-        return len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True))
-    return bool(old == new)

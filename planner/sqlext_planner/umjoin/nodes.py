@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjuncts
-from sqlext_planner.relational.logical_plan import Field, LogicalPlan
+from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, reads, with_fields
 from sqlext_planner.relational.nodes import UMJoinHint
 
 #: How an input takes part: `inner` inputs make the rows; each `left` input extends a row by its matches, or by NULLs;
@@ -48,6 +48,16 @@ class UMJoin(LogicalPlan):
     count: Column | None = None
     payload: tuple[Column, ...] | None = None
     asked: UMJoinHint | None = None
+
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        columns = needed | reads(self.expressions())
+        return [(item, columns & set(item.output_columns)) for item in self.inputs]
+
+    def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
+        new = with_fields(self, inputs=tuple(map(built, self.inputs)))
+        everything = tuple(field.column for field in new.joined)
+        payload = tuple(column for column in everything if column in needed) or everything[:1]
+        return with_fields(new, payload=None if payload == everything else payload)
 
     def __post_init__(self) -> None:
         if not len(self.inputs) == len(self.kinds) == len(self.matches):

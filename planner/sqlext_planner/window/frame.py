@@ -7,6 +7,8 @@ from typing import Literal
 
 from sqlext_operators.window.spec import Frame
 
+from sqlext_planner.tree import Clause
+
 Direction = Literal["preceding", "following"]
 
 MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -45,7 +47,7 @@ CURRENT_ROW = Bound("preceding", 0)
 
 
 @dataclass(frozen=True)
-class WindowFrame:
+class WindowFrame(Clause):
     """ROWS or ROWS_RANGE with its attributes, as written (docs/reference/windows.md, section 1)."""
 
     unit: Literal["rows", "range"]

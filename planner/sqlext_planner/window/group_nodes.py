@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
 
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions.nodes import Expression, NamedExpr
-from sqlext_planner.relational.logical_plan import Field, LogicalPlan, comma
+from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
+from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
+from sqlext_planner.relational.nodes import Aggregate
 from sqlext_planner.window.nodes import WindowCall
 
 
@@ -23,12 +24,32 @@ class GroupAggregate(LogicalPlan):
     """
 
     is_extension = True
+    feeds_exchange = True
     operator_name = "a grouped aggregate of ours"
 
     keys: tuple[NamedExpr, ...]
     items: tuple[NamedExpr, ...]
     calls: tuple[WindowCall, ...]
     child: LogicalPlan
+
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        return [(self.child, reads((*self.keys, *self._kept(needed))))]
+
+    def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
+        kept = self._kept(needed)
+        items = tuple(item for item in kept if isinstance(item, NamedExpr))
+        calls = tuple(item for item in kept if isinstance(item, WindowCall))
+        child = built(self.child)
+        if not calls:
+            keys = tuple(key.expression for key in self.keys)
+            return Aggregate(keys, None, (*self.keys, *items), child, span=self.span)
+        return with_fields(self, items=items, calls=calls, child=child)
+
+    def _kept(self, needed: Set[Column]) -> tuple[NamedExpr | WindowCall, ...]:
+        """Spark's aggregates and the calls that are needed; one if nothing would be left."""
+        items = tuple(item for item in self.items if item.column in needed)
+        calls = tuple(call for call in self.calls if call.column in needed)
+        return (*items, *calls) or (() if self.keys else self.calls[:1])
 
     def __post_init__(self) -> None:
         if not self.calls:

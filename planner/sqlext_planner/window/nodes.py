@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sqlext_operators.window.spec import Scalar
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression, ShownCall
-from sqlext_planner.relational.logical_plan import Field, LogicalPlan, comma
+from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
+from sqlext_planner.relational.nodes import by_position, exactly
 from sqlext_planner.window.frame import WindowFrame
 from sqlext_planner.window.functions import lookup
 
@@ -58,6 +59,10 @@ class WindowGroup(Expression):
     sources: tuple[int, ...]
     calls: tuple[WindowCall, ...]
 
+    def with_sources(self, sources: tuple[int, ...]) -> WindowGroup:
+        """The group over other unions."""
+        return self if self.sources == sources else replace(self, sources=sources)
+
     def __str__(self) -> str:
         return f"{self.name} ({self.frame}): {comma(self.calls)}"
 
@@ -77,6 +82,7 @@ class WindowUnion(LogicalPlan):
     """
 
     is_extension = True
+    feeds_exchange = True
     operator_name = "a window of ours"
 
     partition_by: tuple[Expression, ...]
@@ -86,6 +92,52 @@ class WindowUnion(LogicalPlan):
     unions: tuple[LogicalPlan, ...]
     payload: tuple[Column, ...] | None = None
     tie_order: Column | None = None
+
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        windows = self._kept(needed)
+        if not windows:
+            return [(self.source, needed)]
+        wanted = set(self._source_columns(windows, needed))
+        used = sorted({i for window in windows for i in window.sources})
+        columns = self.source.output_columns
+        return [(self.source, wanted), *((self.unions[i], by_position(columns, self.unions[i], wanted)) for i in used)]
+
+    def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
+        windows = self._kept(needed)
+        if not windows:
+            return built(self.source)
+        wanted = set(self._source_columns(windows, needed))
+        places = [i for i, column in enumerate(self.source.output_columns) if column in wanted]
+        used = sorted({i for window in windows for i in window.sources})
+        source = exactly(self.source, places, built(self.source))
+        unions = tuple(exactly(self.unions[i], places, built(self.unions[i])) for i in used)
+        payload = tuple(field.column for field in self.payload_fields if field.column in needed)
+        renumbered = tuple(window.with_sources(tuple(used.index(i) for i in window.sources)) for window in windows)
+        return with_fields(
+            self,
+            windows=renumbered,
+            source=source,
+            unions=unions,
+            payload=None if payload == source.output_columns else payload,
+        )
+
+    def _kept(self, needed: Set[Column]) -> tuple[WindowGroup, ...]:
+        """The groups with the calls that are needed; groups without any are left out."""
+        kept = []
+        for window in self.windows:
+            calls = tuple(call for call in window.calls if call.column in needed)
+            if calls:
+                kept.append(window if calls == window.calls else replace(window, calls=calls))
+        return tuple(kept)
+
+    def _source_columns(self, windows: Sequence[WindowGroup], needed: Set[Column]) -> tuple[Column, ...]:
+        """Source columns that are passed through or read by keys, order or calls; one at least."""
+        read = reads(self.partition_by) | {column for w in windows for call in w.calls for column in call.references}
+        read |= self.order_by.references if self.order_by is not None else frozenset()
+        read |= {field.column for field in self.payload_fields if field.column in needed}
+        read |= {self.tie_order} if self.tie_order is not None else set()
+        columns = self.source.output_columns
+        return tuple(column for column in columns if column in read) or columns[:1]
 
     def __post_init__(self) -> None:
         width = len(self.source.output)

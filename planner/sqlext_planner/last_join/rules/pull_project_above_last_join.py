@@ -10,8 +10,6 @@ from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project
-from sqlext_planner.window.group_nodes import GroupAggregate
-from sqlext_planner.window.nodes import WindowUnion
 
 
 @rule(order="bottom_up")
@@ -35,7 +33,7 @@ def pull_project_above_last_join(node: LogicalPlan) -> LogicalPlan | None:
     rand(), which would be drawn in another order.
     """
     match node:
-        case LastJoin(Project(items, WindowUnion() | GroupAggregate() | LastJoin() as child), rights, matches):
+        case LastJoin(Project(items, child), rights, matches) if child.feeds_exchange:
             mapping = {item.column: item.expression for item in items}
             read = {column for found in matches for column in found.references if column in mapping}
             computed = [item for item in items if not isinstance(item.expression, Column)]

@@ -6,9 +6,9 @@ from sqlext_planner.expressions.nodes import conjuncts
 from sqlext_planner.expressions.patterns import is_movable, reads_only
 from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.optimizer.rule import rule
-from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.logical_plan import LogicalPlan, with_fields
 from sqlext_planner.relational.nodes import Filter
-from sqlext_planner.relational.plan_patterns import filtered, with_fields
+from sqlext_planner.relational.plan_patterns import filtered
 
 
 @rule(order="top_down")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlext_planner.expressions.nodes import Column, Expression, conjuncts
 from sqlext_planner.expressions.patterns import inline, is_exact, is_movable, reads_only
 from sqlext_planner.optimizer.rule import rule
-from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.logical_plan import LogicalPlan, with_fields
 from sqlext_planner.relational.nodes import Filter
-from sqlext_planner.relational.plan_patterns import filtered, with_fields
+from sqlext_planner.relational.plan_patterns import filtered
 from sqlext_planner.window.nodes import WindowUnion
 
 
