@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -60,3 +61,31 @@ def test_a_users_own_folders_do_not_shadow_ours(tmp_path: Path) -> None:
         (tmp_path / name / "__init__.py").write_text("raise RuntimeError('the user\\'s own package was imported')\n")
     loaded = loaded_after(f"sys.path.insert(0, {str(tmp_path)!r})\nimport sqlext.run.pipeline, sqlext.session")
     assert not {"planner", "operators"} & loaded
+
+
+def imports_between_modules() -> nx.DiGraph[str]:
+    """Which module of ours imports which, inside functions too; not what only type checkers read."""
+    modules = {}
+    for source in SOURCES:
+        for path in source.rglob("*.py"):
+            name = ".".join(path.relative_to(source.parent).with_suffix("").parts).removesuffix(".__init__")
+            modules[name] = ast.parse(path.read_text(encoding="utf-8"))
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    for name, tree in modules.items():
+        stack: list[ast.AST] = [tree]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+                continue
+            stack.extend(ast.iter_child_nodes(node))
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                whole = [f"{node.module}.{item.name}" for item in node.names]
+                found = [one if one in modules else node.module for one in whole]
+                graph.add_edges_from((name, one) for one in found if one in modules and one != name)
+    return graph
+
+
+def test_no_modules_import_each_other() -> None:
+    graph = imports_between_modules()
+    assert graph.number_of_edges() > 1_000
+    assert [sorted(found) for found in nx.strongly_connected_components(graph) if len(found) > 1] == []
