@@ -12,7 +12,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.umjoin.choose.choice import Obstacles, choose
 from sqlext_planner.umjoin.choose.costs import JoinSizes, cascade_seconds, join_sizes, operator_seconds
-from sqlext_planner.umjoin.estimate.inputs import input_facts
+from sqlext_planner.umjoin.estimate.known_inputs import input_facts
 from sqlext_planner.umjoin.estimate.sizes import uniform_rows
 from sqlext_planner.umjoin.nodes import UMJoin
 

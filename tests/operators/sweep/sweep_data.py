@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 from sqlext_operators.interval_join.relations import RELATIONS
-from sqlext_operators.interval_join.sweep.reference import Interval
+from sqlext_operators.interval_join.sweep.sweep_reference import Interval
 
 Int64s = npt.NDArray[np.int64]
 

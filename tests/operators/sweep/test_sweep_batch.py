@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sqlext_operators.interval_join.codes import GREATEST, LEAST
-from sqlext_operators.interval_join.sweep import reference
+from sqlext_operators.interval_join.sweep import sweep_reference as reference
 from sqlext_operators.interval_join.sweep.batch import sweep_join
 
 from tests.operators.sweep.sweep_data import CASES, Int64s, columns, intervals, name_of, pairs

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.interval_join.codes import GREATEST, LEAST
-from sqlext_operators.interval_join.sweep import reference
+from sqlext_operators.interval_join.sweep import sweep_reference as reference
 from sqlext_operators.interval_join.sweep.batch import sweep_join
 from sqlext_operators.interval_join.sweep.events import FINISHED, EndpointChunk, EndpointIndex, Mark, select
 from sqlext_operators.interval_join.sweep.expressions import (

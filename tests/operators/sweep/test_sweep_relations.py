@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.relations import RELATIONS
-from sqlext_operators.interval_join.sweep import reference
+from sqlext_operators.interval_join.sweep import sweep_reference as reference
 from sqlext_operators.interval_join.sweep.batch import sweep_join
 from sqlext_operators.interval_join.sweep.transforms import ROWS, residual_of, sweeps_of
 

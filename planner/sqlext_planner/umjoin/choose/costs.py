@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlext_planner.catalog import Catalog
-from sqlext_planner.umjoin.estimate.inputs import InputFacts, input_facts
+from sqlext_planner.umjoin.estimate.known_inputs import InputFacts, input_facts
 from sqlext_planner.umjoin.estimate.sizes import is_foreign_key_join, prefix_rows, uniform_rows
 from sqlext_planner.umjoin.nodes import UMJoin
 

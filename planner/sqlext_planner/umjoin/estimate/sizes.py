@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.umjoin.estimate.inputs import InputFacts
+from sqlext_planner.umjoin.estimate.known_inputs import InputFacts
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,0 +1,63 @@
+"""docs/architecture.md is true: its paths are there, its tree is that of the folders, its walks are short."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+LAYERS = ("sqlext", "planner/sqlext_planner", "operators/sqlext_operators")
+
+
+def section(title: str) -> str:
+    return PAGE.split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+def test_a_newcomer_finds_one_place_for_each_change() -> None:
+    rows = re.findall(
+        r"^\| (?!to change|---)(.+?) \| `([^`]+)` \|$", section("To change this, open that"), re.MULTILINE
+    )
+    assert len(rows) >= 25
+    assert [path for _, path in rows if not (ROOT / path).exists()] == []
+    assert len({what for what, _ in rows}) == len(rows)
+
+
+def test_the_tree_is_that_of_the_folders() -> None:
+    told = set(re.findall(r"^((?:sqlext|planner|operators)/\S+) ", section("Folders"), re.MULTILINE))
+    found = {
+        f"{layer}/{path.name}"
+        for layer in LAYERS
+        for path in (ROOT / layer).iterdir()
+        if path.is_dir() and (path / "__init__.py").exists()
+    }
+    assert told == found
+
+
+def test_walks_have_twelve_stops_at_most_and_none_twice() -> None:
+    walks = [walk for walk in section("Four statements, stop by stop").split("\n\n") if "→" in walk]
+    assert len(walks) == 4
+    for walk in walks:
+        stops = re.findall(r"`([^`]+)`", walk.split(":", 1)[1])
+        paths = [stop for stop in stops if stop.endswith(".py")]
+        assert len(stops) <= 12
+        assert len(set(stops)) == len(stops)
+        assert [path for path in paths if not (ROOT / path).exists()] == []
+        # the layers follow each other, and no walk goes back
+        order = [next(i for i, layer in enumerate(LAYERS) if path.startswith(layer + "/")) for path in paths]
+        assert order == sorted(order)
+
+
+#: Folders of parallel parts: the kernel, the twin or the table rows of a module are called as it is.
+PARALLEL = {"evaluators", "functions", "kernels", "twins"}
+
+
+def test_a_name_stands_once_in_a_feature() -> None:
+    names: Counter[tuple[str, str, str]] = Counter()
+    for layer in LAYERS:
+        for path in (ROOT / layer).rglob("*.py"):
+            feature, *inside = path.relative_to(ROOT / layer).parts
+            if inside and path.name != "__init__.py" and not PARALLEL & set(inside):
+                names[(layer, feature, path.name)] += 1
+    assert [name for name, count in names.items() if count > 1] == []
