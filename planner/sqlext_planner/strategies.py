@@ -122,21 +122,21 @@ def group_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None
 
 
 def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
-    """LastJoin -> LastJoinExec, with a form for each right side."""
+    """LastJoin -> LastJoinExec, with a strategy for each right side."""
     if not isinstance(node, LastJoin):
         return None
     # Imported here, like the window union's: plans without the extension need none of it.
+    from sqlext_planner.last_join.choice import choose_strategies
     from sqlext_planner.last_join.execution import LastJoinExec
-    from sqlext_planner.last_join.forms import choose_forms
 
     left, *rights = (planner.later(child) for child in (node.left, *node.rights))
-    forms, why = choose_forms(node, list(map(_scan_bytes, rights)), planner.config)
-    shipped = [form in ("exchange", "auto") for form in forms]
+    strategies, why = choose_strategies(node, list(map(_scan_bytes, rights)), planner.config)
+    shipped = [strategy in ("exchange", "auto") for strategy in strategies]
     children = [
         _exchange_input(child, planner.config) if ships else child
         for child, ships in zip((left, *rights), (any(shipped), *shipped), strict=True)
     ]
-    return LastJoinExec(children[0], tuple(children[1:]), node.matches, forms, why=why)
+    return LastJoinExec(children[0], tuple(children[1:]), node.matches, strategies, why=why)
 
 
 def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
@@ -144,15 +144,15 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if not isinstance(node, IntervalJoin):
         return None
     # Imported here, like the window union's: plans without the extension need none of it.
+    from sqlext_planner.interval_join.choice import choose_strategy
     from sqlext_planner.interval_join.execution import interval_join
-    from sqlext_planner.interval_join.forms import choose_form
 
     sides = planner.later(node.left), planner.later(node.right)
     infos = [_sized_info(_plain_scan(side), node, planner) for side in sides]
-    form, why = choose_form(node, infos[0], infos[1], planner.config)
-    if form != "spark":
+    strategy, why = choose_strategy(node, infos[0], infos[1], planner.config)
+    if strategy != "spark":
         left, right = (_exchange_input(side, planner.config) for side in sides)
-        return interval_join(node, left, right, form, why)
+        return interval_join(node, left, right, strategy, why)
     kept = tuple(NamedExpr(field.column, field.column) for field in node.output if field.column != node.count)
     kind = "inner" if node.kind == "count" else node.kind
     joined = JoinExec(*sides, kind, node.condition, why=why)
@@ -174,7 +174,7 @@ def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 def _sized_info(scan: ScanExec | None, node: IntervalJoin, planner: Planner) -> TableInfo | None:
     """What is known of a scanned table: with the bytes of the columns that are read, where it has a number of rows;
     with the catalog's estimate where small inputs would be left to Spark."""
-    from sqlext_planner.interval_join.forms import may_leave
+    from sqlext_planner.interval_join.choice import may_leave
 
     if scan is None or scan.info is None:
         return None

@@ -1,4 +1,4 @@
-"""LastJoinExec on Spark: every form gives the same rows, those of brute force, DuckDB and Spark's own as-of join."""
+"""LastJoinExec on Spark: every strategy gives the rows of brute force, DuckDB and Spark's own as-of join."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.spark
 
 _numbers = itertools.count()
 SCHEMA = "id int, k string, j bigint, ts bigint, x double"
-#: Settings for a form each, and one with so little memory that everything goes to disk.
+#: Settings for a strategy each, and one with so little memory that everything goes to disk.
 FORMS = [
     {"lastJoin.strategy": "exchange"},
     {"lastJoin.strategy": "exchange", "exchange.partitions": "3", "exchange.targetPartitionBytes": "1"},
@@ -178,7 +178,7 @@ def test_conditions_that_only_spark_evaluates_make_pairs(spark: Spark) -> None:
     ]
     near = SparkExpr(("abs(", column("a.ts"), " - ", column("b.ts"), ") <= 1"))
     node = physical(sources[0], sources[1:], [match_of(more=[near])])
-    assert node.forms == ("pairs",)
+    assert node.strategies == ("pairs",)
     assert "only Spark evaluates abs(a.ts - b.ts) <= 1" in node.why
     expected = []
     for row in left:
@@ -224,7 +224,7 @@ def test_several_right_sides_of_different_forms(spark: Spark) -> None:
         match_of(keys=("a.k <=> d.k",), order="d.ts", descending=True),
     ]
     node = physical(left, rights, matches)
-    assert node.forms == ("exchange", "pairs", "exchange")
+    assert node.strategies == ("exchange", "pairs", "exchange")
     first = {row[0]: row[5:] for row in twin(matches[0], tables[0], tables[1])}
     last = {row[0]: row[5:] for row in twin(matches[2], tables[0], tables[3])}
     expected = [(*row, *first[row[0]], *(None,) * 5, *last[row[0]]) for row in tables[0]]
@@ -315,8 +315,8 @@ def test_key_and_comparison_types_compare_as_in_spark(spark: Spark, left: str, r
         match_of("a.v > b.v", keys=("a.id <=> b.id",), order=None),
     ]
     for match in conditions:
-        forms = [{"lastJoin.strategy": name} for name in ("exchange", "reduce", "pairs")]
-        nodes = [physical(sources[0], sources[1:], [match], **form) for form in forms]
+        strategies = [{"lastJoin.strategy": name} for name in ("exchange", "reduce", "pairs")]
+        nodes = [physical(sources[0], sources[1:], [match], **strategy) for strategy in strategies]
         frames = [execute_cached(node, ExecutionContext(spark)).select("`a.id`", "`b.id`") for node in nodes]
         results = [ordered(map(tuple, frame.collect())) for frame in frames]
         assert results[0] == results[1] == results[2], match

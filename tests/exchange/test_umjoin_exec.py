@@ -46,9 +46,9 @@ def context(spark: Spark, form: str = "cells") -> ExecutionContext:
 
 
 def operator(node: UMJoin, sizes: Sequence[float] = (), **options: Any) -> PhysicalPlan:
-    """The plan with our operator, by shared key where there is one unless a strategy is asked for."""
+    """The plan with our operator, by shared key where there is one unless a routing is asked for."""
     assert ineligible(node, sizes) is None
-    options.setdefault("strategy", "shared key" if UMJoinSplit.of(node).layout.shared else "hypercube")
+    options.setdefault("routing", "shared key" if UMJoinSplit.of(node).layout.shared else "hypercube")
     plan = operator_plan(node, scans(node), **options)
     assert plan.output_columns == node.output_columns
     assert any(isinstance(item, UMJoinExec) for item in plan.walk())
@@ -94,7 +94,7 @@ def test_shared_key_and_hypercube(spark: Spark, form: str) -> None:
     triangle = umjoin("a=t0 b=t1 c=t2 d=t1", *TRIANGLE, members=semi, payload="a.id b.id c.id")
     counted = umjoin("a=t0 b=t1 c=t2", *TRIANGLE, count=True, payload="")
     cube = {"shares": (2, 2, 2, 1)}
-    cases: list[UMJoin | Case] = [star, (star, {"strategy": "hypercube"}), triangle, (triangle, cube)]
+    cases: list[UMJoin | Case] = [star, (star, {"routing": "hypercube"}), triangle, (triangle, cube)]
     check(spark, form, [*cases, counted, (counted, {"shares": (2, 3, 1)})])
 
 
@@ -208,7 +208,7 @@ def test_types_that_only_spark_knows(spark: Spark) -> None:
             ("a=arrays b=arrays", (equal("a.s", "b.s"),)),
         ):
             node = umjoin(f"{tables} c=t2", *keys, equal("b.i", "c.i"), columns="s i id", payload="a.id b.id")
-            plan = operator_plan(node, scans(node), strategy="hypercube")
+            plan = operator_plan(node, scans(node), routing="hypercube")
             frame = execute_cached(plan, context(spark))
             assert not is_ours(frame)
             assert bag([tagged(frame, node, 0)]) == bag([tagged(spark.sql(binary_joins(node)), node, 0)])
@@ -225,7 +225,7 @@ def test_padded_texts_are_sparks(spark: Spark) -> None:
         for pair, ours in ((("c", "s"), False), (("c", "v"), True)):
             keys = equal(f"a.{pair[0]}", f"b.{pair[1]}"), equal("b.i", "c.i")
             node = umjoin_of_chars(keys)
-            frame = execute_cached(operator_plan(node, scans(node), strategy="hypercube"), context(spark))
+            frame = execute_cached(operator_plan(node, scans(node), routing="hypercube"), context(spark))
             assert is_ours(frame) == ours
             found = bag([tagged(frame, node, 0)])
             assert found
@@ -328,7 +328,7 @@ def test_the_result_is_read_by_the_next_exchange(spark: Spark) -> None:
         matches=(None, None),
         fields=tuple(item for item in second.output if str(item.column) in ("a.id", "b.s", "c.id")),
         count=None,
-        strategy="shared key",
+        routing="shared key",
     )
     frame = execute_cached(core, context(spark))
     expected = spark.sql(binary_joins(second)).select("`a.id`", "`b.s`", "`c.id`")

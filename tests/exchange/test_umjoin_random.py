@@ -102,9 +102,9 @@ def compare_strategies(spark: Spark, nodes: list[UMJoin]) -> None:
     for number, node in enumerate(nodes):
         plans: dict[str, PhysicalPlan] = {"cascade": cascade(node, scans(node))}
         if ineligible(node) is None:
-            plans["hypercube"] = operator_plan(node, scans(node), strategy="hypercube")
+            plans["hypercube"] = operator_plan(node, scans(node), routing="hypercube")
             if UMJoinSplit.of(node).layout.shared:
-                plans["shared key"] = operator_plan(node, scans(node), strategy="shared key")
+                plans["shared key"] = operator_plan(node, scans(node), routing="shared key")
         ways["binary"][number] = tagged(spark.sql(binary_joins(node)), node, number)
         for way, plan in plans.items():
             ways[way][number] = tagged(execute_cached(plan, ExecutionContext(spark, FOUR_CELLS)), node, number)

@@ -92,5 +92,5 @@ def test_sessions_with_other_settings_and_modes_do_not_see_each_other(driver: Dr
     assert [len(answer) for answer in rows] == [300, 300, 300, 200, 100]
     assert rows[0] == rows[1]
     assert ["half:double" in schema for schema in schemas] == [False, False, True, False, True]
-    for plan, form in zip(plans, ("reduce", "exchange", "exchange", "pairs", "exchange"), strict=True):
-        assert f"forms=('{form}',)" in plan, plan
+    for plan, strategy in zip(plans, ("reduce", "exchange", "exchange", "pairs", "exchange"), strict=True):
+        assert f"strategies=('{strategy}',)" in plan, plan

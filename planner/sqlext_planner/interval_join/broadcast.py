@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.exchange.wire import arrow_schema
 from sqlext_planner.exchange.year_month import from_months, months_schema
-from sqlext_planner.interval_join.forms import TASK_BYTES
+from sqlext_planner.interval_join.choice import TASK_BYTES
 from sqlext_planner.interval_join.inputs import TypedJoin
 from sqlext_planner.relational.physical_plan import ExecutionContext
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression
-from sqlext_planner.interval_join.forms import Form, final_form, may_leave
+from sqlext_planner.interval_join.choice import IntervalJoinStrategy, final_strategy, may_leave
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods
 from sqlext_planner.periods.relations import Condition, Pass
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
     from sqlext_planner.interval_join.inputs import TypedJoin
 
 
-#: `exchange`: both sides through one Arrow-block exchange; `broadcast`: the smaller side is sent to every task of the
 @dataclass(frozen=True)
 class IntervalJoinExec(PhysicalPlan):
     """Computes an IntervalJoin node (same fields, physical children).
 
     With `may_leave`, `auto` may leave small inputs to Spark. Values that the operators do not compare (types that Spark
-    converts with a loss, or hands to no Python) are compared by Spark too, whatever the form.
+    converts with a loss, or hands to no Python) are compared by Spark too, whatever the strategy.
     """
 
     left: PhysicalPlan
@@ -47,7 +46,7 @@ class IntervalJoinExec(PhysicalPlan):
     fields: tuple[Field, ...]
     count: Column | None
     passes: tuple[Pass, ...]
-    form: Form
+    strategy: IntervalJoinStrategy
     may_leave: bool
 
     is_extension = True
@@ -74,15 +73,15 @@ class IntervalJoinExec(PhysicalPlan):
         from sqlext_planner.interval_join.plain_spark import join_by_spark
 
         left, right = (execute_cached(child, context) for child in (self.left, self.right))
-        typed: TypedJoin | None = None if self.form == "spark" else TypedJoin.of(self, left, right, context.config)
+        typed: TypedJoin | None = None if self.strategy == "spark" else TypedJoin.of(self, left, right, context.config)
         if typed is None:
             return join_by_spark(self, left, right)
-        form = final_form(self, typed, context)
-        if form == "spark":
+        strategy = final_strategy(self, typed, context)
+        if strategy == "spark":
             return join_by_spark(self, left, right)
-        if form == "exchange":
+        if strategy == "exchange":
             return join_by_exchange(typed, context)
-        return join_by_broadcast(typed, "left" if form == "broadcast left" else "right", context)
+        return join_by_broadcast(typed, "left" if strategy == "broadcast left" else "right", context)
 
     def label(self) -> str:
         keys = [
@@ -93,16 +92,16 @@ class IntervalJoinExec(PhysicalPlan):
         values = [f"l{i} = {v}" for i, v in enumerate(self.left_values)]
         values += [f"r{i} = {v}" for i, v in enumerate(self.right_values)]
         payload = ", ".join(str(column) for side in self.payload for column in side)
-        return f"IntervalJoinExec: [{self.form}] {self.kind}{on} OVER {', '.join(values)} PAYLOAD [{payload}]"
+        return f"IntervalJoinExec: [{self.strategy}] {self.kind}{on} OVER {', '.join(values)} PAYLOAD [{payload}]"
 
     def details(self) -> dict[str, Any]:
         return {f"pass {number}": str(item) for number, item in enumerate(self.passes, 1)} | super().details()
 
 
 def interval_join(
-    node: IntervalJoin, left: PhysicalPlan, right: PhysicalPlan, form: Form, why: str
+    node: IntervalJoin, left: PhysicalPlan, right: PhysicalPlan, strategy: IntervalJoinStrategy, why: str
 ) -> IntervalJoinExec:
-    """The physical node of a form that is not Spark's own join."""
+    """The physical node of a strategy that is not Spark's own join."""
     if node.condition is None:
         raise InternalError("an interval join keeps its condition")
     return IntervalJoinExec(
@@ -123,7 +122,7 @@ def interval_join(
         fields=node.output,
         count=node.count,
         passes=node.passes,
-        form=form,
+        strategy=strategy,
         may_leave=may_leave(node),
         why=why,
     )

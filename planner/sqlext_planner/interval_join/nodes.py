@@ -30,7 +30,7 @@ class IntervalJoin(LogicalPlan):
     Plain inequalities have none, and match exactly as Spark compares them.
 
     A condition's shift is 0 or (sign, name) of one of the `amounts`. `condition` is the whole ON as one expression, for
-    the forms in which Spark makes the join; `named` says that a period predicate is in it. `payload` are the columns
+    the parts by which Spark makes the join; `named` says that a period predicate is in it. `payload` are the columns
     handed on (None: all of the output's sides), `sweep` is what a hint asked for.
     """
 

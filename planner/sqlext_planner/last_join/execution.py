@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 #: How a right side is joined. `exchange`: by our operator, behind one Arrow-block exchange of all such sides; `reduce`:
 #: its last row of each key is broadcast; `pairs`: Spark makes all matching pairs; `auto`: `reduce` if the sides turn
 #: out to be small, else `exchange`.
-Form = Literal["exchange", "reduce", "pairs", "auto"]
+LastJoinStrategy = Literal["exchange", "reduce", "pairs", "auto"]
 
 
 @dataclass(frozen=True)
 class LastJoinExec(PhysicalPlan):
-    """Computes a LastJoin node (same fields, physical children); `forms[i]` is how `rights[i]` is joined.
+    """Computes a LastJoin node (same fields, physical children); `strategies[i]` is how `rights[i]` is joined.
 
-    A right side whose form turns out not to be exact for the real types is joined by `pairs`, where Spark compares.
+    A right side whose strategy turns out not to be exact for the real types is joined by `pairs`, where Spark compares.
     """
 
     left: PhysicalPlan
     rights: tuple[PhysicalPlan, ...]
     matches: tuple[LastMatch, ...]
-    forms: tuple[Form, ...]
+    strategies: tuple[LastJoinStrategy, ...]
 
     is_extension = True
 
@@ -78,52 +78,52 @@ class LastJoinExec(PhysicalPlan):
             TypedMatch.of(left.frame, right.frame, match, ResidualTerms.of(match, left.columns, right.columns))
             for right, match in zip(rights, self.matches, strict=True)
         ]
-        forms = self._final_forms(left, rights, typed, context)
+        strategies = self._final_strategies(left, rights, typed, context)
         joined = left
-        for group in _exchanges(forms, typed):
+        for group in _exchanges(strategies, typed):
             sides = [(rights[place], found) for place in group if (found := typed[place]) is not None]
             frame = join_by_exchange(joined, sides, context)
             added = tuple(column for place in group for column in rights[place].columns)
             joined = Input(frame, joined.columns + added)
         frame = joined.frame
-        for right, match, found, form in zip(rights, self.matches, typed, forms, strict=True):
-            if form == "reduce" and found is not None:
+        for right, match, found, strategy in zip(rights, self.matches, typed, strategies, strict=True):
+            if strategy == "reduce" and found is not None:
                 frame = join_reduced(frame, right.frame, found)
-            elif form == "pairs":
+            elif strategy == "pairs":
                 frame = join_pairs(frame, right.frame, match)
         return frame.selectExpr(*map(quoted, self.frame_columns))
 
-    def _final_forms(
+    def _final_strategies(
         self, left: Input, rights: Sequence[Input], typed: Sequence[TypedMatch | None], context: ExecutionContext
-    ) -> list[Form]:
-        """The forms without `auto`, and `pairs` where the chosen one cannot be."""
+    ) -> list[LastJoinStrategy]:
+        """The strategies without `auto`, and `pairs` where the chosen one cannot be."""
         from sqlext_planner.exchange.wire import is_shippable
 
         limit = context.config.last_join_broadcast_bytes
         small = all(
             _is_small(right.frame, limit, context)
-            for right, form in zip(rights, self.forms, strict=True)
-            if form == "auto"
+            for right, strategy in zip(rights, self.strategies, strict=True)
+            if strategy == "auto"
         )
         left_travels = is_shippable(left.frame)
-        forms: list[Form] = []
-        for right, form, found in zip(rights, self.forms, typed, strict=True):
-            chosen: Form = ("reduce" if small else "exchange") if form == "auto" else form
+        strategies: list[LastJoinStrategy] = []
+        for right, strategy, found in zip(rights, self.strategies, typed, strict=True):
+            chosen: LastJoinStrategy = ("reduce" if small else "exchange") if strategy == "auto" else strategy
             if chosen == "exchange" and not (left_travels and is_shippable(right.frame) and self.output):
                 chosen = "reduce" if found is not None and found.terms.is_empty else "pairs"
-            forms.append("pairs" if found is None else chosen)
-        return forms
+            strategies.append("pairs" if found is None else chosen)
+        return strategies
 
     def label(self) -> str:
-        parts = (f"[{form}] {match}" for form, match in zip(self.forms, self.matches, strict=True))
+        parts = (f"[{strategy}] {match}" for strategy, match in zip(self.strategies, self.matches, strict=True))
         return f"LastJoinExec: {', '.join(parts)}"
 
 
-def _exchanges(forms: Sequence[Form], typed: Sequence[TypedMatch | None]) -> list[list[int]]:
+def _exchanges(strategies: Sequence[LastJoinStrategy], typed: Sequence[TypedMatch | None]) -> list[list[int]]:
     """The numbers of the right sides that each exchange serves."""
     groups: dict[tuple[str, ...], list[int]] = {}
-    for place, (form, found) in enumerate(zip(forms, typed, strict=True)):
-        if form == "exchange" and found is not None:
+    for place, (strategy, found) in enumerate(zip(strategies, typed, strict=True)):
+        if strategy == "exchange" and found is not None:
             groups.setdefault(found.key_families, []).append(place)
     return list(groups.values())
 

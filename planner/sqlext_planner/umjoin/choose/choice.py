@@ -1,4 +1,4 @@
-"""Which way a multi-way join is computed, and why."""
+"""By which strategy a multi-way join is computed, and why."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from sqlext_planner.umjoin.choose.costs import (
 from sqlext_planner.umjoin.nodes import UMJoin
 
 #: `operator` counts rows in the operator where an aggregate above allows it.
-Way = Literal["cascade", "factorised", "operator"]
-#: The price of the way's own steps, given the sizes and the cores.
-_SECONDS: dict[Way, Callable[[JoinSizes, float, int], float]] = {
+UMJoinStrategy = Literal["cascade", "factorised", "operator"]
+#: The price of the strategy's own steps, given the sizes and the cores.
+_SECONDS: dict[UMJoinStrategy, Callable[[JoinSizes, float, int], float]] = {
     "factorised": lambda sizes, _, cores: factorised_seconds(sizes, cores),
     "operator": operator_seconds,
 }
@@ -31,56 +31,60 @@ _SECONDS: dict[Way, Callable[[JoinSizes, float, int], float]] = {
 
 @dataclass(frozen=True)
 class Obstacles:
-    """Why a way is closed, in words; None for an open one."""
+    """Why a strategy is closed, in words; None for an open one."""
 
     factorised: str | None
     operator: str | None
 
-    def of(self, way: Way) -> str | None:
-        """The obstacle of a way."""
-        return None if way == "cascade" else self.factorised if way == "factorised" else self.operator
+    def of(self, strategy: UMJoinStrategy) -> str | None:
+        """The obstacle of a strategy."""
+        return None if strategy == "cascade" else self.factorised if strategy == "factorised" else self.operator
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A way and the reason for it, with its numbers; `sizes` if they were looked at."""
+    """A strategy and the reason for it, with its numbers; `sizes` if they were looked at."""
 
-    way: Way
+    strategy: UMJoinStrategy
     why: str
     sizes: JoinSizes | None = None
 
 
 def choose(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, catalog: Catalog | None) -> Choice:
-    """The way to compute a node. `made` is what the operator would make: the node, or its rows counted.
+    """The strategy to compute a node. `made` is what the operator would make: the node, or its rows counted.
 
     Cost decides, and needs a gain that is worth leaving Spark's own plan. A setting or a hint goes before cost. Raises
-    UnsupportedError for a hint UMJOIN where no way but the cascade is open.
+    UnsupportedError for a hint UMJOIN where no strategy but the cascade is open.
     """
-    open_ways: list[Way] = [way for way in ("factorised", "operator") if obstacles.of(way) is None]
-    if node.asked is not None and not open_ways:
+    open_strategies: list[UMJoinStrategy] = [
+        strategy for strategy in ("factorised", "operator") if obstacles.of(strategy) is None
+    ]
+    if node.asked is not None and not open_strategies:
         raise _refused(node, obstacles)
     asked = config.umjoin_strategy
     if node.asked is None and asked != "auto":
-        if asked in open_ways:
+        if asked in open_strategies:
             return Choice("factorised" if asked == "factorised" else "operator", f"{asked}, as the setting says")
         reason = "as the setting says" if asked == "cascade" else f"{asked} is not open: {_obstacle(obstacles, asked)}"
         return Choice("cascade", reason)
-    if node.asked is None and not open_ways:
+    if node.asked is None and not open_strategies:
         return Choice("cascade", f"Catalyst's binary joins; {_closed(obstacles)}")
     sizes = "no data to estimate by" if catalog is None else join_sizes(node, catalog)
     if catalog is None or isinstance(sizes, str):
         if node.asked is not None:
-            return Choice(open_ways[0], f"as the hint says; {sizes}")
+            return Choice(open_strategies[0], f"as the hint says; {sizes}")
         return Choice("cascade", f"Catalyst's binary joins; {sizes}")
-    return _cheapest(node, open_ways, sizes, made, catalog.cores())
+    return _cheapest(node, open_strategies, sizes, made, catalog.cores())
 
 
-def _cheapest(node: UMJoin, open_ways: list[Way], sizes: JoinSizes, made: UMJoin, cores: int) -> Choice:
+def _cheapest(
+    node: UMJoin, open_strategies: list[UMJoinStrategy], sizes: JoinSizes, made: UMJoin, cores: int
+) -> Choice:
     returned = _returned(made, sizes)
-    seconds = {way: _SECONDS[way](sizes, returned, cores) for way in open_ways}
-    best = min(open_ways, key=seconds.__getitem__)
+    seconds = {strategy: _SECONDS[strategy](sizes, returned, cores) for strategy in open_strategies}
+    best = min(open_strategies, key=seconds.__getitem__)
     cascade = cascade_seconds(sizes, cores)
-    prices = ", ".join(f"{way} {value:.2g} s" for way, value in {"cascade": cascade, **seconds}.items())
+    prices = ", ".join(f"{strategy} {value:.2g} s" for strategy, value in {"cascade": cascade, **seconds}.items())
     why = f"{sizes}; estimated: {prices}"
     if node.asked is not None:
         return Choice(best, f"as the hint says; {why}", sizes)

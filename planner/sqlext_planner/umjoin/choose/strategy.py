@@ -11,7 +11,7 @@ from sqlext_planner.relational.nodes import Aggregate, Project
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.umjoin.choose.choice import Choice, Obstacles, choose
 from sqlext_planner.umjoin.execute.cascade import cascade
-from sqlext_planner.umjoin.execute.execution import Strategy
+from sqlext_planner.umjoin.execute.execution import Routing
 from sqlext_planner.umjoin.execute.plain_spark import FactorisedAggregateExec, UMJoinCascadeExec
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
 from sqlext_planner.umjoin.factorised.counted import counted
@@ -42,10 +42,10 @@ def plan_umjoin(node: UMJoin, planner: Planner) -> PhysicalPlan:
         obstacles = Obstacles("there is no aggregate above", ineligible(node))
         choice = choose(node, obstacles, node, planner.config, planner.catalog)
     inputs = [planner.later(child) for child in node.inputs]
-    if choice.way != "operator":
+    if choice.strategy != "operator":
         return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), why=choice.why)
-    strategy: Strategy = "shared key" if UMJoinSplit.of(node).layout.shared else "hypercube"
-    return operator_plan(node, inputs, strategy, why=choice.why, mark=planner.marked)
+    routing: Routing = "shared key" if UMJoinSplit.of(node).layout.shared else "hypercube"
+    return operator_plan(node, inputs, routing, why=choice.why, mark=planner.marked)
 
 
 def plan_aggregate(node: Aggregate, planner: Planner) -> PhysicalPlan | None:
@@ -61,11 +61,11 @@ def plan_aggregate(node: Aggregate, planner: Planner) -> PhysicalPlan | None:
     counting = counted(node)
     target = join if counting is None else _joined(counting) or join
     choice = choose(join, Obstacles(closed, ineligible(target)), target, planner.config, planner.catalog)
-    if choice.way == "factorised":
+    if choice.strategy == "factorised":
         factorised = factorise(node, None if choice.sizes is None else choice.sizes.inputs)
         if isinstance(factorised, Factorised):
             return FactorisedAggregateExec(UMJoinGroup.of(join), planner.later(factorised.plan), why=choice.why)
-    if choice.way == "operator" and counting is not None:
+    if choice.strategy == "operator" and counting is not None:
         planner.decided[id(target)] = (target, choice)
         return planner.later(counting)
     planner.decided[id(join)] = (join, choice)

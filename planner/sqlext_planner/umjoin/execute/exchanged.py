@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlext_operators.umjoin.spec import MultiwayJoinSpec
 
     from sqlext_planner.exchange.arrow_scan import ArrowScan
-    from sqlext_planner.umjoin.execute.execution import Strategy
+    from sqlext_planner.umjoin.execute.execution import Routing
     from sqlext_planner.umjoin.execute.inputs import TypedInputs
 
 #: More cells than this are not looked for: the rows of a cell that is still too large go to disk.
@@ -35,7 +35,7 @@ _MOST_READ_BYTES = 64 << 20
 
 
 def join_by_exchange(
-    typed: TypedInputs, strategy: Strategy, shares: tuple[int, ...] | None, context: ExecutionContext
+    typed: TypedInputs, routing: Routing, shares: tuple[int, ...] | None, context: ExecutionContext
 ) -> DataFrame:
     """The join's rows: every input is routed by its keys, each partition is joined alone.
 
@@ -52,8 +52,8 @@ def join_by_exchange(
         batch_rows=context.config.output_batch_rows,
     )
     if not context.config.partitions and (scans := _small_files(typed, sizes, context)) is not None:
-        return _joined_from_files(typed, operator, scans, strategy, shares, sizes, context)
-    partitions, routers = _routed(spec, strategy, shares, sizes, join_partition_count(sizes, context), context)
+        return _joined_from_files(typed, operator, scans, routing, shares, sizes, context)
+    partitions, routers = _routed(spec, routing, shares, sizes, join_partition_count(sizes, context), context)
     shipments = [
         Shipment(tag, frame, item.keys, router)
         for tag, (frame, item, router) in enumerate(zip(typed.frames, spec.inputs, routers, strict=True))
@@ -78,7 +78,7 @@ def _joined_from_files(
     typed: TypedInputs,
     operator: MultiwayOperatorSpec,
     scans: tuple[ArrowScan, ...],
-    strategy: Strategy,
+    routing: Routing,
     shares: tuple[int, ...] | None,
     sizes: Sequence[Size | None],
     context: ExecutionContext,
@@ -93,7 +93,7 @@ def _joined_from_files(
     check_workers(context.spark)
     known = sum(size.bytes for size in sizes if size is not None)
     wanted = cores(context.spark) if known >= BUSY_BYTES else 1
-    cells, routers = _routed(typed.spec, strategy, shares, sizes, wanted, context)
+    cells, routers = _routed(typed.spec, routing, shares, sizes, wanted, context)
     entry = partial(join_files, operator, MultiwayFiles(tuple(scan.scan for scan in scans), tuple(routers), cells))
     tasks = task_rows(cells, scans, context)
     result = run_stage(tasks, entry, months_schema(typed.result), _total_size(typed, cells), context)
@@ -108,7 +108,7 @@ def _total_size(typed: TypedInputs, partitions: int) -> Size | None:
 
 def _routed(
     spec: MultiwayJoinSpec,
-    strategy: Strategy,
+    routing: Routing,
     shares: tuple[int, ...] | None,
     sizes: Sequence[Size | None],
     partitions: int,
@@ -118,7 +118,7 @@ def _routed(
     from sqlext_operators.exchange.routing import MatchRouter
     from sqlext_operators.umjoin.shares_routing import SharesRouter
 
-    if strategy == "shared key":
+    if routing == "shared key":
         keys = [dict(zip(item.classes, item.keys, strict=True)) for item in spec.inputs]
         named = [tuple(held[place] for place in spec.shared) for held in keys]
         # One hash of all shared keys; a row in which one of them is NULL matches nothing.

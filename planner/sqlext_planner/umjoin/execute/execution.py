@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: `shared key`: rows meet by the hash of the key classes that all inputs have, each row in one partition; `hypercube`:
 #: they meet in the cells of a grid over several classes, copied along those that their input lacks.
-Strategy = Literal["shared key", "hypercube"]
+Routing = Literal["shared key", "hypercube"]
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,16 @@ class UMJoinExec(PhysicalPlan):
     matches: tuple[Expression | None, ...]
     fields: tuple[Field, ...]
     count: Column | None
-    strategy: Strategy
+    routing: Routing
     shares: tuple[int, ...] | None = None
     group: UMJoinGroup | None = field(default=None, compare=False, repr=False)
 
     is_extension = True
 
     def __post_init__(self) -> None:
-        if self.strategy == "shared key" and not self.layout.shared:
+        if self.routing == "shared key" and not self.layout.shared:
             raise InternalError("a join by shared key has a key class that all inputs have")
-        if self.shares is not None and (self.strategy != "hypercube" or len(self.shares) != self.layout.count):
+        if self.shares is not None and (self.routing != "hypercube" or len(self.shares) != self.layout.count):
             raise InternalError("a hypercube has a share for each key class")
         given = [item.column for child in self.inputs for item in child.output]
         kept = [item.column for item in self.fields if item.column != self.count]
@@ -85,7 +85,7 @@ class UMJoinExec(PhysicalPlan):
         typed = TypedInputs.of(self, frames)
         if typed is None:
             return execute_cached(cascade(self, self.inputs), context)
-        frame = join_by_exchange(typed, self.strategy, self.shares, context)
+        frame = join_by_exchange(typed, self.routing, self.shares, context)
         return frame if tuple(frame.columns) == self.frame_columns else frame.toDF(*self.frame_columns)
 
     def label(self) -> str:
@@ -94,11 +94,11 @@ class UMJoinExec(PhysicalPlan):
         names = [_name(child) for child in self.inputs]
         shown = [name if kind == "inner" else f"{kind} {name}" for name, kind in zip(names, self.kinds, strict=True)]
         classes = comma(self.layout.names)
-        return f"UMJoinExec: [{self.strategy}] {', '.join(shown)} ON {classes} PAYLOAD [{kept}]{counted}"
+        return f"UMJoinExec: [{self.routing}] {', '.join(shown)} ON {classes} PAYLOAD [{kept}]{counted}"
 
     def details(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {"strategy": self.strategy, "key classes": list(self.layout.names)}
-        if self.strategy == "hypercube":
+        facts: dict[str, Any] = {"strategy": self.routing, "key classes": list(self.layout.names)}
+        if self.routing == "hypercube":
             facts["shares"] = "by the inputs' sizes when it runs" if self.shares is None else list(self.shares)
         return facts | ({} if self.group is None else self.group.notes) | super().details()
 

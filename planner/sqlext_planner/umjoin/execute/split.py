@@ -15,7 +15,7 @@ from sqlext_planner.relational.logical_plan import Field, LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Project, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.umjoin.execute.cascade import with_columns, with_members
-from sqlext_planner.umjoin.execute.execution import Strategy, UMJoinExec
+from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec
 from sqlext_planner.umjoin.execute.keys import KeyLayout, class_type, equality
 from sqlext_planner.umjoin.find.group_report import UMJoinGroup
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, input_name
@@ -181,7 +181,7 @@ def _is_handed_on(dtype: str) -> bool:
 def operator_plan(
     node: UMJoin,
     inputs: Sequence[PhysicalPlan],
-    strategy: Strategy,
+    routing: Routing,
     shares: tuple[int, ...] | None = None,
     why: str = "",
     mark: Callable[[PhysicalPlan], PhysicalPlan] = lambda child: child,
@@ -190,7 +190,7 @@ def operator_plan(
 
     `inputs` are the plans of the node's inputs, `mark` is applied to those that the operator's exchange reads, `shares`
     are those of the classes of `UMJoinSplit.layout`, None to choose them when it runs. Raises InternalError for a
-    strategy that the keys do not allow.
+    routing that the keys do not allow.
     """
     split = UMJoinSplit.of(node)
     below = [
@@ -205,7 +205,7 @@ def operator_plan(
         matches=split.matches,
         fields=_core_fields(node, split, kinds),
         count=node.count,
-        strategy=strategy,
+        routing=routing,
         shares=shares,
         group=UMJoinGroup.of(node),
         why=why,

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from sqlext_planner.interval_join.inputs import TypedJoin
     from sqlext_planner.relational.physical_plan import ExecutionContext
 
+#: `exchange`: both sides through one Arrow-block exchange; `broadcast`: the smaller side is sent to every task of the
 #: other; `spark`: Spark compares rows; `auto`: one of these, when sizes are known.
-Form = Literal["exchange", "broadcast", "spark", "auto"]
+IntervalJoinStrategy = Literal["exchange", "broadcast", "spark", "auto"]
 
 #: Which side may be broadcast: a row whose matches decide whether it comes out has to see all of them in one task.
 BROADCAST_SIDES: dict[IntervalJoinKind, tuple[str, ...]] = {
@@ -32,8 +33,8 @@ BROADCAST_SIDES: dict[IntervalJoinKind, tuple[str, ...]] = {
     "anti": ("right",),
     "count": ("right",),
 }
-#: `Form` without `auto`, and with the side that is broadcast.
-FinalForm = Literal["exchange", "broadcast left", "broadcast right", "spark"]
+#: `IntervalJoinStrategy` without `auto`, and with the side that is broadcast.
+FinalStrategy = Literal["exchange", "broadcast left", "broadcast right", "spark"]
 
 #: The least that a task reads of the side that is not broadcast: the work of a join is its pairs, not its bytes.
 TASK_BYTES = 64 << 10
@@ -44,10 +45,10 @@ _STAGE_BYTES = 18 << 20
 _VALUE_BYTES = 8
 
 
-def choose_form(
+def choose_strategy(
     node: IntervalJoin, left: TableInfo | None, right: TableInfo | None, config: Config
-) -> tuple[Form, str]:
-    """The form and the reason. `left` and `right` are the tables that the sides only scan, None for any other side.
+) -> tuple[IntervalJoinStrategy, str]:
+    """The strategy and the reason. `left` and `right` are the tables that the sides only scan, None for any other side.
 
     Joins on plain inequalities are left to Spark where they are small; period predicates and joins with the hint SWEEP
     are not, so that such a statement costs about the same whatever its size.
@@ -96,20 +97,20 @@ def _rows(info: TableInfo) -> int | None:
     return None if info.bytes is None else info.bytes // (_VALUE_BYTES * (len(info.columns) + 1))
 
 
-def final_form(node: IntervalJoinExec, typed: TypedJoin, context: ExecutionContext) -> FinalForm:
-    """The form with the sizes of the real inputs at hand."""
+def final_strategy(node: IntervalJoinExec, typed: TypedJoin, context: ExecutionContext) -> FinalStrategy:
+    """The strategy with the sizes of the real inputs at hand."""
     from sqlext_planner.spark import cores
 
-    if node.form == "exchange":
+    if node.strategy == "exchange":
         return "exchange"
     sizes = {side: size_of(typed.frame(side), context) for side in ("left", "right")}
-    if node.form == "auto" and node.may_leave:
+    if node.strategy == "auto" and node.may_leave:
         rows = [_frame_rows(typed.frame(side), size) for side, size in sizes.items()]
         if rows[0] is not None and rows[1] is not None and rows[0] * rows[1] < context.config.interval_join_least_pairs:
             return "spark"
     allowed = [(size.bytes, side) for side, size in sizes.items() if size and side in BROADCAST_SIDES[node.kind]]
     least = min(allowed, default=None)
-    if node.form == "broadcast":
+    if node.strategy == "broadcast":
         side = least[1] if least is not None else BROADCAST_SIDES[node.kind][-1]
         return "broadcast left" if side == "left" else "broadcast right"
     if least is None or least[0] > context.config.interval_join_broadcast_bytes:

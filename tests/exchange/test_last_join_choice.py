@@ -1,4 +1,4 @@
-"""Which form a right side of a LAST JOIN gets at planning, and why; the types in which keys are compared. No Spark."""
+"""Which strategy a right side of a LAST JOIN gets at planning, and why; the types in which keys compare. No Spark."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ SMALL, LARGE = 1 << 20, 1 << 30
 
 
 @pytest.mark.parametrize(
-    ("sizes", "residuals", "strategy", "forms", "why"),
+    ("sizes", "residuals", "strategy", "strategies", "why"),
     [
         ({"b": SMALL}, [()], "auto", ("reduce",), "right rows of at most 1048576 bytes are broadcast"),
         ({"b": LARGE}, [()], "auto", ("exchange",), "exchange: one for the left side and one right side"),
@@ -85,22 +85,22 @@ def test_forms(
     sizes: dict[str, int | None],
     residuals: list[tuple[Expression, ...]],
     strategy: str,
-    forms: tuple[str, ...],
+    strategies: tuple[str, ...],
     why: str,
 ) -> None:
     matches = [match_of(name, *terms) for name, terms in zip(sizes, residuals, strict=True)]
     node = plan(sizes, *matches, strategy=strategy)
-    assert node.forms == forms
+    assert node.strategies == strategies
     assert why in node.why
     first = next(iter(sizes))
-    assert node.label().startswith(f"LastJoinExec: [{forms[0]}] ORDER BY {first}.ts ON a.k = {first}.k")
+    assert node.label().startswith(f"LastJoinExec: [{strategies[0]}] ORDER BY {first}.ts ON a.k = {first}.k")
     marked = [isinstance(child, ArrowScanExec) for child in (node.left, *node.rights)]
-    assert marked[1:] == [form in ("exchange", "auto") for form in forms]
+    assert marked[1:] == [strategy in ("exchange", "auto") for strategy in strategies]
     assert marked[0] == any(marked[1:])
 
 
 def test_the_limit_of_small_right_sides_is_a_setting() -> None:
-    assert plan({"b": SMALL}, match_of("b"), broadcastBytes="1k").forms == ("exchange",)
+    assert plan({"b": SMALL}, match_of("b"), broadcastBytes="1k").strategies == ("exchange",)
 
 
 def test_terms_of_a_residual() -> None:

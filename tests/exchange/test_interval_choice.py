@@ -1,4 +1,4 @@
-"""Which form an interval join gets at planning, and why; distances and conditions. No Spark."""
+"""Which strategy an interval join gets at planning, and why; distances and conditions. No Spark."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sqlext_planner.exchange.arrow_scan import ArrowScanExec
 from sqlext_planner.exchange.sizes import Size
 from sqlext_planner.expressions.nodes import Column, SparkExpr
 from sqlext_planner.expressions.weighted_aggregates import weighted
+from sqlext_planner.interval_join.choice import broadcast_pays
 from sqlext_planner.interval_join.execution import IntervalJoinExec
-from sqlext_planner.interval_join.forms import broadcast_pays
 from sqlext_planner.interval_join.shifts import shifted
 from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.periods.predicates import Amount
@@ -80,21 +80,21 @@ def test_small_inequalities_are_sparks_and_the_text_passes() -> None:
 def test_estimates_of_the_catalog_leave_small_inequalities_to_spark_too() -> None:
     small = Sizes({"a": 40_000, "b": 80_000}, a=None, b=None)
     assert contains_extension(plan(join(INEQUALITIES), small)) == []
-    assert node(plan(join(INEQUALITIES), Sizes({"a": 40_000_000, "b": 80_000}, a=None, b=None))).form == "auto"
-    assert node(plan(join(PERIODS), small)).form == "auto"
+    assert node(plan(join(INEQUALITIES), Sizes({"a": 40_000_000, "b": 80_000}, a=None, b=None))).strategy == "auto"
+    assert node(plan(join(PERIODS), small)).strategy == "auto"
 
 
 def test_small_predicates_and_hinted_joins_sweep() -> None:
     sizes = Sizes(a=(1_000, 32_000), b=(2_000, 64_000))
-    assert node(plan(join(PERIODS), sizes)).form == "auto"
-    assert node(plan(join(INEQUALITIES, hint="/*+ SWEEP */"), sizes)).form == "auto"
+    assert node(plan(join(PERIODS), sizes)).strategy == "auto"
+    assert node(plan(join(INEQUALITIES, hint="/*+ SWEEP */"), sizes)).strategy == "auto"
     assert contains_extension(plan(join(INEQUALITIES, hint="/*+ NO_SWEEP */"), Sizes(a=MILLION, b=MILLION))) == []
     assert contains_extension(plan(join(PERIODS, hint="/*+ NO_SWEEP */"), Sizes(a=MILLION, b=MILLION))) == []
 
 
 def test_large_sides_are_exchanged_and_read_in_the_task() -> None:
     found = node(plan(join(INEQUALITIES), Sizes(a=LARGE, b=LARGE)))
-    assert found.form == "exchange"
+    assert found.strategy == "exchange"
     assert found.why == "one exchange for sides of at most 600000000 and 480000000 bytes"  # of columns that are read
     assert isinstance(found.left, ArrowScanExec)
     assert isinstance(found.right, ArrowScanExec)
@@ -104,8 +104,8 @@ def test_a_small_side_is_broadcast_where_its_rows_need_not_see_all_matches() -> 
     sizes = Sizes(a=LARGE, b=(50_000, 1_400_000))
     assert "800000 bytes is sent to every task" in node(plan(join(PERIODS), sizes)).why
     assert "800000 bytes is sent to every task" in node(plan(join(PERIODS, "LEFT JOIN"), sizes)).why
-    assert node(plan(join(PERIODS, "RIGHT JOIN"), sizes)).form == "exchange"
-    assert node(plan(join(PERIODS, "FULL JOIN"), sizes, strategy="broadcast")).form == "exchange"
+    assert node(plan(join(PERIODS, "RIGHT JOIN"), sizes)).strategy == "exchange"
+    assert node(plan(join(PERIODS, "FULL JOIN"), sizes, strategy="broadcast")).strategy == "exchange"
 
 
 def test_the_more_cores_the_smaller_a_side_has_to_be_to_be_broadcast() -> None:
@@ -120,16 +120,16 @@ def test_the_more_cores_the_smaller_a_side_has_to_be_to_be_broadcast() -> None:
 
 def test_unknown_sizes_are_decided_when_it_runs() -> None:
     found = node(plan(join(INEQUALITIES), Sizes(a=MILLION, b=None)))
-    assert (found.form, found.may_leave) == ("auto", True)
+    assert (found.strategy, found.may_leave) == ("auto", True)
     assert found.why.startswith("by size when it runs: Spark for fewer than 20000000 pairs, broadcast of a side")
     assert not node(plan(join(PERIODS), Sizes(a=MILLION, b=None))).may_leave
 
 
 def test_the_setting_decides() -> None:
     sizes = Sizes(a=MILLION, b=MILLION)
-    assert node(plan(join(PERIODS), sizes, strategy="broadcast")).form == "broadcast"
+    assert node(plan(join(PERIODS), sizes, strategy="broadcast")).strategy == "broadcast"
     assert contains_extension(plan(join(PERIODS), sizes, strategy="spark")) == []
-    assert node(plan(join(INEQUALITIES), Sizes(a=(10, 9), b=(10, 9)), strategy="exchange")).form == "exchange"
+    assert node(plan(join(INEQUALITIES), Sizes(a=(10, 9), b=(10, 9)), strategy="exchange")).strategy == "exchange"
 
 
 def test_the_plan_shows_its_passes() -> None:

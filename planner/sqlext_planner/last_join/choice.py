@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from sqlext_planner.config import Config
 from sqlext_planner.expressions.nodes import Expression
-from sqlext_planner.last_join.execution import Form
+from sqlext_planner.last_join.execution import LastJoinStrategy
 from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.last_join.terms import ResidualTerms
 
 
-def choose_forms(node: LastJoin, sizes: Sequence[int | None], config: Config) -> tuple[tuple[Form, ...], str]:
-    """A form for each right side, and the reason. `sizes` are the right sides' bytes at most, None where unknown.
+def choose_strategies(
+    node: LastJoin, sizes: Sequence[int | None], config: Config
+) -> tuple[tuple[LastJoinStrategy, ...], str]:
+    """A strategy for each right side, and the reason. `sizes` are the right sides' bytes at most, None where unknown.
 
     Right sides that need the exchange take the others along: a small one more costs less than a join of its own.
     """
@@ -23,34 +25,36 @@ def choose_forms(node: LastJoin, sizes: Sequence[int | None], config: Config) ->
     by_pairs = [bool(found.mixed) or config.last_join_strategy == "pairs" for found in terms]
     others = [place for place, pairs in enumerate(by_pairs) if not pairs]
     by_reduction = [place for place in others if terms[place].is_empty]
-    common: Form = "exchange"
+    common: LastJoinStrategy = "exchange"
     if config.last_join_strategy == "auto" and by_reduction == others:
         common = _by_size([sizes[place] for place in others], config.last_join_broadcast_bytes)
-    forms: list[Form] = ["pairs" if pairs else common for pairs in by_pairs]
+    strategies: list[LastJoinStrategy] = ["pairs" if pairs else common for pairs in by_pairs]
     if config.last_join_strategy == "reduce":
-        forms = ["reduce" if place in by_reduction else form for place, form in enumerate(forms)]
+        strategies = ["reduce" if place in by_reduction else strategy for place, strategy in enumerate(strategies)]
     mixed = [term for found in terms for term in found.mixed]
-    return tuple(forms), "; ".join(_reasons(forms, mixed, sizes, config))
+    return tuple(strategies), "; ".join(_reasons(strategies, mixed, sizes, config))
 
 
-def _by_size(sizes: Sequence[int | None], limit: int) -> Form:
+def _by_size(sizes: Sequence[int | None], limit: int) -> LastJoinStrategy:
     if any(size is not None and size > limit for size in sizes):
         return "exchange"
     return "auto" if None in sizes else "reduce"
 
 
 def _reasons(
-    forms: Sequence[Form], mixed: Sequence[Expression], sizes: Sequence[int | None], config: Config
+    strategies: Sequence[LastJoinStrategy], mixed: Sequence[Expression], sizes: Sequence[int | None], config: Config
 ) -> list[str]:
-    """One sentence for each form that occurs."""
-    count = {form: forms.count(form) for form in ("exchange", "reduce", "auto", "pairs")}
+    """One sentence for each strategy that occurs."""
+    count = {strategy: strategies.count(strategy) for strategy in ("exchange", "reduce", "auto", "pairs")}
     reasons = []
     if count["exchange"]:
         sides = "the left side and one right side" if count["exchange"] == 1 else f"{count['exchange'] + 1} inputs"
         reasons.append(f"exchange: one for {sides}")
     limit = config.last_join_broadcast_bytes
     if count["reduce"]:
-        known = [size for size, form in zip(sizes, forms, strict=True) if form == "reduce" and size is not None]
+        known = [
+            size for size, strategy in zip(sizes, strategies, strict=True) if strategy == "reduce" and size is not None
+        ]
         size = f" of at most {sum(known)} bytes" if known else ""
         reasons.append(f"reduce: the winner depends on the key alone, right rows{size} are broadcast, one a key")
     if count["auto"]:
