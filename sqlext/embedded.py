@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.spark import is_stopped, java_process
+from sqlext_planner.spark.session import is_stopped, java_process
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.config import PREFIX, Config
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.raised import statement
-from sqlext_planner.spark import is_stopped, substituted
+from sqlext_planner.spark.session import is_stopped, substituted
 
 from sqlext.run.parameters import BoundText, bind_arguments, errors_show, format_references, literal, replace_spans
 from sqlext.run.passthrough_cache import PassthroughCache

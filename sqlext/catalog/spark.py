@@ -13,7 +13,7 @@ from sqlext_planner.catalog import Judgement, KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext_planner.expressions.types import normalize
 from sqlext_planner.relational.spark_errors import sentences
-from sqlext_planner.spark import estimated_bytes
+from sqlext_planner.spark.plans import estimated_bytes
 
 from sqlext.catalog.csv import CSV_OPTIONS
 from sqlext.catalog.files import table_files, table_info
@@ -119,7 +119,7 @@ class SparkCatalog:
     def _parquet(self, name: str) -> tuple[str, ...]:
         """The files behind a table or view: those that were registered, or those that Spark would scan for all of
         its columns under their own names (what a view filters is in the sample all the same)."""
-        from sqlext_planner.spark import plain_parquet_scan
+        from sqlext_planner.spark.scans import plain_parquet_scan
 
         info = self.table(name)
         if info is None or info.format is not None:

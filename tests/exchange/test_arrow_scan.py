@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from sqlext_operators.exchange.parquet_scan import POSITION, ParquetScan, read_task
 from sqlext_planner.exchange.arrow_scan import parquet_scan
-from sqlext_planner.spark import ScannedFilter, plain_parquet_scan
+from sqlext_planner.spark.scans import ScannedFilter, plain_parquet_scan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
-from sqlext_planner.spark import estimated_bytes
+from sqlext_planner.spark.plans import estimated_bytes
 
 
 def test_a_join_is_not_the_product_of_its_sides(spark: SparkSession) -> None:

@@ -268,7 +268,7 @@ def test_columns_that_cannot_travel_are_named(spark: Spark) -> None:
 
 def test_a_worker_without_the_package_is_one_clear_error(spark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.errors import PythonException
-    from sqlext_planner import spark as boundary
+    from sqlext_planner.spark import workers
 
     class Missing:
         """Unpickles like an entry point of a package that the worker lacks."""
@@ -278,11 +278,11 @@ def test_a_worker_without_the_package_is_one_clear_error(spark: Spark, monkeypat
 
     entry: Any = Missing()
     with pytest.raises(PythonException, match="SQLEXT_WORKER_PACKAGE"):
-        spark.range(1).mapInArrow(boundary.worker_function(entry), "x int").collect()
+        spark.range(1).mapInArrow(workers.worker_function(entry), "x int").collect()
     monkeypatch.setattr("sqlext_operators.exchange.scatter.probe", entry)
-    monkeypatch.setattr(boundary, "_CHECKED", set())
+    monkeypatch.setattr(workers, "_CHECKED", set())
     with pytest.raises(ConfigurationError) as caught:
-        boundary.check_workers(spark)
+        workers.check_workers(spark)
     assert "No module named 'sqlext_operators_of_another_version'" in caught.value.message
     assert "Traceback" not in str(caught.value)
     assert caught.value.help is not None

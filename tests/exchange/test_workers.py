@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from sqlext_operators.window import operator as window_union
-from sqlext_planner.spark import worker_function
+from sqlext_planner.spark.workers import worker_function
 
 
 class Looked:

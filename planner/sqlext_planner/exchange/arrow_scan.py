@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
-from sqlext_planner.spark import PlainScan, arrow_type, over_sources, plain_parquet_scan
+from sqlext_planner.spark.scans import PlainScan, plain_parquet_scan
+from sqlext_planner.spark.session import arrow_type
+from sqlext_planner.spark.sources import over_sources
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,7 +21,8 @@ from sqlext_planner.exchange.sizes import Size, size_of
 from sqlext_planner.exchange.stages import ArrowStage, run_stage, upstream_of
 from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
-from sqlext_planner.spark import check_workers, cores, worker_function
+from sqlext_planner.spark.session import cores
+from sqlext_planner.spark.workers import check_workers, worker_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlext_planner.exchange.arrow_scan import scan_of
-from sqlext_planner.spark import arrow_type, cores, estimated_bytes, mapped_nodes
+from sqlext_planner.spark.plans import estimated_bytes, mapped_nodes
+from sqlext_planner.spark.session import arrow_type, cores
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,7 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlext_planner.exchange.sizes import Size
-from sqlext_planner.spark import Entry, arrow_type, output_ids, selection_above_map, worker_function
+from sqlext_planner.spark.plans import output_ids, selection_above_map
+from sqlext_planner.spark.session import arrow_type
+from sqlext_planner.spark.workers import Entry, worker_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

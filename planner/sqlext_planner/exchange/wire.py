@@ -9,7 +9,7 @@ from sqlext_planner.errors import Span, UnsupportedError
 from sqlext_planner.exchange.year_month import YEAR_MONTH, is_year_month
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.relational.physical_plan import quoted, spark_column
-from sqlext_planner.spark import arrow_type
+from sqlext_planner.spark.session import arrow_type
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -41,7 +41,9 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     )
 
     from sqlext_planner.exchange.arrow_scan import scan_of, task_rows
-    from sqlext_planner.spark import broadcast_function, check_workers, cores, over_sources, worker_function
+    from sqlext_planner.spark.session import cores
+    from sqlext_planner.spark.sources import over_sources
+    from sqlext_planner.spark.workers import broadcast_function, check_workers, worker_function
 
     check_workers(context.spark)
     big, small = (typed.right, typed.left) if side == "left" else (typed.left, typed.right)
@@ -70,7 +72,7 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
 def _big_scan(big: DataFrame, small: ArrowScan | None, context: ExecutionContext) -> ArrowScan | None:
     """How tasks read the big side; None where Spark does."""
     from sqlext_planner.exchange.arrow_scan import scan_of
-    from sqlext_planner.spark import cores
+    from sqlext_planner.spark.session import cores
 
     scan = scan_of(big, context, cores(context.spark), TASK_BYTES)
     if scan is not None and (small is None or scan.rows > _ROWS_PER_SMALL * small.rows):

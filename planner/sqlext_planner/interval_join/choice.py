@@ -99,7 +99,7 @@ def _rows(info: TableInfo) -> int | None:
 
 def final_strategy(node: IntervalJoinExec, typed: TypedJoin, context: ExecutionContext) -> FinalStrategy:
     """The strategy with the sizes of the real inputs at hand."""
-    from sqlext_planner.spark import cores
+    from sqlext_planner.spark.session import cores
 
     if node.strategy == "exchange":
         return "exchange"
@@ -142,7 +142,7 @@ def _tasks_of_files(frame: DataFrame, context: ExecutionContext) -> float:
     The work of a join is its pairs: one task for a side of few bytes would leave the other cores idle.
     """
     from sqlext_planner.exchange.arrow_scan import scan_of
-    from sqlext_planner.spark import cores
+    from sqlext_planner.spark.session import cores
 
     scan = scan_of(frame, context, cores(context.spark), TASK_BYTES)
     return math.inf if scan is None else len(scan.scan.tasks)

@@ -68,7 +68,7 @@ def _sample(typed: TypedJoin, side: str, keyed: bool, fraction: float, context: 
     from pyspark.sql.functions import col
 
     from sqlext_planner.exchange.arrow_scan import scan_of
-    from sqlext_planner.spark import cores
+    from sqlext_planner.spark.session import cores
 
     own = typed.spec.left if side == "left" else typed.spec.right
     names = list(dict.fromkeys((*(own.keys if keyed else ()), *typed.probes(side))))

@@ -48,7 +48,7 @@ class ExecutionContext:
     building: list[PhysicalPlan] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        from sqlext_planner.spark import show_task_errors
+        from sqlext_planner.spark.task_errors import show_task_errors
 
         show_task_errors()
 

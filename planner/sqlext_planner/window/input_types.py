@@ -20,7 +20,7 @@ from sqlext_planner.expressions.nodes import Column, Expression, Literal
 from sqlext_planner.expressions.types import ORDER_TYPES
 from sqlext_planner.relational.execution import FilterExec, LimitExec, ProjectExec, SortExec, SubqueryAliasExec
 from sqlext_planner.relational.physical_plan import PhysicalPlan, quoted
-from sqlext_planner.spark import spark_type
+from sqlext_planner.spark.session import spark_type
 from sqlext_planner.window.nodes import WindowCall
 
 if TYPE_CHECKING:

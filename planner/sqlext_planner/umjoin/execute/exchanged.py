@@ -88,7 +88,8 @@ def _joined_from_files(
 
     from sqlext_planner.exchange.arrow_scan import task_rows
     from sqlext_planner.exchange.stages import run_stage
-    from sqlext_planner.spark import check_workers, cores
+    from sqlext_planner.spark.session import cores
+    from sqlext_planner.spark.workers import check_workers
 
     check_workers(context.spark)
     known = sum(size.bytes for size in sizes if size is not None)

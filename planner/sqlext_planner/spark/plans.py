@@ -1,0 +1,109 @@
+"""What Catalyst knows of a DataFrame: its optimised plan, the size, the columns' ids, our own nodes in it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Plan statistics from here on mean "unknown" (Spark's default size is about 2^63 bytes).
+_UNKNOWN_BYTES = 1 << 60
+
+#: Spark's list of the files of a table.
+FILE_INDEX = "org.apache.spark.sql.execution.datasources.InMemoryFileIndex"
+
+
+def optimized_plan(frame: DataFrame) -> Any | None:
+    """The JVM's optimised logical plan; None under Connect and for streams."""
+    java_frame = getattr(frame, "_jdf", None)
+    if java_frame is None or frame.isStreaming:
+        return None
+    return java_frame.queryExecution().optimizedPlan()
+
+
+def estimated_bytes(frame: DataFrame) -> int | None:
+    """Catalyst's estimate of the size of the frame's rows; None where it has none.
+
+    Of several sources at most the sum: without statistics on columns Catalyst takes a join for the product of its
+    sides (measured, two joins of 20,000 rows: 10,000 partitions instead of 2).
+    """
+    plan = optimized_plan(frame)
+    if plan is None:
+        return None
+    sources = [int(leaf.stats().sizeInBytes()) for leaf in items_of(plan.collectLeaves())]
+    size = int(plan.stats().sizeInBytes())
+    size = min(size, sum(sources)) if len(sources) > 1 else size
+    return size if size < _UNKNOWN_BYTES else None
+
+
+def output_ids(frame: DataFrame) -> tuple[int, ...] | None:
+    """Catalyst's ids of the frame's columns; None under Connect and for streams."""
+    plan = optimized_plan(frame)
+    return _attribute_ids(plan) if plan is not None else None
+
+
+def selection_above_map(frame: DataFrame) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """(ids of its output, places in it of the frame's columns) of the mapInArrow that a frame selects columns of.
+
+    None for a frame that does anything else above it, and without one.
+    """
+    plan = optimized_plan(frame)
+    wanted = _attribute_ids(plan) if plan is not None else ()
+    while plan is not None and class_name(plan) == "Project":
+        items = items_of(plan.projectList())
+        sources = {int(item.exprId().id()): source_attribute(item) for item in items}
+        traced = [sources.get(identity) for identity in wanted]
+        wanted = tuple(identity for identity in traced if identity is not None)
+        if len(wanted) < len(traced):
+            return None
+        plan = plan.child()
+    if plan is None or class_name(plan) != "MapInArrow":
+        return None
+    ids = _attribute_ids(plan)
+    return ids, tuple(ids.index(identity) for identity in wanted)
+
+
+def mapped_nodes(frame: DataFrame) -> list[tuple[int, ...]]:
+    """The ids of the outputs of the topmost mapInArrow nodes in a frame's plan."""
+    plan = optimized_plan(frame)
+    stack = [plan] if plan is not None else []
+    found = []
+    while stack:
+        node = stack.pop()
+        if class_name(node) == "MapInArrow":
+            found.append(_attribute_ids(node))
+        else:
+            stack.extend(items_of(node.children()))
+    return found
+
+
+_ATTRIBUTE_ID = re.compile(r"#(\d+)L?(-T[^#]*)?$")
+
+
+def _attribute_ids(plan: Any) -> tuple[int, ...]:
+    """The ids of a plan's columns, read from their texts (`name#12`, `name#13L`): one call of the JVM for all."""
+    count = int(plan.output().size())
+    texts = str(plan.output().mkString("\0")).split("\0") if count else []
+    found = [_ATTRIBUTE_ID.search(text) for text in texts]
+    ids = tuple(int(match[1]) for match in found if match is not None)
+    if not len(ids) == len(texts) == count:  # an attribute that prints otherwise
+        return tuple(int(attribute.exprId().id()) for attribute in items_of(plan.output()))
+    return ids
+
+
+def class_name(item: Any) -> str:
+    """The name of a Java object's class."""
+    return str(item.getClass().getSimpleName())
+
+
+def items_of(sequence: Any) -> list[Any]:
+    """A Scala Seq as a list."""
+    return [sequence.apply(i) for i in range(sequence.size())]
+
+
+def source_attribute(item: Any) -> int | None:
+    """The id of the column that a projection item hands on; None if it computes something."""
+    expression = item.child() if class_name(item) == "Alias" else item
+    return int(expression.exprId().id()) if class_name(expression) == "AttributeReference" else None

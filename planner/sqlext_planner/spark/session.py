@@ -1,0 +1,60 @@
+"""What a Spark session is asked, and the types of its columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType
+
+
+def substituted(spark: SparkSession, text: str) -> str:
+    """A text with ``${name}`` replaced as Spark does before it parses one; as it is under Connect, where the settings
+    of the server are out of reach."""
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:
+        return text
+    jvm.SparkSession.setActiveSession(spark._jsparkSession)  # whose settings the JVM's class looks at
+    return str(jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(text))
+
+
+def arrow_type(kind: DataType) -> pa.DataType | None:
+    """The Arrow type that Spark hands to Python for a column type; None where it has none."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    try:
+        return to_arrow_type(kind, timezone="UTC")
+    except (PySparkException, ValueError):  # ValueError: array(), an array of void that holds no NULL
+        return None
+
+
+def spark_type(kind: pa.DataType) -> DataType:
+    """The Spark type of an Arrow column that Python gives back."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return from_arrow_type(kind)
+
+
+def is_stopped(spark: SparkSession) -> bool:
+    """Whether the session's Spark has been stopped from Python. Cheap: no call of the JVM."""
+    context = getattr(spark, "_sc", None)
+    return context._jsc is None if context is not None else bool(getattr(spark, "is_stopped", False))
+
+
+def java_process() -> Popen[bytes] | None:
+    """The Java process that PySpark has started for this one, if any."""
+    from pyspark import SparkContext
+
+    process: Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
+    return process
+
+
+def cores(spark: SparkSession) -> int:
+    """How many tasks run at once, as far as Spark tells."""
+    context = getattr(spark, "_sc", None)
+    return int(context.defaultParallelism) if context is not None else 2

@@ -1,0 +1,68 @@
+"""Plans that hold the tables which others than Spark read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from sqlext_planner.spark.plans import FILE_INDEX, class_name, items_of, optimized_plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def over_sources(rows: DataFrame, frames: Iterable[DataFrame]) -> DataFrame:
+    """`rows`, which others than Spark read or will read of `frames`, in a plan that holds the frames' tables.
+
+    Catalyst then knows what the plan reads: it refuses to overwrite a table that it reads, what is cached of the plan
+    goes when rows come to the table, and `inputFiles` is right. Of each table of files the plan holds those files that
+    Spark has come to list since now, and an error for them: there are none unless the table was listed again, for a
+    cached plan after an INSERT, or by REFRESH TABLE. Other tables stand in the plan without rows, and are optimised
+    away. Under Connect `rows` is as it was.
+    """
+    others = ["NULL"] * (len(rows.columns) - 1)  # a union gives a NULL, and an error, the column's type
+    for frame in frames:
+        plan = optimized_plan(frame)
+        leaves = items_of(plan.collectLeaves()) if plan is not None else []
+        listed = [leaf for leaf in leaves if _is_file_relation(leaf)]
+        for leaf in listed:
+            scanned, error = _new_files(frame.sparkSession, leaf)
+            rows = rows.unionAll(scanned.selectExpr(error, *others))
+        if len(listed) < len(leaves):
+            rows = rows.unionAll(frame.where("false").selectExpr("NULL", *others))
+    return rows
+
+
+def _is_file_relation(leaf: Any) -> bool:
+    if class_name(leaf) != "LogicalRelation" or class_name(leaf.relation()) != "HadoopFsRelation":
+        return False
+    return bool(leaf.relation().location().getClass().getName() == FILE_INDEX)
+
+
+def _new_files(spark: SparkSession, relation: Any) -> tuple[DataFrame, str]:
+    """The rows of files that Spark does not list now, and an expression over them that is an error.
+
+    Spark compares the files' names when it plans the scan, which has then no task.
+    """
+    from pyspark.sql import DataFrame
+    from sqlext_operators.errors import MARK, marked
+    from sqlext_operators.exchange.source_files import AGAIN
+
+    listed = list(relation.relation().location().inputFiles())
+    listed += ["file:/" + uri.removeprefix("file:///") for uri in listed if uri.startswith("file:///")]
+    jvm: Any = spark._jvm
+    rows = DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, relation), spark)
+    path = "_metadata.file_path"
+    if any(name.lower() == "_metadata" for name in rows.columns):  # a column of the data hides Spark's
+        rows, path = rows.select(rows.metadataColumn("_metadata").getField("file_path").alias("path")), "path"
+    told = "a file has come to a table of the statement since it was planned"
+    mark = f"{MARK} {marked('ConfigurationError', told, AGAIN, None)}"
+    known, line = _text_literal("\n".join(["", *listed, ""])), _text_literal("\n")
+    after = _text_literal(f"' has come to its table since the statement was planned\n{mark}")
+    error = f"raise_error(concat('file ', {_text_literal(chr(39))}, {path}, {after}))"
+    return rows.where(f"instr({known}, concat({line}, {path}, {line})) = 0"), f"{error} AS error"
+
+
+def _text_literal(text: str) -> str:
+    """A literal that no setting of the parser reads in another way."""
+    return f"CAST(X'{text.encode().hex()}' AS STRING)"
