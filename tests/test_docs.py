@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from sqlext_planner import errors
 
 from sqlext import Session
-from sqlext.cli.demo_data import write_tables
+from sqlext.cli.demo import write_tables
 from sqlext.cli.source import split_statements
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -16,6 +16,7 @@ from sqlext_planner.relational.aggregate_execution import AggregateExec
 from sqlext_planner.relational.execution import (
     DistinctExec,
     FilterExec,
+    HintExec,
     LimitExec,
     OutputExec,
     ProjectExec,
@@ -23,14 +24,13 @@ from sqlext_planner.relational.execution import (
     SubqueryAliasExec,
     WindowExec,
 )
-from sqlext_planner.relational.hint import Hint
-from sqlext_planner.relational.hint_execution import HintExec
 from sqlext_planner.relational.join_execution import JoinExec, SetOperationExec
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import (
     Aggregate,
     Distinct,
     Filter,
+    Hint,
     Join,
     Limit,
     Output,

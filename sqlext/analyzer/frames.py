@@ -12,8 +12,8 @@ from sqlglot import exp
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.literals import LARGEST, whole_number
+from sqlext.syntax.openmldb_nodes import Duration
 from sqlext.syntax.spans import span_of
-from sqlext.syntax.window_nodes import Duration
 
 _EXAMPLE = "write for example ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"
 #: Types that a window and a LAST JOIN may be ordered by.

@@ -9,9 +9,8 @@ from functools import partial
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
 from sqlext_planner.last_join.nodes import LastJoin
-from sqlext_planner.relational.hint import Hint
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Join, Limit, Project, Sort, UMJoinHint
+from sqlext_planner.relational.nodes import Hint, Join, Limit, Project, Sort, UMJoinHint
 from sqlglot import exp
 
 from sqlext.analyzer.context import Analyzed, Context

@@ -14,7 +14,6 @@ from sqlext_planner.errors import AnalysisError
 
 from sqlext.bench.either import EitherContestant
 from sqlext.bench.engines import Closing, Engines
-from sqlext.bench.fanout import FanOutTables
 from sqlext.bench.suite import Contestant, Suite
 from sqlext.bench.umjoin_cases import SETS, CaseList
 from sqlext.bench.umjoin_checks import CHECKS
@@ -25,6 +24,7 @@ from sqlext.bench.umjoin_contestants import (
     PlanningContestant,
     SparkTables,
 )
+from sqlext.bench.umjoin_data import FanOutTables
 from sqlext.bench.umjoin_options import CONTESTANTS, UMJoinOptions
 from sqlext.tpc import BENCHMARKS
 

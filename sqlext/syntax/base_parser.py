@@ -11,8 +11,8 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
+from sqlext.syntax.openmldb_nodes import Duration
 from sqlext.syntax.spans import PlacedParseError
-from sqlext.syntax.window_nodes import Duration
 
 _DURATION = re.compile(r"(\d+)(ms|s|m|h|d)", re.IGNORECASE)
 _SUFFIX_TYPES = {TokenType.SMALLINT: "s", TokenType.DOUBLE: "d"}  # Spark reads 10s as a SMALLINT, 3d as a DOUBLE

@@ -23,11 +23,10 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
 from sqlext.syntax.hint_nodes import read_hints
-from sqlext.syntax.join_nodes import LastJoinClause
+from sqlext.syntax.openmldb_nodes import ATTRIBUTES, Duration, FrameSpec, LastJoinClause, SqlExtGenerator, UnionWindow
 from sqlext.syntax.period_parser import PeriodParser
 from sqlext.syntax.spans import located, mark, mark_until
 from sqlext.syntax.sql_settings import SqlSettings
-from sqlext.syntax.window_nodes import ATTRIBUTES, Duration, FrameSpec, SqlExtGenerator, UnionWindow
 
 if not (sqlglot.parser.__file__ or "").endswith(".py"):
     raise ConfigurationError(

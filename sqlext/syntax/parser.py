@@ -17,13 +17,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlext.syntax.dialect import SqlExtParser, dialect
 from sqlext.syntax.group_calls import EXTENSION_FUNCTIONS, is_extension_call, mark_group_calls
 from sqlext.syntax.hint_nodes import refuse_malformed, without_inner_ends
-from sqlext.syntax.join_nodes import LastJoinClause
+from sqlext.syntax.openmldb_nodes import FrameSpec, LastJoinClause, UnionWindow
 from sqlext.syntax.period_calls import is_period_call, mark_period_calls, names_period_function
 from sqlext.syntax.period_nodes import LONGEST_PHRASE, PHRASES, PeriodComparison, PeriodOperand
 from sqlext.syntax.scripts import query_tokens
 from sqlext.syntax.spans import PlacedParseError, span_of
 from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
-from sqlext.syntax.window_nodes import FrameSpec, UnionWindow
 from sqlext.syntax.words import words_as_names
 
 _NAME_PARTS = re.compile(r"`(?:[^`]|``)*`|[^.`]+")

@@ -6,8 +6,8 @@ import pytest
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.exchange.arrow_scan import ArrowScanExec
-from sqlext_planner.expressions.common_types import common_type
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr, conjunction
+from sqlext_planner.expressions.types import common_type
 from sqlext_planner.last_join.execution import LastJoinExec
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.last_join.terms import ResidualTerms

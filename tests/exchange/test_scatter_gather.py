@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlext_operators.columns.order import NULL_ORDER
+from sqlext_operators.columns.codes import NULL_ORDER
 from sqlext_operators.exchange.blocks import decode
 from sqlext_operators.exchange.routing import KeyRouter, Routes
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlext_operators.columns.order import NULL_ORDER
+from sqlext_operators.columns.codes import NULL_ORDER
 from sqlext_operators.kernels.sequence_sort import fill_groups, first_rows, group_rows, merge_loaded, sort_groups
 
 

@@ -14,9 +14,8 @@ from typing import Any, Literal
 
 from sqlglot import exp
 
-from sqlext.syntax.join_nodes import LastJoinClause
+from sqlext.syntax.openmldb_nodes import Duration, FrameSpec, LastJoinClause, UnionWindow
 from sqlext.syntax.parser import parse
-from sqlext.syntax.window_nodes import Duration, FrameSpec, UnionWindow
 from tests.sql.oracle import Bound, WindowDef, evaluate
 
 from .scripts import Table

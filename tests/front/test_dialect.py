@@ -8,9 +8,8 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
 from sqlext.syntax.dialect import SqlExt
-from sqlext.syntax.join_nodes import LastJoinClause
+from sqlext.syntax.openmldb_nodes import Duration, FrameSpec, LastJoinClause, UnionWindow
 from sqlext.syntax.spans import span_of
-from sqlext.syntax.window_nodes import Duration, FrameSpec, UnionWindow
 
 WINDOWS = [
     "(UNION t2 PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW)",

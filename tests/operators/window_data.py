@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
-from sqlext_operators.columns.order import NULL_ORDER
+from sqlext_operators.columns.codes import NULL_ORDER
 from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError, WindowFunction
 from sqlext_operators.window.piece import Piece
 from sqlext_operators.window.spec import Call, Frame, Window

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,6 @@ import pyarrow as pa
 
 from sqlext_operators.errors import spilling
 from sqlext_operators.exchange.blocks import Block, WireBatch, decode
-from sqlext_operators.exchange.local_disk import local_folder
 
 
 class BlockSpools:
@@ -65,3 +65,15 @@ class BlockSpools:
         if self._folder is None:
             self._folder = local_folder()
         return Path(self._folder.name) / name
+
+
+def local_folder() -> tempfile.TemporaryDirectory[str]:
+    """A new folder below Spark's own local directories where the worker has them (SPARK_LOCAL_DIRS), so that a killed
+    worker's files go with the application; elsewhere in the system's place for temporary files.
+
+    Raises TaskError where none can be made.
+    """
+    places = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+    parent = places[os.getpid() % len(places)] or None
+    with spilling(parent or os.environ.get("TMPDIR") or "/tmp"):
+        return tempfile.TemporaryDirectory(prefix="sqlext-exchange-", dir=parent, ignore_cleanup_errors=True)

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.columns.codes import order_values
 from sqlext_operators.columns.join_codes import UInt8s, validity, value_codes
-from sqlext_operators.columns.order import order_values
 from sqlext_operators.kernels.group_ranges import group_ranges
 from sqlext_operators.kernels.sequence_sort import group_rows, sort_groups
 from sqlext_operators.last_join.kernels.last_match import (

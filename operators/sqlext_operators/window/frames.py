@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sqlext_operators.columns.order import NULL_ORDER
+from sqlext_operators.columns.codes import NULL_ORDER
 from sqlext_operators.window.kernels.bounds import first_beyond, group_starts
 from sqlext_operators.window.spec import Frame
 

@@ -1,8 +1,9 @@
-"""GROUP BY with the functions of the window table: a group is a window that holds all of it."""
+"""GROUP BY with the functions of the window table, as an operator of one input: a group is a window that holds all of
+it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,9 +11,13 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import rows_without_columns
 from sqlext_operators.columns.flat import BoolArray, take
+from sqlext_operators.exchange.collect import CollectedInput, Part
+from sqlext_operators.exchange.operator import CollectingOperator
 from sqlext_operators.window.frames import IntArray
-from sqlext_operators.window.piece import Piece, joined
+from sqlext_operators.window.piece import Piece, joined, processed
 from sqlext_operators.window.processor import WindowUnionProcessor
+from sqlext_operators.window.sequence import SequenceSpec
+from sqlext_operators.window.sorted_runs import sorted_pieces
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 
 #: The last row of a group sees all of it; the rows before it are candidates, as union rows are.
@@ -133,3 +138,34 @@ def _copy_row(piece: Piece, row: int) -> Piece:
     args = {name: array.take(place) for name, array in piece.args.items()}
     at = slice(row, row + 1)
     return Piece(piece.group[at].copy(), piece.order[at].copy(), piece.source[at].copy(), args, payload)
+
+
+@dataclass(frozen=True)
+class GroupOperatorSpec:
+    """How a partition is collected, and what is computed over its groups."""
+
+    sequence: SequenceSpec
+    groups: GroupAggregateSpec
+    batch_rows: int = 262_144
+
+    def operator(self) -> GroupOperator:
+        """The operator."""
+        return GroupOperator(self)
+
+
+class GroupOperator(CollectingOperator):
+    """The payload columns, then one column a call, for every group (or row). An empty partition gives nothing."""
+
+    def __init__(self, spec: GroupOperatorSpec) -> None:
+        super().__init__([CollectedInput(spec.sequence.keys)], spec.sequence.memory_bytes)
+        self._spec = spec
+
+    def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
+        """One pass over the sorted sequence of all parts."""
+        spec = self._spec
+
+        def processor(first: Piece) -> GroupAggregateProcessor:
+            arg_types = {name: column.type for name, column in first.args.items()}
+            return GroupAggregateProcessor(spec.groups, arg_types, first.payload.schema)
+
+        return processed(sorted_pieces(spec.sequence, parts), processor, spec.batch_rows)

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqlext_operators.columns.batches import concatenate, rows_without_columns, take_rows, whole
+from sqlext_operators.columns.codes import order_values
 from sqlext_operators.columns.keys import KeyCodes
-from sqlext_operators.columns.order import order_values
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.kernels.sequence_sort import (
     fill_groups,

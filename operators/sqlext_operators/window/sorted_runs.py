@@ -18,7 +18,7 @@ from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.errors import spilling
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.collect import Part, with_last
-from sqlext_operators.exchange.local_disk import local_folder
+from sqlext_operators.exchange.spool import local_folder
 from sqlext_operators.kernels.sequence_sort import merge_loaded
 from sqlext_operators.window.piece import Piece
 from sqlext_operators.window.sequence import FROM, SequenceSpec, SortedRun

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, SparkExpr
-from sqlext_planner.relational.hint import Hint
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Limit, Project, Sort
+from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Limit, Project, Sort
 
 NULL = Literal("NULL")
 

@@ -12,8 +12,9 @@ from sqlext_planner.interval_join.choice import IntervalJoinStrategy, final_stra
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods
 from sqlext_planner.periods.relations import Condition, Pass
+from sqlext_planner.relational.join_execution import SPARK_JOINS
 from sqlext_planner.relational.logical_plan import Field
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached, quoted, spark_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,8 +70,8 @@ class IntervalJoinExec(PhysicalPlan):
         ConfigurationError if the workers lack the package."""
         from sqlext_planner.interval_join.broadcast import join_by_broadcast
         from sqlext_planner.interval_join.exchanged import join_by_exchange
+        from sqlext_planner.interval_join.execution import join_by_spark
         from sqlext_planner.interval_join.inputs import TypedJoin
-        from sqlext_planner.interval_join.plain_spark import join_by_spark
 
         left, right = (execute_cached(child, context) for child in (self.left, self.right))
         typed: TypedJoin | None = None if self.strategy == "spark" else TypedJoin.of(self, left, right, context.config)
@@ -126,3 +127,16 @@ def interval_join(
         may_leave=may_leave(node),
         why=why,
     )
+
+
+def join_by_spark(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> DataFrame:
+    """The node's rows by Spark's own join. Matches are counted one by one: a left row comes out for each of them, with
+    the count 1, which every sum over counts takes alike."""
+    from pyspark.sql.functions import col, lit
+
+    kind = "inner" if node.kind == "count" else node.kind
+    joined = left.join(right, spark_column(node.condition), SPARK_JOINS[kind])
+    columns = [col(quoted(column.spark_name)) for side in node.payload for column in side]
+    if node.count is not None:
+        columns.append(lit(1).cast("bigint").alias(node.count.spark_name))
+    return joined.select(*columns)

@@ -12,8 +12,8 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError
 from sqlext_planner.exchange.wire import WireColumns, is_shippable, types_of
 from sqlext_planner.exchange.year_month import as_months
-from sqlext_planner.expressions.common_types import as_type, common_type
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
+from sqlext_planner.expressions.types import as_type, common_type
 from sqlext_planner.periods.predicates import Amount
 from sqlext_planner.periods.relations import Condition
 from sqlext_planner.periods.types import PeriodEnd, check_period_types

@@ -10,8 +10,8 @@ from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, Operator, 
 
 from sqlext_planner.exchange.wire import WireColumns, arrow_schema, types_of
 from sqlext_planner.exchange.year_month import as_months
-from sqlext_planner.expressions.common_types import as_type, common_type, family
 from sqlext_planner.expressions.nodes import And, Column, Expression, Literal
+from sqlext_planner.expressions.types import as_type, common_type, family
 from sqlext_planner.last_join.nodes import LastMatch
 from sqlext_planner.last_join.terms import ResidualTerms
 from sqlext_planner.relational.physical_plan import ExecutionContext, spark_column

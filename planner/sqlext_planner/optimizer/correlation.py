@@ -8,9 +8,8 @@ from typing import Literal
 
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_generator, is_movable, reads_only
-from sqlext_planner.relational.hint import Hint
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Join, Project, Sort
+from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Join, Project, Sort
 from sqlext_planner.relational.plan_patterns import filtered
 
 #: Whether only the set of the subquery's rows matters (EXISTS, IN), or the aggregate that it computes of them.

@@ -1,4 +1,4 @@
-"""Plain Spark for the operators of one input: filter, project, window, sort, limit, distinct, alias, output.
+"""Plain Spark for the operators of one input: filter, project, window, sort, limit, distinct, alias, hints, output.
 
 Subqueries inside an expression (`x IN (SELECT ...)`, EXISTS, scalar; correlated ones too) need nothing special:
 PySpark's `F.expr` parses them and Spark resolves an outer reference such as `` `t.a` `` against the DataFrame
@@ -204,3 +204,23 @@ class OutputExec(PhysicalPlan):
 
     def label(self) -> str:
         return f"OutputExec: {comma(self.names)}"
+
+
+@dataclass(frozen=True)
+class HintExec(PhysicalPlan):
+    """Marks the child's DataFrame with a hint; Spark warns of a hint that it does not know, as for plain SQL."""
+
+    name: str
+    parameters: tuple[Expression, ...]
+    child: PhysicalPlan
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.child.output
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        values = [int(p.text) if isinstance(p, Literal) else spark_column(p) for p in self.parameters]
+        return execute_cached(self.child, context).hint(self.name, *values)
+
+    def label(self) -> str:
+        return f"HintExec: {self.name}" + (f"({comma(self.parameters)})" if self.parameters else "")

@@ -429,3 +429,23 @@ def exactly(child: LogicalPlan, places: Sequence[int], new: LogicalPlan) -> Logi
     width = len(child.output_columns)
     columns = tuple(child.output_columns[i] for i in places if i < width)
     return new if new.output_columns == columns else Project(tuple(NamedExpr(c, c) for c in columns), new)
+
+
+@dataclass(frozen=True)
+class Hint(LogicalPlan):
+    """A hint on the child: ``SELECT /*+ BROADCAST(d) */ ... JOIN d`` is ``Hint: BROADCAST`` above ``Scan: d``.
+
+    A join hint has no parameters, it stands on the relation that it names; REPARTITION, COALESCE and the like
+    stand on the query's result, with numbers and columns as parameters.
+    """
+
+    name: str
+    parameters: tuple[Expression, ...]
+    child: LogicalPlan
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.child.output
+
+    def label(self) -> str:
+        return f"Hint: {self.name}" + (f"({comma(self.parameters)})" if self.parameters else "")

@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr, conjunction
 from sqlext_planner.expressions.patterns import is_generator
-from sqlext_planner.relational.hint import Hint
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import (
     Aggregate,
     Distinct,
     Filter,
+    Hint,
     Join,
     Limit,
     Project,

@@ -22,7 +22,7 @@ from sqlext_planner.window.nodes import WindowCall
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
-    from sqlext_operators.window.group_operator import GroupOperatorSpec
+    from sqlext_operators.window.group_aggregate import GroupOperatorSpec
 
     from sqlext_planner.window.group_execution import GroupAggregateExec
 
@@ -80,7 +80,7 @@ class GroupInputs:
 
     def operator(self, config: Config) -> GroupOperatorSpec:
         """What a worker does with a partition."""
-        from sqlext_operators.window.group_operator import GroupOperatorSpec
+        from sqlext_operators.window.group_aggregate import GroupOperatorSpec
         from sqlext_operators.window.sequence import SequenceSpec
 
         sequence = SequenceSpec(

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from sqlext_operators.columns.flat import to_array, usable
 from sqlext_operators.window.doubles import Doubles, doubles
-from sqlext_operators.window.evaluators.averages import FloatAverage, IntegerAverage
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.evaluators.sums import FloatAverage, IntegerAverage
 from sqlext_operators.window.frames import BoolArray, Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels import sliding_fold as kernel

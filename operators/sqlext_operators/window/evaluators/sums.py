@@ -1,4 +1,4 @@
-"""sum and sum_where of integers, timestamps and floating-point numbers."""
+"""count, sum, avg and their `_where` forms, of all but decimals: differences of prefix counts and sums."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlext_operators.columns.flat import fixed_width, to_array, usable
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.evaluators.decimals import DecimalSum
+from sqlext_operators.window.evaluators.decimals import DecimalAverage, DecimalSum
 from sqlext_operators.window.evaluators.floats import SlidingSums
 from sqlext_operators.window.evaluators.prefix import PrefixCounts, PrefixSums, split
 from sqlext_operators.window.frames import Frames, IntArray
@@ -158,3 +158,55 @@ def total(site: CallSite) -> Evaluator:
     if pa.types.is_floating(dtype):
         return FloatSum(site)
     return CheckedIntegerSum(site) if site.ansi else IntegerSum(site)
+
+
+class IntegerAverage(CheckedIntegerSum):
+    """double mean of integers, from the exact sum: no overflow, and less than 2 units in the last place off."""
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        low, high = self.halves(frames)
+        return _mean(high.astype(np.float64) * 2.0**32 + low, self.counts.totals(frames))
+
+
+class FloatAverage(FloatSum):
+    """double mean of floating-point numbers, with the accuracy of `SlidingSums`."""
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        return _mean(self.sums.totals(frames), self.counts.totals(frames))
+
+
+def _mean(total: npt.NDArray[np.float64], count: npt.NDArray[np.int64]) -> pa.Array:
+    valid = count > 0
+    return to_array(total / np.where(valid, count, 1), valid, pa.float64())
+
+
+def average(site: CallSite) -> Evaluator:
+    """The evaluator of avg and avg_where for the argument's type."""
+    if pa.types.is_decimal(site.types[0]):
+        return DecimalAverage(site)
+    return FloatAverage(site) if pa.types.is_floating(site.types[0]) else IntegerAverage(site)
+
+
+class Count(Evaluator):
+    """Number of rows with a value (and a true condition); without a value argument, of all rows (``*``)."""
+
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
+        self.counts = PrefixCounts()
+
+    def load(self, rows: Rows) -> None:
+        self.counts.load(usable(rows.args, self.site.condition), rows.candidates)
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        return pa.array(self.counts.totals(frames))
+
+    def reset(self) -> None:
+        self.counts.carry = 0
+
+    def fold(self, start: int, end: int) -> None:
+        self.counts.fold(start, end)
+
+
+def count(site: CallSite) -> Evaluator:
+    """The evaluator of count and count_where."""
+    return Count(site)

@@ -21,9 +21,8 @@ from sqlext_planner.expressions.subquery import Subquery
 from sqlext_planner.optimizer.correlation import Lifted
 from sqlext_planner.optimizer.decorrelation import fresh_names, lifted, renamed
 from sqlext_planner.optimizer.rule import rule
-from sqlext_planner.relational.hint import Hint
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Join, JoinKind, Limit, Project, Sort
+from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Join, JoinKind, Limit, Project, Sort
 from sqlext_planner.relational.plan_patterns import filtered, is_single_row
 
 

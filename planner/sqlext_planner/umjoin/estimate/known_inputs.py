@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.expressions.nodes import Column, Compare, conjuncts
-from sqlext_planner.relational.hint import Hint
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Project, Scan, SubqueryAlias
+from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Project, Scan, SubqueryAlias
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, input_name
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
 
 from sqlext_planner.exchange.wire import WireColumns, is_shippable
 from sqlext_planner.exchange.year_month import as_months
-from sqlext_planner.expressions.common_types import as_type
 from sqlext_planner.expressions.nodes import Column, Compare, Literal
+from sqlext_planner.expressions.types import as_type
 from sqlext_planner.relational.physical_plan import spark_column
 from sqlext_planner.umjoin.execute.keys import KeyLayout, class_type
 

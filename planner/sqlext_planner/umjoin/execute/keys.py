@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sqlext_planner.errors import InternalError
-from sqlext_planner.expressions.common_types import common_type, family
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjuncts
+from sqlext_planner.expressions.types import common_type, family
 from sqlext_planner.umjoin.nodes import MemberKind
 
 

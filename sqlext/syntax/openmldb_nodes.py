@@ -8,7 +8,6 @@ from sqlglot import exp
 from sqlglot.generators.spark import SparkGenerator
 
 from sqlext.syntax.hint_nodes import HintCall, hint_call_sql
-from sqlext.syntax.join_nodes import LastJoinClause, last_join_sql
 from sqlext.syntax.period_nodes import PeriodComparison, PeriodOperand, period_comparison_sql, period_operand_sql
 
 #: What may follow a frame, by its words.
@@ -78,6 +77,27 @@ def _union_window_sql(generator: SparkGenerator, window: UnionWindow) -> str:
     return f"{generator.sql(window, 'this')} {keyword} ({' '.join(word for word in words if word)})"
 
 
+class LastJoinClause(exp.Join):
+    """``LAST JOIN b ORDER BY b.ts ON a.k = b.k``: a join of kind "LAST" whose `order` stands before its condition.
+
+    `using` is parsed for the sake of the error message only.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {**exp.Join.arg_types, "order": False}
+
+
+def _last_join_sql(generator: Any, join: LastJoinClause) -> str:
+    """The clause as text."""
+    words = [f"{generator.seg('LAST JOIN')} {generator.sql(join, 'this')}"]
+    if join.args.get("order") is not None:
+        words.append(generator.order_sql(join.args["order"], flat=True))
+    if join.args.get("on") is not None:
+        words.append(f"ON {generator.sql(join, 'on')}")
+    if join.args.get("using"):
+        words.append(f"USING ({generator.expressions(join, key='using', flat=True)})")
+    return " ".join(words)
+
+
 class SqlExtGenerator(SparkGenerator):
     """Writes the extended windows, LAST JOIN and period predicates back as text."""
 
@@ -88,7 +108,7 @@ class SqlExtGenerator(SparkGenerator):
         Duration: lambda self, e: f"{e.name}{e.args['unit'].name}",
         FrameSpec: _frame_sql,
         HintCall: hint_call_sql,
-        LastJoinClause: last_join_sql,
+        LastJoinClause: _last_join_sql,
         PeriodComparison: period_comparison_sql,
         PeriodOperand: period_operand_sql,
         UnionWindow: _union_window_sql,
