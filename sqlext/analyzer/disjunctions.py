@@ -24,7 +24,7 @@ def factored(node: exp.Or, builder: ExpressionBuilder) -> Expression | None:
         return None
     sides: list[tuple[Expression, ...]] = []
     shared: list[Expression] = []
-    for side in _sides(node):
+    for side in flattened(node, exp.Or):
         sides.append(conjuncts(builder.build(side)))
         shared = [term for term in (shared or sides[0]) if is_movable(term) and term in sides[-1]]
         if not shared:
@@ -39,15 +39,15 @@ def factored(node: exp.Or, builder: ExpressionBuilder) -> Expression | None:
     return conjunction([*shared, SparkExpr(tuple(parts), dtype="boolean", span=span_of(node))])
 
 
-def _sides(node: exp.Expr) -> list[exp.Expr]:
-    """The sides of a chain of OR in the order of the text, walked without recursion."""
-    found: list[exp.Expr] = []
+def flattened(node: exp.Expr, kind: type[exp.And | exp.Or]) -> list[exp.Expr]:
+    """The terms of a chain of AND or OR in the order of the text; long chains are walked without recursion."""
+    terms: list[exp.Expr] = []
     stack = [node]
     while stack:
         top = stack.pop()
-        inner = top.this if isinstance(top, exp.Paren) and isinstance(top.this, exp.Or) else top
-        if isinstance(inner, exp.Or):
+        inner = top.this if isinstance(top, exp.Paren) and isinstance(top.this, kind) else top
+        if isinstance(inner, kind):
             stack += [inner.right, inner.left]
         else:
-            found.append(top)
-    return found
+            terms.append(top)
+    return terms

@@ -77,7 +77,9 @@ class ExpressionBuilder:
             case exp.Paren() if _is_structural(node.this):
                 return self.build(node.this)
             case exp.And():
-                return conjunction([self.build(term) for term in conjunction_terms(node)]) or self._opaque(node, span)
+                return conjunction(
+                    [self.build(term) for term in disjunctions.flattened(node, exp.And)]
+                ) or self._opaque(node, span)
             case exp.EQ() | exp.NullSafeEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
                 return Compare(_COMPARISONS[type(node)], self.build(node.left), self.build(node.right), span=span)
             case exp.Between() if not node.args.get("symmetric"):
@@ -278,20 +280,6 @@ def inlined(expression: Expression, node: exp.Expr) -> Expression:
     if isinstance(expression, SparkExpr) and not expression.deterministic:
         raise LeftToSparkError("naming a non-deterministic item is left to Spark", span=span_of(node))
     return expression
-
-
-def conjunction_terms(node: exp.Expr) -> list[exp.Expr]:
-    """The terms of a conjunction in the order of the text; long chains are walked without recursion."""
-    terms: list[exp.Expr] = []
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        inner = top.this if isinstance(top, exp.Paren) and isinstance(top.this, exp.And) else top
-        if isinstance(inner, exp.And):
-            stack += [inner.right, inner.left]
-        else:
-            terms.append(top)
-    return terms
 
 
 def _is_structural(node: exp.Expr) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -76,12 +77,7 @@ def window(
         memory=memory,
         data=data,
     )
-    try:
-        with Console(stderr=True).status("Generating the data"):
-            suite = window_suite(options)
-        measure(suite, Limits(repeat, cap_seconds, limit_seconds), json=json, chart=chart)
-    except SqlExtError as error:
-        _fail(error)
+    _bench(lambda _: window_suite(options), Limits(repeat, cap_seconds, limit_seconds), json=json, chart=chart)
 
 
 @app.command()
@@ -108,12 +104,7 @@ def features(
         memory=memory,
         data=data,
     )
-    try:
-        with Console(stderr=True).status("Generating the data"):
-            suite = features_suite(options)
-        measure(suite, Limits(repeat, cap_seconds, limit_seconds), json=json, chart=chart)
-    except SqlExtError as error:
-        _fail(error)
+    _bench(lambda _: features_suite(options), Limits(repeat, cap_seconds, limit_seconds), json=json, chart=chart)
 
 
 _INTERVAL = IntervalOptions()
@@ -188,12 +179,7 @@ def interval(
         memory=memory,
         data=data,
     )
-    try:
-        with Console(stderr=True).status("Generating the data"):
-            suite = interval_suite(options)
-        measure(suite, Limits(repeat, cap_seconds, limit_seconds), json=json, chart=chart)
-    except SqlExtError as error:
-        _fail(error)
+    _bench(lambda _: interval_suite(options), Limits(repeat, cap_seconds, limit_seconds), json=json, chart=chart)
 
 
 _UMJOIN = UMJoinOptions()
@@ -251,12 +237,8 @@ def umjoin(
         memory=memory,
         data=data,
     )
-    try:
-        with Console(stderr=True).status("Generating the data") as status:
-            suite = umjoin_suite(options, report=lambda step: status.update(f"Generating the data: {step}"))
-        measure(suite, Limits(repeat, cap_seconds, limit_seconds), json=json, chart=chart)
-    except SqlExtError as error:
-        _fail(error)
+    limits = Limits(repeat, cap_seconds, limit_seconds)
+    _bench(lambda report: umjoin_suite(options, report=report), limits, json=json, chart=chart)
 
 
 @app.command()
@@ -276,6 +258,18 @@ def report(
         typer.echo(markdown(stored), nl=False)
     else:
         print_report(stored, Console())
+
+
+def _bench(
+    make: Callable[[Callable[[str], None]], Suite], limits: Limits, *, json: Path | None, chart: Path | None
+) -> None:
+    """Make the suite's data and measure it; `make` gets what to call with the name of each step."""
+    try:
+        with Console(stderr=True).status("Generating the data") as status:
+            suite = make(lambda step: status.update(f"Generating the data: {step}"))
+        measure(suite, limits, json=json, chart=chart)
+    except SqlExtError as error:
+        _fail(error)
 
 
 def measure(suite: Suite, limits: Limits, *, json: Path | None, chart: Path | None) -> Report:

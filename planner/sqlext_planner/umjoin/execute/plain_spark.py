@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
@@ -15,44 +15,36 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class UMJoinCascadeExec(PhysicalPlan):
+class _GroupExec(PhysicalPlan):
+    """`child` computes the whole of a multi-way join, or of an aggregate over one."""
+
+    strategy: ClassVar[str]
+
+    group: UMJoinGroup
+    child: PhysicalPlan
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.child.output
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        return execute_cached(self.child, context)
+
+    def label(self) -> str:
+        return f"{type(self).__name__}: {self.group}"
+
+    def details(self) -> dict[str, Any]:
+        return {"strategy": self.strategy, **self.group.notes, **super().details()}
+
+
+class UMJoinCascadeExec(_GroupExec):
     """A multi-way join as the binary joins below it, which Catalyst orders and AQE adapts."""
 
-    group: UMJoinGroup
-    child: PhysicalPlan
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
-
-    def execute(self, context: ExecutionContext) -> DataFrame:
-        return execute_cached(self.child, context)
-
-    def label(self) -> str:
-        return f"UMJoinCascadeExec: {self.group}"
-
-    def details(self) -> dict[str, Any]:
-        return {"strategy": "cascade", **self.group.notes, **super().details()}
+    strategy = "cascade"
 
 
-@dataclass(frozen=True)
-class FactorisedAggregateExec(PhysicalPlan):
-    """An aggregate over a multi-way join, computed from aggregates of its inputs: `child` is the whole of it."""
+class FactorisedAggregateExec(_GroupExec):
+    """An aggregate over a multi-way join, computed from aggregates of its inputs."""
 
+    strategy = "factorised aggregate"
     is_extension = True
-
-    group: UMJoinGroup
-    child: PhysicalPlan
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.child.output
-
-    def execute(self, context: ExecutionContext) -> DataFrame:
-        return execute_cached(self.child, context)
-
-    def label(self) -> str:
-        return f"FactorisedAggregateExec: {self.group}"
-
-    def details(self) -> dict[str, Any]:
-        return {"strategy": "factorised aggregate", **self.group.notes, **super().details()}
