@@ -77,10 +77,6 @@ class Scope:
         wanted = tuple(map(self.fold, qualifier))
         return tuple(item for item in self.columns if item.answers(wanted, self.fold))
 
-    def has_table(self, qualifier: tuple[str, ...]) -> bool:
-        """Whether `qualifier` names a table in reach."""
-        return bool(self.star(qualifier)) if qualifier else False
-
     def find(self, parts: tuple[str, ...], span: Span | None = None) -> Match | None:
         """What the dotted name `parts` means, as Spark resolves it; None if nothing.
 

@@ -22,11 +22,6 @@ class ProcessMemory:
     resident: int
 
 
-def process_tree() -> list[ProcessMemory]:
-    """This process and its descendants: through psutil where it is installed, else through /proc."""
-    return _reader()()
-
-
 class MemoryWatch:
     """Context manager that samples the process tree in a thread and keeps the peaks, in bytes.
 

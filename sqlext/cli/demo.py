@@ -75,7 +75,6 @@ def _folder(data: Path | None) -> Iterator[Path]:
 
 
 WEEK_START = np.datetime64("2024-03-04T00:00:00", "us")
-WEEK_SECONDS = 7 * 86_400
 
 DEMO_SQL = """\
 SELECT user_id, ts, item, price,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sqlext_operators.exchange.parquet_scan import POSITION, ParquetScan, read_task
-from sqlext_planner.exchange.arrow_scan import parquet_scan
+from sqlext_planner.exchange.arrow_scan import ArrowScan, plain_files
 from sqlext_planner.spark.scans import ScannedFilter, plain_parquet_scan
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ TABLE = pa.table(
         "tags": pa.array([[i] for i in range(100)], pa.list_(pa.int32())),
     }
 )
+
+
+def parquet_scan(frame: DataFrame, parallelism: int) -> ArrowScan | None:
+    files = plain_files(frame)
+    return None if files is None else files.scan(parallelism)
 
 
 @pytest.fixture

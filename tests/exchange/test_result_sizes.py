@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
-from sqlext_planner.exchange.arrow_scan import parquet_scan
+from sqlext_planner.exchange.arrow_scan import plain_files
 from sqlext_planner.exchange.sizes import Size, row_by_row, row_bytes
 
 from sqlext import Session
@@ -31,10 +31,8 @@ def test_a_result_has_its_sources_rows() -> None:
 def test_literals_beside_a_scan_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": pa.array(range(1_000), pa.int64())}), tmp_path / "t.parquet")
     frame = spark.read.parquet(str(tmp_path / "t.parquet"))
-    plain = parquet_scan(frame, 2)
-    more = parquet_scan(frame.selectExpr("a", "'four' AS b", "1 AS c"), 2)
-    assert plain is not None
-    assert more is not None
+    files = [plain_files(each) for each in (frame, frame.selectExpr("a", "'four' AS b", "1 AS c"))]
+    plain, more = (each.scan(2) for each in files if each is not None)
     assert (plain.rows, plain.bytes) == (1_000, 8_000)
     assert more.bytes == 8_000 + 1_000 * (8 + 8)
 

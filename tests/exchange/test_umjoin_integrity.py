@@ -14,7 +14,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlext_operators.exchange.routing import MatchRouter, Router
-from sqlext_operators.umjoin.processor import join_batches
+from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.shares_routing import SharesRouter
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts
@@ -129,7 +129,7 @@ def operator_rows(plan: UMJoinExec, inputs: list[list[Row]], way: Sequence[int] 
     found = []
     for cell in range(cells):
         own = [in_cell(batch, router, cells, cell) for batch, router in zip(batches, routers, strict=True)]
-        for result in join_batches(spec, own, 3):
+        for result in MultiwayJoin(spec, own).batches(3):
             found += [{names[name]: value for name, value in row.items()} for row in rows_of(result)]
     return found
 

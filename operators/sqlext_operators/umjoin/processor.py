@@ -102,10 +102,3 @@ def checked_count(count: int) -> int:
             "a multi-way join counts more rows than a bigint holds", "narrow the join's inputs with conditions"
         )
     return count
-
-
-def join_batches(
-    spec: MultiwayJoinSpec, tables: Sequence[pa.RecordBatch], batch_rows: int = 262_144
-) -> Iterator[pa.RecordBatch]:
-    """The whole join of one batch of each input."""
-    yield from MultiwayJoin(spec, tables).batches(batch_rows)

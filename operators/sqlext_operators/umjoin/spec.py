@@ -63,21 +63,3 @@ class MultiwayJoinSpec:
         """The classes that every input has."""
         common = set(range(self.classes)).intersection(*(item.classes for item in self.inputs))
         return tuple(sorted(common))
-
-    @cached_property
-    def is_cyclic(self) -> bool:
-        """Whether the inner inputs' classes form a cycle: no input is left when inputs whose shared classes lie in one
-        other input are taken away one after the other (GYO reduction)."""
-        edges = [set(item.classes) for item in self.inputs if item.kind == "inner"]
-        while len(edges) > 1:
-            ear = next((place for place in range(len(edges)) if _is_ear(edges, place)), None)
-            if ear is None:
-                return True
-            edges.pop(ear)
-        return False
-
-
-def _is_ear(edges: list[set[int]], place: int) -> bool:
-    others = edges[:place] + edges[place + 1 :]
-    shared = edges[place] & set().union(*others)
-    return any(shared <= other for other in others)

@@ -40,7 +40,6 @@ class WindowUnionProcessor:
         self._windows = [_WindowState(window, arg_types, spec) for window in spec.windows]
         fields = [field for state in self._windows for field in state.fields]
         self.output_schema = pa.schema([*payload_schema, *fields])
-        self._arg_names = tuple(dict.fromkeys(n for w in spec.windows for call in w.calls for n in call.args))
         self._buffer: Buffer | None = None
         self._group: int | None = None
 

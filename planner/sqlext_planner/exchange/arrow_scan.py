@@ -34,7 +34,7 @@ _MOST_TASK_BYTES = 64 << 20
 class ArrowScanExec(PhysicalPlan):
     """Marks an exchange's input that may be read by pyarrow; as a DataFrame it is its child.
 
-    The exchange decides when it runs, with the files' footers at hand (`parquet_scan`).
+    The exchange decides when it runs, with the files' footers at hand (`plain_files`).
     """
 
     child: PhysicalPlan
@@ -87,7 +87,7 @@ class PlainFiles:
 def scan_of(
     frame: DataFrame, context: ExecutionContext, parallelism: int, least_bytes: int = _LEAST_TASK_BYTES
 ) -> ArrowScan | None:
-    """As `parquet_scan`, looking at each frame of a statement once; None where the setting says that Spark reads."""
+    """How pyarrow reads what a frame selects; None to leave it to Spark. Each frame is looked at once."""
     if not context.config.arrow_scan:
         return None
     if id(frame) not in context.files:
@@ -111,12 +111,6 @@ def reading_files() -> Iterator[None]:
         yield
     except SourceChangedError as error:
         raise ConfigurationError(error.message, help=error.help) from None
-
-
-def parquet_scan(frame: DataFrame, parallelism: int) -> ArrowScan | None:
-    """How pyarrow reads what `frame` selects; None to leave it to Spark."""
-    files = plain_files(frame)
-    return None if files is None else files.scan(parallelism)
 
 
 def plain_files(frame: DataFrame) -> PlainFiles | None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlext_operators.umjoin.class_order import SearchOrder, class_order, search_order
-from sqlext_operators.umjoin.processor import join_batches
+from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.spec import COUNT, Kind, MultiwayInput, MultiwayJoinSpec
 
 from tests.operators.umjoin.umjoin_data import expected_rows, found_rows
@@ -100,7 +100,7 @@ def test_counts_of_shapes_agree_with_twin(join: tuple[MultiwayJoinSpec, list[pa.
     with pytest.MonkeyPatch.context() as patch:
         if not balanced:
             patch.setattr("sqlext_operators.umjoin.class_order._BALANCE", 1e9)
-        batches = list(join_batches(spec, tables, 50))
+        batches = list(MultiwayJoin(spec, tables).batches(50))
     assert found_rows(spec, batches, 50) == expected_rows(spec, tables)
 
 
@@ -112,5 +112,5 @@ def test_chains_of_many_rows_are_counted_by_branch() -> None:
     names = [[f"k{place}" for place in item.classes] for item in spec.inputs]
     tables = [pa.RecordBatch.from_arrays([ones] * len(own), names=own) for own in names]
     tables[0] = tables[0].slice(0, 10_000 // rows)
-    (batch,) = join_batches(spec, tables)
+    (batch,) = MultiwayJoin(spec, tables).batches()
     assert batch.to_pydict() == {COUNT: [10 * rows**4]}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlext_operators.columns.keys import KeyTypeError
-from sqlext_operators.umjoin.processor import MultiwayJoin, join_batches
+from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
 
 from tests.operators.umjoin.umjoin_data import check_schema, expected_rows, found_rows, joins
@@ -55,7 +55,7 @@ def test_cycles_of_a_graph_are_counted(length: int, spread: int) -> None:
     expected = np.trace(np.linalg.matrix_power(matrix, length))
     columns = [pa.array(graph.column(name).to_numpy() * spread) for name in "ab"]
     graph = pa.RecordBatch.from_arrays([*columns, graph.column("id")], names=["a", "b", "id"])
-    (batch,) = join_batches(cycle(length), [graph] * length)
+    (batch,) = MultiwayJoin(cycle(length), [graph] * length).batches()
     assert batch.to_pydict() == {COUNT: [expected]}
 
 
@@ -66,9 +66,9 @@ def test_counts_come_with_the_payload_of_one_input() -> None:
     with_edges = MultiwayJoinSpec(
         (MultiwayInput("inner", (0, 1), ("a", "b"), ("id",)), *spec.inputs[1:]), spec.classes, count=True
     )
-    found = pa.Table.from_batches(list(join_batches(with_edges, [graph] * 3)))
+    found = pa.Table.from_batches(list(MultiwayJoin(with_edges, [graph] * 3).batches()))
     assert found.num_rows == len(set(found.column("id").to_pylist()))
-    (total,) = join_batches(spec, [graph] * 3)
+    (total,) = MultiwayJoin(spec, [graph] * 3).batches()
     assert sum(found.column(COUNT).to_pylist()) == total.column(0)[0].as_py()
 
 
@@ -88,12 +88,12 @@ def test_many_rows_of_one_key_stream() -> None:
 
 def test_the_largest_counts() -> None:
     spec, tables = star(50_000, count=True)
-    (batch,) = join_batches(spec, tables)
+    (batch,) = MultiwayJoin(spec, tables).batches()
     assert batch.column(0).to_pylist() == [50_000**4]
     for payload in ((), ("id",)):
         spec, tables = star(60_000 if not payload else 2_100_000, count=True, payload=payload)
         with pytest.raises(OverflowError, match="more rows than a bigint holds"):
-            list(join_batches(spec, tables))
+            list(MultiwayJoin(spec, tables).batches())
 
 
 def test_a_count_that_is_too_large_on_the_way_is_none() -> None:
@@ -105,7 +105,7 @@ def test_a_count_that_is_too_large_on_the_way_is_none() -> None:
     both = MultiwayInput("inner", (0, 1), ("k", "j"))
     anti = MultiwayInput("anti", (1,), ("j",))
     spec = MultiwayJoinSpec((*[keyed] * 4, both, anti), 2, count=True)
-    assert list(join_batches(spec, [big] * 5 + [other])) == []
+    assert list(MultiwayJoin(spec, [big] * 5 + [other]).batches()) == []
 
 
 def test_several_millions_of_slices_in_all_codes() -> None:
@@ -126,7 +126,7 @@ def test_several_millions_of_slices_in_all_codes() -> None:
         ),
         2,
     )
-    batches = list(join_batches(spec, tables))
+    batches = list(MultiwayJoin(spec, tables).batches())
     found = pa.concat_arrays([batch.column(0) for batch in batches]).to_numpy()
     second = pa.concat_arrays([batch.column(1) for batch in batches]).to_numpy()
     third = pa.concat_arrays([batch.column(2) for batch in batches]).to_numpy()
