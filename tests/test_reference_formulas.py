@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.front.period_formulas import BOUNDED, FORMULAS
+from tests.analyzer.period_formulas import BOUNDED, FORMULAS
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 FAMILIES = {"Allen": "allen", "ISEQL": "iseql", "SQL": "period"}

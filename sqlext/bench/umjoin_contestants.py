@@ -19,7 +19,7 @@ from sqlext_planner.catalog import Catalog
 from sqlext.bench.engines import Engines
 from sqlext.bench.interval_contestants import answer_of
 from sqlext.bench.suite import Answer, Case, Number
-from sqlext.bench.umjoin_cases import COUNT, FAN_OUT
+from sqlext.bench.umjoin_sql import COUNT, FAN_OUT
 
 if TYPE_CHECKING:
     import duckdb

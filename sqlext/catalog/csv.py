@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.catalog.files import kept_by_files
+from sqlext.catalog.memory import kept_by_files
 
 #: How Spark reads the files: a quote in a quoted value is doubled, and a value of another type is an error.
 CSV_OPTIONS = {"header": "true", "quote": '"', "escape": '"', "mode": "FAILFAST"}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError
@@ -18,7 +17,6 @@ from sqlext.catalog.statistics import file_sample, file_statistics
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
 
 SUFFIXES = (".parquet", ".csv")
 _LAYOUT = "tables are NAME.parquet, NAME.csv, or folders NAME/ of such files"
@@ -207,43 +205,3 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
     (stat.S_ISBLK, "a device"),
 )
-
-
-Result = TypeVar("Result")
-Args = TypeVarTuple("Args")
-#: A file as it was: its path, device and inode, size, and when it was written (nanoseconds).
-_Stamp = tuple[Path, int, int, int, int]
-
-
-def kept_by_files(
-    size: int,
-) -> Callable[[Callable[[Sequence[Path], *Args], Result]], Callable[[Sequence[Path | str], *Args], Result]]:
-    """A decorator for functions of files (and of hashable arguments) whose last `size` results are kept.
-
-    A file that was written or replaced since is read again; one that cannot be looked at is left to the function.
-    """
-
-    def decorate(
-        function: Callable[[Sequence[Path], *Args], Result],
-    ) -> Callable[[Sequence[Path | str], *Args], Result]:
-        @lru_cache(maxsize=size)
-        def known(stamps: tuple[_Stamp, ...], args: tuple[Any, ...]) -> Result:
-            return function([stamp[0] for stamp in stamps], *args)
-
-        def read(files: Sequence[Path | str], *args: *Args) -> Result:
-            paths = [Path(file) for file in files]
-            try:
-                stamps = tuple(map(_stamp, paths))
-            except OSError:
-                return function(paths, *args)
-            return known(stamps, args)
-
-        read.__doc__ = function.__doc__
-        return read
-
-    return decorate
-
-
-def _stamp(file: Path) -> _Stamp:
-    found = file.stat()
-    return file, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.expressions.types import from_arrow, normalize
 
-from sqlext.catalog.files import kept_by_files
+from sqlext.catalog.memory import kept_by_files
 
 #: Spark writes its own schema here, and believes it before anything else.
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"

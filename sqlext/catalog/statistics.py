@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from sqlext_planner.catalog import KeyStatistics
 
-from sqlext.catalog.files import kept_by_files
+from sqlext.catalog.memory import kept_by_files
 
 #: Keys with more gaps than this are not dense: their range says nothing of how often they occur.
 _DENSE = 1.1

@@ -22,11 +22,11 @@ from sqlext.bench.chart import write_chart
 from sqlext.bench.cli import app
 from sqlext.bench.engines import Engines
 from sqlext.bench.umjoin import TOLERANCE, umjoin_suite
-from sqlext.bench.umjoin_cases import COUNT, FAN_OUT, FAN_OUT_SUM, cycle, table_checks, vertex_checks, vertices
 from sqlext.bench.umjoin_checks import CHECKS
 from sqlext.bench.umjoin_contestants import answer_of_table
 from sqlext.bench.umjoin_data import FanOutTables, SkewedGraph
 from sqlext.bench.umjoin_options import CONTESTANTS, UMJoinOptions
+from sqlext.bench.umjoin_sql import COUNT, FAN_OUT, FAN_OUT_SUM, cycle, table_checks, vertex_checks, vertices
 
 QUIET = Console(file=StringIO())
 

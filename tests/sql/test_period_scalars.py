@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from sqlext_planner.errors import DataError
 
 from sqlext import Session
-from tests.front.period_formulas import BOUNDED, FORMULAS, INF, WORDS, allen_relation, contains_point, related
+from tests.analyzer.period_formulas import BOUNDED, FORMULAS, INF, WORDS, allen_relation, contains_point, related
 
 VALUES = (None, -3, 0, 1, 2, 5)
 ROWS = list(itertools.product(VALUES, repeat=4))
