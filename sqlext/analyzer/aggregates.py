@@ -8,7 +8,7 @@ list too stands above, over the columns of a GroupAggregate.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr
@@ -18,8 +18,8 @@ from sqlext_planner.relational.nodes import Aggregate, Filter, Window
 from sqlglot import exp
 
 from sqlext.analyzer import subquery_plans
-from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
-from sqlext.analyzer.definitions import Definitions
+from sqlext.analyzer.context import Analyzed, Context, Env, LeftToSparkError
+from sqlext.analyzer.definitions import Block, Definitions
 from sqlext.analyzer.expressions import ExpressionBuilder, inlined, is_literal_function
 from sqlext.analyzer.group_functions import GroupFunctions, refuse_grouping_sets
 from sqlext.analyzer.grouping import Grouping, grouping
@@ -52,24 +52,15 @@ def analyze_aggregate(
     return _AggregateBlock(context, node, env, scope, items, definitions).analyze(plan)
 
 
-class _AggregateBlock:
-    def __init__(
-        self, context: Context, node: exp.Select, env: Env, scope: Scope, items: list[Item], definitions: Definitions
-    ) -> None:
-        self.context = context
-        self.node = node
-        self.env = env
-        self.scope = scope
-        self.items = items
-        self.definitions = definitions
-        self.names = ComputedNames()
-        self.aliases: dict[str, Expression] = {}
-        lateral = self.aliases if context.settings.lateral_aliases else {}
-        self.builder = ExpressionBuilder(context, scope, env, self._grouping_id, aliases=lateral)
+@dataclass
+class _AggregateBlock(Block):
+    def __post_init__(self) -> None:
+        lateral = self.aliases if self.context.settings.lateral_aliases else {}
+        self.builder = ExpressionBuilder(self.context, self.scope, self.env, self._grouping_id, aliases=lateral)
         self.outputs: list[NamedExpr] = []
         self.windows: dict[int, Column] = {}
         self.keys: Grouping = Grouping((), None)
-        found = [call for root in self._expressions() for call in aggregate_calls(root, definitions.is_ours)]
+        found = [call for root in self._expressions() for call in aggregate_calls(root, self.definitions.is_ours)]
         self.functions = GroupFunctions(self.builder, self.names, found)
         self.ours = self.functions.first
         self.shown: dict[str, Expression] = {}

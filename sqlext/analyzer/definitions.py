@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.window.functions import lookup
 from sqlglot import exp
 
 from sqlext.analyzer import list_aggregates
-from sqlext.analyzer.context import Context
-from sqlext.analyzer.items import own_nodes
-from sqlext.analyzer.scope import suggest
+from sqlext.analyzer.context import ComputedNames, Context, Env
+from sqlext.analyzer.items import Item, own_nodes
+from sqlext.analyzer.scope import Scope, suggest
 from sqlext.syntax.group_calls import EXTENSION_FUNCTIONS
 from sqlext.syntax.parser import is_extension_window
 from sqlext.syntax.spans import span_of
@@ -164,3 +165,17 @@ def table_call(node: exp.Expr) -> bool:
         return False
     function = lookup(node.name)
     return function is not None and not function.internal
+
+
+@dataclass
+class Block:
+    """One SELECT block whose FROM is analyzed: what its clauses and windows become is worked out on it."""
+
+    context: Context
+    node: exp.Select
+    env: Env
+    scope: Scope
+    items: list[Item]
+    definitions: Definitions
+    names: ComputedNames = field(default_factory=ComputedNames)
+    aliases: dict[str, Expression] = field(default_factory=dict)

@@ -9,8 +9,8 @@ from sqlext_planner.relational.nodes import Filter
 from sqlglot import exp
 
 from sqlext.analyzer import aggregates, hints, joins, ordering, spark_word, subquery_plans
-from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env, LeftToSparkError
-from sqlext.analyzer.definitions import Definitions
+from sqlext.analyzer.context import Analyzed, Context, Env, LeftToSparkError
+from sqlext.analyzer.definitions import Block, Definitions
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, aggregate_calls, outer_calls, own_nodes, roots, select_items
 from sqlext.analyzer.scope import Scope
@@ -89,20 +89,8 @@ def _is_aggregate(node: exp.Select, items: list[Item], definitions: Definitions)
     return any(next(aggregate_calls(root, definitions.is_ours), None) is not None for root, _ in roots(node, items))
 
 
-class _Block:
+class _Block(Block):
     """A SELECT without GROUP BY."""
-
-    def __init__(
-        self, context: Context, node: exp.Select, env: Env, scope: Scope, items: list[Item], definitions: Definitions
-    ) -> None:
-        self.context = context
-        self.node = node
-        self.env = env
-        self.scope = scope
-        self.items = items
-        self.definitions = definitions
-        self.names = ComputedNames()
-        self.aliases: dict[str, Expression] = {}
 
     def analyze(self, plan: LogicalPlan) -> Analyzed:
         """Windows below, the select list above them, then DISTINCT, ORDER BY and LIMIT."""

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from sqlext_planner.errors import AnalysisError
 
-from sqlext.bench.either import EitherContestant
 from sqlext.bench.engines import Closing, Engines
 from sqlext.bench.interval_bins import BinWidth
 from sqlext.bench.interval_cases import SETS, CaseList
@@ -21,7 +20,7 @@ from sqlext.bench.interval_kernels import DuckKernelContestant, KernelContestant
 from sqlext.bench.interval_options import CONTESTANTS, IntervalOptions
 from sqlext.bench.interval_peers import PEERS, PeerContestant, interpreter
 from sqlext.bench.interval_sql import SHORT_NAMES
-from sqlext.bench.suite import Contestant, Suite
+from sqlext.bench.suite import Contestant, EitherContestant, Suite
 
 QUERIES = ("pairs", "count", "semi", "anti")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from sqlext.bench.results import Report
 
+
 Number = int | float
 #: Longer runs are warm after one.
 BRIEF_SECONDS = 5.0
@@ -124,3 +125,38 @@ class Suite:
     facts: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     speedup: bool = False
+
+
+@dataclass
+class EitherContestant:
+    """One name in the tables: `special` answers the cases named in `cases`, `usual` all others."""
+
+    name: str
+    cases: frozenset[str]
+    special: Contestant
+    usual: Contestant
+
+    def prepare(self, case: Case) -> None:
+        """As the one whose case it is."""
+        self._of(case).prepare(case)
+
+    def run(self, case: Case) -> float | None:
+        """As the one whose case it is."""
+        return self._of(case).run(case)
+
+    def answer(self, case: Case) -> Answer:
+        """As the one whose case it is."""
+        return self._of(case).answer(case)
+
+    def interrupt(self) -> None:
+        """Both; the one that does not run has nothing to end."""
+        self.special.interrupt()
+        self.usual.interrupt()
+
+    def close(self) -> None:
+        """Close both."""
+        self.special.close()
+        self.usual.close()
+
+    def _of(self, case: Case) -> Contestant:
+        return self.special if case.name in self.cases else self.usual

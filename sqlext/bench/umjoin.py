@@ -12,9 +12,8 @@ from pathlib import Path
 
 from sqlext_planner.errors import AnalysisError
 
-from sqlext.bench.either import EitherContestant
 from sqlext.bench.engines import Closing, Engines
-from sqlext.bench.suite import Contestant, Suite
+from sqlext.bench.suite import Contestant, EitherContestant, Suite
 from sqlext.bench.umjoin_cases import SETS, CaseList
 from sqlext.bench.umjoin_checks import CHECKS
 from sqlext.bench.umjoin_contestants import (
