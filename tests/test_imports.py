@@ -82,6 +82,9 @@ def imports_between_modules() -> nx.DiGraph[str]:
                 whole = [f"{node.module}.{item.name}" for item in node.names]
                 found = [one if one in modules else node.module for one in whole]
                 graph.add_edges_from((name, one) for one in found if one in modules and one != name)
+                parts = node.module.split(".")
+                packages = (".".join(parts[:end]) for end in range(1, len(parts)))  # their __init__ is imported too
+                graph.add_edges_from((name, one) for one in packages if not f"{name}.".startswith(f"{one}."))
     return graph
 
 

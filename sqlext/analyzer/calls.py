@@ -13,8 +13,8 @@ from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.literals import whole_number
 from sqlext.analyzer.scope import suggest
-from sqlext.analyzer.spark_functions import WINDOW_FUNCTIONS
 from sqlext.syntax.spans import span_of
+from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
 from sqlext.syntax.sql_settings import is_string, string_value
 
 Scalar = int | float | str | bool | None

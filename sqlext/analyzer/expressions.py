@@ -19,9 +19,9 @@ from sqlext.analyzer import disjunctions, periods
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.analyzer.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS, NONDETERMINISTIC, UNIT_FUNCTIONS
 from sqlext.analyzer.types import field_type, infer
 from sqlext.syntax.spans import span_of
+from sqlext.syntax.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS, NONDETERMINISTIC, UNIT_FUNCTIONS
 from sqlext.syntax.sql_settings import string_literal
 
 _COMPARISONS: dict[type[exp.Expr], str] = {

@@ -11,9 +11,9 @@ from sqlglot import exp
 from sqlext.analyzer.context import Context, LeftToSparkError
 from sqlext.analyzer.item_names import item_name
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.analyzer.spark_functions import AGGREGATES, LITERAL_FUNCTIONS
 from sqlext.syntax.group_calls import is_group_call
 from sqlext.syntax.spans import span_of
+from sqlext.syntax.spark_functions import AGGREGATES, LITERAL_FUNCTIONS
 
 #: Generators that give several columns for one item; `explode` does for a map alone.
 GENERATORS_OF_SEVERAL = frozenset(

@@ -19,9 +19,9 @@ from sqlext.analyzer.context import Context, Cte, Env
 from sqlext.analyzer.edits import Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.analyzer.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS
 from sqlext.syntax.parser import ExtensionNode, extension_name, extension_nodes
 from sqlext.syntax.spans import span_of
+from sqlext.syntax.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS
 
 
 def subquery_edits(node: exp.Query, builder: ExpressionBuilder) -> list[Edit]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from sqlext_planner.window.functions import FUNCTIONS
 from sqlglot import exp
 
-from sqlext.analyzer.spark_functions import WINDOW_FUNCTIONS
+from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
 
 #: Every function of the table, by all its names.
 TABLE_FUNCTIONS = frozenset(

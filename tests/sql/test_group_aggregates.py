@@ -14,7 +14,7 @@ from sqlext_operators.window.functions import FUNCTIONS, WindowFunction
 from sqlext_operators.window.twins import TWINS, View
 
 from sqlext import Session
-from sqlext.analyzer.spark_functions import WINDOW_FUNCTIONS
+from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
 
 NAN = float("nan")
 #: (k, j, x, v, cat): NULL keys, keys of every kind of zero, NULL values and categories, groups of one row.

@@ -210,4 +210,4 @@ _ROWS = (
 )
 
 #: Every relation by the name of its function.
-RELATIONS: Mapping[str, Relation] = {row.name: row for row in _ROWS}
+RELATIONS = {row.name: row for row in _ROWS}

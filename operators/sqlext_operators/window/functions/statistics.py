@@ -57,7 +57,7 @@ ROWS: tuple[WindowFunction, ...] = (
         "entropy",
         (_VALUE,),
         types.spread,
-        Evaluation("entropies", "entropy"),
+        Evaluation("frequencies", "entropy"),
         "Shannon entropy of the values' frequencies in bits (log2), a double; 0 for one distinct value. NaNs are one "
         "value, -0.0 and 0.0 are one value. NULL when no value is left.",
     ),

@@ -6,19 +6,14 @@ analyzer, the processor, the documentation and the tests read this table.
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 from sqlext_operators.window.functions import basic, categories, frequencies, statistics
 from sqlext_operators.window.functions.definition import WindowFunction
 
-_ROWS = (*basic.ROWS, *statistics.ROWS, *frequencies.ROWS, *categories.ROWS)
-
 #: Every window function by its name, without aliases.
-FUNCTIONS = MappingProxyType({row.name: row for row in _ROWS})
-
-_BY_NAME = {name: row for row in _ROWS for name in (row.name, *row.aliases)}
+FUNCTIONS = {row.name: row for row in (*basic.ROWS, *statistics.ROWS, *frequencies.ROWS, *categories.ROWS)}
 
 
 def lookup(name: str) -> WindowFunction | None:
     """The function of this name or alias, in any case; None if there is none."""
-    return _BY_NAME.get(name.lower())
+    lower = name.lower()
+    return FUNCTIONS.get(lower) or next((row for row in FUNCTIONS.values() if lower in row.aliases), None)

@@ -1,4 +1,4 @@
-"""Names of Spark 4.3's own functions, where their nature matters to the analyzer."""
+"""Names of Spark 4.3's own functions, where their nature matters to the parser and the analyzer."""
 
 from __future__ import annotations
 
