@@ -120,7 +120,7 @@ class ExpressionBuilder:
         raise self.scope.unknown(parts, span)
 
     def dtype(self, node: exp.Expr) -> str | None:
-        """The type of `node`, where certain."""
+        """The type of `node`, if certain."""
         return infer(
             node,
             self._column_type,

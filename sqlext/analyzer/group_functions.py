@@ -27,7 +27,7 @@ from sqlext.analyzer.items import WRAPPERS, aggregate_calls, outer_calls
 from sqlext.syntax.group_calls import is_group_call
 from sqlext.syntax.spans import span_of
 
-#: Same results and types in Spark, which aggregates them before its shuffle. With other calls of ours in the block,
+#: Same results and types in Spark, which aggregates them before its shuffle. If the block has our other calls too,
 #: ours is better: Spark would get all rows back from Python.
 _SAME_IN_SPARK = frozenset(("count", "min", "max"))
 

@@ -50,7 +50,7 @@ def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: S
 
 
 def sweep(node: exp.Expr | None) -> bool | None:
-    """Whether a block has SWEEP or NO_SWEEP, for a join made from an EXISTS in its WHERE; None without a hint."""
+    """A block's SWEEP (True) or NO_SWEEP (False), for a join made from an EXISTS in its WHERE; None without a hint."""
     found = [SWEEP[hint.name] for hint in _hints(node) if hint.name in SWEEP] if isinstance(node, exp.Select) else []
     return found[-1] if found else None
 

@@ -43,7 +43,7 @@ def print_report(report: Report, console: Console) -> None:
 
 
 def markdown(report: Report) -> str:
-    """The table, the checks and the machine that was measured, for docs/benchmarks.md."""
+    """The table, the checks and what they were measured on, for docs/benchmarks.md."""
     lines = [f"**{report.title}**", "", _caption(report), "", _line(HEADER), _line(["---"] * len(HEADER))]
     lines += [_line(row) for result in report.cases for row in _rows(report, result)]
     if report.checks:

@@ -27,8 +27,8 @@ from sqlext.bench.umjoin_data import FanOutTables
 from sqlext.bench.umjoin_options import CONTESTANTS, UMJoinOptions
 from sqlext.tpc import BENCHMARKS
 
-#: Quotients are rounded to six decimals in Spark's decimals and not at all in DuckDB's doubles; a single one of 0.03
-#: (TPC-H Q8) then differs by 2e-5. Whole numbers, texts and dates are compared exactly.
+#: Quotients are rounded to six digits after the point in Spark's decimals and not at all in DuckDB's doubles; a single
+#: one of 0.03 (TPC-H Q8) then differs by 2e-5. Whole numbers, texts and dates are compared exactly.
 TOLERANCE = 5e-5
 
 

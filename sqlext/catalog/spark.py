@@ -30,7 +30,7 @@ _LISTED = 1000
 
 
 class SparkCatalog:
-    """What a Spark session knows; `files` maps views that are plain files to their paths, for size and scans."""
+    """What a Spark session knows; `files` maps the views that are plain files to their paths, also for their size."""
 
     def __init__(
         self, spark: SparkSession, files: Mapping[str, Path | str] | None = None, *, case_sensitive: bool = False

@@ -93,7 +93,7 @@ def bind_arguments(
 
 
 def replace_spans(sql: str, spans: Sequence[Span], convert: Callable[[str], str]) -> BoundText:
-    """`sql` with the text at each of `spans`, in order of the text, replaced by its `convert`."""
+    """`sql` with the text at each of `spans`, which are in text order, replaced by what `convert` returns for it."""
     return _apply(sql, [(span, convert(sql[span.start : span.end])) for span in spans])
 
 
