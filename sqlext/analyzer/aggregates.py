@@ -1,9 +1,9 @@
 """Blocks with GROUP BY, HAVING or aggregates.
 
-The select list goes into the Aggregate as it is written. What stands above the Aggregate (HAVING, ORDER BY, Spark's
-windows over aggregates) is rewritten over its output: each grouping key and each aggregate call in it becomes a column,
-added to the Aggregate if the select list has no such item. With a function of the window table in the block, the select
-list too stands above, over the columns of a GroupAggregate.
+The select list goes into the Aggregate as it is written. Everything above the Aggregate (HAVING, ORDER BY, Spark's
+windows over aggregates) is rewritten over its output: each grouping key and each aggregate call becomes a column, added
+to the Aggregate if the select list has no such item. If the block calls a function of the window table, the select list
+too is computed above, over the columns of a GroupAggregate.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class _AggregateBlock(Block):
     def _prepare_ours(self, call: exp.Anonymous, plan: LogicalPlan) -> None:
         if self.keys.sets is not None:
             refuse_grouping_sets(call)
-        for column in plan.output_columns:  # they may pass through the node beside the new ones
+        for column in plan.output_columns:  # they may pass through the node with the new ones
             if not column.relation:
                 self.names.reserve(column.name)
 
@@ -129,7 +129,7 @@ class _AggregateBlock(Block):
         return self.functions.aggregate(keys, items, plan)
 
     def _waits(self, item: Item) -> bool:
-        """Whether an item can only be computed above the Aggregate: it holds a window, or the block a call of ours."""
+        """Whether an item can only be computed above the Aggregate: it holds a window, or the block has our calls."""
         return self.ours is not None or (item.node is not None and next(outer_calls(item.node), None) is not None)
 
     def _above(self, item: Item, above: ExpressionBuilder) -> Expression:
@@ -145,7 +145,7 @@ class _AggregateBlock(Block):
         return expression
 
     def _add(self, item: Item) -> Column:
-        """A select item in the Aggregate, and its column."""
+        """Add a select item to the Aggregate; returns its column."""
         expression = item.visible.column if item.visible is not None else self.builder.build(_node(item))
         plain = isinstance(expression, Column) and expression.name == item.name
         taken = {output.column for output in self.outputs}
@@ -162,7 +162,7 @@ class _AggregateBlock(Block):
         return self.names.column(item.name)
 
     def _same(self, left: Expression, right: Expression) -> bool:
-        """Whether two expressions read alike: outside quotes, blanks and case may differ."""
+        """Whether two expressions have the same text; outside quotes, blanks and case may differ."""
         settings = self.context.settings
         return left == right or normal_text(str(left), settings) == normal_text(str(right), settings)
 
@@ -188,7 +188,7 @@ class _AggregateBlock(Block):
         return column
 
     def _replace(self, node: exp.Expr) -> Expression | None:
-        """The column for a window, a grouping key or an aggregate call; None for anything built of them."""
+        """The column for a window, a grouping key or an aggregate call; None for anything built from them."""
         if id(node) in self.windows:
             return self.windows[id(node)]
         if is_aggregate_call(node):

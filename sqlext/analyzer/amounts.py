@@ -1,6 +1,6 @@
 """The amounts of WITHIN, `delta` and `epsilon`: literals, read from their text.
 
-A number is in the unit of the ends; ``5 MINUTES``, ``5m`` (as in a window's frame) and INTERVAL literals are times.
+A number has the unit of the ends; ``5 MINUTES``, ``5m`` (as in a window's frame) and INTERVAL literals are times.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _LARGEST = 2**63 - 1
 
 
 def amount(context: Context, node: exp.Expr, name: str) -> Amount | None:
-    """The bound that an argument or a bound of WITHIN gives; None for infinity, which bounds nothing.
+    """The bound given by an argument or by WITHIN; None for infinity, which bounds nothing.
 
-    `name` is delta or epsilon. Raises AnalysisError for what is no literal, negative, NaN, or of no fixed length.
+    `name` is delta or epsilon. Raises AnalysisError if it is not a literal, is negative or NaN, or has no fixed length.
     """
     span = span_of(node)
     try:
@@ -119,7 +119,7 @@ def _time(text: str, span: Span, name: str) -> Decimal | None:
 
 
 def _parts(text: str, span: Span, name: str) -> Decimal | None:
-    """``1 day 2 hours``, ``'5' MINUTE``: the sum; None for text of another form."""
+    """The sum of ``1 day 2 hours``, ``'5' MINUTE``; None for text of another form."""
     total, at = Decimal(0), 0
     while at < len(text):
         part = _PART.match(text, at)

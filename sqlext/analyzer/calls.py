@@ -28,9 +28,9 @@ _INSTEAD = {
 def window_call(
     builder: ExpressionBuilder, node: exp.Anonymous, column: Column, *, whole: bool, in_argument: bool = False
 ) -> WindowCall:
-    """One call. `whole` says that it is a select item by itself: there lag counts rows of the partition. In OpenMLDB
-    mode it counts rows of the frame inside a larger expression (docs/reference/windows.md, section 5); else it means
-    the same there. `in_argument` says that it stands in the argument of an aggregate, whose window it then reads.
+    """One call. `whole`: it is a select item by itself, where lag counts rows of the partition. In OpenMLDB mode lag
+    counts rows of the frame inside a larger expression (docs/reference/windows.md, section 5); otherwise it means the
+    same there. `in_argument`: the call is in the argument of an aggregate, whose window it then reads.
 
     Raises AnalysisError for a wrong number, kind or type of arguments.
     """
@@ -60,8 +60,8 @@ def window_call(
 
 
 def takes_plainly(name: str, dtype: str) -> bool:
-    """Whether the function takes values of the type, and equal values are the same to it and to Spark: strings with a
-    collation, padded strings and types that Arrow has not are none of these."""
+    """Whether the function takes values of the type, and both it and Spark see the same values as equal. That excludes
+    strings with a collation, padded strings and types that Arrow does not have."""
     try:
         arrow = to_arrow(dtype)
         FUNCTIONS[name].result_type([arrow])
@@ -71,7 +71,7 @@ def takes_plainly(name: str, dtype: str) -> bool:
 
 
 def unknown_function(node: exp.Expr) -> SqlExtError:
-    """The error for an OVER of ours after something that is not in the table."""
+    """The error for one of our OVERs after something that is not in the table."""
     name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__.lower()
     span = span_of(node)
     if isinstance(node, exp.Filter):
@@ -127,7 +127,7 @@ def _constant(context: Context, function: WindowFunction, parameter: Parameter, 
             return None
         case exp.Literal() | exp.Concat() if parameter.kind == "string" and is_string(context.slice(span_of(node))):
             return string_value(context.slice(span_of(node)), context.settings)
-        case exp.Cast(this=exp.HexString() as text) if parameter.kind == "string":  # an argument no literal says
+        case exp.Cast(this=exp.HexString() as text) if parameter.kind == "string":  # no literal can hold it
             return bytes.fromhex(context.slice(span_of(text))[2:-1]).decode()
         case exp.Paren():
             return _constant(context, function, parameter, node.this)
@@ -143,7 +143,7 @@ def _constant(context: Context, function: WindowFunction, parameter: Parameter, 
 
 
 def _number(node: exp.Expr) -> int | float | None:
-    """The number that a literal stands for: ``3``, ``-3``, ``0.5``, ``5L``, ``bigint(5)``.
+    """The value of a number literal: ``3``, ``-3``, ``0.5``, ``5L``, ``bigint(5)``.
 
     Raises AnalysisError for a whole number beyond bigint.
     """
@@ -170,7 +170,7 @@ def _complete(function: WindowFunction, constants: list[Scalar], node: exp.Anony
 def _refuse_beyond_openmldb(function: WindowFunction, dtype: str, node: exp.Anonymous) -> None:
     try:
         refused = to_arrow(dtype) in function.openmldb_refuses
-    except UnsupportedError:  # a type that Arrow has not; OpenMLDB has none of those
+    except UnsupportedError:  # a type that Arrow does not have; nor does OpenMLDB
         return
     if refused:
         raise AnalysisError(
@@ -183,7 +183,7 @@ def _refuse_beyond_openmldb(function: WindowFunction, dtype: str, node: exp.Anon
 def _result_type(
     function: WindowFunction, types: list[str | None], arguments: list[exp.Expr], node: exp.Anonymous, *, star: bool
 ) -> str | None:
-    """The call's type if every argument's is known. Raises AnalysisError for a type that the function refuses."""
+    """The call's type if all argument types are known. Raises AnalysisError for a type that the function refuses."""
     known = [item for item in types if item is not None]
     if len(known) != len(types):
         return None

@@ -1,8 +1,8 @@
-"""OpenMLDB's dialect traits that Spark reads otherwise, as edits of the text (compat="openmldb" only).
+"""Parts of OpenMLDB's dialect that Spark reads differently, as edits of the text (compat="openmldb" only).
 
-`==`, `!x`, double-quoted strings, `5L` and most casts as functions mean the same in Spark and need nothing. What does
-not: a decimal literal is a double, a timestamp is a number of milliseconds wherever it meets an integer, and some
-scalar functions have other names (`sqlext.analyzer.compat_functions`).
+`==`, `!x`, double-quoted strings, `5L` and most casts as functions mean the same in Spark and need no edit. The
+differences: a decimal literal is a double, a timestamp is a number of milliseconds wherever it meets an integer, and
+some scalar functions have other names (`sqlext.analyzer.compat_functions`).
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def literal(context: Context, node: exp.Expr) -> str:
 
 
 def edits(builder: ExpressionBuilder, node: exp.Expr) -> list[Edit]:
-    """What has to change in the text of `node` itself, its children apart.
+    """What has to change in the text of `node` itself, not counting its children.
 
-    Raises UnsupportedError for a function of OpenMLDB's that Spark has nothing for.
+    Raises UnsupportedError for an OpenMLDB function without a counterpart in Spark.
     """
     from sqlext.analyzer.edits import Edit
 
@@ -79,7 +79,7 @@ def _milliseconds(builder: ExpressionBuilder, node: exp.Binary) -> list[Edit]:
 
 
 def _cast(builder: ExpressionBuilder, node: exp.Cast) -> list[Edit]:
-    """CAST between timestamps and numbers goes by milliseconds; types by OpenMLDB's names."""
+    """CAST between timestamps and numbers counts milliseconds; types have OpenMLDB's names."""
     from sqlext.analyzer.edits import Edit
 
     try:
@@ -97,7 +97,7 @@ def _cast(builder: ExpressionBuilder, node: exp.Cast) -> list[Edit]:
 
 
 def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
-    """A scalar function of OpenMLDB's library by Spark's name, or as an expression."""
+    """A scalar function of OpenMLDB's library under Spark's name, or as an expression."""
     from sqlext.analyzer.edits import Edit
 
     name, arguments = node.name.lower(), list(node.expressions)
@@ -129,7 +129,7 @@ def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
 
 
 def _add_milliseconds(builder: ExpressionBuilder, node: exp.Anonymous, arguments: list[exp.Expr]) -> list[Edit]:
-    """``add(ts, 5)``, either way round."""
+    """``add(ts, 5)``, with the arguments in either order."""
     from sqlext.analyzer.edits import Edit
 
     at = 0 if builder.dtype(arguments[0]) == "timestamp" else 1
@@ -138,7 +138,7 @@ def _add_milliseconds(builder: ExpressionBuilder, node: exp.Anonymous, arguments
 
 
 def _date_format(builder: ExpressionBuilder, pattern: exp.Expr) -> list[Edit]:
-    """The C format of a literal in Spark's letters; a text without % is Spark's already."""
+    """Translates the C format of a literal to Spark's letters; a text without % is in Spark's already."""
     from sqlext.analyzer.edits import Edit
 
     if not (_is_text(pattern) and "%" in pattern.name):

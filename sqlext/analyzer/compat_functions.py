@@ -1,6 +1,6 @@
-"""Scalar functions of OpenMLDB's library that Spark calls otherwise (as documented for its version 0.9).
+"""Scalar functions of OpenMLDB's library that have another name in Spark (as documented for OpenMLDB 0.9).
 
-Only exact equals are here. docs/from-openmldb.md lists what differs.
+Only exact equivalents are here. docs/from-openmldb.md lists what differs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TYPE_NAMES = {
     "varchar": "string",
 }
 
-#: The same function by another name; identity(x) is x.
+#: The same function under another name; identity(x) is x.
 RENAMED = {
     **{name: spark for name, spark in TYPE_NAMES.items() if name != "varchar"},
     "identity": "",
@@ -31,12 +31,12 @@ RENAMED = {
     "week": "weekofyear",
 }
 
-#: Casts as functions to a number: those of a timestamp give milliseconds, where Spark gives seconds.
+#: Casts to a number, written as functions: for a timestamp they give milliseconds, where Spark gives seconds.
 NUMERIC_CASTS = frozenset(
     ("tinyint", "smallint", "int", "bigint", "int16", "int32", "int64", "float", "double"),
 )
 
-#: Functions of the calendar, which take a bigint for milliseconds since 1970.
+#: Calendar functions, which read a bigint as milliseconds since 1970.
 CALENDAR = frozenset(
     ("year", "month", "day", "dayofmonth", "dayofweek", "dayofyear", "week", "weekofyear", "hour", "minute", "second"),
 )
@@ -55,7 +55,7 @@ TEMPLATES = {
     ("truncate", 1): "(double({0}) - double({0}) % 1)",
 }
 
-#: The split functions of one row: number of delimiters, and which piece of ``key:value`` they take.
+#: The split functions of one row: the number of delimiters, and which piece of ``key:value`` they take.
 SPLITS: dict[str, tuple[int, int | None]] = {
     "split": (1, None),
     "split_array": (1, None),
@@ -66,7 +66,7 @@ SPLITS: dict[str, tuple[int, int | None]] = {
     "fz_split_by_value": (2, 1),
 }
 
-#: What Spark has nothing for, and what to do instead.
+#: Functions without a counterpart in Spark, and what to do instead.
 MISSING = {
     "earth_distance": "write the formula with radians, sin, cos, asin and sqrt",
     "farm_fingerprint": "use xxhash64(x); it gives other numbers",
@@ -78,8 +78,8 @@ MISSING = {
 
 
 def split_template(name: str, delimiters: list[str], settings: SqlSettings) -> str:
-    """A function of SPLITS as an expression of its first argument: Spark's split takes regular expressions, these take
-    text. NULL and an empty delimiter give an empty array, parts without the second delimiter are left out, as in
+    """A function of SPLITS as an expression of its first argument. Spark's split takes regular expressions, these take
+    text. NULL and an empty delimiter give an empty array; parts without the second delimiter are left out, as in
     window_split.
     """
     if "" in delimiters:
@@ -115,7 +115,7 @@ _LETTERS = {
 
 
 def datetime_pattern(text: str, span: Span) -> str:
-    """C's strftime format in the letters of Spark's datetime patterns: ``%Y-%m`` gives ``yyyy-MM``.
+    """Translates C's strftime format to the letters of Spark's datetime patterns: ``%Y-%m`` gives ``yyyy-MM``.
 
     Raises UnsupportedError for a conversion that Spark's patterns cannot express.
     """

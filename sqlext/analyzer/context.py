@@ -1,4 +1,4 @@
-"""What an analysis carries along: the text, the catalog, unique names, the CTEs in reach."""
+"""What an analysis carries with it: the text, the catalog, unique names, the visible CTEs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from sqlext.analyzer.edits import Edit
     from sqlext.analyzer.expressions import ExpressionBuilder
 
-#: The plan of something in FROM, and the names that it shows.
+#: The plan of an item in FROM, and the names that it makes visible.
 Relation = tuple[LogicalPlan, Scope]
 
 
 @dataclass(frozen=True)
 class Options:
-    """`compat` "openmldb" makes every window OpenMLDB's, with its refusals and its dialect traits. `empty` is what an
-    empty or reversed period does in a period predicate. `settings` are Spark's for reading texts."""
+    """`compat` "openmldb" makes every window OpenMLDB's, with its dialect and what it refuses. `empty` is what an empty
+    or reversed period does in a period predicate. `settings` are Spark's, for reading SQL text."""
 
     compat: str | None = None
     empty: EmptyPeriods = "drop"
@@ -36,7 +36,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Analyzed:
-    """A query's plan and the names that its result columns show; they may repeat, the plan's columns do not."""
+    """A query's plan and the names of its result columns; the names may repeat, the plan's columns do not."""
 
     plan: LogicalPlan
     names: tuple[str, ...]
@@ -44,10 +44,10 @@ class Analyzed:
 
 @dataclass(frozen=True)
 class Cte:
-    """A common table expression in reach. `text` is its query as written, with `names` for ``c(x, y)``.
+    """A visible common table expression. `text` is its query as written, with `names` for ``c(x, y)``.
 
-    `env` is what its own body could see. `extended` says that it holds a window of ours or a LAST JOIN, which no Spark
-    text can.
+    `env` is what its own body could see. `extended`: it holds one of our windows or a LAST JOIN, which no Spark text
+    can hold.
     """
 
     name: str
@@ -62,8 +62,8 @@ Env = Mapping[str, Cte]
 
 
 def inner_name(wanted: str) -> str:
-    """A user's name as that of a relation or of a computed column in a plan, where a dot parts relation and column and
-    names of ours begin with __sqlext. The result shows the user's own name all the same."""
+    """A user's name as the name of a relation or a computed column in a plan, where a dot separates relation and column
+    and our own names begin with __sqlext. The result still shows the user's own name."""
     name = wanted.replace(".", "_").replace("${", "$(")
     return name if not name.lower().startswith("__sqlext") else f"_{name}"
 
@@ -75,7 +75,7 @@ class Names:
     taken: set[str] = field(default_factory=set)
 
     def unique(self, wanted: str) -> str:
-        """`wanted`, or the first free of wanted_2, wanted_3, ...; without what would make an inner name of it."""
+        """`wanted`, or the first free of wanted_2, wanted_3, ...; changed first by `inner_name`."""
         wanted = inner_name(wanted)
         name, count = wanted, 1
         while name.lower() in self.taken:
@@ -94,13 +94,13 @@ class Questions:
 
 @dataclass(frozen=True)
 class Parts:
-    """The analysis of what may stand inside a part of a query and holds parts of queries again. It comes with the
+    """Functions that analyze what may be inside a part of a query and holds parts of queries again. They come with the
     context, so that the module of a part imports nothing above it.
 
     query     the plan of a query
     subquery  the plan of a subquery of an expression, or LeftToSparkError
-    ctes      the common table expressions in reach inside a query
-    joins     a relation with the joins behind it
+    ctes      the common table expressions visible inside a query
+    joins     a relation with the joins after it
     edits     what has to change in the text of a subquery that stays text
     planned   the expression of a subquery that gets a plan; None for any other node
     """
@@ -118,9 +118,9 @@ class Context:
     """One analysis. `text` is the statement with comments blanked.
 
     `outer` are the scopes of the queries around a subquery of an expression, innermost first, for names that mean
-    nothing in it. `questions` is how often a running Spark may still be asked what it makes of a block. `looks_ahead`:
-    only names and types are asked for, so that subqueries of expressions need no plans.
-    `join_scopes` notes what the conditions of joins and the queries behind LATERAL see, by id(node).
+    nothing in it. `questions` is how often we may still ask a running Spark about a block. `looks_ahead`: only names
+    and types are wanted, so subqueries of expressions need no plans.
+    `join_scopes` records what the conditions of joins and the queries after LATERAL see, by id(node).
     """
 
     text: str
@@ -142,11 +142,11 @@ class Context:
         return self.options.settings
 
     def fold(self, name: str) -> str:
-        """A name as it is compared with others."""
+        """A name in the form in which it is compared with others."""
         return self.options.settings.fold(name)
 
     def scope(self, columns: Iterable[Visible]) -> Scope:
-        """A scope whose names are told apart as the settings say."""
+        """A scope that compares names as the settings require."""
         return Scope(tuple(columns), exact=self.options.settings.case_sensitive)
 
     def slice(self, span: Span) -> str:
@@ -164,12 +164,12 @@ class Context:
         return replace(self, join_scopes={})
 
     def note(self, node: exp.Expr, scope: Scope) -> None:
-        """Note what a part of FROM sees, where that is asked for."""
+        """Record what a part of FROM sees, if that is wanted."""
         if self.join_scopes is not None:
             self.join_scopes[id(node)] = scope
 
     def inside(self, *outer: Scope) -> Context:
-        """The context of a query in an expression over `outer`; of one that sees no other query's columns for none."""
+        """The context of a query in an expression over `outer`; without `outer` it sees no other query's columns."""
         return self if self.outer == outer else replace(self, outer=outer)
 
 
@@ -188,5 +188,5 @@ class ComputedNames:
         return Column("", self._taken.unique(wanted))
 
     def reserve(self, name: str) -> None:
-        """Keep a name from being given out."""
+        """Keep a name from being used."""
         self._taken.taken.add(name.lower())

@@ -1,8 +1,8 @@
 """``count_where(x, y = at(z, n)) OVER w``: the one nested aggregate with an incremental form.
 
-Feature scripts count the rows of a window that are like its newest one (FEBench has it in four of six scripts). The
-general way (nested.py) makes a list of every window's rows; this one keeps a counted map of y, so that a row costs
-the same whatever the window, and the call shares the exchange of its neighbours.
+Feature scripts count the rows of a window that are like its newest one (FEBench does so in four of six scripts). The
+general strategy (nested.py) makes a list of every window's rows; this one keeps a counted map of y, so that a row costs
+the same whatever the window's length, and the call shares the exchange of its neighbours.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlext.syntax.spans import span_of
 def count_at(builder: ExpressionBuilder, node: exp.Anonymous, column: Column) -> WindowCall | None:
     """The call as one `count_where_at` over the frame; None for a call of any other shape.
 
-    Both sides of the equality must be known to have one type: across types it is Spark that says what is equal.
+    Both sides of the equality must be known to have one type: across types, Spark decides what is equal.
     Raises AnalysisError as for any call.
     """
     sides = _sides(node)
@@ -42,7 +42,7 @@ def count_at(builder: ExpressionBuilder, node: exp.Anonymous, column: Column) ->
 
 
 def _sides(node: exp.Anonymous) -> tuple[exp.Expr, exp.Anonymous, bool] | None:
-    """(y, at(z, n), is it ``<=>``) of the condition, in whatever order it has them."""
+    """(y, at(z, n), is it ``<=>``) of the condition, whatever their order in it."""
     if node.name.lower() != "count_where" or len(node.expressions) != 2:
         return None
     value, condition = node.expressions

@@ -1,4 +1,4 @@
-"""Which window definition each OVER means, and whether it is ours or Spark's."""
+"""Finds which window definition each OVER means, and whether it is ours or Spark's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sqlext.syntax.sql_settings import normal_text
 
 @dataclass(frozen=True)
 class Definition:
-    """One window definition: `key` tells it from others, `name` is the user's, or the place among anonymous ones."""
+    """One window definition: `key` identifies it, `name` is the user's, or its number among anonymous ones."""
 
     key: str
     name: str
@@ -55,7 +55,7 @@ class Definitions:
                 )
 
     def _refuse_inner_window(self, call: exp.Window, definition: Definition) -> None:
-        """No OVER inside a call or a definition of ours, and none of ours inside Spark's."""
+        """Raises AnalysisError for an OVER inside our call or definition, and for one of ours inside Spark's."""
         for inner in (node for root in (call, definition.node) for node in own_nodes(root)):
             if not isinstance(inner, exp.Window) or inner is call or inner is definition.node:
                 continue
@@ -68,7 +68,7 @@ class Definitions:
                 )
 
     def of(self, call: exp.Window) -> Definition:
-        """The definition that a call's OVER means, also of one that stands inside another call or in HAVING."""
+        """The definition that a call's OVER means, also if it is inside another call or in HAVING."""
         known = self._by_call.get(id(call))
         if known is None:
             key, name, node = self._locate(call)
@@ -80,7 +80,7 @@ class Definitions:
         return self.of(call).is_ours
 
     def follow(self, node: exp.Window, name: str) -> exp.Window:
-        """The definition behind ``WINDOW w2 AS (w1)``."""
+        """The definition that ``WINDOW w2 AS (w1)`` refers to."""
         seen = {self._context.fold(name)}
         while node.args.get("alias") is not None:
             base = node.args["alias"]
@@ -130,7 +130,7 @@ class Definitions:
         raise AnalysisError(f"window '{name.name}' not found", span=span_of(name), help=hint)
 
     def _locate(self, call: exp.Window) -> tuple[str, str, exp.Window]:
-        """Key, name and definition of what a call's OVER means."""
+        """Key, name and node of the definition that a call's OVER means."""
         base = call.args.get("alias")
         if base is None:
             span = definition_span(self._context, call)
@@ -154,7 +154,7 @@ class Definitions:
 
 
 def definition_span(context: Context, call: exp.Window) -> Span:
-    """Where a call's OVER part begins and ends."""
+    """The span of a call's OVER part."""
     start, end = span_of(call.this).end, span_of(call).end
     return Span(start + len(context.text[start:end]) - len(context.text[start:end].lstrip()), end)
 
@@ -169,7 +169,7 @@ def table_call(node: exp.Expr) -> bool:
 
 @dataclass
 class Block:
-    """One SELECT block whose FROM is analyzed: what its clauses and windows become is worked out on it."""
+    """One SELECT block whose FROM is analyzed; its subclasses plan the clauses and windows."""
 
     context: Context
     node: exp.Select

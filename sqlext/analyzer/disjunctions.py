@@ -1,7 +1,7 @@
-"""Terms that all sides of an OR share, taken out of it: ``a = b AND x OR a = b AND y`` is ``a = b AND (x OR y)``.
+"""Factors out the terms that all sides of an OR share: ``a = b AND x OR a = b AND y`` is ``a = b AND (x OR y)``.
 
-Catalyst does the same later; rules need it where they look for equalities of a join or of a subquery (TPC-H Q19, TPC-DS
-Q13, Q41 and Q48 say their join conditions that way). True of SQL's three-valued logic too: AND distributes over OR.
+Catalyst does the same later; rules need it when they look for equalities of a join or of a subquery (TPC-H Q19, TPC-DS
+Q13, Q41 and Q48 write join conditions that way). It holds in SQL's three-valued logic too: AND distributes over OR.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def factored(node: exp.Or, builder: ExpressionBuilder) -> Expression | None:
         if not shared:
             return None
     rests = [conjunction([term for term in side if term not in shared]) for side in sides]
-    if any(rest is None for rest in rests):  # a side that is the shared terms alone: the others add nothing
+    if any(rest is None for rest in rests):  # one side has only the shared terms: the others add nothing
         return conjunction(shared)
     parts: list[str | Expression] = []
     for rest in rests:

@@ -1,4 +1,4 @@
-"""Changes of the user's text: what stands in place of which slice, and the text with all of them made."""
+"""Changes of the user's text: what replaces which slice, and the text with all changes made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Edit:
 
 @dataclass
 class Draft:
-    """What is known of an opaque expression while its tree is walked."""
+    """What is known about an opaque expression while its tree is walked."""
 
     edits: list[Edit] = field(default_factory=list)
     deterministic: bool = True
@@ -42,7 +42,7 @@ def apply_edits(context: Context, span: Span, edits: Sequence[Edit]) -> tuple[st
     at = span.start
     for edit in sorted(edits, key=lambda item: (item.span.start, item.span.end)):
         if edit.span.start < at or edit.span.end > span.end:
-            continue  # a copy that sqlglot made of a node, or a part of what was replaced already
+            continue  # sqlglot's copy of a node, or a part of what was already replaced
         add(context.text[at : edit.span.start])
         for part in edit.parts:
             add(part)

@@ -1,7 +1,7 @@
 """Scalar expressions: the user's own text with resolved columns in place of names.
 
-Only conjunctions, comparisons, columns and literals become classes of their own; everything else is a SparkExpr whose
-parts are slices of the statement. Nothing is ever generated back from the syntax tree.
+Only conjunctions, comparisons, columns and literals have their own classes; everything else is a SparkExpr whose parts
+are slices of the statement. Text is never generated from the syntax tree.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Replace = Callable[[exp.Expr], Expression | None]
 class ExpressionBuilder:
     """Builds expressions over `scope`.
 
-    `replace` may give an expression for a whole subtree (a window call's column, a grouping key). `aliases` are the
+    `replace` may return an expression for a whole subtree (a window call's column, a grouping key). `aliases` are the
     select items that later items may name (lateral column aliases). `outer` are the scopes of the queries around this
     one, innermost first, for names that mean nothing in its own. `is_filter`: for the condition of WHERE or HAVING.
     """
@@ -96,7 +96,7 @@ class ExpressionBuilder:
         return self._opaque(node, span)
 
     def _between(self, node: exp.Between, span: Span) -> Expression:
-        """``x BETWEEN a AND b`` as the two comparisons that rules look into; the text where x must be read once."""
+        """``x BETWEEN a AND b`` as two comparisons, which rules understand; as text if x must be read only once."""
         value, low, high = (self.build(item) for item in (node.this, node.args["low"], node.args["high"]))
         halves = conjunction([Compare(">=", value, low, span=span), Compare("<=", value, high, span=span)])
         return halves if halves is not None and is_movable(value) else self._opaque(node, span)
@@ -120,7 +120,7 @@ class ExpressionBuilder:
         raise self.scope.unknown(parts, span)
 
     def dtype(self, node: exp.Expr) -> str | None:
-        """The type of `node`, where certain."""
+        """The type of `node`, if certain."""
         return infer(
             node,
             self._column_type,
@@ -147,7 +147,7 @@ class ExpressionBuilder:
         )
 
     def _opaque(self, node: exp.Expr, span: Span) -> Expression:
-        """As `opaque`; an enclosing node's `replace` was asked already."""
+        """Like `opaque`, for a node on which `replace` was already called."""
         draft = Draft()
         self.collect_inner(node, draft)
         return self.assemble(span, draft, self.dtype(node))
@@ -166,7 +166,7 @@ class ExpressionBuilder:
         return None if alias is None else field_type(alias.result_type({}), parts[1:], self.context.fold)
 
     def collect(self, node: exp.Expr, draft: Draft) -> None:
-        """Note in `draft` what has to change in the text of `node`. Long chains of OR are walked without recursion."""
+        """Record in `draft` what has to change in the text of `node`. Long OR chains are walked without recursion."""
         stack = [node]
         while stack:
             top = stack.pop()
@@ -177,12 +177,12 @@ class ExpressionBuilder:
                 stack.extend(self._visit(top, draft))
 
     def collect_inner(self, node: exp.Expr, draft: Draft) -> None:
-        """As `collect`, for a node that is not to be replaced as a whole."""
+        """Like `collect`, for a node that must not be replaced as a whole."""
         for child in self._visit(node, draft):
             self.collect(child, draft)
 
     def _visit(self, node: exp.Expr, draft: Draft) -> Sequence[exp.Expr]:
-        """Note what has to change at `node` itself; gives the children that are still to be seen."""
+        """Record what has to change at `node` itself; returns the children that are still to be visited."""
         if isinstance(node, exp.Query):
             draft.has_subquery = True
             draft.edits.extend(self.context.parts.edits(node, self))
@@ -213,7 +213,7 @@ class ExpressionBuilder:
         parts = node.parts
         last = span_of(parts[len(parts) - rest - 1])
         draft.edits.append(Edit(Span(span_of(node).start, last.end), (expression,)))
-        if isinstance(expression, SparkExpr):  # a lateral alias, taken in whole
+        if isinstance(expression, SparkExpr):  # a lateral alias, inlined as a whole
             draft.has_subquery = draft.has_subquery or expression.has_subquery
 
     def _collect_star(self, node: exp.Expr, draft: Draft) -> None:
@@ -229,7 +229,7 @@ class ExpressionBuilder:
 
     def _keep_names(self, node: exp.Expr, draft: Draft) -> None:
         """The arguments of struct, of ``(a, b)`` and of arrays_zip get the names that Spark would give them in the
-        statement: the type shows the names of columns, and ours are not the user's."""
+        statement: the type shows column names, and our names differ from the user's."""
         called = node.name.lower() if isinstance(node, exp.Anonymous) else ""
         is_row = isinstance(node, exp.Tuple) and not isinstance(node.parent, (exp.In, exp.Values, exp.Binary))
         if called not in ("struct", "arrays_zip") and not is_row:
@@ -255,15 +255,15 @@ class ExpressionBuilder:
             draft.edits.append(Edit(Span(span.end, span.end), (after,)))
 
     def _named(self, called: str, name: str) -> tuple[str, str]:
-        """What stands before and after an argument so that it is called `name`: an alias, which arrays_zip does not
-        take, or a field of that name."""
+        """The text before and after an argument that names it `name`: an alias, which arrays_zip does not take, or a
+        field of that name."""
         quoted = "`" + name.replace("`", "``") + "`"
         if called == "struct":
             return "", f" AS {quoted}"
         return f"named_struct({string_literal(name, self.context.settings)}, ", f").{quoted}"
 
     def _listed(self, columns: Sequence[Visible], called: str) -> tuple[str | Expression, ...]:
-        """The columns of a star between commas, with their names where the function called shows them."""
+        """The columns of a star between commas, with their names if the called function shows them."""
         parts: list[str | Expression] = []
         for item in columns:
             shown = called in ("struct", "arrays_zip")
@@ -273,9 +273,9 @@ class ExpressionBuilder:
 
 
 def inlined(expression: Expression, node: exp.Expr) -> Expression:
-    """What an alias of the select list stands for where `node` names it.
+    """The expression of an alias of the select list, where `node` names it.
 
-    Raises LeftToSparkError for an expression that is not the same twice: Spark computes it once.
+    Raises LeftToSparkError for a non-deterministic expression: Spark computes it once.
     """
     if isinstance(expression, SparkExpr) and not expression.deterministic:
         raise LeftToSparkError("naming a non-deterministic item is left to Spark", span=span_of(node))
@@ -287,14 +287,14 @@ def _is_structural(node: exp.Expr) -> bool:
 
 
 def _unwrapped(node: exp.Expr) -> exp.Expr:
-    """What stands inside parentheses."""
+    """The node inside any parentheses."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
 def is_literal_function(parts: tuple[str, ...]) -> bool:
-    """Whether a name without a column is a function without parentheses."""
+    """Whether a name that is not a column is a function without parentheses."""
     return len(parts) == 1 and parts[0].lower() in LITERAL_FUNCTIONS
 
 

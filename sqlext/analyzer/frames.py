@@ -1,4 +1,4 @@
-"""A window definition's frame, keys and order: what may be written (docs/reference/windows.md, section 1)."""
+"""A window definition's frame, keys and order, checked (docs/reference/windows.md, section 1)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def order_key(window: exp.Window, builder: ExpressionBuilder) -> tuple[Column | 
 
 
 def window_frame(context: Context, window: exp.Window, order_dtype: str | None) -> WindowFrame:
-    """The frame of a definition of ours. Raises AnalysisError."""
+    """The frame of one of our definitions. Raises AnalysisError."""
     spec = window.args.get("spec")
     if spec is None or not spec.args.get("kind"):
         raise AnalysisError("the window has no frame", span=span_of(window), help=_EXAMPLE)
@@ -141,7 +141,7 @@ def _check_unordered(frame: WindowFrame, spec: exp.Expr, places: dict[str, tuple
 
 
 def _bound(context: Context, spec: exp.Expr, side: str, kind: str, ticks: int) -> Bound:
-    """One end of the frame; `ticks` are those of a millisecond in the order column, the most where it is unknown."""
+    """One end of the frame; `ticks`: ticks of the order column in a millisecond, the most if it is unknown."""
     span = Span(*spec.meta["places"][side])
     value = spec.args[side]
     if value == "CURRENT ROW":
@@ -211,7 +211,7 @@ def _in_units(milliseconds: int) -> tuple[int, str]:
 
 
 def _check_order(spec: exp.Expr, start: Bound, end: Bound, order_dtype: str | None) -> None:
-    """The lower bound must not lie above the upper one, OPEN included."""
+    """Raises AnalysisError if the lower bound is above the upper one, OPEN included."""
     ticks = 1_000 if order_dtype is not None and order_dtype.startswith("timestamp") else 1
     low, high = start.offset(ticks_per_ms=ticks, is_start=True), end.offset(ticks_per_ms=ticks, is_start=False)
     if low is not None and high is not None and low > high:

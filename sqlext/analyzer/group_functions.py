@@ -1,9 +1,9 @@
 """The functions of the window table in a block with GROUP BY: each call becomes a column of a GroupAggregate.
 
-Spark's own aggregates may stand beside them; a function that Spark has too is Spark's, with ``compat="openmldb"`` the
-table's (docs/reference/windows.md, section 5). count, min and max, which are the same in both, are computed by whom the
-block needs anyway: by Spark in a block that holds no other function of the table, else by ours unless Spark has others
-to compute.
+The block may hold Spark's own aggregates too. A function that both have is Spark's, with ``compat="openmldb"`` the
+table's (docs/reference/windows.md, section 5). count, min and max are the same in both and are computed by whichever
+the block needs anyway: by Spark if the block holds no other function of the table, else by ours unless Spark has
+others to compute.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from sqlext.analyzer.items import WRAPPERS, aggregate_calls, outer_calls
 from sqlext.syntax.group_calls import is_group_call
 from sqlext.syntax.spans import span_of
 
-#: With the same results and types in Spark, which aggregates them before its shuffle. Beside other calls of ours they
-#: are better off there: Spark would get all rows back from Python.
+#: Same results and types in Spark, which aggregates them before its shuffle. If the block has our other calls too,
+#: ours is better: Spark would get all rows back from Python.
 _SAME_IN_SPARK = frozenset(("count", "min", "max"))
 
 
 class GroupFunctions:
     """The calls of one block that go into its GroupAggregate, each once.
 
-    `builder` makes their arguments, `found` are all aggregates in the block's expressions. `first` is the first call
-    that Spark cannot compute; without one the whole block is Spark's. Raises AnalysisError or UnsupportedError for a
-    call of ours that may not stand there.
+    `builder` builds their arguments, `found` are all aggregates in the block's expressions. `first` is the first call
+    that Spark cannot compute; without one the whole block is Spark's. Raises AnalysisError or UnsupportedError for one
+    of our calls that is not allowed there.
     """
 
     def __init__(self, builder: ExpressionBuilder, names: ComputedNames, found: Sequence[exp.Expr]) -> None:
         self._builder = builder
         self._names = names
         self._calls: dict[WindowCall, WindowCall] = {}  # without a column -> with its own
-        for node in found:  # before Spark's windows are looked for
+        for node in found:  # before the search for Spark's windows
             _refuse_inner_aggregates(node)
             _refuse_wrapper(node)
         ours = [node for node in found if isinstance(node, exp.Anonymous) and is_group_call(node)]
@@ -57,7 +57,7 @@ class GroupFunctions:
     def column(self, node: exp.Expr) -> Column | None:
         """The column of a call, added if it is new; None for an aggregate that Spark computes.
 
-        Raises AnalysisError or UnsupportedError for a call that may not stand in GROUP BY.
+        Raises AnalysisError or UnsupportedError for a call that is not allowed with GROUP BY.
         """
         if self.first is None or not isinstance(node, exp.Anonymous):
             return None
@@ -81,7 +81,7 @@ class GroupFunctions:
         return calls.window_call(self._builder, node, Column("", ""), whole=False)
 
     def _is_same_in_spark(self, node: exp.Expr) -> bool:
-        """Whether this is ``count(*)``, ``count(x)``, ``min(x)`` or ``max(x)`` over values that both order alike."""
+        """Whether this is ``count(*)``, ``count(x)``, ``min(x)`` or ``max(x)`` over values that both order the same."""
         if not isinstance(node, exp.Anonymous) or node.name.lower() not in _SAME_IN_SPARK or len(node.expressions) != 1:
             return False
         (argument,) = node.expressions
@@ -98,7 +98,7 @@ class GroupFunctions:
 
 
 def refuse_grouping_sets(call: exp.Anonymous) -> None:
-    """ROLLUP, CUBE and GROUPING SETS are Spark's alone. Raises UnsupportedError."""
+    """Raises UnsupportedError: only Spark has ROLLUP, CUBE and GROUPING SETS."""
     raise UnsupportedError(
         f"{call.name}() does not go with ROLLUP, CUBE or GROUPING SETS",
         span=span_of(call),
@@ -107,7 +107,7 @@ def refuse_grouping_sets(call: exp.Anonymous) -> None:
 
 
 def _refuse_inner_aggregates(node: exp.Expr) -> None:
-    """No aggregate and no window inside an aggregate, if one of them is ours (Spark refuses its own)."""
+    """Raises AnalysisError for an aggregate or a window inside an aggregate, if one is ours (Spark refuses its own)."""
     for argument in _arguments(node):
         inner = next(aggregate_calls(argument), None) or next(outer_calls(argument), None)
         ours = any(is_group_call(item) for item in (node, *argument.find_all(exp.Anonymous)))

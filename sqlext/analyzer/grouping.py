@@ -16,20 +16,20 @@ from sqlext.analyzer.items import Item, aggregate_calls
 from sqlext.analyzer.ordering import ordinal
 from sqlext.syntax.spans import span_of
 
-#: Grouping sets while they are put together: tuples of key nodes.
+#: Grouping sets while they are being built: tuples of key nodes.
 _Sets = list[tuple[exp.Expr, ...]]
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """The keys, each once, and for each grouping set which of them it holds; None for a plain GROUP BY."""
+    """The keys, each once, and the keys of each grouping set; None for a plain GROUP BY."""
 
     keys: tuple[Expression, ...]
     sets: tuple[tuple[int, ...], ...] | None
 
 
 def grouping(group: exp.Group | None, items: Sequence[Item], builder: ExpressionBuilder) -> Grouping:
-    """What GROUP BY says. Raises AnalysisError for a position out of range or a key that is an aggregate."""
+    """The parsed GROUP BY. Raises AnalysisError for a position out of range or a key that is an aggregate."""
     if group is None:
         return Grouping((), None)
     if group.args.get("totals"):
@@ -61,7 +61,7 @@ def grouping(group: exp.Group | None, items: Sequence[Item], builder: Expression
 
 
 def _refuse_empty(group: exp.Group, elements: Sequence[exp.Expr], suffixes: Sequence[exp.Expr]) -> None:
-    """Spark takes () in GROUPING SETS alone, and neither ROLLUP nor CUBE of nothing. Raises AnalysisError."""
+    """Raises AnalysisError for () outside GROUPING SETS and for an empty ROLLUP or CUBE, as Spark does."""
     if suffixes and not suffixes[0].expressions and not elements:
         raise AnalysisError("GROUP BY WITH ROLLUP has no keys", span=span_of(group), help="write the keys before WITH")
     for node in (item for one in (*elements, *suffixes) for item in one.find_all(exp.Rollup, exp.Cube)):
@@ -74,7 +74,7 @@ def _refuse_empty(group: exp.Group, elements: Sequence[exp.Expr], suffixes: Sequ
 
 
 def _sets(node: exp.Expr) -> _Sets:
-    """The grouping sets that one element of GROUP BY stands for."""
+    """The grouping sets of one element of GROUP BY."""
     match node:
         case exp.Rollup():
             parts = [_columns(item) for item in node.expressions]
@@ -120,7 +120,7 @@ class _Keys:
         return self._index(self._builder.build(self._aliased(node)))
 
     def add_named(self, name: str) -> bool:
-        """Add what a bare name means, a column of FROM or an alias of the select list; False if it means nothing."""
+        """Add the column of FROM or the alias of the select list that a bare name means; False if it means nothing."""
         found = self._builder.scope.find((name,))
         if found is not None:
             self._index(found.visible.column)

@@ -1,4 +1,4 @@
-"""Hints of a SELECT block: kept for Catalyst where the block is lowered."""
+"""Hints of a SELECT block: kept for Catalyst when the block is lowered."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from sqlext.analyzer.scope import Scope, suggest
 from sqlext.syntax.hint_nodes import SWEEP, UMJOIN, HintCall, HintParameter
 from sqlext.syntax.spans import span_of
 
-#: Spark's hints on joins, with the relations that they are about as parameters.
+#: Spark's hints on joins; their parameters are the relations that they are about.
 _JOINS = frozenset(
     "BROADCAST BROADCASTJOIN MAPJOIN MERGE SHUFFLEMERGE MERGEJOIN SHUFFLE_HASH SHUFFLE_REPLICATE_NL".split()  # noqa: SIM905
 )
-#: Spark's hints on the result's partitions, with numbers and columns as parameters.
+#: Spark's hints on the result's partitions; their parameters are numbers and columns.
 _PARTITIONS = frozenset(("COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REBALANCE"))
 
 
 def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
     """FROM's plan, with the join hints (``BROADCAST(d)``) on the relations that they name, and SWEEP, NO_SWEEP,
-    ``UMJOIN(a, b, c)`` or NO_UMJOIN on its joins; a name that is no relation of this block hints at nothing, as in
-    Spark, but raises AnalysisError in UMJOIN. Raises UnsupportedError for what is no hint in Spark's grammar."""
+    ``UMJOIN(a, b, c)`` or NO_UMJOIN on its joins. A name that is not a relation of this block has no effect, as in
+    Spark, but raises AnalysisError in UMJOIN. Raises UnsupportedError for a hint outside Spark's grammar."""
     for hint in _hints(node):
         if hint.args.get("problem"):
             help = "hints are written /*+ NAME(parameter, ...), NAME */"
@@ -50,7 +50,7 @@ def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: S
 
 
 def sweep(node: exp.Expr | None) -> bool | None:
-    """What SWEEP or NO_SWEEP of a block says about a join that its WHERE makes of an EXISTS; None without a hint."""
+    """A block's SWEEP (True) or NO_SWEEP (False), for a join made from an EXISTS in its WHERE; None without a hint."""
     found = [SWEEP[hint.name] for hint in _hints(node) if hint.name in SWEEP] if isinstance(node, exp.Select) else []
     return found[-1] if found else None
 
@@ -76,7 +76,7 @@ def _unknown(hint: HintCall, item: HintParameter, relations: dict[str, str]) -> 
 
 
 def _marked(plan: LogicalPlan, **hint: object) -> LogicalPlan:
-    """FROM's plan with its own joins marked, not those of subqueries."""
+    """FROM's plan with its own joins marked, but not those of subqueries."""
     if isinstance(plan, Join):
         sides = {"left": _marked(plan.left, **hint), "right": _marked(plan.right, **hint)}
         return replace(plan, **sides, **hint)  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ def _hinted(plan: LogicalPlan, name: str, relations: set[str]) -> LogicalPlan:
 
 def on_result(context: Context, node: exp.Select, query: Analyzed) -> Analyzed:
     """The block's result, with the hints on partitions (``REPARTITION(8, k)``) on it. A hint that Spark does not know
-    stands there by its name alone: Spark warns of it, whatever its parameters are.
+    keeps only its name: Spark warns about it, whatever its parameters are.
 
     Raises UnsupportedError for a parameter that is neither a whole number nor a column of the result.
     """
@@ -111,7 +111,7 @@ def on_result(context: Context, node: exp.Select, query: Analyzed) -> Analyzed:
 
 
 def _below_order(node: exp.Select, plan: LogicalPlan, hinted: Callable[[LogicalPlan], LogicalPlan]) -> LogicalPlan:
-    """`plan` with a hint where Spark has it: on the select list, under the ORDER BY and LIMIT of the block."""
+    """`plan` with a hint where Spark puts it: on the select list, below the ORDER BY and LIMIT of the block."""
     if isinstance(plan, Limit) and (node.args.get("limit") or node.args.get("offset")):
         return replace(plan, child=_below_order(node, plan.child, hinted))
     if node.args.get("order") is not None:

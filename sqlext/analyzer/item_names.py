@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from sqlext.syntax.spans import NoPlaceError, span_of
 
-#: Gives the user's text of a node.
+#: Returns the user's text of a node.
 Text = Callable[[exp.Expr], str]
 
 _OPERATORS: dict[type[exp.Expr], str] = {
@@ -28,7 +28,7 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.And: "AND",
     exp.Or: "OR",
 }
-#: Calls whose name in Spark is not the call again, and words in front of parentheses that are no calls.
+#: Calls that Spark does not name like the call, and words before parentheses that are not calls.
 _SPECIAL = frozenset(
     {"if", "extract", "position", "overlay", "trim", "substring_index", "cast", "try_cast", "interval", "in", "exists"}
 )
@@ -38,7 +38,7 @@ def item_name(node: exp.Expr, text: Text) -> str | None:
     """What Spark calls the result of an expression: ``SUM (t.x)`` -> ``sum(x)``, ``a+b*2`` -> ``(a + (b * 2))``.
 
     None for an expression that is not made of columns, literals, arithmetic, comparisons, CAST and calls with
-    arguments between commas; those keep their text (Spark's name of them is seldom it).
+    arguments between commas; those keep their text (Spark seldom names them so).
     """
     match node:
         case exp.Paren():
@@ -80,7 +80,7 @@ def _cast(node: exp.Cast, text: Text) -> str | None:
 
 
 def _call(node: exp.Expr, text: Text) -> str | None:
-    """The call as written, if its arguments are all there is between its parentheses."""
+    """The call as written, if there is nothing but its arguments between its parentheses."""
     written = text(node)
     head = re.match(r"(\w+)\s*\(", written)
     if head is None or head[1].lower() in _SPECIAL or not written.endswith(")"):

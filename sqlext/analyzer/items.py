@@ -15,18 +15,18 @@ from sqlext.syntax.group_calls import is_group_call
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.spark_functions import AGGREGATES, LITERAL_FUNCTIONS
 
-#: Generators that give several columns for one item; `explode` does for a map alone.
+#: Generators that give several columns for one item; `explode` does so only for a map.
 GENERATORS_OF_SEVERAL = frozenset(
     ("inline", "inline_outer", "json_tuple", "posexplode", "posexplode_outer", "stack", "variant_explode")
 )
 
-#: What may stand around a call: FILTER (...), WITHIN GROUP (...), IGNORE NULLS.
+#: What may be around a call: FILTER (...), WITHIN GROUP (...), IGNORE NULLS.
 WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
 @dataclass(frozen=True)
 class Item:
-    """One result column. `node` is its expression, None for a column that a star stands for."""
+    """One result column. `node` is its expression, None for a column that comes from a star."""
 
     name: str
     node: exp.Expr | None
@@ -36,7 +36,7 @@ class Item:
 
 
 def select_items(context: Context, select: exp.Select, scope: Scope) -> list[Item]:
-    """The SELECT list. Raises AnalysisError for a star that stands for nothing."""
+    """The SELECT list. Raises AnalysisError for a star that means no column."""
     items: list[Item] = []
     for node in select.expressions:
         span = span_of(select) if isinstance(node, exp.Star) and not node.meta else span_of(node)
@@ -78,7 +78,7 @@ def _except_name(node: exp.Expr) -> str:
 
 
 def _default_name(context: Context, node: exp.Expr, scope: Scope) -> str:
-    """The name of an unnamed item: the column's own, Spark's name of a plain expression, else its text."""
+    """The name of an unnamed item: the column's own, Spark's name for a plain expression, else its text."""
     inner = node
     while isinstance(inner, exp.Paren):
         inner = inner.this
@@ -100,7 +100,7 @@ def _text(context: Context, node: exp.Expr) -> str:
 
 
 def own_nodes(node: exp.Expr, *, windows: bool = True) -> Iterator[exp.Expr]:
-    """Nodes of an expression, parents first, without those inside subqueries (nor, on request, inside OVER calls)."""
+    """Nodes of an expression, parents first, except those inside subqueries (and, on request, inside OVER calls)."""
     stack = [node]
     while stack:
         top = stack.pop()
@@ -136,7 +136,7 @@ def is_aggregate_call(node: exp.Expr) -> bool:
 def aggregate_calls(node: exp.Expr, is_ours: Callable[[exp.Window], bool] = lambda call: False) -> Iterator[exp.Expr]:
     """Outermost aggregate calls of an expression that belong to GROUP BY, also those in the arguments of OVER calls.
 
-    Whatever stands inside a call over a window of ours belongs to that window.
+    Everything inside a call over one of our windows belongs to that window.
     """
     stack = [(node, False)]
     while stack:

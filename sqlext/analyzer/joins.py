@@ -1,4 +1,4 @@
-"""Joins of FROM: every kind that Spark has but LATERAL and ASOF; LAST JOIN is in last_joins.py."""
+"""Joins of FROM: every kind that Spark has, except LATERAL and ASOF; LAST JOIN is in last_joins.py."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CLAUSES = {
 
 
 def from_clause(context: Context, select: exp.Select, env: Env) -> Relation:
-    """The plan of FROM and what its columns are called. A SELECT without FROM has one empty row."""
+    """The plan of FROM and the names of its columns. A SELECT without FROM has one empty row."""
     from_ = select.args.get("from_")
     if from_ is None:
         return Values(((),), ()), Scope()
@@ -46,8 +46,8 @@ def join_all(context: Context, left: Relation, nodes: Sequence[exp.Join], env: E
 
 
 def _refuse_clauses_before(node: exp.Join) -> None:
-    """sqlglot takes joins after ORDER BY and the like for joins of FROM; Spark refuses them, and in ``LAST JOIN b ON
-    a.k = b.k ORDER BY b.ts JOIN c ...`` the ORDER BY was meant for the LAST JOIN. Raises AnalysisError."""
+    """Raises AnalysisError for joins after ORDER BY and the like, which sqlglot adds to FROM and Spark refuses; in
+    ``LAST JOIN b ON a.k = b.k ORDER BY b.ts JOIN c ...`` the ORDER BY was meant for the LAST JOIN."""
     block = node.parent
     for key, name in _CLAUSES.items():
         found = block.args.get(key) if isinstance(block, exp.Query) else None
@@ -122,7 +122,7 @@ def _shared_names(node: exp.Join, left: Scope, right: Scope) -> list[exp.Expr | 
 def _join_using(
     left: Relation, right: Relation, kind: JoinKind, names: Sequence[exp.Expr | str], node: exp.Join
 ) -> Relation:
-    """USING (k): equality on k, and one merged k in the result; ``t.k`` still reaches each side's own."""
+    """USING (k): equality on k, and one merged k in the result; ``t.k`` still means each side's own."""
     pairs = []
     for name in names:
         text = name if isinstance(name, str) else name.name

@@ -1,4 +1,4 @@
-"""LAST JOIN (docs/reference/last-join.md): its condition in equalities and a rest, its order key, what it refuses."""
+"""LAST JOIN (docs/reference/last-join.md): its condition as equalities and a rest, its order key, what it refuses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Sides:
 
 
 def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) -> Relation:
-    """`left` with the last matching row of the right side. Raises AnalysisError for what may not be written."""
+    """`left` with the last matching row of the right side. Raises AnalysisError for what is not allowed."""
     if node.args.get("using"):
         raise AnalysisError(
             "LAST JOIN does not take USING", span=span_of(node), help="write the condition out: ON a.k = b.k"
@@ -92,7 +92,7 @@ def _build_condition(sides: _Sides, condition: exp.Expr) -> Expression:
 
 
 def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """The terms of a conjunction, out of their parentheses."""
+    """The terms of a conjunction, without their parentheses."""
     plain = condition.unnest()
     if isinstance(plain, exp.And):
         for part in plain.flatten():
@@ -102,7 +102,7 @@ def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _comparisons(builder: ExpressionBuilder, term: exp.Expr) -> tuple[Expression, ...]:
-    """The term built; ``x <> y`` and the halves of ``x BETWEEN a AND b`` as comparisons, which the operator takes:
+    """Build the term; ``x <> y`` and the halves of ``x BETWEEN a AND b`` become comparisons, which the operator takes:
     a BETWEEN over the order key is a binary search, where Spark would make all pairs."""
     if isinstance(term, exp.NEQ):
         return (Compare("<>", builder.build(term.left), builder.build(term.right), span=span_of(term)),)
@@ -155,7 +155,7 @@ def _order_key(sides: _Sides, node: LastJoinClause) -> tuple[Expression | None, 
 
 
 def _of_right_side(sides: _Sides, node: exp.Expr) -> Expression:
-    """The order key over the right side's columns: a bare name means the right side's, whatever the left side has."""
+    """The order key over the right side's columns: a bare name means the right side's, even if the left has it too."""
     help = "order by a column of the table after LAST JOIN: the key chooses among its rows"
     try:
         key = sides.of_right.build(node)

@@ -1,7 +1,7 @@
 """Aggregates over a list instead of a window's rows, as OpenMLDB reads ``distinct_count(window_split(s, ','))``.
 
 An aggregate whose first argument is one of the split functions counts the list's parts. Over a window the inner call is
-one of the table's, which gives the list; the aggregate becomes a Spark expression of it (compat="openmldb" only).
+one of the table's, which returns the list; the aggregate becomes a Spark expression over it (compat="openmldb" only).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _MARK = "list_aggregate"
 
 #: How often x occurs in the list.
 _OCCURS = "size(filter({0}, y -> y = x))"
-#: The distinct parts, the most frequent first, the smaller first of equally frequent ones.
+#: The distinct parts, the most frequent first; of equally frequent ones the smaller first.
 _RANKED = f"array_sort(transform(array_distinct({{0}}), x -> struct(-{_OCCURS} AS c, x AS v))).v"
 _PADDED = f"slice(concat({_RANKED}, array_repeat('NULL', {{1}})), 1, {{1}})"
 
-#: Aggregates of a list {0}, {1} being the literal n, as Spark expressions.
+#: Aggregates of a list {0} as Spark expressions; {1} is the literal n.
 _TEMPLATES = {
     "count": "bigint(size({0}))",
     "distinct_count": "bigint(size(array_distinct({0})))",
@@ -36,7 +36,7 @@ _TEMPLATES = {
 
 
 def mark(root: exp.Expr) -> None:
-    """Mark the aggregates over lists inside an expression, which then are no calls of the table.
+    """Mark the aggregates over lists inside an expression, which then are not calls of the table.
 
     Raises UnsupportedError for an aggregate that has no form over lists, AnalysisError for wrong arguments.
     """
@@ -63,7 +63,7 @@ def template(node: exp.Expr) -> str | None:
 
 
 def is_scalar(node: exp.Expr) -> bool:
-    """Whether a call of OpenMLDB's library has one row's value, so that a window around it adds nothing."""
+    """Whether a call of OpenMLDB's library depends on one row only, so that a window around it adds nothing."""
     if not isinstance(node, exp.Anonymous):
         return False
     return template(node) is not None or node.name.lower() in {*SPLITS, *(name for name, _ in TEMPLATES)}

@@ -1,4 +1,4 @@
-"""Whole numbers of the statement's text that we read ourselves: none is larger than Spark's bigint."""
+"""Whole numbers in the statement's text that we read ourselves: none is larger than Spark's bigint."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _MOST_DIGITS = 19
 
 
 def whole_number(text: str, span: Span, what: str, *, most: int = LARGEST, help: str | None = None) -> int:
-    """The number that digits stand for. Raises AnalysisError, at its place, for one above `most`.
+    """The value of a number's digits. Raises AnalysisError, at its place, for one above `most`.
 
-    The digits are counted first: Python takes long to read thousands of them, and refuses more than 4,300.
+    The digits are counted first: Python is slow to read thousands of them, and refuses more than 4,300.
     """
     digits = text.lstrip("0") or "0"
     if len(digits) > _MOST_DIGITS or int(digits) > most:

@@ -1,16 +1,16 @@
 """Aggregates in the arguments of aggregates: ``sum(c1 - count(c1)) OVER w``.
 
-The inner aggregate has one value for each FROM row, that of the row's own window; the outer one then evaluates its
-argument, with that value, on every row of the window. Three plain steps say so:
+The inner aggregate has one value for each FROM row, computed over the row's own window; the outer one then evaluates
+its argument, with that value, on every row of the window. The plan has three plain steps:
 
 1. a WindowUnion computes the inner calls and `frame_rows`, the list of the window's rows, oldest first;
-2. a Project numbers the rows and explodes each list to one row an element, plus one row behind the last element;
+2. a Project numbers the rows and explodes each list to one row an element, plus one row after the last element;
 3. a WindowUnion over the exploded rows (PARTITION BY number ORDER BY place ROWS BETWEEN UNBOUNDED PRECEDING AND
-   CURRENT ROW EXCLUDE CURRENT_ROW) evaluates the outer calls; the row behind the last element sees exactly the
-   window, and a Filter keeps it alone.
+   CURRENT ROW EXCLUDE CURRENT_ROW) evaluates the outer calls; the row after the last element sees exactly the
+   window, and a Filter keeps only that row.
 
-Deeper nesting repeats steps 2 and 3. The plan stays one line of nodes: the number needs to be unique in one run only.
-The cost is that of the window's length for each row, as the function has no incremental form (`count_at` has one).
+Deeper nesting repeats steps 2 and 3. The plan remains one chain of nodes: the number must be unique in one run only.
+Each row costs the window's length, because the function has no incremental form (`count_at` has one).
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _level(node: exp.Anonymous) -> int:
 def plan_nested(
     wanted: WindowPlan, flat: Sequence[WindowCall], deep: Sequence[Call], source: LogicalPlan
 ) -> LogicalPlan:
-    """`source` with the columns of `flat` and `deep`. Raises UnsupportedError for a nested lag as outer function."""
+    """`source` with the columns of `flat` and `deep`. Raises UnsupportedError if the outer function is a nested lag."""
     for node, _, whole in deep:
         function = lookup(node.name)
         if function is not None and function.positional and (whole or not wanted.context.openmldb):
@@ -97,7 +97,7 @@ def plan_nested(
 
 
 def _by_level(wanted: WindowPlan, deep: Sequence[Call]) -> list[list[Call]]:
-    """All calls, the inner ones too, by how deep they are nested; inner calls get columns of their own."""
+    """All calls, inner ones included, by how deep they are nested; inner calls get columns of their own."""
     levels: list[list[Call]] = [[] for _ in range(1 + max(_level(node) for node, _, _ in deep))]
 
     def add(call: Call) -> None:
@@ -152,5 +152,5 @@ def _same(plan: LogicalPlan) -> tuple[NamedExpr, ...]:
 
 
 def _one() -> Expression:
-    """Something to collect where the outer arguments read no column: the rows still have to be counted."""
+    """A value to collect if the outer arguments read no column: the rows still have to be counted."""
     return SparkExpr(("1",), dtype="int")

@@ -60,9 +60,9 @@ def ordering(
     computed: ComputedNames,
     reach: Collection[str],
 ) -> Ordering:
-    """ORDER BY: a key is a result column by position or name, else an expression in which the result's names come
-    before those of FROM, unless several columns of the result have the name. `reach` are the names that FROM or the
-    grouping keys add to the result's. Raises AnalysisError.
+    """ORDER BY: a key is a result column by position or name, else an expression in which the result's names win over
+    those of FROM, unless several columns of the result have the name. `reach` are the names that FROM or the grouping
+    keys add to the result's. Raises AnalysisError.
     """
     order = node.args.get("order")
     if order is None:
@@ -129,7 +129,7 @@ def _of_result(
 def _carried(
     expression: Expression, outputs: Sequence[NamedExpr], hidden: list[NamedExpr], computed: ComputedNames
 ) -> Column:
-    """The column of a sort expression: one of the result, or one carried along."""
+    """The column of a sort expression: one of the result, or an extra one."""
     for item in (*outputs, *hidden):
         if item.expression == expression:
             return item.column
@@ -142,7 +142,7 @@ def _carried(
 def arrange(
     node: exp.Select, plan: LogicalPlan, outputs: Sequence[NamedExpr], order: Ordering, names: tuple[str, ...]
 ) -> Analyzed:
-    """The select list over `plan`, then DISTINCT, ORDER BY and LIMIT; what was carried along is dropped."""
+    """The select list over `plan`, then DISTINCT, ORDER BY and LIMIT; the extra sort columns are dropped."""
     items = (*outputs, *order.hidden)
     if not (isinstance(plan, Aggregate) and plan.items == _identity(items, plan)):
         plan = Project(items, plan, span=span_of(node))
@@ -156,14 +156,14 @@ def arrange(
 
 
 def _identity(items: Sequence[NamedExpr], plan: Aggregate) -> tuple[NamedExpr, ...] | None:
-    """The Aggregate's own items if the select list is just them, in order."""
+    """The Aggregate's own items, if the select list consists of just these, in order."""
     same = [item.expression for item in items] == [item.column for item in items] == list(plan.output_columns)
     return plan.items if same else None
 
 
 def ordered_items(order: exp.Order, names: Collection[str]) -> list[exp.Ordered]:
-    """The items of ORDER BY. ``ALL`` is a column where `names`, which explain it, have one of that name, and else
-    every column of the result: `is_all` holds for it.
+    """The items of ORDER BY. ``ALL`` is a column if one of the visible `names` is `all`, else every column of the
+    result: then `is_all` holds for it.
     """
     items: list[exp.Ordered] = list(order.expressions)
     if len(items) != 1 or not is_all(items[0]) or all(name.lower() != "all" for name in names):
@@ -187,7 +187,7 @@ def _all_span(item: exp.Ordered) -> tuple[int, int]:
 
 
 def refuse_sorts(node: exp.Expr) -> None:
-    """SORT BY, DISTRIBUTE BY and CLUSTER BY are about partitions of Spark's: left to it."""
+    """Raises LeftToSparkError: SORT BY, DISTRIBUTE BY and CLUSTER BY are about Spark's partitions."""
     for key in _SORT_ONLY:
         if node.args.get(key):
             raise LeftToSparkError(f"{key.upper()} BY is left to Spark", span=span_of(node.args[key]))
@@ -199,7 +199,7 @@ def sort_key(item: exp.Ordered, key: object) -> SortKey:
 
 
 def ordinal(node: exp.Expr, width: int, clause: str) -> int | None:
-    """The zero-based column that an integer in ORDER BY or GROUP BY stands for; None for anything else."""
+    """The zero-based column for an integer in ORDER BY or GROUP BY; None for anything else."""
     sign, node = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
     if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdigit():
         return None
@@ -211,7 +211,7 @@ def ordinal(node: exp.Expr, width: int, clause: str) -> int | None:
     return position - 1
 
 
-#: LIMIT and OFFSET are of Spark's type int.
+#: LIMIT and OFFSET have Spark's type int.
 _MOST_ROWS = 2**31 - 1
 
 

@@ -22,7 +22,7 @@ _NAN = re.compile(
     r"(cast\s*\(\s*'nan'\s+as\s+(double|float)\s*\)|(double|float)\s*(\(\s*'nan'\s*\)|'nan'))", re.IGNORECASE
 )
 
-#: The largest value of a type, which stands for ever.
+#: The largest value of a type, which means "forever".
 GREATEST = {
     "tinyint": "127Y",
     "smallint": "32767S",
@@ -38,14 +38,14 @@ GREATEST = {
 
 @dataclass(frozen=True)
 class End:
-    """An end as written; `open`: NULL stands for ever."""
+    """An end as written; `open`: NULL means forever."""
 
     expression: Expression
     type: PeriodEnd
     open: bool = False
 
     def cast(self, dtype: str | None) -> Expression:
-        """The end as a value of the common type, where that is known."""
+        """The end as a value of the common type, if that is known."""
         if dtype is None:
             return self.expression
         value = self.expression
@@ -58,7 +58,7 @@ class End:
 
 @dataclass(frozen=True)
 class Operand:
-    """A period, or a point where `end` is None."""
+    """A period, or a point if `end` is None."""
 
     start: End
     end: End | None
@@ -69,7 +69,7 @@ class Operand:
 
 
 def greatest(dtype: str) -> str:
-    """Spark SQL text of the largest value of a type of ends."""
+    """Spark SQL text of the largest value of an end's type."""
     if dtype in GREATEST:
         return GREATEST[dtype]
     digits, scale = (int(part) for part in dtype.removeprefix("decimal(").rstrip(")").split(","))
@@ -78,7 +78,7 @@ def greatest(dtype: str) -> str:
 
 
 def operand(builder: ExpressionBuilder, node: exp.Expr) -> Operand:
-    """A period as written or a struct; anything else as a point. Raises AnalysisError."""
+    """A written period or a struct as a period; anything else as a point. Raises AnalysisError."""
     plain = node.unnest() if isinstance(node, exp.Paren) else node
     match plain:
         case PeriodOperand():
@@ -129,7 +129,7 @@ def _written(builder: ExpressionBuilder, node: PeriodOperand, *, closed: bool, o
 
 
 def _after(end: Expression, dtype: str, span: Span) -> tuple[Expression, str]:
-    """The value after a closed end, and its type: whole numbers and days have one."""
+    """The value after a closed end, and its type: only whole numbers and days have one."""
     if dtype == "date":
         return SparkExpr(("date_add(", end, ", 1)"), dtype=dtype, span=span), dtype
     if dtype == "bigint":

@@ -120,7 +120,7 @@ def _named_amounts(
 def _sides(
     builder: ExpressionBuilder, arguments: Sequence[exp.Expr], node: exp.Expr, relation: Relation | None
 ) -> tuple[Operand, Operand]:
-    """The two operands of a call: ends by themselves, or periods as one argument each."""
+    """The two operands of a call: separate ends, or one argument for each period."""
     given = [operand(builder, item) for item in arguments if not isinstance(item, exp.Star)]
     point = relation is not None and relation.point
     sides: list[Operand] = []
@@ -202,7 +202,7 @@ def _names(node: exp.Expr) -> tuple[exp.Expr, Sequence[exp.Expr]] | None:
 
 
 def _is_set(node: exp.Expr) -> bool:
-    """Whether the node asks `allen_relation` for names given as texts, or is NOT IN over them."""
+    """Whether the node compares `allen_relation` with names given as strings, or is NOT IN over them."""
     inner = node.this if isinstance(node, exp.Not) and isinstance(node.this, exp.In) else node
     if inner is not node and "span" in inner.meta:  # NOT (x IN ...): the inner one has a place of its own
         return False

@@ -1,4 +1,4 @@
-"""Queries: WITH, set operations, and which part of a query is left to Spark as text."""
+"""Queries: WITH, set operations, and the choice which part of a query is left to Spark as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KINDS: dict[type[exp.Expr], SetKind] = {exp.Union: "union", exp.Intersect: "int
 
 
 def analyze_query(context: Context, node: exp.Expr, env: Env) -> Analyzed:
-    """The plan of a query. A block that the analyzer has no nodes for becomes a SparkRelation if it can.
+    """The plan of a query. A block that the analyzer has no nodes for becomes a SparkRelation if possible.
 
     Raises AnalysisError, UnsupportedError.
     """
@@ -38,7 +38,7 @@ def _analyze(context: Context, node: exp.Expr, env: Env) -> Analyzed:
 
 
 def with_ctes(context: Context, node: exp.Expr, env: Env) -> Env:
-    """The CTEs in reach inside `node`: each is analysed once, and its plan is shared by all that name it."""
+    """The CTEs visible inside `node`: each is analysed once, and everything that names it shares its plan."""
     with_ = node.args.get("with_")
     if with_ is None:
         return env
@@ -85,7 +85,7 @@ def _set_operation(context: Context, node: exp.SetOperation, env: Env) -> Analyz
 
 
 def _spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkError) -> Analyzed:
-    """The whole block as text, with the CTEs that it needs in front."""
+    """The whole block as text, after the CTEs that it needs."""
     if subqueries.holds_operator(context, node):
         raise UnsupportedError(
             f"{cause.message}, so it cannot stand in one block with a window of ours or a LAST JOIN",

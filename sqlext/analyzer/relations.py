@@ -20,7 +20,7 @@ _SPARK_ONLY = ("sample", "version", "when", "pivots", "partition", "rows_from", 
 
 
 def relation(context: Context, node: exp.Expr, env: Env) -> Relation:
-    """One item of FROM, with the joins that hang on it."""
+    """One item of FROM, with the joins attached to it."""
     match node:
         case exp.Table():
             found = _table(context, node, env)
@@ -64,7 +64,7 @@ def _table(context: Context, node: exp.Table, env: Env) -> Relation:
 
 
 def _is_stream_of(context: Context, node: exp.Table) -> bool:
-    """Whether this is Spark's ``STREAM t``, which reads as a table of that name and its alias."""
+    """Whether this is Spark's ``STREAM t``, which parses as a table STREAM with an alias."""
     if len(node.parts) != 1 or node.name.upper() != "STREAM" or node.this.args.get("quoted") or not node.alias:
         return False
     end = span_of(node.this).end
@@ -72,7 +72,7 @@ def _is_stream_of(context: Context, node: exp.Table) -> bool:
 
 
 def _dotted(parts: Sequence[str]) -> str:
-    """A table's name as the catalog takes it: in backticks only where a part holds a dot or a backtick."""
+    """A table's name as the catalog expects it: in backticks only if a part holds a dot or a backtick."""
     if any("." in part or "`" in part for part in parts):
         return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
     return ".".join(parts)
@@ -91,8 +91,8 @@ def _unknown_table(context: Context, node: exp.Table, parts: Sequence[str], env:
 
 
 def _known_tables(context: Context, name: str, env: Env) -> str | None:
-    """The table that was meant, or those there are; None where nobody can tell: a catalog may refuse to list its
-    tables, or fail over one of them, and the user's mistake is another one."""
+    """A hint with the table that was probably meant, or with all tables; None if they cannot be listed: a catalog may
+    refuse to list its tables, or fail on one of them, and that is not the user's mistake."""
     try:
         known = [*env, *context.catalog.tables()]
     except Exception:
@@ -111,7 +111,7 @@ def _name_span(node: exp.Table) -> Span:
 
 
 def _cycle(node: exp.Table) -> AnalysisError | None:
-    """The error for a CTE that reads itself, or one that is written after it; None for any other name."""
+    """The error for a CTE that reads itself, or one that is defined after it; None for any other name."""
     name = node.name.lower()
     inside: exp.Expr | None = node.find_ancestor(exp.CTE)
     while isinstance(inside, exp.CTE):
@@ -158,7 +158,7 @@ def spark_relation(
 
 
 def _stream_span(context: Context, node: exp.Expr, env: Env) -> Span | None:
-    """The first table that is a stream in a text that Spark reads as a whole, or in the CTEs that it names."""
+    """The first streaming table in a text that Spark reads as a whole, or in the CTEs that it names."""
     for table in node.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier):
             continue
@@ -177,7 +177,7 @@ def _stream_span(context: Context, node: exp.Expr, env: Env) -> Span | None:
 def _derived(context: Context, node: exp.Subquery, env: Env) -> Relation:
     if node.args.get("pivots") or node.args.get("sample"):
         raise LeftToSparkError("PIVOT and TABLESAMPLE are left to Spark", span=span_of(node))
-    # In a subquery that stays text Spark looks for outer columns in the queries of its FROM too.
+    # In a subquery that stays text, Spark also resolves outer columns in the queries of its FROM.
     query = context.parts.query(context if context.looks_ahead else context.inside(), node.this, env)
     plan, scope = aliased(context, query.plan, query.names, node.alias, _alias_columns(node))
     if context.openmldb and not node.alias:
@@ -186,8 +186,8 @@ def _derived(context: Context, node: exp.Subquery, env: Env) -> Relation:
 
 
 def lateral(context: Context, node: exp.Expr, left: Scope, env: Env) -> Relation | None:
-    """``LATERAL (query)``, which sees the relations before it, in a subquery that stays text; None for anything else:
-    there is no node for it."""
+    """``LATERAL (query)``, which sees the relations before it, in a subquery that stays text; None anywhere else,
+    where there is no node for it."""
     query = node.this if isinstance(node, exp.Lateral) else None
     if not context.looks_ahead or not isinstance(query, exp.Subquery) or node.args.get("view"):
         return None
@@ -197,7 +197,7 @@ def lateral(context: Context, node: exp.Expr, left: Scope, env: Env) -> Relation
 
 
 def _single_table(query: exp.Expr) -> tuple[str, ...]:
-    """The one table that a query reads: OpenMLDB lets its name stand for an unnamed subquery."""
+    """The one table that a query reads: OpenMLDB uses its name for an unnamed subquery."""
     from_ = query.args.get("from_")
     if from_ is None or query.args.get("joins") or not isinstance(from_.this, exp.Table):
         return ()
@@ -230,7 +230,7 @@ def _renamed(context: Context, found: Relation, alias: str, columns: Sequence[st
 
 
 def _values(context: Context, node: exp.Values) -> Relation:
-    """``VALUES (1, 'a'), (2, 'b') AS t(x, y)``: literal rows, without any column in reach."""
+    """``VALUES (1, 'a'), (2, 'b') AS t(x, y)``: literal rows, which see no columns."""
     builder = ExpressionBuilder(context, Scope(), {})
     cells = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     rows = tuple(tuple(builder.build(cell.unalias()) for cell in row) for row in cells)
@@ -272,7 +272,7 @@ def _alias_columns(node: exp.Expr) -> list[str]:
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
-    """The names, made different by _2, _3, ... where they repeat (ignoring case)."""
+    """The names, made unique with _2, _3, ... where they repeat (ignoring case)."""
     taken: set[str] = set()
     result = []
     for name in names:

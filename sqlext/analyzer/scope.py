@@ -1,4 +1,4 @@
-"""Which columns a part of a statement can see, and what a name in it means."""
+"""The scope: which columns a part of a statement can see, and what a name in it means."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sqlext_planner.expressions.nodes import Column
 class Visible:
     """A column as the statement sees it.
 
-    `qualifier` is what may stand before the name, outermost first: ("sales", "orders"), ("o",) or ().
-    `qualified_only` columns are reached as ``o.k`` and ``o.*`` alone (the sides of USING (k)).
-    `database` is the current one, which may stand before an alias or a table written without it (OpenMLDB mode);
+    `qualifier` is what may come before the name, outermost first: ("sales", "orders"), ("o",) or ().
+    `qualified_only` columns can only be written ``o.k`` or ``o.*`` (the sides of USING (k)).
+    `database` is the current one, which may come before an alias or a table written without it (OpenMLDB mode);
     `foreign` columns belong to a table of another database, which has to be named (``db2.o.k``).
     """
 
@@ -30,7 +30,7 @@ class Visible:
 
     @property
     def may_have_fields(self) -> bool:
-        """Whether a field of the column may be named: it is of a nested or an unknown type."""
+        """Whether a field of the column may be named: its type is nested or unknown."""
         return self.dtype is None or self.dtype.startswith(("struct<", "array<", "map<", "variant"))
 
     def answers(self, qualifier: tuple[str, ...], fold: Callable[[str], str]) -> bool:
@@ -45,7 +45,7 @@ class Visible:
 
 @dataclass(frozen=True)
 class Match:
-    """What a dotted name means: a column and how many of the name's parts say so; the rest are struct fields."""
+    """What a dotted name means: a column, and how many of the name's parts name it; the rest are struct fields."""
 
     visible: Visible
     parts: int
@@ -53,10 +53,10 @@ class Match:
 
 @dataclass(frozen=True)
 class Scope:
-    """The columns in reach, in the order of ``*``.
+    """The visible columns, in the order of ``*``.
 
-    `prefixes` are widths: so many first columns of ``*`` are a relation that LAST JOIN put the others beside. A source
-    of a window's UNION may have these alone. `exact`: names that differ in case are different names.
+    `prefixes` are widths: that many first columns of ``*`` are a relation to which a LAST JOIN added the others. A
+    source of a window's UNION may have only these. `exact`: names that differ in case are different names.
     """
 
     columns: tuple[Visible, ...] = ()
@@ -67,11 +67,11 @@ class Scope:
         return Scope(self.columns + other.columns, self.prefixes, self.exact or other.exact)
 
     def fold(self, name: str) -> str:
-        """A name as it is compared with others."""
+        """A name in the form in which it is compared with others."""
         return name if self.exact else name.lower()
 
     def star(self, qualifier: tuple[str, ...] = ()) -> tuple[Visible, ...]:
-        """What ``*`` or ``qualifier.*`` stands for."""
+        """The columns of ``*`` or ``qualifier.*``."""
         if not qualifier:
             return tuple(item for item in self.columns if not item.qualified_only)
         wanted = tuple(map(self.fold, qualifier))
@@ -81,7 +81,7 @@ class Scope:
         """What the dotted name `parts` means, as Spark resolves it; None if nothing.
 
         Longer qualifiers win: in ``a.b.c`` a table `a.b` before a table `a` before a column `a`. A column whose type
-        has no fields is none of which the name says one.
+        has no fields does not match a name with a field.
         Raises AnalysisError for an ambiguous name.
         """
         folded = tuple(map(self.fold, parts))
@@ -126,8 +126,8 @@ class Scope:
         return AnalysisError(f"column '{name}' not found", span=span, help=hint)
 
     def left_first(self) -> Scope:
-        """The scope in which a bare name that the left side of LAST JOINs has means its column, whatever the right
-        sides have: OpenMLDB's reading of the keys of a window."""
+        """The scope in which a bare name means the left side's column of LAST JOINs if it has one, whatever the right
+        sides have: this is how OpenMLDB reads the keys of a window."""
         width = self.prefixes[0] if self.prefixes else len(self.columns)
         left = self.star()[:width]
         names, columns = {self.fold(item.name) for item in left}, {item.column for item in left}
@@ -138,7 +138,7 @@ class Scope:
         )
 
     def in_database(self, current: str) -> Scope:
-        """The same columns as a statement in the database `current` may name them in OpenMLDB mode."""
+        """The same columns, with the names that a statement in the database `current` may use in OpenMLDB mode."""
 
         def placed(item: Visible) -> Visible:
             if len(item.qualifier) == 1:
@@ -155,7 +155,7 @@ class Scope:
 
 
 def suggest(name: str, candidates: Iterable[str]) -> str | None:
-    """The candidate nearest to a misspelt name, if one is near."""
+    """The candidate closest to a misspelt name, if any is close."""
     known = {candidate.lower(): candidate for candidate in candidates}
     near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     return known[near[0]] if near else None

@@ -30,7 +30,7 @@ _SPARK_ONLY = {
 
 
 def analyze_select(context: Context, node: exp.Select, env: Env) -> Analyzed:
-    """The plan of one SELECT block. Raises AnalysisError, UnsupportedError; LeftToSparkError for what has no node."""
+    """The plan of one SELECT block. Raises AnalysisError, UnsupportedError; LeftToSparkError if there is no node."""
     for key, name in _SPARK_ONLY.items():
         if node.args.get(key):
             place = node.args[key][0] if isinstance(node.args[key], list) else node.args[key]
@@ -120,7 +120,7 @@ class _Block(Block):
         return ordering.arrange(self.node, plan, outputs, order, names)
 
     def _refuse_two_meanings(self, qualify: exp.Expr) -> None:
-        """Raises AnalysisError for a name in QUALIFY that is a column of FROM and an alias, which Spark refuses too."""
+        """Raises AnalysisError for a name in QUALIFY that is both a column of FROM and an alias, as Spark does."""
         for node in own_nodes(qualify.this):
             if not isinstance(node, exp.Column) or len(node.parts) > 1:
                 continue
@@ -129,7 +129,7 @@ class _Block(Block):
                 raise AnalysisError(message, span=span_of(node), help="give the item another alias")
 
     def _column(self, item: Item, expression: Expression, taken: set[Column]) -> Column:
-        """What the item is called in the plan: a plain column keeps its name, as does a window call's column."""
+        """The item's column in the plan: a plain column keeps its name, and so does a window call's column."""
         if isinstance(expression, Column) and expression not in taken:
             same = expression.name == item.name
             if same or (not expression.relation and not item.aliased):

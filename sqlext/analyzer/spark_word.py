@@ -1,12 +1,12 @@
-"""Spark's word on a block of an extension statement: how its items are called, and whether it is legal.
+"""Asks Spark about a block of an extension statement: how its items are called, and whether it is legal.
 
 Spark cannot parse ``FROM a LAST JOIN b ... GROUP BY ...``, but it can analyze the rest of the block over empty
-relations with the columns that FROM gives:
+relations with the columns of FROM:
 
     SELECT a.k + 1, count(*) FROM (SELECT CAST(NULL AS bigint) AS `k`) AS `a` CROSS JOIN (...) AS `b` GROUP BY a.k + 1
 
-Calls over windows of ours become NULLs, period predicates tests of the columns that they name. Nothing runs; one
-analysis takes Spark 2-5 ms. Planned without Spark, the names are those of `item_names`, and what Spark refuses is
+Calls over our windows become NULLs, and period predicates become tests of the columns that they name. Nothing runs; one
+analysis takes Spark 2-5 ms. When we plan without Spark, the names are those of `item_names`, and what Spark refuses is
 found when the statement runs.
 """
 
@@ -29,33 +29,33 @@ from sqlext.syntax.group_calls import is_group_call
 from sqlext.syntax.parser import is_extension_window
 from sqlext.syntax.spans import NoPlaceError, span_of
 
-#: What is Spark's word even where a stand-in is not of the right type.
+#: Refusals that count even if a stand-in has the wrong type.
 _ABOUT_THE_FORM = re.compile(
     r"MISSING_AGGREGATION|MISSING_GROUP_BY|NESTED_AGGREGATE_FUNCTION|GROUP_BY_|STAR_GROUP_BY|UNSUPPORTED_SUBQUERY|"
     r"UNSUPPORTED_EXPR_FOR_OPERATOR|ORDER_BY_POS|WINDOW_FUNCTION_NOT_ALLOWED|INVALID_WHERE_CONDITION|"
     r"UNSUPPORTED_GENERATOR|GROUPING_"
 )
-#: What a stand-in may be to blame for: names that Spark finds elsewhere, and texts that it cannot read.
-#: Of streams we say ourselves where they stand.
+#: Refusals that a stand-in may cause: names that Spark finds elsewhere, and texts that it cannot read.
+#: Streams we report ourselves, with their place.
 _NOT_SAID = re.compile(
     r"PARSE_|INTERNAL_ERROR|TABLE_OR_VIEW_NOT_FOUND|UNRESOLVED_ROUTINE|UNSUPPORTED_FEATURE|.*\.STREAMING_QUERY"
 )
 
 
-#: Characters of a block that Spark is asked about; reading a list of 100,000 values twice would take another second.
+#: Longest block, in characters, that we ask Spark about; reading a list of 100,000 values twice takes another second.
 LONGEST = 100_000
 
 
 @dataclass(frozen=True)
 class Word:
-    """What Spark says of one block. `error` is its refusal, to be raised once the block is analyzed without one of
-    ours, which know the user's names better. `names` are those of the items, as far as Spark gives them."""
+    """Spark's answer about one block. `error` is its refusal, to be raised once we have analyzed the block without an
+    error: ours know the user's names better. `names` are the names of the items, as far as Spark gives them."""
 
     names: tuple[str | None, ...]
     error: AnalysisError | None = None
 
     def named(self, items: Sequence[Item]) -> list[Item]:
-        """The items under Spark's names."""
+        """The items with Spark's names."""
         if len(self.names) != len(items):
             return list(items)
         pairs = zip(items, self.names, strict=True)
@@ -72,7 +72,7 @@ _SILENT = Word(())
 
 @dataclass
 class _Text:
-    """Text that is put together of slices of the statement; knows where each came from."""
+    """Text put together from slices of the statement; knows where each came from."""
 
     context: Context
     parts: list[str]
@@ -103,7 +103,7 @@ class _Text:
         return "".join(self.parts)
 
     def origin(self, start: int, end: int) -> Span | None:
-        """Where the characters `start` to `end` come from in the statement; None for text of ours."""
+        """Where the characters `start` to `end` come from in the statement; None for our own text."""
         for first, last, span in self.places:
             if first <= start < last:
                 return Span(span.start + start - first, span.start + min(end, last) - first)
@@ -113,9 +113,9 @@ class _Text:
 def word(
     context: Context, node: exp.Select, env: Env, scope: Scope, items: Sequence[Item], definitions: Definitions
 ) -> Word:
-    """Spark's word on the block `node` over the columns of `scope`; nothing where Spark is not asked.
+    """Spark's answer about the block `node` over the columns of `scope`; empty if we do not ask Spark.
 
-    Raises LeftToSparkError for a generator of several columns, which no node of ours can hold.
+    Raises LeftToSparkError for a generator of several columns, which none of our nodes can hold.
     """
     if context.questions.left <= 0 or context.outer or _is_plain(node, items):
         return _SILENT
@@ -141,7 +141,7 @@ def word(
 
 
 def _is_plain(node: exp.Select, items: Sequence[Item]) -> bool:
-    """Whether the block holds nothing that Spark has to be asked about: plain columns, sorted by plain columns."""
+    """Whether we need not ask Spark about the block: it has only plain columns, sorted by plain columns."""
     if any(node.args.get(key) for key in ("group", "having", "windows", "qualify", "distinct")):
         return False
     order = node.args.get("order")
@@ -157,7 +157,7 @@ def _is_plain(node: exp.Select, items: Sequence[Item]) -> bool:
 
 
 def _keeps_name(item: Item, edits: Sequence[tuple[Span, str]]) -> bool:
-    """Whether the item's name is not for Spark to tell: it has one, or holds what Spark does not know."""
+    """Whether Spark does not name the item: it has a name, or holds something that Spark does not know."""
     if item.aliased or item.node is None:
         return True
     span = span_of(item.node)
@@ -165,7 +165,7 @@ def _keeps_name(item: Item, edits: Sequence[tuple[Span, str]]) -> bool:
 
 
 def _relations(columns: Sequence[Visible]) -> tuple[str, bool]:
-    """FROM's columns as empty relations, and whether those say all that the scope says."""
+    """FROM's columns as empty relations, and whether those show everything that is in the scope."""
     exact = True
     groups: list[tuple[tuple[str, ...], list[str]]] = []
     for item in columns:
@@ -190,9 +190,9 @@ def _quoted(name: str) -> str:
 
 
 def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tuple[list[tuple[Span, str]], bool]:
-    """What Spark cannot read in the block's expressions, with the text that stands in for it; and whether that is of
-    the same types. Raises UnsupportedError where nothing can stand in: for an operator of ours inside a subquery, an
-    aggregate of ours in HAVING or ORDER BY, which Spark resolves by their columns, and calls inside of periods."""
+    """What Spark cannot read in the block's expressions, with the text that replaces it; and whether the text has the
+    same types. Raises UnsupportedError if nothing can replace it: our operators inside a subquery, our aggregates in
+    HAVING or ORDER BY, which Spark resolves by their columns, and calls inside periods."""
     edits: list[tuple[Span, str]] = []
     typed = True
     if any(is_group_call(call) for call in _sorting_calls(node)):
@@ -229,7 +229,7 @@ def _sorting_calls(node: exp.Select) -> Iterator[exp.Anonymous]:
 
 
 def _named_columns(context: Context, predicate: exp.Expr) -> str:
-    """A condition over the columns of a period predicate: Spark is to see which these are."""
+    """A condition over the columns of a period predicate, so that Spark sees which these are."""
     columns = [context.slice(span_of(node)) for node in own_nodes(predicate) if isinstance(node, exp.Column)]
     return f"isnull(struct({', '.join(dict.fromkeys(columns)) or 'NULL'}))"
 
@@ -244,7 +244,7 @@ def _clauses(node: exp.Select) -> Iterator[exp.Expr]:
 
 
 def _windows(node: exp.Select) -> list[exp.Window]:
-    """The named windows that are Spark's."""
+    """The named windows that belong to Spark."""
     named: dict[str, exp.Window] = {item.this.name.lower(): item for item in node.args.get("windows") or []}
 
     def ours(item: exp.Window) -> bool:
@@ -267,7 +267,7 @@ def _surrogate(
     relations: str,
     edits: Sequence[tuple[Span, str]],
 ) -> _Text:
-    """The block as a query of plain Spark over `relations`."""
+    """The block as a plain Spark query over `relations`."""
     text = _Text(context, [], [])
     text.add(subqueries.cte_prefix(context, list(_clauses(node)), env))
     text.add("SELECT " + ("DISTINCT " if node.args.get("distinct") else ""))
@@ -289,7 +289,7 @@ def _surrogate(
 
 
 def _is_meant(said: Judgement, exact: bool) -> bool:
-    """Whether Spark's refusal is one of the user's block, and not of what stands in for FROM."""
+    """Whether Spark refuses the user's block, and not what replaces FROM."""
     condition = said.refusal or ""
     if _NOT_SAID.match(condition):
         return False
@@ -310,7 +310,7 @@ def _error(said: Judgement, text: _Text, node: exp.Select) -> AnalysisError:
 
 
 def _named_place(sentence: str, context: Context, node: exp.Select) -> Span | None:
-    """Where the block has an expression that Spark's sentence quotes; None where it quotes none of them."""
+    """The place of an expression of the block that Spark's sentence quotes; None if it quotes none."""
     clauses = [*node.expressions, *(node.args[key] for key in ("having", "order", "group") if node.args.get(key))]
     for quoted in re.findall(r'"([^"]+)"', sentence):
         wanted = "".join(quoted.lower().split())
@@ -325,7 +325,7 @@ def _named_place(sentence: str, context: Context, node: exp.Select) -> Span | No
 
 
 def _refuse_generators(node: exp.Select, said: Judgement, items: Sequence[Item]) -> None:
-    """Raises LeftToSparkError where an item is a generator of several columns (`explode` of a map)."""
+    """Raises LeftToSparkError if an item is a generator of several columns (`explode` of a map)."""
     for item in items:
         if isinstance(item.node, exp.Anonymous) and item.node.name.lower() in ("explode", "explode_outer"):
             raise LeftToSparkError(

@@ -1,7 +1,7 @@
 """Subqueries inside expressions: text for Spark, with the outer query's columns put in by name.
 
-``WHERE x > (SELECT avg(y) FROM s WHERE s.k = t.k)`` stays as it is written but for `t.k`, which becomes the resolved
-Column of the outer plan. Whatever the subquery's own FROM can explain is left alone, but period predicates are written
+``WHERE x > (SELECT avg(y) FROM s WHERE s.k = t.k)`` stays as it is written except `t.k`, which becomes the resolved
+Column of the outer plan. Names that the subquery's own FROM resolves stay the same, but period predicates are written
 out as comparisons.
 """
 
@@ -25,7 +25,7 @@ from sqlext.syntax.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS
 
 
 def subquery_edits(node: exp.Query, builder: ExpressionBuilder) -> list[Edit]:
-    """What has to change in a subquery's text: outer columns, period predicates, the CTEs it names in front of it."""
+    """What has to change in a subquery's text: outer columns, period predicates, and the CTEs that go before it."""
     extension = next(_operators(builder.context, node), None)
     if extension is not None:
         raise UnsupportedError(
@@ -44,7 +44,7 @@ def subquery_edits(node: exp.Query, builder: ExpressionBuilder) -> list[Edit]:
 
 
 def holds_operator(context: Context, node: exp.Expr) -> bool:
-    """Whether `node` holds a window of ours, a LAST JOIN or a function of ours, which no text of Spark's can say."""
+    """Whether `node` holds one of our windows or functions, or a LAST JOIN, which no Spark text can express."""
     return next(_operators(context, node), None) is not None
 
 
@@ -66,7 +66,7 @@ def _refuse_left_over(node: exp.Expr, edits: list[Edit]) -> None:
 
 
 def with_prefix(context: Context, node: exp.Expr, env: Env) -> str:
-    """A query's text with the CTEs that it names in front and its period predicates written out."""
+    """A query's text, after the CTEs that it names, with its period predicates written out."""
     heading = _cte_heading(context, node, env)
     edits = [heading] if heading is not None else []
     return _text(context, span_of(node), [*edits, *_predicate_edits(context, node, env)])
@@ -79,8 +79,8 @@ def _text(context: Context, span: Span, edits: list[Edit]) -> str:
 
 
 def _predicate_edits(context: Context, node: exp.Expr, env: Env) -> Iterator[Edit]:
-    """The period predicates of a block that Spark has to read as a whole: columns keep their names in it, and have
-    known types only where they are those of its own FROM."""
+    """The period predicates of a block that Spark has to read as a whole: its columns keep their names, and their types
+    are known only if they come from its own FROM."""
 
     stack: list[tuple[exp.Expr, Scope]] = [(node, _own_scope(context, node, env))]
     while stack:
@@ -96,7 +96,7 @@ def _predicate_edits(context: Context, node: exp.Expr, env: Env) -> Iterator[Edi
 def _own_scope(context: Context, node: exp.Expr, env: Env) -> Scope:
     try:
         return joins.from_clause(context.sandbox(), node, env)[1] if isinstance(node, exp.Select) else Scope()
-    except SqlExtError:  # Spark knows what stands there
+    except SqlExtError:  # Spark knows what is there
         return Scope()
 
 
@@ -116,7 +116,7 @@ def _cte_heading(context: Context, node: exp.Expr, env: Env) -> Edit | None:
 
 
 def cte_prefix(context: Context, nodes: Sequence[exp.Expr], env: Env) -> str:
-    """WITH and the CTEs that `nodes` name; nothing if they name none. Raises UnsupportedError for one of ours."""
+    """WITH and the CTEs that `nodes` name; '' if they name none. Raises UnsupportedError for one that uses ours."""
     needed: dict[str, str] = {}
     for node in nodes:
         _needed_ctes(context, node, env, needed)
@@ -142,7 +142,7 @@ def _needed_ctes(context: Context, node: exp.Expr, env: Env, needed: dict[str, s
 
 
 def _cte_text(context: Context, cte: Cte) -> str:
-    """The definition as written, but for its period predicates."""
+    """The definition as written, except its period predicates."""
     if not any(map(periods.is_predicate, cte.tree.walk())):
         return cte.text
     span = span_of(cte.tree)
@@ -155,7 +155,7 @@ def _cte_text(context: Context, cte: Cte) -> str:
 def _block_edits(
     context: Context, node: exp.Expr, env: Env, inner: tuple[Scope, ...], builder: ExpressionBuilder
 ) -> Iterator[Edit]:
-    """What has to change below a query: references to columns that none of the scopes inside it explains, and period
+    """What has to change below a query: references to columns that none of the scopes inside it resolves, and period
     predicates. `inner` are the scopes of the text's own queries around this one, innermost first."""
     env = context.parts.ctes(context, node, env)
     for cte in _ctes_with_predicates(node):
@@ -204,8 +204,8 @@ def _from_edits(
     text: _Text, inner: tuple[Scope, ...], join_scopes: Mapping[int, Scope], node: exp.Expr
 ) -> Iterator[Edit]:
     """What has to change in FROM. The condition of a join sees the relations that it joins, also the right side of a
-    SEMI or ANTI JOIN, which nothing else sees; a query in FROM sees what is around the block, one behind LATERAL the
-    relations before it too."""
+    SEMI or ANTI JOIN, which nothing else sees. A query in FROM sees what is around the block; one after LATERAL also
+    sees the relations before it."""
     stack: list[exp.Expr] = _clauses(node, "from_", "joins") if isinstance(node, exp.Select) else [node]
     while stack:
         item = stack.pop()
@@ -220,7 +220,7 @@ def _from_edits(
 
 
 def _generated(context: Context, node: exp.Select) -> Scope:
-    """The columns of LATERAL VIEWs; without a list of names those that Spark's generators give."""
+    """The columns of LATERAL VIEWs; without a list of names, the names that Spark's generators use."""
     found: list[Visible] = []
     for view in node.args.get("laterals") or []:
         alias = view.args.get("alias")
@@ -234,8 +234,8 @@ def _generated(context: Context, node: exp.Select) -> Scope:
 @dataclass(frozen=True)
 class _Text:
     """A clause of a subquery that stays text: what its names may mean. `scopes` are those of the text's own queries,
-    innermost first, `aliases` those of the select list that it may name; everything else means what it means to
-    `builder`, the query around the text."""
+    innermost first; `aliases` are those of the select list that it may name; `builder`, the query around the text,
+    resolves everything else."""
 
     context: Context
     env: Env
@@ -244,7 +244,7 @@ class _Text:
     aliases: frozenset[str] = frozenset()
 
     def naming(self, aliases: Iterable[str]) -> _Text:
-        """The same where `aliases` may be named."""
+        """The same clause, but it may name `aliases`."""
         return replace(self, aliases=frozenset(aliases))
 
     def edits(self, nodes: Iterable[exp.Expr]) -> Iterator[Edit]:
@@ -267,7 +267,7 @@ class _Text:
                 stack.extend(item.iter_expressions())
 
     def _explains(self, column: exp.Column) -> bool:
-        """Whether the text's own queries say what a name means."""
+        """Whether the text's own queries resolve a name."""
         parts = tuple(part.name for part in column.parts)
         if any(scope.find(parts, span_of(column)) is not None for scope in self.scopes):
             return True
@@ -276,7 +276,7 @@ class _Text:
         return self.context.fold(parts[0]) in self.aliases
 
     def _refuse_capture(self, column: exp.Column, expression: Expression) -> None:
-        """Raises UnsupportedError where the name that an outer column has in the text would mean another one there."""
+        """Raises UnsupportedError if an outer column's name would mean another column in the text."""
         for outer in expression.references:
             if any(scope.find((outer.spark_name,)) is not None for scope in self.scopes):
                 raise UnsupportedError(
@@ -286,7 +286,7 @@ class _Text:
                 )
 
     def _written_out(self, node: exp.Expr) -> Expression:
-        """A predicate in which the columns of the subquery keep the names that the subquery has for them."""
+        """A predicate whose columns of the subquery keep their names in the subquery."""
         builder = self.builder
         own = replace(
             builder,
@@ -298,7 +298,7 @@ class _Text:
 
 
 def _with_names(builder: ExpressionBuilder, node: exp.Expr, keeps: Callable[[exp.Column], bool]) -> Expression:
-    """A predicate in which the columns that `keeps` holds for stay as they are written."""
+    """A predicate in which the columns for which `keeps` holds stay as written."""
 
     def as_written(inner: exp.Expr) -> Expression | None:
         if not isinstance(inner, exp.Column) or not keeps(inner):

@@ -1,4 +1,4 @@
-"""Subqueries inside expressions, with their plans: EXISTS, IN over a subquery, and a query that stands for a value.
+"""Subqueries inside expressions, with their plans: EXISTS, IN over a subquery, and a query used as a value.
 
 A subquery that the analyzer has no plan for stays text (subqueries.py).
 """
@@ -17,13 +17,13 @@ from sqlext.analyzer.edits import Draft
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.syntax.spans import NoPlaceError, span_of
 
-#: What a join calls the columns of a subquery that have to have a name of their own.
+#: What a join calls the columns of a subquery that need a name of their own.
 _RELATIONS: dict[SubqueryKind, str] = {"exists": "exists_rows", "in": "in_rows", "scalar": "scalar"}
 
 
 @dataclass(frozen=True)
 class _Form:
-    """How a subquery stands in an expression."""
+    """How an expression uses a subquery."""
 
     kind: SubqueryKind
     query: exp.Query
@@ -32,14 +32,14 @@ class _Form:
 
 
 def subquery(node: exp.Expr, builder: ExpressionBuilder) -> Subquery | None:
-    """The subquery that `node` is, NOT in front of it included; None for another node and for one that stays text.
+    """The Subquery for `node`, including a NOT before it; None for another node and for a subquery that stays text.
 
-    Raises AnalysisError for a mistake in a subquery that no text can hold either.
+    Raises AnalysisError for a mistake in a subquery that text cannot hold either.
     """
     if not isinstance(node, (exp.Not, exp.Exists, exp.In, exp.Subquery)) or builder.context.looks_ahead:
         return None
     form = _form(node)
-    if form is None or (builder.aliases and builder.outer):  # text knows which of an alias and an outer column is meant
+    if form is None or (builder.aliases and builder.outer):  # text decides whether an alias or an outer column is meant
         return None
     names = builder.context.names
     taken = set(names.taken)
@@ -95,7 +95,7 @@ def _form(node: exp.Expr) -> _Form | None:
 
 
 def _is_argument(node: exp.Subquery) -> bool:
-    """Whether a query in parentheses is a set of rows to what stands around it."""
+    """Whether the node around a query in parentheses uses it as a set of rows."""
     parent = node.parent
     if isinstance(parent, exp.Anonymous):
         return parent.name.lower() == "exists"
@@ -105,7 +105,7 @@ def _is_argument(node: exp.Subquery) -> bool:
 
 
 def _explain(cause: Exception, form: _Form, builder: ExpressionBuilder) -> None:
-    """Raises the mistake itself where text cannot hold the subquery: it says more than that."""
+    """Raises the mistake itself if text cannot hold the subquery: that is the better message."""
     if isinstance(cause, AnalysisError):
         try:
             builder.context.parts.edits(form.query, builder)
@@ -114,7 +114,7 @@ def _explain(cause: Exception, form: _Form, builder: ExpressionBuilder) -> None:
 
 
 def _text(node: exp.Expr, form: _Form, builder: ExpressionBuilder) -> tuple[SparkExpr, UnsupportedError | None]:
-    """The expression for Spark, and why Spark cannot have it if so."""
+    """The expression for Spark, and the reason if Spark cannot have it."""
 
     draft = Draft()
     for operand in form.operands:
@@ -129,6 +129,6 @@ def _text(node: exp.Expr, form: _Form, builder: ExpressionBuilder) -> tuple[Spar
 
 
 def _sweep(query: exp.Query, node: exp.Expr) -> bool | None:
-    """What the hints of the subquery, or else of the block around it, say about a join that is made of it."""
+    """The SWEEP hint of the subquery, or else of the block around it, for a join made from the subquery."""
     own = hints.sweep(query.unnest())
     return hints.sweep(node.find_ancestor(exp.Select)) if own is None else own

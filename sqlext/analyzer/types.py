@@ -1,4 +1,4 @@
-"""Types where the analyzer can be certain of them; None everywhere else. Spark has the last word."""
+"""Types where the analyzer can be certain of them; None everywhere else. Spark decides in the end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SIMPLE = {
     exp.DType.BINARY: "binary",
     exp.DType.VARBINARY: "binary",
 }
-#: Functions that are casts, and the others whose result type does not depend on their arguments.
+#: Functions that are casts, and other functions whose result type does not depend on their arguments.
 CASTS = {
     "boolean": "boolean",
     "tinyint": "tinyint",
@@ -105,14 +105,14 @@ def type_name(node: exp.DataType, text: str) -> str:
     return re.sub(r"\s*([<>(),:])\s*", r"\1", " ".join(text.lower().split()))
 
 
-#: A decimal has no more digits, and a longer number is no literal of Spark's.
+#: A decimal has no more digits, and a longer number is not a Spark literal.
 _MOST_DIGITS = 38
 
 
 def literal_type(
     node: exp.Expr, *, decimals_are_double: bool = False, exponent_is_decimal: bool = False, negative: bool = False
 ) -> str | None:
-    """The type of a literal without a suffix, with a minus in front if `negative`."""
+    """The type of a literal without a suffix, after a minus sign if `negative`."""
     if isinstance(node, exp.Null):
         return "void"
     if isinstance(node, exp.Boolean):
@@ -141,7 +141,7 @@ def _decimal_type(text: str) -> str | None:
 
 
 def field_type(dtype: str | None, names: tuple[str, ...], fold: Callable[[str], str] = str.lower) -> str | None:
-    """The type of a field of a field ... of a struct, where certain; of the value itself for no names."""
+    """The type of a (nested) field of a struct, if certain; without `names` the type of the value itself."""
     for name in names:
         if dtype is None or not dtype.startswith("struct<"):
             return None
@@ -158,7 +158,7 @@ def infer(
     compat: bool,
     exponents: bool = False,
 ) -> str | None:
-    """The type of an expression, where certain. `column` types the columns, `text` gives a node's own text; with
+    """The type of an expression, if certain. `column` returns a column's type, `text` a node's own text; with
     `exponents` 1E3 is a decimal."""
 
     def of(child: exp.Expr | None) -> str | None:
@@ -210,14 +210,14 @@ def infer(
 
 
 def _is_moment(node: exp.Add | exp.Sub, left: str | None, right: str | None) -> bool:
-    """Whether a number is added to a timestamp or taken from it."""
+    """Whether a number is added to a timestamp or subtracted from it."""
     integers = _NUMERIC_ORDER[:4]
     is_turned = isinstance(node, exp.Add) and left in integers and right == "timestamp"
     return is_turned or (left == "timestamp" and right in integers)
 
 
 def _moved(moment: str | None, interval: exp.Interval) -> str | None:
-    """The type of a time and an INTERVAL literal added: a date stays one with whole days, months or years."""
+    """The type of a time plus an INTERVAL literal: a date remains one if the unit is days, months or years."""
     if moment in ("timestamp", "timestamp_ntz"):
         return moment
     unit = interval.args.get("unit")
@@ -226,7 +226,7 @@ def _moved(moment: str | None, interval: exp.Interval) -> str | None:
 
 
 def _keeps_type(call: exp.Anonymous) -> bool:
-    """Whether a call over a window gives one of its first argument's values."""
+    """Whether a call over a window returns one of its first argument's values."""
     name, count = call.name.lower(), len(call.expressions)
     return count > 0 and (name in _FIRST_ARGUMENT or (name in ("lag", "lead", "at") and count < 3))
 

@@ -1,4 +1,4 @@
-"""One window definition of ours as WindowUnion nodes: its sources, its frame, its calls level by level."""
+"""One of our window definitions as WindowUnion nodes: its sources, its frame, its calls level by level."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WindowPlan:
 
 
 def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: LogicalPlan) -> WindowUnion:
-    """The node for plain calls. Raises AnalysisError for a definition that may not be."""
+    """The node for plain calls. Raises AnalysisError for a definition that is not allowed."""
     context, node = wanted.context, wanted.definition.node
     builder = key_builder(context, wanted.scope, wanted.env)
     keys = frames.partition_keys(node, builder)
@@ -49,7 +49,7 @@ def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: Logical
 
 
 def key_builder(context: Context, scope: Scope, env: Env) -> ExpressionBuilder:
-    """A builder of partition and order keys: in OpenMLDB mode their bare names are the left table's of LAST JOINs."""
+    """A builder of partition and order keys: in OpenMLDB mode their bare names mean the left table of LAST JOINs."""
     return ExpressionBuilder(context, scope.left_first() if context.openmldb else scope, env)
 
 
@@ -63,8 +63,8 @@ def _in_star_order(scope: Scope, source: LogicalPlan) -> LogicalPlan:
 
 
 def _source(wanted: WindowPlan, node: exp.Expr) -> LogicalPlan:
-    """A UNION source, with the same columns as FROM (docs/reference/windows.md, section 2), or as what stands
-    before a LAST JOIN in it: its rows then have NULL in the columns that the LAST JOIN put beside."""
+    """A UNION source, with the same columns as FROM (docs/reference/windows.md, section 2), or as the part of FROM
+    before a LAST JOIN: its rows then have NULL in the columns that the LAST JOIN added."""
     plan, scope = relations.relation(wanted.context, node, wanted.env)
     ours = wanted.scope.star()
     theirs = scope.star()

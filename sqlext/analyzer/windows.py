@@ -31,14 +31,14 @@ from sqlext.syntax.sql_settings import normal_text
 
 @dataclass
 class _Pending:
-    """The calls over one definition of ours, in order; each with its level of nesting and its column."""
+    """The calls over one of our definitions, in order; each with its level of nesting and its column."""
 
     definition: Definition
     calls: dict[str, tuple[exp.Anonymous, Column, bool]] = field(default_factory=dict)
 
 
 class BlockWindows:
-    """Finds every OVER of a block and computes it; `replace` then gives the column that stands for it."""
+    """Finds every OVER of a block and computes it; `replace` then returns the column that replaces it."""
 
     def __init__(
         self, context: Context, env: Env, scope: Scope, names: ComputedNames, definitions: Definitions
@@ -57,7 +57,7 @@ class BlockWindows:
         return self._texts.get(id(node)) or self._columns.get(id(node))
 
     def plan(self, roots: Sequence[tuple[exp.Expr, str | None]], child: LogicalPlan) -> LogicalPlan:
-        """`child` with the windows that the expressions use; a root comes with its alias, if it has one."""
+        """`child` with the windows that the expressions use; a root is given with its alias, if it has one."""
         definitions = self._definitions
         found = [(call, root, name) for root, name in roots for call in outer_calls(root)]
         self._refuse_two_windows(roots)
@@ -93,7 +93,7 @@ class BlockWindows:
         return self._context.slice(span_of(node))
 
     def _register(self, pending: _Pending, call: exp.Window, whole: bool, name: str | None) -> None:
-        """Give a column to a call, or to each aggregate inside an expression that OVER stands after."""
+        """Give a column to a call, or to each aggregate inside an expression before OVER."""
         inner = call.this
         if table_call(inner):
             self._columns[id(call)] = self._column(pending, inner, whole, name)
@@ -120,7 +120,7 @@ class BlockWindows:
         if pending and (reordered or len(pending) > 1):
             child, position = with_input_position(child, self._names)
         for number, group in enumerate(self._neighbours(pending)):
-            # The first window reads its rows in input order; each further one gets them as an exchange left them.
+            # The first window reads its rows in input order; each later one gets them as an Exchange left them.
             ties = position if number or reordered else None
             wanted = WindowPlan(self._context, self._env, self._scope, self._names, group.definition, ties)
             child = _plan_window_union(wanted, list(group.calls.values()), child)
@@ -130,8 +130,8 @@ class BlockWindows:
         return child
 
     def _neighbours(self, pending: list[_Pending]) -> list[_Pending]:
-        """The definitions with those of one partitioning and order side by side, where they merge into one exchange;
-        among these the ones with nested calls, which end in other nodes, come last."""
+        """The definitions, with those of the same partitioning and order next to each other, so that they merge into
+        one exchange; among these the ones with nested calls, which end in other nodes, come last."""
         builder = ExpressionBuilder(self._context, self._scope, self._env)
         of_keys = key_builder(self._context, self._scope, self._env)
         alike: dict[tuple[frozenset[Expression], Expression | None], list[_Pending]] = {}
@@ -161,7 +161,7 @@ def _is_nested(group: _Pending, builder: ExpressionBuilder) -> bool:
 
 
 def native_window(builder: ExpressionBuilder, call: exp.Window, definition: Definition) -> Expression:
-    """A call over a window of Spark's as text, with a named window written out."""
+    """A call over a Spark window as text, with a named window written out."""
     draft = Draft(has_window=True)
     _collect_called(builder, call.this, draft)
     base = call.args.get("alias")
@@ -178,7 +178,7 @@ def native_window(builder: ExpressionBuilder, call: exp.Window, definition: Defi
 
 
 def _collect_called(builder: ExpressionBuilder, node: exp.Expr, draft: Draft) -> None:
-    """The function that OVER stands after: its arguments may be replaced, it may not."""
+    """Collect from the function before OVER: its arguments may be replaced, the function itself may not."""
     if not isinstance(node, WRAPPERS):
         builder.collect_inner(node, draft)
         return
@@ -216,7 +216,7 @@ def _outer_table_calls(node: exp.Expr) -> Iterator[exp.Anonymous]:
 
 
 def _is_whole(root: exp.Expr, call: exp.Window) -> bool:
-    """Whether a call is the whole select item, parentheses apart."""
+    """Whether a call is the whole select item, ignoring parentheses."""
     while isinstance(root, exp.Paren):
         root = root.this
     return root is call
@@ -242,8 +242,8 @@ def _flat_call(builder: ExpressionBuilder, call: Call) -> WindowCall | None:
 
 
 def is_reordered(plan: LogicalPlan) -> bool:
-    """Whether a join with rows that are its left side's may have sent them through an exchange: a LAST JOIN, a semi
-    join, or one that is made of a subquery, by us or by Catalyst."""
+    """Whether a join that returns its left side's rows may have sent them through an exchange: a LAST JOIN, a semi
+    join, or a join made from a subquery, by us or by Catalyst."""
     match plan:
         case LastJoin() | Join(kind="semi" | "anti"):
             return True
@@ -255,10 +255,10 @@ def is_reordered(plan: LogicalPlan) -> bool:
 
 
 def with_input_position(plan: LogicalPlan, names: ComputedNames) -> tuple[LogicalPlan, Column]:
-    """`plan` with its rows' place in the input, (partition index, place in the partition), as one more column.
+    """`plan` with its rows' position in the input, (partition index, position in the partition), as one more column.
 
-    Below LAST JOINs and subqueries, whose joins send rows elsewhere, it is taken where their left side still has
-    its order.
+    LAST JOINs and the joins of subqueries move rows: below them the position is taken where their left side still
+    has its order.
     """
     taken = {column.name.lower() for node in plan.walk() for column in node.output_columns}
     name = names.column("input_position").name

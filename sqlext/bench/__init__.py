@@ -1,7 +1,7 @@
 """Side-by-side measurements: one harness, one module for each suite.
 
-A suite is data sets, contestants and checks (`suite.Suite`); `runner.run` measures it, `report` prints and stores
-the outcome, `cli.app` is the command line. A later suite adds one module and one command.
+A suite consists of data sets, contestants and checks (`suite.Suite`); `runner.run` measures it, `report` prints and
+stores the outcome, `cli.app` is the command line. A new suite adds one module and one command.
 """
 
 from sqlext.bench.results import CaseResult, Measurement, Report, Run

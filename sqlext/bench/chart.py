@@ -1,4 +1,4 @@
-"""A report as a picture: seconds, or how much faster ours is, over the case axis; one line a contestant."""
+"""A report as a picture: seconds, or how much faster ours is, over the case axis; one line for each contestant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = 3
 def write_chart(report: Report, path: Path) -> None:
     """Draw the medians to `path` (.png, .svg or .pdf): one diagram for each panel of the cases, all on one scale.
 
-    Raises ConfigurationError where matplotlib is missing, or the format or the place is not writable.
+    Raises ConfigurationError if matplotlib is missing, or the format or the path is not writable.
     """
     try:
         from matplotlib.figure import Figure
@@ -55,7 +55,7 @@ def write_chart(report: Report, path: Path) -> None:
 
 
 def _legend(figure: Figure, grid: list[Axes]) -> None:
-    """One for all diagrams, below them; inside a single one."""
+    """Draw one legend for all diagrams, below them; inside the diagram if there is only one."""
     lines = {str(line.get_label()): line for axes in grid for line in axes.lines}
     shown = {name: line for name, line in lines.items() if not name.startswith("_")}
     if shown and len(grid) == 1:
@@ -65,7 +65,7 @@ def _legend(figure: Figure, grid: list[Axes]) -> None:
 
 
 def _draw(axes: Axes, report: Report, results: list[CaseResult], colors: dict[str, str]) -> None:
-    """One diagram. Cases with ticks stand side by side under their words."""
+    """Draw one diagram. Cases with ticks are side by side above their labels."""
     ticks = [result.case.tick for result in results]
     words = any(ticks)
     for contestant, color in colors.items():

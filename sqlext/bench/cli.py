@@ -263,7 +263,7 @@ def report(
 def _bench(
     make: Callable[[Callable[[str], None]], Suite], limits: Limits, *, json: Path | None, chart: Path | None
 ) -> None:
-    """Make the suite's data and measure it; `make` gets what to call with the name of each step."""
+    """Make the suite's data and measure it; `make` gets a function to call with the name of each step."""
     try:
         with Console(stderr=True).status("Generating the data") as status:
             suite = make(lambda step: status.update(f"Generating the data: {step}"))
@@ -275,7 +275,7 @@ def _bench(
 def measure(suite: Suite, limits: Limits, *, json: Path | None, chart: Path | None) -> Report:
     """Run a suite, print the table, write the files. Exits with 1 if a contestant failed or gave another answer.
 
-    Raises SqlExtError where a file cannot be written.
+    Raises SqlExtError if a file cannot be written.
     """
     result = run(suite, limits)
     print_report(result, Console())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Engines:
-    """Starts each engine when it is first asked for. `cores` bounds both, `memory` is the JVM heap (`8g`)."""
+    """Starts each engine when it is first needed. `cores` limits both, `memory` is the JVM heap (`8g`)."""
 
     cores: int = 2
     memory: str = "8g"
@@ -28,7 +28,7 @@ class Engines:
     _duck: duckdb.DuckDBPyConnection | None = None
 
     def spark(self) -> SparkSession:
-        """A local Spark with everything at its default but the size, the partition count and the console."""
+        """A local Spark with default settings except the size, the partition count and the console."""
         if self._spark is None:
             import sqlext.embedded
 
@@ -45,7 +45,7 @@ class Engines:
         return self._spark
 
     def configured(self, settings: Mapping[str, str]) -> SparkSession:
-        """That Spark with exactly these settings: those of an earlier call are taken back first."""
+        """That Spark with exactly these settings: those of an earlier call are undone first."""
         spark = self.spark()
         self._take_back(spark)
         for key, value in settings.items():
@@ -62,7 +62,7 @@ class Engines:
         self._before.clear()
 
     def duckdb(self) -> duckdb.DuckDBPyConnection:
-        """An in-memory DuckDB with one thread for each core. Raises ConfigurationError where it is not installed."""
+        """An in-memory DuckDB with one thread for each core. Raises ConfigurationError if it is not installed."""
         if self._duck is None:
             try:
                 import duckdb
@@ -72,21 +72,21 @@ class Engines:
                     help="pip install 'sql-for-time-on-spark[bench]', or leave it out with --contestants",
                 ) from error
             self._duck = duckdb.connect(config={"threads": self.cores})
-            self._duck.execute("SET enable_progress_bar = false")  # it would stand in the middle of ours
+            self._duck.execute("SET enable_progress_bar = false")  # it would appear in the middle of ours
         return self._duck
 
     def cancel_spark(self) -> None:
-        """End the jobs that run; the statement that waits for them fails."""
+        """Cancel the running jobs; the statement that waits for them fails."""
         if self._spark is not None:
             self._spark.sparkContext.cancelAllJobs()
 
     def interrupt_duckdb(self) -> None:
-        """End the statement that runs; it fails."""
+        """Interrupt the running statement; it fails."""
         if self._duck is not None:
             self._duck.interrupt()
 
     def close(self) -> None:
-        """Stop what was started; a Spark that ran before goes on."""
+        """Stop what was started here; a Spark that already ran before keeps running."""
         if self._duck is not None:
             self._duck.close()
         if self._spark is not None and self._spark_is_ours:
@@ -98,8 +98,8 @@ class Engines:
 
 @dataclass
 class Closing:
-    """What each contestant of a suite calls when it is closed: the last of them (`left` at first) stops the engines
-    and removes `folder`, the generated data."""
+    """Each contestant of a suite calls this when it is closed: the last of the `left` ones stops the engines and
+    removes `folder`, the generated data."""
 
     engines: Engines
     folder: Path | None

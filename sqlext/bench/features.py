@@ -1,6 +1,6 @@
 """Suite `features`: FEBench's feature scripts Q0, Q1 and Q3, ours against the best plain Spark SQL for them.
 
-The scripts and the Spark SQL are files in `sqlext/bench/sql/features`; docs/benchmarks.md says how it was chosen.
+The scripts and the Spark SQL are files in `sqlext/bench/sql/features`; docs/benchmarks.md explains how it was chosen.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _check(what: str, names: Sequence[str], known: Collection[str]) -> None:
 
 
 def _write(name: str, rows: int, root: Path) -> Tables:
-    """The script's tables below `root`, generated where they are missing."""
+    """The script's tables below `root`, generated if they are missing."""
     _, generator, names, _ = SCRIPTS[name]
     folder = root / f"febench-{name}-{rows}"
     return stored_tables(names, folder) or write_tables(generator(rows).tables(), folder)

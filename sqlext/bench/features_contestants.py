@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from sqlext.bench.engines import Engines
 from sqlext.bench.suite import Answer, Case, Number
 
-#: For all contestants. OpenMLDB knows no ANSI mode: a share of nothing is NULL there, not an error.
+#: For all contestants. OpenMLDB has no ANSI mode: a share of nothing is NULL there, not an error.
 SHARED_SETTINGS = {"spark.sql.ansi.enabled": "false"}
 SEGMENT_TREE = "spark.sql.window.segmentTree.enabled"
 ASOF_JOIN = "spark.sql.join.asofJoin.enabled"
@@ -32,9 +32,9 @@ def script(name: str) -> tuple[str, ...]:
 class FeatureContestant:
     """Runs one script for a case on Spark: every column of every row goes to Spark's `noop` sink.
 
-    `prefix` names the file (prefix + the case's script); `settings` hold for this contestant only. The answer is
-    computed in a second run that is not timed, once for a case: more than a hundred aggregates beside the
-    features would be measured too.
+    `prefix` names the file (prefix + the case's script); `settings` apply to this contestant only. The answer is
+    computed in a second run that is not timed, once for each case: otherwise more than a hundred aggregates would be
+    measured with the features.
     """
 
     name: str
@@ -72,7 +72,7 @@ class FeatureContestant:
     def _query(self, case: Case) -> DataFrame:
         text = script(self.prefix + str(case.parameters["script"]))[-1]
         result: DataFrame = self._run_sql(text)
-        # Some of FEBench's columns have the same name, which no sink takes.
+        # Some of FEBench's columns have the same name, which no sink accepts.
         return result.toDF(*(f"c{place}" for place in range(len(result.columns))))
 
     def _run_sql(self, text: str) -> DataFrame:
@@ -89,8 +89,8 @@ class FeatureContestant:
 def answer_of(frame: DataFrame) -> Answer:
     """Checksums of each column c0, c1, ...; c0 identifies the row.
 
-    For numbers with a fraction the sum, each value times a weight that depends on its row, and how many there are;
-    for all others the sum of hashes of value and row. So values that change places show.
+    For numbers with a fraction: the sum, with each value times a weight that depends on its row, and the count; for
+    all others: the sum of hashes of value and row. So swapped values are detected.
     """
     weight = "(1 + pmod(hash(c0), 97))"
     sums = {"n": "count(*)"}
@@ -98,7 +98,7 @@ def answer_of(frame: DataFrame) -> Answer:
         if kind in ("double", "float"):
             sums[name] = f"coalesce(sum({name} * {weight}), 0D)"
             sums[f"{name}_n"] = f"count({name})"
-        else:  # an integer hashes alike whatever its width
+        else:  # an integer hashes the same whatever its width
             value = f"CAST({name} AS BIGINT)" if kind in ("tinyint", "smallint", "int") else name
             sums[name] = f"sum(CAST(hash({value}, c0) AS BIGINT))"
     row: dict[str, Number] = frame.selectExpr(*(f"{sql} AS {name}" for name, sql in sums.items())).collect()[0].asDict()

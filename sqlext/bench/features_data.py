@@ -1,8 +1,8 @@
 """Generated tables with the schemas of FEBench's Q0 and Q1, and what all generators of the suite share.
 
-In every table that a script reads FROM, (key, time) is unique for each of its window keys, and no window holds more
-rows than its MAXSIZE: then Spark's RANGE frames hold the same rows as ROWS_RANGE ... MAXSIZE, and the contestants need
-not spell out what the extension adds. Data grow by keys (and, for the two taxi vendors, by time): window sizes stay.
+In every table in a script's FROM, (key, time) is unique for each of its window keys, and no window holds more rows than
+its MAXSIZE: then Spark's RANGE frames hold the same rows as ROWS_RANGE ... MAXSIZE, and the contestants need not spell
+out what the extension adds. More rows mean more keys (for the two taxi vendors, more time): window sizes stay the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TaxiTables:
     """Q0: `train`, taxi trips of two vendors, sorted by pickup time.
 
     A two-hour window holds 110 trips of a vendor on average and 180 in the rush hour (MAXSIZE is 200), so a million
-    trips take about a year. Pickup times have milliseconds and are unique for a vendor.
+    trips take about a year. Pickup times have milliseconds and are unique for each vendor.
     """
 
     rows: int
@@ -85,8 +85,8 @@ class CovidTables:
 
     The real table has 23,562 rows: 306 series over 77 days. This one has as many countries of 1-14 provinces as the
     rows need (14 days of a country stay below MAXSIZE 200). One series has no province; a tenth of the provinces
-    share their name with one of the next country, and both then report every second day. Each series reports at a
-    time of day of its own.
+    share their name with one of the next country, and both then report every second day. Each series reports at its
+    own time of day.
     """
 
     rows: int
@@ -161,7 +161,7 @@ def numbered(prefix: str, numbers: Ints) -> pa.Array:
 
 
 def write_tables(tables: Mapping[str, pa.Table], folder: Path) -> dict[str, Path]:
-    """One Parquet file for each table; a broken run leaves no half a file under its name."""
+    """One Parquet file for each table; an interrupted run leaves no partial file under its name."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = {name: folder / f"{name}.parquet" for name in tables}
     for name, table in tables.items():

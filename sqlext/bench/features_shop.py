@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sqlext.bench.features_data import DAY, Floats, Ints, distinct_times, numbered, timestamps
 
-#: String columns of order_sales and how many values each has.
+#: String columns of order_sales and the number of values that each has.
 SALES_CATEGORIES = {
     "Q3_Col35": 40, "Q3_Col36": 300, "Q3_Col37": 12, "Q3_Col38": 8, "Q3_Col39": 25, "Q3_Col40": 60,
     "Q3_Col41": 15, "Q3_Col42": 5, "Q3_Col2": 100_000, "Q3_Col43": 30, "Q3_Col44": 6, "Q3_Col45": 20,
@@ -25,7 +25,7 @@ class ShopTables:
 
     A product (Q3_Col3) has 93 requests and 140 sales on average, between a quarter and 1.6 times that; sales of 64 days
     stay below MAXSIZE 100 (50 on average; 5 days hold 4, ten hours 0.3). Times are whole seconds, and unique for
-    a product or item in each table but among sales. Feedback and product_sku have one row for a key, the time of an
+    a product or item in each table except sales. Feedback and product_sku have one row for a key, and the time of an
     item or of a shipment is unique for its key, so that every LAST JOIN has one answer. A fiftieth of the strings and
     numbers of sales are NULL.
     """

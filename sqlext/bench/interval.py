@@ -28,7 +28,7 @@ QUERIES = ("pairs", "count", "semi", "anti")
 def interval_suite(options: IntervalOptions, engines: Engines | None = None) -> Suite:
     """The suite; its data are written at once, the engines start with the first run.
 
-    Contestants whose environment is missing are left out, and the suite says so. Raises AnalysisError for an unknown
+    Contestants whose environment is missing are left out, and the suite reports it. Raises AnalysisError for an unknown
     set, relation, query or contestant.
     """
     _check("set", options.sets, SETS)
@@ -72,7 +72,7 @@ def interval_suite(options: IntervalOptions, engines: Engines | None = None) -> 
 
 
 def known_relations() -> Collection[str]:
-    """What `--relations` takes: the short names, and every name of the table of relations."""
+    """The values that `--relations` accepts: the short names, and every name of the table of relations."""
     from sqlext_planner.periods.relations import RELATIONS
 
     return (*SHORT_NAMES, *RELATIONS)

@@ -1,4 +1,4 @@
-"""How wide the bins of the hand-written contestant are: what a careful user would take."""
+"""The width of the bins of the hand-written contestant: what a careful user would choose."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ SEED_DOMAIN = 1_000_000
 #: 2 x / DENSITY pairs a row.
 DENSITY = 1_000
 
-#: More pairs than this are left to those who need not hold them: Polars and the bins would take minutes or the memory.
+#: Only contestants that need not hold the pairs get more than this: Polars and bins would take minutes or the memory.
 MATERIALISED_PAIRS = 100_000_000
 
 
@@ -60,7 +60,7 @@ class CaseList:
         tick: str | None = None,
         **parameters: int | str,
     ) -> None:
-        """One case for those of the contestants that were chosen."""
+        """Add one case for those of the contestants that were chosen."""
         chosen = tuple(one for one in contestants if one in self.contestants)
         known: dict[str, int | str] = {"relation": text.relation, "query": text.query, **parameters}
         if text.delta is not None:
@@ -70,12 +70,12 @@ class CaseList:
             self.joins[name] = JoinCase(*tables, text)
 
     def scaled(self, rows: int) -> int:
-        """A number of rows, multiplied as the options say."""
+        """A number of rows, multiplied by the scale of the options."""
         return max(1, round(rows * self.options.scale))
 
 
 def able(options: IntervalOptions, text: JoinText, rows: int, pairs: int) -> Iterator[str]:
-    """The contestants that can answer a case end to end in a time that is worth it."""
+    """The contestants that can answer a case end to end in a reasonable time."""
     yield "ours"
     yield "duckdb"
     few = pairs <= MATERIALISED_PAIRS
@@ -175,7 +175,7 @@ def _constant(rows: int, factor: int) -> PeriodTables:
 
 
 def _real(found: CaseList) -> None:
-    """Real data: their overlaps; of more pairs than fit the memory only the number."""
+    """Real data: their overlaps; only the count if the pairs do not fit in memory."""
     options = found.options
     for place, (name, join) in enumerate(REAL_JOINS.items()):
         query: Query = "pairs" if join.pairs <= MATERIALISED_PAIRS else "count"

@@ -46,7 +46,7 @@ def not_slower_than_duckdb(report: Report) -> list[Check]:
 
 
 def exons(report: Report) -> list[Check]:
-    """Faster than DuckDB and Polars on exons x fBrain; a line of its own for DuckDB told to prefer range joins."""
+    """Faster than DuckDB and Polars on exons x fBrain; a separate line for DuckDB with prefer_range_joins."""
     others = (("DuckDB", DUCKDB), ("DuckDB with prefer_range_joins", ("duckdb-range",)), ("Polars", ("polars",)))
     return [
         check
@@ -90,7 +90,7 @@ def memory(report: Report) -> list[Check]:
 
 
 def known_numbers(report: Report) -> list[Check]:
-    """The number of pairs of real data that is known to be right."""
+    """The known right number of pairs of the real data."""
     return [
         Check(f"{expected:,} pairs, {result.case.name}", item.rows == expected, f"{item.rows:,}")
         for result in _cases(report, set="real")
@@ -121,7 +121,7 @@ def _cases(report: Report, **parameters: int | str) -> Iterator[CaseResult]:
 
 
 def _at_least(report: Report, result: CaseResult, factor: float, what: str, names: Iterable[str]) -> list[Check]:
-    """Ours against the fastest of the named contestants; nothing where one side has no time."""
+    """Ours against the fastest of the named contestants; nothing if one side has no time."""
     ratios = [(ratio, name) for name in names if (ratio := report.ratio(result, name)) is not None]
     if not ratios:
         return []

@@ -28,14 +28,14 @@ class JoinCase:
     text: JoinText
 
     def tables(self, form: str) -> Tables:
-        """Both files in a FROM clause, the path where `form` has braces."""
+        """Both files as written in a FROM clause: `form` with the path in place of its braces."""
         return form.format(self.left), form.format(self.right)
 
 
-#: Runs that bring a new session to its usual speed: kernels are compiled or loaded, Spark's code is.
+#: Runs that bring a new session to its usual speed: kernels are compiled or loaded, and Spark's code is compiled.
 _FIRST_RUNS = 5
 
-#: What the cases, by their names, join.
+#: What the cases join, by the cases' names.
 JoinCases = Mapping[str, JoinCase]
 
 
@@ -43,7 +43,7 @@ JoinCases = Mapping[str, JoinCase]
 class SparkContestant(ABC):
     """A statement on Spark. Rows go to Spark's `noop` sink; the one row of a count or of sums is fetched.
 
-    The checksums of rows are computed in a second run that is not timed, once for a case.
+    The checksums of rows are computed in a second run that is not timed, once for each case.
     """
 
     name: str
@@ -82,7 +82,7 @@ class SparkContestant(ABC):
         return self._answers[case.name]
 
     def interrupt(self) -> None:
-        """End the jobs that run."""
+        """Cancel the running jobs."""
         self.engines.cancel_spark()
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class OursContestant(SparkContestant):
     _names: dict[Path, str] = field(default_factory=dict)
 
     def prepare(self, case: Case) -> None:
-        """Start Spark; a cold session runs its first statement a few times before the others."""
+        """Start Spark; a cold session first runs its first statement a few times."""
         super().prepare(case)
         if self._session is None:
             for _ in range(_FIRST_RUNS):
@@ -167,7 +167,7 @@ class DuckContestant:
         self._row = self._one_row(text.consumed(self._statement(case)))
 
     def answer(self, case: Case) -> Answer:
-        """The number of the last run; checksums from a second run that is not timed, once for a case."""
+        """The number of the last run; checksums from a second run that is not timed, once for each case."""
         text = self.cases[case.name].text
         if text.query != "pairs":
             return answer_of(self._row)
@@ -176,7 +176,7 @@ class DuckContestant:
         return self._answers[case.name]
 
     def interrupt(self) -> None:
-        """End the statement that runs."""
+        """Interrupt the running statement."""
         self.engines.interrupt_duckdb()
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class KernelContestant:
-    """One of our kernels: fills two small buffers with row numbers (the ids), which are summed up batch by batch."""
+    """One of our kernels: it fills two small buffers with row numbers (the ids), which are summed up batch by batch."""
 
     name: str
     kernel: str
@@ -46,7 +46,7 @@ class KernelContestant:
         return self._answers[case.name]
 
     def interrupt(self) -> None:
-        """Compiled code runs to its end."""
+        """Does nothing: compiled code runs to its end."""
 
     def close(self) -> None:
         """Forget the tables."""
@@ -59,9 +59,9 @@ class KernelContestant:
 
 @dataclass
 class DuckKernelContestant:
-    """DuckDB on tables of its own in memory, without keeping the pairs.
+    """DuckDB on its own in-memory tables, without keeping the pairs.
 
-    Over Arrow tables DuckDB 1.5 does not know how many rows there are and takes a nested loop.
+    Over Arrow tables DuckDB 1.5 does not know the number of rows and uses a nested loop.
     """
 
     name: str
@@ -71,7 +71,7 @@ class DuckKernelContestant:
     _answers: dict[str, Answer] = field(default_factory=dict)
 
     def prepare(self, case: Case) -> None:
-        """Load the tables and take one thread."""
+        """Load the tables and use one thread."""
         join = self.cases[case.name]
         self._connection.execute("SET prefer_range_joins = false")
         self._connection.execute("SET threads = 1")
@@ -89,7 +89,7 @@ class DuckKernelContestant:
         return self._answers[case.name]
 
     def interrupt(self) -> None:
-        """End the statement that runs."""
+        """Interrupt the running statement."""
         self.engines.interrupt_duckdb()
 
     def close(self) -> None:

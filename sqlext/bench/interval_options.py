@@ -1,4 +1,4 @@
-"""What the command line of the suite `interval` sets."""
+"""The command line options of the suite `interval`."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ RELATIONS = ("overlap", "during", "start-preceding", "before")
 
 @dataclass(frozen=True)
 class IntervalOptions:
-    """`sets` are names of interval_cases.SETS; `rows`, `lengths` and `relations` hold for the set synthetic.
+    """`sets` are names of interval_cases.SETS; `rows`, `lengths` and `relations` apply to the set synthetic.
 
-    Its cases of more than `max_pairs` pairs are left out. `queries` hold for the set large. `scale` multiplies the rows
-    of all generated tables. Spark's nested loop takes part up to `nested_rows` rows a side, and in the set nested.
+    Its cases with more than `max_pairs` pairs are left out. `queries` apply to the set large. `scale` multiplies the
+    rows of all generated tables. Spark's nested loop takes part up to `nested_rows` rows a side, and in the set nested.
     `bin_width` replaces the chosen width of hand-written bins. `real` is the folder of the real data, `peers` that of
     the peers' environments.
     """

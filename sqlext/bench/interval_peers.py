@@ -1,4 +1,4 @@
-"""Contestants of the suite `interval` in environments of their own (`make peers`), each in a process of its own."""
+"""Contestants of the suite `interval` with their own environments (`make peers`), each in its own process."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def interpreter(contestant: str, folder: Path) -> Path:
 class PeerContestant:
     """Sends each case to a child process, which measures; the child stays warm from case to case.
 
-    `memory`: the cases, by name, whose tables are read before the clock starts; they run on one thread, the others on
-    `threads`. Raises ConfigurationError where the child ends or reports an error.
+    `memory`: the names of the cases whose tables are read before the clock starts; they run on one thread, the others
+    on `threads`. Raises ConfigurationError if the child ends or reports an error.
     """
 
     name: str
@@ -53,7 +53,7 @@ class PeerContestant:
     _last: Mapping[str, Any] = field(default_factory=dict)
 
     def prepare(self, case: Case) -> None:
-        """Start the child with as many threads as the case has; a running one with another number ends first."""
+        """Start the child with the case's number of threads; a running one with another number ends first."""
         threads = self._threads(case)
         if self._child is not None and (self._child.poll() is not None or self._child_threads != threads):
             self._stop()
@@ -70,7 +70,7 @@ class PeerContestant:
             self._child_threads = threads
 
     def run(self, case: Case) -> float:
-        """Send the case and give the seconds that the child measured."""
+        """Send the case and return the seconds that the child measured."""
         self._last = self._ask(self._request(case))
         return float(self._last["seconds"])
 
@@ -158,7 +158,7 @@ class PeerContestant:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """This process's environment without its import path, with the peers' ways to say how many threads."""
+    """This process's environment without its import path, with the variables that set the peers' threads."""
     kept = {
         name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     }

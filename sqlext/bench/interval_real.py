@@ -1,4 +1,4 @@
-"""The real data of the suite `interval`, read where they lie and written in the form of `intervals.py`."""
+"""The real data of the suite `interval`, read from their folder and written in the form of `intervals.py`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPEN_END = 2_000_000_000
 
 @dataclass(frozen=True)
 class RealJoin:
-    """Two of the tables (or one with itself), joined by overlap; `pairs` is the number that is known to be right.
+    """Two of the tables (or one with itself), joined by overlap; `pairs` is the known right number.
 
     `dirty` tables have NULL, empty and reversed periods.
     """
@@ -44,7 +44,7 @@ REAL_JOINS: Mapping[str, RealJoin] = {
 def read_real(name: str, folder: Path) -> pa.Table:
     """A table (git, exons, fbrain or flights) with the columns id, k, ts and te.
 
-    Raises FileNotFoundError where its files are not in `folder`.
+    Raises FileNotFoundError if its files are not in `folder`.
     """
     files, read = _TABLES[name]
     paths = [folder / file for file in files]
@@ -57,7 +57,7 @@ def read_real(name: str, folder: Path) -> pa.Table:
 
 
 def write_real(join: RealJoin, source: Path, root: Path) -> tuple[Path, Path]:
-    """The paths of both sides below `root`, written where they are missing. Raises as `read_real`."""
+    """The paths of both sides below `root`, written if they are missing. Raises what `read_real` raises."""
     paths = []
     for name in (join.left, join.right):
         path = root / f"{name}.parquet"

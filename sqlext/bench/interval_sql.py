@@ -10,7 +10,7 @@ from sqlext_planner.periods.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIO
 #: pairs: both ids of every pair; sums: all pairs, summed up (as in Piatov et al. 2021); count: COUNT(*).
 Query = Literal["pairs", "sums", "count", "semi", "anti"]
 
-#: What stands for the left and the right table in a FROM clause.
+#: What is written for the left and the right table in a FROM clause.
 Tables = tuple[str, str]
 
 #: Queries whose result is one row.
@@ -18,7 +18,7 @@ ONE_ROW = ("sums", "count")
 
 _SUMS = "count(*) AS n, sum({l}) AS l, sum({r}) AS r, sum({l} * ({r} % 1009)) AS mix"
 
-#: The relations of the suite by their short names; any other name of the table of relations goes too.
+#: The relations of the suite by their short names; any other name of the table of relations is accepted too.
 SHORT_NAMES = {
     "overlap": "period_overlaps",
     "during": "iseql_during",
@@ -31,10 +31,10 @@ _COLUMNS = dict(zip(LEFT_PERIOD + RIGHT_PERIOD, ("ts", "te", "ts", "te"), strict
 
 @dataclass(frozen=True)
 class JoinText:
-    """What one case joins, as SQL: two tables with id, ts, te (and k where `keyed`).
+    """What one case joins, as SQL: two tables with id, ts, te (and k if `keyed`).
 
     `delta` is the relation's first parameter. In `dirty` tables some periods are NULL, empty or reversed: contestants
-    that know no periods have to say that these match nothing.
+    that do not know periods have to exclude these explicitly.
     """
 
     relation: str
@@ -64,22 +64,22 @@ class JoinText:
         return {self.row.parameters[0]: self.delta} if self.delta is not None else {}
 
     def ours(self, tables: Tables) -> str:
-        """With the period predicate."""
+        """The statement with the period predicate."""
         within = f" WITHIN {self.delta}" if self.delta is not None else ""
         predicate = f"PERIOD(l.ts, l.te) {self.row.words[0]} PERIOD(r.ts, r.te){within}"
         return self._select(tables, [*self._key, predicate])
 
     def plain(self, tables: Tables, dialect: Literal["spark", "duckdb"] = "spark") -> str:
-        """With inequalities."""
+        """The statement with inequalities."""
         return self._select(tables, self._plain_terms, "" if dialect == "duckdb" else "LEFT ")
 
     def checks(self, statement: str) -> str:
-        """One row of the number of rows and checksums of a statement that gives rows."""
+        """One row with the number of rows and the checksums of a statement that returns rows."""
         sums = _SUMS.format(l="l", r="r") if self.query == "pairs" else "count(*) AS n, sum(l) AS l"
         return f"SELECT {sums} FROM ({statement}) AS joined"
 
     def consumed(self, statement: str) -> str:
-        """The statement with every row of it taken, and none kept."""
+        """The statement with all its rows consumed, and none kept."""
         if self.query in ONE_ROW:
             return statement
         second = ", sum(r) AS r" if self.query == "pairs" else ""
@@ -97,9 +97,9 @@ class JoinText:
         return len(self.passes) == 1
 
     def bins(self, tables: Tables, width: int) -> str:
-        """The folklore: rows exploded into bins of `width`, an equality join on the bin, and the condition again.
+        """The usual trick: rows exploded into bins of `width`, an equality join on the bin, and the condition again.
 
-        Where a value of one side lies in a window of the other, that value has one bin and no pair comes twice.
+        If a value of one side lies in a window of the other, that value has one bin, so no pair comes twice.
         Overlap explodes both sides and keeps a pair in the first bin that both have.
         """
         if not self.window_bins:

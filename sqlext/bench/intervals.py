@@ -20,7 +20,7 @@ class PeriodTables:
     """Two tables by the paper's law: starts uniform in [1, domain], lengths exponential with `mean`, at least 1.
 
     Both sides follow the same law with different seeds (Piatov et al. 2021, section 9.1: domain 10^6, means
-    50, 5,000 and 500,000). Rows come in no order of time.
+    50, 5,000 and 500,000). Rows are not ordered by time.
     """
 
     rows: int
@@ -30,7 +30,7 @@ class PeriodTables:
 
     @property
     def folder(self) -> str:
-        """A folder name that tells data sets apart."""
+        """A folder name that is unique for each data set."""
         return f"periods-{self.rows}-{self.mean}-{self.domain}-{self.seed}"
 
     def table(self, number: int) -> pa.Table:
@@ -41,7 +41,7 @@ class PeriodTables:
         return pa.table({"id": np.arange(self.rows), "ts": start, "te": start + length})
 
     def write(self, root: Path) -> tuple[Path, Path]:
-        """The paths of left.parquet and right.parquet below `root`; written only where they are missing."""
+        """The paths of left.parquet and right.parquet below `root`; written only if they are missing."""
         folder = root / self.folder
         paths = (folder / "left.parquet", folder / "right.parquet")
         for number, path in enumerate(paths):
@@ -51,7 +51,7 @@ class PeriodTables:
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write beside the name and rename, so that a broken run leaves no half a file under it."""
+    """Write under another name and rename, so that an interrupted run leaves no partial file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     pq.write_table(table, partial, row_group_size=ROW_GROUP if table.num_rows <= 400_000 else LARGE_ROW_GROUP)

@@ -1,4 +1,4 @@
-"""What a measurement was taken on."""
+"""The machine and the packages of a measurement."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def describe() -> dict[str, object]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that take part, those that are installed."""
+    """Versions of the packages that take part and are installed."""
     found = {}
     for name in PACKAGES:
         try:

@@ -108,7 +108,7 @@ def _from_proc() -> list[ProcessMemory]:
 
 
 def _proc_entries(folders: Iterable[Path]) -> Iterable[tuple[int, tuple[int, str, int]]]:
-    """(pid, (parent, name, resident pages)) of each /proc/PID/stat; the name may hold blanks and brackets."""
+    """(pid, (parent, name, resident pages)) of each /proc/PID/stat; the name may contain blanks and brackets."""
     for folder in folders:
         try:
             text = (folder / "stat").read_text()

@@ -20,7 +20,7 @@ class PointTables:
 
     Keys are uniform over [0, keys); with `hot` > 0 key 0 has that share of the rows instead. (k, ts) is unique
     in the base table, so that SQL's RANGE (which includes later ties) and ROWS_RANGE (which does not) mean the
-    same rows: ties between base and probe rows, and among probe rows, stay.
+    same rows. There are still ties between base and probe rows, and among probe rows.
     """
 
     rows: int
@@ -36,11 +36,11 @@ class PointTables:
 
     @property
     def folder(self) -> str:
-        """A folder name that tells data sets apart."""
+        """A folder name that is unique for each data set."""
         return f"points-{self.rows}-{self.keys}-{self.hot:g}-{self.seed}"
 
     def write(self, root: Path) -> tuple[Path, Path]:
-        """The paths of base.parquet and probe.parquet below `root`; written only where they are missing."""
+        """The paths of base.parquet and probe.parquet below `root`; written only if they are missing."""
         folder = root / self.folder
         folder.mkdir(parents=True, exist_ok=True)
         paths = (folder / "base.parquet", folder / "probe.parquet")
@@ -65,7 +65,7 @@ class PointTables:
         return times * self.keys + np.where(random.random(count) < self.hot, 0, cold)
 
     def _unique_codes(self, random: np.random.Generator) -> Ints:
-        """Distinct cells. The hot key's times are a sample without replacement, as its cells nearly fill up."""
+        """Distinct cells. The hot key's times are sampled without replacement, because its cells nearly fill up."""
         hot_count = round(self.rows * self.hot)
         hot = random.choice(self.rows, hot_count, replace=False).astype(np.int64) * self.keys
         if self.keys == 1:
@@ -81,7 +81,7 @@ class PointTables:
 
 
 def _write(path: Path, keys: Ints, times: Ints, values: npt.NDArray[np.float64]) -> None:
-    """Write beside the name and rename, so that a broken run leaves no half a file under it."""
+    """Write under another name and rename, so that an interrupted run leaves no partial file."""
     partial = path.with_suffix(".partial")
     pq.write_table(pa.table({"k": keys, "ts": times, "v": values}), partial, row_group_size=ROW_GROUP)
     partial.replace(path)

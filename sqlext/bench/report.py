@@ -16,7 +16,7 @@ from sqlext.bench.results import CaseResult, Measurement, Report
 GIB = 1 << 30
 HEADER = ("case", "contestant", "seconds", "ratio to ours", "Python GiB", "largest process", "JVM GiB", "rows")
 
-#: How many of the columns a terminal shows: what fits 80 characters.
+#: Number of columns that a terminal shows: as many as fit in 80 characters.
 SHOWN = 6
 
 
@@ -43,7 +43,7 @@ def print_report(report: Report, console: Console) -> None:
 
 
 def markdown(report: Report) -> str:
-    """The table, the checks and where they were measured, for docs/benchmarks.md."""
+    """The table, the checks and what they were measured on, for docs/benchmarks.md."""
     lines = [f"**{report.title}**", "", _caption(report), "", _line(HEADER), _line(["---"] * len(HEADER))]
     lines += [_line(row) for result in report.cases for row in _rows(report, result)]
     if report.checks:
@@ -54,7 +54,7 @@ def markdown(report: Report) -> str:
 
 
 def write_json(report: Report, path: Path) -> None:
-    """Write the report. Raises ConfigurationError where the file cannot be written."""
+    """Write the report. Raises ConfigurationError if the file cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(report.to_json(), indent=1) + "\n")
@@ -63,7 +63,7 @@ def write_json(report: Report, path: Path) -> None:
 
 
 def read_json(path: Path) -> Report:
-    """Read a report that `write_json` wrote. Raises ConfigurationError where it is no such file."""
+    """Read a report that `write_json` wrote. Raises ConfigurationError for any other file."""
     try:
         return Report.from_json(json.loads(path.read_text()))
     except OSError as error:

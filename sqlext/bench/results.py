@@ -43,7 +43,7 @@ class Measurement:
 
     @property
     def seconds(self) -> float | None:
-        """The median of the timed runs, or the single capped or stopped one; None where no time counts."""
+        """The median of the timed runs, or the single capped or stopped one; None if no time counts."""
         if self.status in ("capped", "stopped") and self.warmup is not None:
             return max(run.seconds for run in (self.warmup, *self.runs))
         if self.status != "ok" or not self.runs:
@@ -52,12 +52,12 @@ class Measurement:
 
     @property
     def best(self) -> float | None:
-        """The shortest of the timed runs; else as `seconds`. Of two contestants that do the same, the times that other
-        work on the machine adds differ more than the shortest ones do."""
+        """The shortest of the timed runs; else as `seconds`. If two contestants do the same work, their shortest times
+        differ less than times to which other work on the machine adds."""
         return min(run.seconds for run in self.runs) if self.status == "ok" and self.runs else self.seconds
 
     def peak(self, which: Literal["peak_python", "peak_process", "peak_jvm"]) -> int:
-        """The highest of a memory figure over all runs, the warm-up included."""
+        """The highest value of a memory figure over all runs, including the warm-up."""
         runs = self.runs + ([self.warmup] if self.warmup is not None else [])
         return max((getattr(run, which) for run in runs), default=0)
 
@@ -145,7 +145,7 @@ class Report:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Report:
-        """Read what `to_json` wrote. Raises KeyError or TypeError where it is something else."""
+        """Read what `to_json` wrote. Raises KeyError or TypeError for anything else."""
         cases = []
         for entry in data["cases"]:
             case = Case(entry["name"], entry["x"], entry["parameters"], entry.get("panel", ""), entry.get("tick"))

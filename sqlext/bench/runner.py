@@ -18,11 +18,11 @@ from sqlext.bench.memory import MemoryWatch
 from sqlext.bench.results import CaseResult, Measurement, Report, Run
 from sqlext.bench.suite import BRIEF_SECONDS, Answer, Case, Contestant, Suite
 
-#: A run may take no longer, so that one contestant does not hold all others up.
+#: A run may not take longer, so that one contestant does not hold up all others.
 LIMIT_SECONDS = 600.0
 
-#: A contestant that has not ended is interrupted again after so many seconds: Spark forgets a cancellation that comes
-#: between two jobs of a query.
+#: A contestant that has not ended is interrupted again after this many seconds: Spark forgets a cancellation that
+#: arrives between two jobs of a query.
 AGAIN_SECONDS = 1.0
 
 #: Called with a line of text at every step; the console shows it.
@@ -31,7 +31,7 @@ Progressed = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Limits:
-    """How often and how long a contestant runs: above `cap_seconds` only once, above `limit_seconds` not to the end."""
+    """How often and how long a contestant runs: once above `cap_seconds`, not to the end above `limit_seconds`."""
 
     repeat: int = 3
     cap_seconds: float | None = None
@@ -41,11 +41,11 @@ class Limits:
 def run(suite: Suite, limits: Limits, console: Console | None = None) -> Report:
     """Run every contestant on every case; the contestants are closed afterwards.
 
-    In each case every contestant has one warm-up run whose answer is compared with the reference; then the contestants
-    take turns (so that a slow minute of the machine hits all of them), in both orders (so that nobody always comes
-    after the same other one), first in the warm-ups that the case asks for beyond that one. A contestant whose warm-up
-    takes longer than `cap_seconds` is not repeated: that run is its measurement, marked "capped". A run that can be
-    interrupted is so after `limit_seconds`: "stopped". An error of a contestant is recorded, not raised.
+    In each case every contestant has one warm-up run whose answer is compared with the reference. Then the contestants
+    take turns (so that a slow minute of the machine hits all of them), in both orders (so that none always follows the
+    same other one), first for any further warm-ups of the case. A contestant whose warm-up takes longer than
+    `cap_seconds` is not repeated: that run is its measurement, marked "capped". A run that can be interrupted stops
+    after `limit_seconds`: "stopped". An error of a contestant is recorded, not raised.
     """
     report = Report(
         suite=suite.name,
@@ -104,7 +104,7 @@ def _is_brief(measurement: Measurement) -> bool:
 
 
 def _rounds(case: Case, repeat: int) -> Iterator[tuple[int, int, bool]]:
-    """After the first warm-up: (number, of how many, whether it is timed). A single run is a first look."""
+    """After the first warm-up: (number, of how many, whether it is timed). `repeat` 1 is only a first look."""
     warm_ups, runs = (case.warm_ups, max(repeat, case.least_runs)) if repeat > 1 else (1, 1)
     yield from ((number, warm_ups, False) for number in range(2, warm_ups + 1))
     yield from ((number, runs, True) for number in range(1, runs + 1))
@@ -113,7 +113,7 @@ def _rounds(case: Case, repeat: int) -> Iterator[tuple[int, int, bool]]:
 def _attempt(
     contestant: Contestant, case: Case, measurement: Measurement, answers: dict[str, Answer], limit_seconds: float
 ) -> Run | None:
-    """One run and its answer; an error makes the measurement "failed" and gives None."""
+    """One run and its answer; on an error the measurement is "failed" and the result None."""
     try:
         contestant.prepare(case)
         with MemoryWatch() as watch, _limit(contestant, limit_seconds) as was_stopped:
@@ -144,7 +144,7 @@ def _attempt(
 
 @contextmanager
 def _limit(contestant: Contestant, seconds: float) -> Iterator[threading.Event]:
-    """Interrupt the contestant after so many seconds, which the event then says; those that cannot be, go on."""
+    """Interrupt the contestant after `seconds` and set the event; one that cannot be interrupted runs on."""
     was_stopped, has_ended = threading.Event(), threading.Event()
 
     def watch() -> None:
@@ -176,7 +176,7 @@ def _check_answers(suite: Suite, measurements: dict[str, Measurement], answers: 
 
 @contextmanager
 def _progress(suite: Suite, repeat: int, console: Console) -> Iterator[Progressed]:
-    """A progress bar on a terminal, one line a step elsewhere."""
+    """A progress bar on a terminal, one line for each step elsewhere."""
     steps = sum(
         1 + sum(1 for _ in _rounds(case, repeat))
         for case in suite.cases

@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 
 Number = int | float
-#: Longer runs are warm after one.
+#: Contestants with longer runs are warm after one run.
 BRIEF_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class Case:
-    """One point of the measurement: a data set and a query size. `x` is its place on the chart's axis.
+    """One point of the measurement: a data set and a query size. `x` is its position on the chart's axis.
 
-    Cases with the same `panel` share one diagram of the chart, None leaves a case out of it. A `tick` stands on the
-    axis instead of the number. `contestants` are those who take part; None means all. `limit_seconds` is for cases that
-    not all of them can finish: a run of one is interrupted then, if the limit of the whole run is not less. `warm_ups`
-    and `least_runs` are for cases where little time or a small difference decides, and hold for contestants whose first
-    run takes less than BRIEF_SECONDS: a JVM goes on compiling for dozens of them (measured: 1.5 s at first,
-    0.4 s after 40 runs).
+    Cases with the same `panel` share one diagram of the chart; None leaves a case out of it. A `tick` replaces the
+    number on the axis. `contestants` are those that take part; None means all. `limit_seconds` is for cases that not
+    all contestants can finish: a run is interrupted then, unless the limit of the whole run is lower. `warm_ups` and
+    `least_runs` are for cases where little time or a small difference matters. They apply to contestants whose first
+    run takes less than BRIEF_SECONDS: a JVM keeps compiling for dozens of runs (measured: 1.5 s at first, 0.4 s after
+    40 runs).
     """
 
     name: str
@@ -54,7 +54,7 @@ class Answer:
     checksums: Mapping[str, Number]
 
     def difference(self, other: Answer, tolerance: float) -> str | None:
-        """The first thing in which two answers differ, in words; None if they agree."""
+        """The first difference between two answers, in words; None if they agree."""
         if self.rows != other.rows:
             return f"{self.rows:,} rows instead of {other.rows:,}"
         if self.checksums.keys() != other.checksums.keys():
@@ -76,13 +76,13 @@ class Contestant(Protocol):
         """The name on the command line, in tables and in JSON."""
 
     def prepare(self, case: Case) -> None:
-        """Bring settings and tables into the state `run` needs; called before every run."""
+        """Bring settings and tables into the state that `run` needs; called before every run."""
 
     def run(self, case: Case) -> float | None:
         """Compute the whole result and consume every row of it.
 
-        None means that the time of the call counts; a contestant in a process of its own returns the seconds that it
-        measured there, so that talking to it is free.
+        None means that the time of the call counts; a contestant in its own process returns the seconds that it
+        measured there, so that the communication costs nothing.
         """
 
     def answer(self, case: Case) -> Answer:
@@ -108,9 +108,9 @@ class Check:
 class Suite:
     """A named set of cases that every contestant answers.
 
-    `ours` is the contestant that ratios refer to. In each case the first other one that has an answer is the reference
-    (only ours, where there is no other). `left_out` says what cannot be measured here and why. The chart shows seconds,
-    or with `speedup` how many times faster ours is.
+    Ratios compare with the contestant `ours`. In each case the first other one that has an answer is the reference
+    (ours, if there is no other). `left_out` lists what cannot be measured here and why. The chart shows seconds, or
+    with `speedup` how many times faster ours is.
     """
 
     name: str
@@ -149,7 +149,7 @@ class EitherContestant:
         return self._of(case).answer(case)
 
     def interrupt(self) -> None:
-        """Both; the one that does not run has nothing to end."""
+        """Interrupt both; the one that is not running has nothing to end."""
         self.special.interrupt()
         self.usual.interrupt()
 

@@ -1,7 +1,7 @@
 """Suite `umjoin`: multi-way joins, ours against plain Spark and DuckDB on the same texts; TPC-H; planning of TPC-DS.
 
-The cases are in `umjoin_cases`, the statements in `umjoin_sql` and the folders of TPC-H and TPC-DS, what is asked for
-in `umjoin_checks`.
+The cases are in `umjoin_cases`, the statements in `umjoin_sql` and the folders of TPC-H and TPC-DS, the targets in
+`umjoin_checks`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ TOLERANCE = 5e-5
 def umjoin_suite(
     options: UMJoinOptions, engines: Engines | None = None, report: Callable[[str], None] = lambda _: None
 ) -> Suite:
-    """The suite; its data are written at once (`report` is told what), the engines start with the first run.
+    """The suite; its data are written at once (`report` gets each step), the engines start with the first run.
 
-    Cases whose generator is not installed are left out, and the suite says so. Raises AnalysisError for an unknown set
-    of cases or contestant.
+    Cases whose generator is not installed are left out, and the suite reports it. Raises AnalysisError for an unknown
+    set of cases or contestant.
     """
     _check("set of cases", options.cases, SETS)
     _check("contestant", options.contestants, CONTESTANTS)

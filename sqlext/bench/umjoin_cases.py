@@ -28,17 +28,17 @@ from sqlext.bench.umjoin_sql import (
 )
 from sqlext.tpc import BENCHMARKS
 
-#: Result rows of star and chain, as many as an engine can enumerate. With FACTOR times as many rows for each key they
-#: are FACTOR^3 times as many, which no engine can.
+#: Result rows of star and chain: as many as an engine can enumerate. With FACTOR times as many rows for each key there
+#: are FACTOR^3 times as many, which no engine can enumerate.
 FEW = 10**9
 FACTOR = 10
-#: Spark's tasks look once a batch of input rows whether they are to end. A row there has 8 million result rows, and
-#: with batches of 4,096 rows tasks that were told to end kept both cores for minutes.
+#: Spark's tasks check once a batch of input rows whether they must end. A row there has 8 million result rows, and
+#: with batches of 4,096 rows cancelled tasks kept both cores busy for minutes.
 SMALL_BATCHES = {"spark.sql.parquet.columnarReaderBatchSize": "16"}
 
-#: Warm-ups and timed runs: of statements that both contestants on Spark run as the same plan (5 % are asked about
-#: there), of those among them that give rows (they take longer), of all of TPC-H (the total is asked about), and of
-#: those that take less than a second if they are factorised.
+#: Warm-ups and timed runs: of statements that both contestants on Spark run as the same plan (there a 5 % target is
+#: checked), of those among them that return rows (they take longer), of all of TPC-H (there the total is checked), and
+#: of those that take less than a second if they are factorised.
 CLOSE = (25, 25)
 CLOSE_AND_LONG = (5, 9)
 CLOSE_IN_TOTAL = (2, 3)
@@ -55,7 +55,7 @@ EXPONENTS: Mapping[str, tuple[float, ...]] = {"triangle": (0, 0.5, 0.8, 1.0), "c
 class CaseList:
     """The chosen cases, what they run, the catalogs of those that only plan, and what was left out.
 
-    `report` is told what is being generated.
+    `report` is called with what is being generated.
     """
 
     options: UMJoinOptions
@@ -74,13 +74,13 @@ class CaseList:
         return self
 
     def add(self, case: Case, query: QueryCase) -> None:
-        """One case for all contestants."""
+        """Add one case for all contestants."""
         self.cases.append(case)
         self.queries[case.name] = query
 
     def tpc(self, name: str) -> dict[str, Path] | None:
-        """The tables of a benchmark at the scale of the options, generated where they are missing; None, and a line in
-        `left_out`, where the generator is not installed."""
+        """The tables of a benchmark at the scale of the options, generated if they are missing; None, and a line in
+        `left_out`, if the generator is not installed."""
         from sqlext.tpc.generate import generate
 
         benchmark, options = BENCHMARKS[name], self.options
@@ -176,7 +176,7 @@ def _tpch(found: CaseList, name: str) -> None:
 
 
 def _planning(found: CaseList, name: str) -> None:
-    """Planning the queries of TPC-DS: with the types of the tables alone, and with the tables' files."""
+    """Planning the queries of TPC-DS: with only the types of the tables, and with the tables' files."""
     benchmark = BENCHMARKS["tpcds"]
     if "ours" not in found.options.contestants:
         return

@@ -1,4 +1,4 @@
-"""What is asked of the suite `umjoin`, as statements about a report."""
+"""The targets of the suite `umjoin`, as statements about a report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlext.bench.results import CaseResult, Measurement, Report
 from sqlext.bench.suite import Check
 
-#: How much slower than plain Spark ours may be where both run Spark's own plan.
+#: How much slower than plain Spark ours may be if both run Spark's own plan.
 ALLOWANCE = 1.05
 PEER = "spark"
 
@@ -24,13 +24,13 @@ def seed_query(report: Report) -> list[Check]:
 
 
 def factorised(report: Report) -> list[Check]:
-    """At least 20x plain Spark where the join has 10^9 rows."""
+    """At least 20x as fast as plain Spark if the join has 10^9 rows."""
     chosen = [result for shape in ("star", "chain") for result in _cases(report, shape, results="few")]
     return [check for result in chosen for check in _at_least(report, result, 20)]
 
 
 def flat_in_fan_out(report: Report) -> list[Check]:
-    """A thousand times the result rows, of as many input rows, take at most 1.5 times the time."""
+    """A thousand times the result rows, from the same number of input rows, take at most 1.5 times the time."""
     checks = []
     for shape in ("star", "chain"):
         for query in ("count", "sum"):
@@ -47,7 +47,7 @@ def flat_in_fan_out(report: Report) -> list[Check]:
 
 
 def known_results(report: Report) -> list[Check]:
-    """Ours has the count and the sum that the generator knows, also where nobody else has an answer."""
+    """Ours has the count and the sum that the generator knows, even if no other contestant has an answer."""
     checks = []
     for result in report.cases:
         expected, item = result.case.parameters.get("expected"), result.measurement(report.ours)
@@ -117,7 +117,7 @@ def _best(result: CaseResult, contestant: str) -> float | None:
 
 
 def _at_least(report: Report, result: CaseResult, factor: float) -> list[Check]:
-    """Ours against plain Spark; nothing where one side has no time. Of a run that was stopped the ratio is a bound."""
+    """Ours against plain Spark; nothing if one side has no time. For a stopped run the ratio is a bound."""
     ratio, spark, ours = report.ratio(result, PEER), result.measurement(PEER), result.measurement(report.ours)
     if ratio is None or spark is None or ours is None:
         return []

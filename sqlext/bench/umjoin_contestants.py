@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: How often a new Spark session runs a small join for each contestant on it, before any other statement.
 FIRST_RUNS = 5
 
-#: Rows of an Arrow batch in which DuckDB hands over a large result: its own default.
+#: Rows of an Arrow batch in which DuckDB returns a large result: its own default.
 BATCH_ROWS = 1_000_000
 
 
@@ -39,9 +39,9 @@ BATCH_ROWS = 1_000_000
 class QueryCase:
     """A statement on tables, which are Parquet files by their names.
 
-    A result of few rows is fetched as an Arrow table. One of many rows is handed to a sink that drops it, and `checks`
-    are the aggregates over it that are compared, by their names; `n` is the number of rows. `settings` hold for Spark,
-    whoever uses it.
+    A result of few rows is fetched as an Arrow table. One of many rows goes to a sink that drops it, and `checks` are
+    the aggregates over it that are compared, by their names; `n` is the number of rows. `settings` apply to Spark for
+    all its contestants.
     """
 
     sql: str
@@ -56,8 +56,8 @@ QueryCases = Mapping[str, QueryCase]
 
 @dataclass
 class SparkTables:
-    """The one Session of the contestants on Spark, and which tables its views stand for. `warm_up` are tables
-    a, b, c and d (fanout.py) of a few rows."""
+    """The one Session of the contestants on Spark, and the tables behind its views. `warm_up` are tables a, b, c and d
+    (fanout.py) of a few rows."""
 
     engines: Engines
     warm_up: Mapping[str, Path]
@@ -65,7 +65,7 @@ class SparkTables:
     _current: Mapping[str, Path] = field(default_factory=dict)
 
     def session(self) -> Session:
-        """The Session; a new one first runs a join a few times, as plain Spark and as ours."""
+        """The Session; a new one first runs a join a few times, with plain Spark and with ours."""
         if self._session is None:
             from sqlext import Session
 
@@ -89,8 +89,8 @@ class SparkTables:
 
 @dataclass
 class SparkContestant(ABC):
-    """A way to run a statement on Spark. Many rows go to Spark's `noop` sink; they are checked in a second run that
-    is not timed, once for a case."""
+    """A way to run a statement on Spark. Large results go to Spark's `noop` sink; they are checked in a second run that
+    is not timed, once for each case."""
 
     name: str
     cases: QueryCases
@@ -119,7 +119,7 @@ class SparkContestant(ABC):
             frame.write.format("noop").mode("overwrite").save()
 
     def answer(self, case: Case) -> Answer:
-        """Of the rows that the last run fetched; else of the aggregates."""
+        """The answer from the rows that the last run fetched; else from the aggregates."""
         query = self.cases[case.name]
         if query.checks is None:
             assert self._rows is not None
@@ -130,7 +130,7 @@ class SparkContestant(ABC):
         return self._answers[case.name]
 
     def interrupt(self) -> None:
-        """End the jobs that run."""
+        """Cancel the running jobs."""
         self.tables.engines.cancel_spark()
 
     def close(self) -> None:
@@ -154,7 +154,7 @@ class PlainContestant(SparkContestant):
 
 @dataclass
 class DuckContestant:
-    """DuckDB. Many rows leave it as Arrow batches that are dropped, the least that any program does with them."""
+    """DuckDB. It returns large results as Arrow batches that are dropped, the least that a program can do with them."""
 
     name: str
     cases: QueryCases
@@ -165,7 +165,7 @@ class DuckContestant:
     _answers: dict[str, Answer] = field(default_factory=dict)
 
     def prepare(self, case: Case) -> None:
-        """Start DuckDB, and make the tables of the case its views."""
+        """Start DuckDB, and create views of the case's tables."""
         tables = self.cases[case.name].tables
         if self._current != tables:
             for name, path in tables.items():
@@ -174,7 +174,7 @@ class DuckContestant:
             self._current = tables
 
     def run(self, case: Case) -> None:
-        """Compute every row, and hand it over."""
+        """Compute and return every row."""
         query = self.cases[case.name]
         result = self._connection.execute(query.sql)
         if query.checks is None:
@@ -184,7 +184,7 @@ class DuckContestant:
                 pass
 
     def answer(self, case: Case) -> Answer:
-        """Of the rows that the last run fetched; else of the aggregates, once for a case."""
+        """The answer from the rows that the last run fetched; else from the aggregates, once for each case."""
         query = self.cases[case.name]
         if query.checks is None:
             assert self._rows is not None
@@ -196,7 +196,7 @@ class DuckContestant:
         return self._answers[case.name]
 
     def interrupt(self) -> None:
-        """End the statement that runs."""
+        """Interrupt the running statement."""
         self.engines.interrupt_duckdb()
 
     def close(self) -> None:
@@ -210,7 +210,7 @@ class DuckContestant:
 
 @dataclass
 class PlanningContestant:
-    """From texts to physical plans in this process, without Spark. A run's figure is the median over the texts."""
+    """From texts to physical plans in this process, without Spark. A run's time is the median over the texts."""
 
     name: str
     texts: tuple[str, ...]
@@ -239,7 +239,7 @@ class PlanningContestant:
         return statistics.median(seconds)
 
     def answer(self, case: Case) -> Answer:
-        """How many of the texts have a plan; the others would be Spark's alone."""
+        """The number of texts that have a plan; the others would be Spark's alone."""
         return Answer(self._planned, {})
 
     def interrupt(self) -> None:
@@ -255,11 +255,11 @@ def _items(checks: Mapping[str, str]) -> list[str]:
 
 
 def answer_of_table(table: pa.Table) -> Answer:
-    """The rows of a result of few rows. Columns go by their place: engines name some of them differently.
+    """The answer of a small result. Columns count by position: engines name some of them differently.
 
-    Whole numbers, texts, dates and NULLs are compared exactly, row by row through a hash of the row, whole numbers by
-    their sum too. Other numbers (Spark has decimals where DuckDB has doubles) are summed up, each times a weight from 1
-    to 2 that comes from the row's hash. One row with a column `n` counts as n rows: it is a COUNT(*).
+    Whole numbers, texts, dates and NULLs are compared exactly, row by row with a hash of the row, whole numbers also by
+    their sum. Other numbers (Spark has decimals where DuckDB has doubles) are summed up, each times a weight from 1 to
+    2 that comes from the row's hash. One row with a column `n` counts as n rows: it is a COUNT(*).
     """
     exact = [place for place, kind in enumerate(table.schema.types) if _is_exact(kind)]
     columns = [column.to_pylist() for column in table.columns]
@@ -277,14 +277,14 @@ def answer_of_table(table: pa.Table) -> Answer:
 
 
 def _is_exact(kind: pa.DataType) -> bool:
-    """Whether all engines have the same value: not a float, and no decimal with a fraction."""
+    """Whether all engines have the same value: not a float, and not a decimal with a fraction."""
     if pa.types.is_decimal(kind):
         return bool(kind.scale == 0)
     return not pa.types.is_floating(kind)
 
 
 def _hash(columns: Sequence[Sequence[Any]], exact: Sequence[int], row: int) -> int:
-    """Of a row's exact values, and of where it has NULLs."""
+    """A hash of a row's exact values and of the positions of its NULLs."""
     cells = [str(columns[place][row]) for place in exact]
     holes = [str(place) for place, column in enumerate(columns) if column[row] is None]
     return crc32("|".join([*cells, "", *holes]).encode())

@@ -1,4 +1,4 @@
-"""Generated tables of the suite `umjoin`: many-to-many joins whose number of result rows is known, and directed graphs
+"""Generated tables of the suite `umjoin`: many-to-many joins with a known number of result rows, and directed graphs
 with skewed degrees."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sqlext.bench.intervals import write_table
 #: The key columns of each table: a(x), b(x, y), c(y, z), d(z) join as a chain, or as a star on one key.
 KEYS = {"a": ("x",), "b": ("x", "y"), "c": ("y", "z"), "d": ("z",)}
 
-#: Values of the column `v` lie in 0..VALUES - 1.
+#: Values of the column `v` are in 0..VALUES - 1.
 VALUES = 1_000
 
 
@@ -23,7 +23,7 @@ VALUES = 1_000
 class FanOutTables:
     """Tables a, b, c and d of `rows` rows each, in which every key has `fan` rows, in random order.
 
-    Keys are bigint in [0, rows / fan); `v` is a bigint. Each row of one table meets `fan` rows of the next one, so a
+    Keys are bigint in [0, rows / fan); `v` is a bigint. Each row of one table matches `fan` rows of the next one, so a
     chain and a star of all four have rows * fan^3 result rows. Raises ValueError unless `fan` divides `rows`.
     """
 
@@ -51,7 +51,7 @@ class FanOutTables:
         return pa.table({**columns, "v": random.integers(0, VALUES, self.rows)})
 
     def write(self, root: Path) -> dict[str, Path]:
-        """The tables' Parquet files below `root` by their names; written only where they are missing."""
+        """The tables' Parquet files below `root` by their names; written only if they are missing."""
         folder = root / f"fanout-{self.rows}-{self.fan}-{self.seed}"
         paths = {name: folder / f"{name}.parquet" for name in KEYS}
         for name, path in paths.items():
@@ -69,8 +69,8 @@ class SkewedGraph:
 
     A vertex that is often a source is often a destination too, as in networks of people or of pages, so paths of two
     edges grow with the skew: at 600,000 edges of 100,000 vertices there are 3.6M of them at exponent 0, 11M at 0.5,
-    230M at 0.8 and 909M at 1. Numbers of vertices say nothing of their degree. Raises ValueError where the graph would
-    be a tenth full: drawing different edges would take too long.
+    230M at 0.8 and 909M at 1. A vertex's number is unrelated to its degree. Raises ValueError if the graph would be a
+    tenth full: drawing different edges would take too long.
     """
 
     edges: int
@@ -97,13 +97,13 @@ class SkewedGraph:
         return pa.table({"src": names[found // self.vertices], "dst": names[found % self.vertices]})
 
     def write(self, root: Path) -> Path:
-        """The path of the Parquet file below `root`; written only where it is missing."""
+        """The path of the Parquet file below `root`; written only if it is missing."""
         path = root / f"edges-{self.edges}-{self.vertices}-{self.exponent:g}-{self.seed}.parquet"
         if not path.exists():
             write_table(self.table(), path)
         return path
 
     def _draw(self, random: np.random.Generator, bounds: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
-        """Ranks of vertices: the place of a uniform number among the cumulated shares."""
+        """Ranks of vertices: the position of a uniform number among the cumulative shares."""
         places = np.searchsorted(bounds, random.random(count), side="right")
         return np.minimum(places, self.vertices - 1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What the command line of the suite `umjoin` sets."""
+"""The command line options of the suite `umjoin`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ CONTESTANTS = {
 class UMJoinOptions:
     """`cases` are names of umjoin_cases.SETS. `rows` are those of each input of star and chain, `edges` those of the
     graphs. `scale` multiplies both, and is the scale factor of TPC-H and TPC-DS. Enumerating the larger results of star
-    and chain is given up after `many_seconds`; a lower bound is all there is to say then. `data` keeps all that is
-    generated; None puts TPC tables into the cache of `sqlext tpch|tpcds`, all others into a temporary folder."""
+    and chain stops after `many_seconds`; the result is then only a lower bound. `data` keeps all generated tables; None
+    puts TPC tables into the cache of `sqlext tpch|tpcds`, all others into a temporary folder."""
 
     cases: Sequence[str] = ("seed", "star", "chain", "triangle", "cycle4", "tpch", "planning")
     contestants: Sequence[str] = tuple(CONTESTANTS)

@@ -1,4 +1,4 @@
-"""The statements of the suite `umjoin`: one text for all contestants."""
+"""The statements of the suite `umjoin`: the same text for all contestants."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAN_OUT_SUM = "SUM(c.v) AS s"
 
 
 def cycle(length: int, items: str) -> str:
-    """The directed cycles of a graph: edges e1, e2, ..., each from where the one before leads, the last back to e1."""
+    """The directed cycles of a graph: edges e1, e2, ..., each starting where the last one ends, and closing at e1."""
     joins = [f"JOIN edges e{place} ON e{place - 1}.dst = e{place}.src" for place in range(2, length + 1)]
     return f"SELECT {items} FROM edges e1 {' '.join(joins)} AND e{length}.dst = e1.src"
 
@@ -36,17 +36,17 @@ def vertices(length: int) -> str:
 
 
 def vertex_checks(length: int) -> dict[str, str]:
-    """Aggregates over those columns: each vertex with the next one, so that cycles put together wrongly show."""
+    """Aggregates over those columns: each vertex with the next one, so that wrongly combined cycles are detected."""
     names = "abcdefgh"[:length]
     pairs = zip(names, names[1:] + names[0], strict=True)
     return {"n": "COUNT(*)", **{one + other: f"SUM({one} * ({other} % 1009))" for one, other in pairs}}
 
 
 def table_checks(tables: Mapping[str, Mapping[str, str]], key: str) -> dict[str, str]:
-    """Aggregates over all columns of a join of tables, given by their types: one sum a table.
+    """Aggregates over all columns of a join of tables, given by their types: one sum for each table.
 
-    Each column counts by its place, so that columns which change places show, and each row by its integer column `key`,
-    so that rows which are put together wrongly show. Strings count by their length.
+    Each column is weighted by its position, so that swapped columns are detected, and each row by its integer column
+    `key`, so that wrongly combined rows are detected. Strings count by their length.
     """
     sums = {"n": "COUNT(*)"}
     for table, columns in tables.items():

@@ -1,7 +1,7 @@
 """Suite `window`: sum and count over the union of two tables, ours against Spark's RANGE frame and DuckDB.
 
-For each base row the sum and the count of the base and probe rows of its key within w time units before it.
-(k, ts) is unique in the base table (points.PointTables), so the RANGE frames below hold the same rows as
+The suite computes, for each base row, the sum and the count of the base and probe rows of its key within w time units
+before it. (k, ts) is unique in the base table (points.PointTables), so the RANGE frames below hold the same rows as
 ROWS_RANGE and all answers must agree.
 """
 
@@ -34,13 +34,13 @@ FROM (SELECT k, ts, side, sum(v) OVER w AS s, count(*) OVER w AS c
       WINDOW w AS (PARTITION BY k ORDER BY ts RANGE BETWEEN {length} PRECEDING AND CURRENT ROW))
 WHERE side = 0"""
 
-#: Every column of every row is consumed; `mix` ties each count to its time, so that swapped rows show.
+#: Every column of every row is consumed; `mix` ties each count to its time, so that swapped rows are detected.
 CHECKSUMS = {"k": "sum(k)", "ts": "sum(ts)", "c": "sum(c)", "mix": "sum(c * (ts % 1009))", "s": "sum(s)"}
 
 
 @dataclass(frozen=True)
 class WindowOptions:
-    """What the command line sets. `rows` are the sizes of each of the two tables."""
+    """The command line options. `rows` are the sizes of each of the two tables."""
 
     rows: Sequence[int] = (5_000_000,)
     keys: int = 100
@@ -121,7 +121,7 @@ class _SparkContestant:
 
 @dataclass
 class _DuckContestant:
-    """The native SQL text on the same files, threads as cores."""
+    """The native SQL text on the same files, with one thread for each core."""
 
     name: str
     files: Files
@@ -207,7 +207,7 @@ class _Native:
 
 
 def _answer(row: Mapping[str, Any] | None) -> Answer:
-    """DuckDB and Spark give sums as int, Decimal or float; an integer stays exact."""
+    """The answer from a row of sums. DuckDB and Spark return int, Decimal or float; an integer stays exact."""
     values = dict(row or {})
     rows = int(values.pop("n"))
     return Answer(rows, {name: float(v) if isinstance(v, float) else int(v) for name, v in values.items()})

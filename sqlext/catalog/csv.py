@@ -1,7 +1,7 @@
-"""Schemas of CSV files: a header, and types by looking at every value.
+"""Schemas of CSV files: names from a header, types from looking at every value.
 
-The same types are given to Spark when it reads the file (`read_files`), so that a plan made without Spark and the run
-agree, and Spark need not read the file twice.
+Spark gets the same types when it reads the file (`read_files`), so that a plan made without Spark and the run agree,
+and Spark need not read the file twice.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sqlext.catalog.memory import kept_by_files
 CSV_OPTIONS = {"header": "true", "quote": '"', "escape": '"', "mode": "FAILFAST"}
 
 _DATE = r"\d{4}-\d{2}-\d{2}"
-#: Types from narrow to wide with what their values look like. Integers are checked for their range too.
+#: Types from narrow to wide, with a pattern for their values. Integers are also checked for their range.
 _PATTERNS = (
     ("boolean", r"(?i)^(true|false)$"),
     ("int", r"^[+-]?\d{1,10}$"),
@@ -27,21 +27,21 @@ _PATTERNS = (
     ("date", f"^{_DATE}$"),
     ("timestamp", rf"^{_DATE}([ T]\d{{2}}:\d{{2}}(:\d{{2}}(\.\d{{1,6}})?)?(Z|[+-]\d{{2}}:\d{{2}})?)?$"),
 )
-#: Characters of a line that names columns: a file without line ends is not read whole to find that out.
+#: Longest header line, in characters: a file without line ends is then not read whole.
 _MOST_HEADER = 16 << 20
 _LIMITS = {"int": pa.int32(), "bigint": pa.int64()}
 
 
 @kept_by_files(256)
 def csv_columns(files: Sequence[Path]) -> tuple[tuple[tuple[str, str], ...], int, int]:
-    """Columns by the header of the first file, with types that every value of every file has; rows, bytes of text.
+    """Columns from the header of the first file, with types that fit every value of every file; rows, bytes of text.
 
-    An empty value is NULL. Raises ConfigurationError for files of different headers, ArrowException.
+    An empty value is NULL. Raises ConfigurationError for files with different headers, ArrowException.
     """
     header = _header(files[0])
     names = _names(header)
     possible = [[name for name, _ in _PATTERNS] for _ in header]
-    import pyarrow.compute as pc  # 60 ms that planning without CSV files need not wait for
+    import pyarrow.compute as pc  # 60 ms that planning without CSV files need not spend
 
     filled = [False] * len(header)
     rows = 0

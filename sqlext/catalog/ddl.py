@@ -19,11 +19,11 @@ _HELP = "write CREATE TABLE name (column type, ..., INDEX (...)) OPTIONS (...)"
 
 
 def read_ddl(text: str) -> dict[str, dict[str, str]]:
-    """``{"table": {"column": "spark type"}}`` of every CREATE TABLE in a script; other statements say nothing of
-    schemas and are passed over. A table's name is the last part of what is written.
+    """``{"table": {"column": "spark type"}}`` of every CREATE TABLE in a script; other statements define no schemas and
+    are skipped. A table's name is the last part of the written name.
 
     NOT NULL, DEFAULT, INDEX and OPTIONS are about storage and change no type. Raises ParseError or AnalysisError, with
-    the place in `text`: for text that is not such a statement, an unknown type, a column or table that repeats.
+    the place in `text`, for text that is not such a statement, an unknown type, a column or table that repeats.
     """
     try:
         statements = split_tokens(SqlExt().tokenize(text))
@@ -54,7 +54,7 @@ def _read_table(text: str, statement: Sequence[Token], tables: dict[str, dict[st
         raise ParseError("the columns of the table are missing", span=span_of_tokens(place), help=_HELP)
     name = statement[at].text
     if name.lower() in {known.lower() for known in tables}:
-        if at >= 5:  # IF NOT EXISTS: the first one stands
+        if at >= 5:  # IF NOT EXISTS: the first one counts
             return
         raise AnalysisError(
             f"table '{name}' is created twice", span=span_of_tokens(statement[at : at + 1]), help="remove one of them"
@@ -68,7 +68,7 @@ def _read_table(text: str, statement: Sequence[Token], tables: dict[str, dict[st
 
 
 def _elements(tokens: Sequence[Token]) -> list[list[Token]]:
-    """What commas part, outside parentheses and angle brackets."""
+    """The parts between commas that are outside parentheses and angle brackets."""
     elements: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
@@ -83,7 +83,7 @@ def _elements(tokens: Sequence[Token]) -> list[list[Token]]:
 def _read_column(text: str, element: Sequence[Token], columns: dict[str, str]) -> None:
     head = element[0]
     if head.token_type == TokenType.INDEX and any(token.token_type == TokenType.EQ for token in element):
-        return  # INDEX [name] (KEY = ...); a column may be called index, too
+        return  # INDEX [name] (KEY = ...); a column may also be called index
     if len(element) < 2:
         raise ParseError(f"column '{head.text}' has no type", span=span_of_tokens(element), help=_HELP)
     if head.text.lower() in {known.lower() for known in columns}:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class DictCatalog:
     """Tables as ``{"orders": {"id": "int", "ts": "timestamp"}}``, for planning without data.
 
-    Names are found ignoring case, also by their last part. `streams` are the names of those that are streams. Raises
-    ConfigurationError for text that is no Spark type.
+    Names are found ignoring case, also by their last part. `streams` are the names of the streaming tables. Raises
+    ConfigurationError for text that is not a Spark type.
     """
 
     def __init__(self, tables: Mapping[str, Mapping[str, str]], streams: Collection[str] = ()) -> None:
@@ -29,7 +29,7 @@ class DictCatalog:
 
     @classmethod
     def from_ddl(cls, text: str) -> DictCatalog:
-        """The tables that the CREATE TABLE statements of a script declare, OpenMLDB's or Spark's.
+        """The tables declared by the CREATE TABLE statements of a script, OpenMLDB's or Spark's.
 
         Raises ParseError, AnalysisError with the place in the script.
         """
@@ -38,7 +38,7 @@ class DictCatalog:
         return cls(read_ddl(text))
 
     def table(self, name: str) -> TableInfo | None:
-        """The table called `name`, or by its last part."""
+        """The table called `name`, or called like its last part."""
         lowered = name.lower()
         return self._tables.get(lowered) or self._tables.get(lowered.rpartition(".")[2])
 
@@ -55,7 +55,7 @@ class DictCatalog:
         return None
 
     def cores(self) -> int:
-        """Those of this machine."""
+        """The cores of this machine."""
         return os.cpu_count() or 1
 
     def tables(self) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ class DictCatalog:
         return None
 
     def query_is_streaming(self, sql: str) -> bool:
-        """False: no query of which only Spark knows is planned here."""
+        """False: queries that only Spark knows are not planned here."""
         return False
 
     def judge(self, sql: str) -> None:
@@ -78,7 +78,7 @@ class DictCatalog:
         return None
 
     def has_function(self, name: str) -> bool:
-        """False: there is no Spark in which one could be registered."""
+        """False: there is no Spark to register one in."""
         return False
 
 

@@ -25,8 +25,8 @@ _LAYOUT = "tables are NAME.parquet, NAME.csv, or folders NAME/ of such files"
 class FileCatalog:
     """The tables of a folder: every NAME.parquet, NAME.csv and folder NAME/ of such files is table NAME.
 
-    A file is read when its table is first asked for. Raises ConfigurationError for a folder that is not there, for
-    two tables of one name, and for a file that cannot be read.
+    A file is read when its table is first needed. Raises ConfigurationError for a folder that does not exist, for two
+    tables of one name, and for a file that cannot be read.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -35,7 +35,7 @@ class FileCatalog:
         self._known: dict[str, TableInfo] = {}
 
     def table(self, name: str) -> TableInfo | None:
-        """The table called `name`, or by its last part."""
+        """The table called `name`, or called like its last part."""
         found = self._by_name.get(name.lower()) or self._by_name.get(name.lower().rpartition(".")[2])
         if found is None:
             return None
@@ -44,11 +44,11 @@ class FileCatalog:
         return self._known[found]
 
     def table_bytes(self, name: str) -> int | None:
-        """None: what is known is in `table`."""
+        """None: what is known is already in `table`."""
         return None
 
     def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
-        """By the footers of the table's Parquet files."""
+        """From the footers of the table's Parquet files."""
         files = self._parquet(name)
         return file_statistics(files, tuple(columns)) if files else None
 
@@ -58,7 +58,7 @@ class FileCatalog:
         return file_sample(files, tuple(columns), rows) if files else None
 
     def cores(self) -> int:
-        """Those of this machine."""
+        """The cores of this machine."""
         return os.cpu_count() or 1
 
     def tables(self) -> tuple[str, ...]:
@@ -70,18 +70,18 @@ class FileCatalog:
         return None
 
     def query_is_streaming(self, sql: str) -> bool:
-        """False: files are no streams."""
+        """False: files are not streams."""
         return False
 
     def judge(self, sql: str) -> None:
         """Nothing: there is no Spark here."""
 
     def current_database(self) -> str | None:
-        """None: files lie in no database."""
+        """None: files are in no database."""
         return None
 
     def has_function(self, name: str) -> bool:
-        """False: there is no Spark in which one could be registered."""
+        """False: there is no Spark to register one in."""
         return False
 
     def _parquet(self, name: str) -> tuple[str, ...]:
@@ -122,9 +122,9 @@ def data_files(folder: Path | str) -> dict[str, Path]:
 
 
 def table_info(name: str, path: Path | str) -> TableInfo:
-    """What is known of the files at `path`: columns as Spark reads them, rows, uncompressed bytes.
+    """What is known about the files at `path`: columns as Spark reads them, rows, uncompressed bytes.
 
-    Raises ConfigurationError, saying which file and why.
+    Raises ConfigurationError that names the file and the reason.
     """
     files, kind, is_partitioned = table_files(Path(path))
     try:
@@ -145,9 +145,9 @@ def table_info(name: str, path: Path | str) -> TableInfo:
 
 
 def table_files(path: Path) -> tuple[list[Path], str, bool]:
-    """The files of a table, their format, and whether they stand in ``key=value`` folders.
+    """The files of a table, their format, and whether they are in ``key=value`` folders.
 
-    Raises ConfigurationError, also for what stands among the files and is none: reading it might never end.
+    Raises ConfigurationError, also for something among the files that is not a file: reading it might never end.
     """
     help = "give a Parquet or CSV file, or a folder of them"
     if not os.path.lexists(path):
@@ -169,8 +169,8 @@ def table_files(path: Path) -> tuple[list[Path], str, bool]:
 
 
 def _parts(folder: Path) -> Iterator[Path]:
-    """What is called like a data file below a folder, without those that Spark hides. Raises ConfigurationError for a
-    folder that cannot be read."""
+    """The paths below a folder that are named like data files, without those that Spark hides. Raises
+    ConfigurationError for a folder that cannot be read."""
 
     def refuse(error: OSError) -> None:
         raise ConfigurationError(
@@ -186,7 +186,7 @@ def _parts(folder: Path) -> Iterator[Path]:
 
 
 def _kind(path: Path) -> str:
-    """What stands at a path that is no file or folder as wanted."""
+    """What is at a path that is not the expected file or folder."""
     try:
         mode = path.stat().st_mode
     except OSError as error:

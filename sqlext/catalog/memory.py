@@ -1,4 +1,4 @@
-"""What was read from files, kept for as long as the files are the same."""
+"""Keeps what was read from files as long as the files stay the same."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def kept_by_files(
 ) -> Callable[[Callable[[Sequence[Path], *Args], Result]], Callable[[Sequence[Path | str], *Args], Result]]:
     """A decorator for functions of files (and of hashable arguments) whose last `size` results are kept.
 
-    A file that was written or replaced since is read again; one that cannot be looked at is left to the function.
+    A file that was written or replaced since is read again; one without readable metadata is left to the function.
     """
 
     def decorate(

@@ -13,7 +13,7 @@ from sqlext_planner.expressions.types import from_arrow, normalize
 
 from sqlext.catalog.memory import kept_by_files
 
-#: Spark writes its own schema here, and believes it before anything else.
+#: Spark writes its own schema here, and trusts it before anything else.
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 
 Columns = tuple[tuple[str, str], ...]
@@ -36,7 +36,7 @@ def _columns(footer: Any, file: Path) -> Columns:
         try:
             return tuple((field["name"], _from_json(field["type"])) for field in json.loads(stored)["fields"])
         except (ValueError, KeyError, TypeError, RecursionError, UnsupportedError):
-            pass  # a text that Spark cannot read either: it then takes the file's own schema
+            pass  # Spark cannot read the text either: it then uses the file's own schema
     leaves = _top_level_leaves(footer)
     columns = []
     for field in footer.schema.to_arrow_schema():
@@ -63,7 +63,7 @@ def _top_level_leaves(footer: Any) -> dict[str, Any]:
 
 
 def _leaf_type(leaf: Any) -> str | None:
-    """Spark's type by the file's own annotations, where Arrow's stored schema would mislead; None to ask Arrow.
+    """Spark's type from the file's own annotations, where Arrow's stored schema would mislead; None to ask Arrow.
 
     Raises UnsupportedError for a type that Spark refuses.
     """
@@ -75,7 +75,7 @@ def _leaf_type(leaf: Any) -> str | None:
         return "timestamp" if logical["isAdjustedToUTC"] else "timestamp_ntz"
     if leaf.physical_type == "INT96":
         return "timestamp"
-    if kind == "None":  # an Arrow duration is an INT64 to Spark, an Arrow date64 an INT64 or a DATE
+    if kind == "None":  # Spark reads an Arrow duration as INT64, an Arrow date64 as INT64 or DATE
         plain = {"BOOLEAN": "boolean", "INT32": "int", "INT64": "bigint", "FLOAT": "float", "DOUBLE": "double"}
         return plain.get(leaf.physical_type, "binary")
     if kind in ("String", "Enum", "JSON"):
@@ -86,7 +86,7 @@ def _leaf_type(leaf: Any) -> str | None:
 
 
 def _from_json(dtype: Any) -> str:
-    """A type in the JSON that Spark stores, as a simple string."""
+    """A type from the JSON that Spark stores, as a simple string."""
     if isinstance(dtype, str):
         return normalize(dtype)
     match dtype["type"]:

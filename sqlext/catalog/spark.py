@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-#: Tables that are listed for a suggestion.
+#: Number of tables that are listed for a suggestion.
 _LISTED = 1000
 
 
 class SparkCatalog:
-    """What a Spark session knows; `files` says which views are plain files, for their size and their paths."""
+    """What a Spark session knows; `files` maps the views that are plain files to their paths, also for their size."""
 
     def __init__(
         self, spark: SparkSession, files: Mapping[str, Path | str] | None = None, *, case_sensitive: bool = False
@@ -43,7 +43,7 @@ class SparkCatalog:
         self._streaming: set[str] = set()
 
     def table(self, name: str) -> TableInfo | None:
-        """The table or view called `name`, as Spark finds it."""
+        """The table or view called `name`, as Spark resolves it."""
         key = self._fold(name)
         if key not in self._known:
             self._known[key] = self._find(name)
@@ -59,7 +59,7 @@ class SparkCatalog:
             return None
 
     def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
-        """By the footers of the table's Parquet files, else by what ANALYZE TABLE has left in Spark's catalog."""
+        """From the footers of the table's Parquet files, else from what ANALYZE TABLE stored in Spark's catalog."""
         files = self._parquet(name)
         return file_statistics(files, tuple(columns)) if files else self._analyzed(name, columns)
 
@@ -78,7 +78,7 @@ class SparkCatalog:
             return os.cpu_count() or 1
 
     def tables(self) -> tuple[str, ...]:
-        """Views and tables of the current database: the first so many names, without looking at a table."""
+        """Views and tables of the current database: only the first `_LISTED` names, without opening a table."""
         return tuple(str(row.tableName) for row in self._spark.sql("SHOW TABLES").take(_LISTED))
 
     def query_columns(self, sql: str) -> tuple[tuple[str, str], ...] | None:
@@ -95,11 +95,11 @@ class SparkCatalog:
         return columns
 
     def query_is_streaming(self, sql: str) -> bool:
-        """By Spark's own analysis in `query_columns`."""
+        """From Spark's own analysis in `query_columns`."""
         return sql in self._streaming
 
     def judge(self, sql: str) -> Judgement:
-        """What Spark's analysis says; nothing runs."""
+        """The result of Spark's analysis; nothing runs."""
         from pyspark.errors import PySparkException
 
         try:
@@ -117,8 +117,8 @@ class SparkCatalog:
         return bool(self._spark.catalog.functionExists(name))
 
     def _parquet(self, name: str) -> tuple[str, ...]:
-        """The files behind a table or view: those that were registered, or those that Spark would scan for all of
-        its columns under their own names (what a view filters is in the sample all the same)."""
+        """The files of a table or view: those that were registered, or those that Spark would scan for all of its
+        columns under their own names (the sample then includes rows that the view filters out)."""
         from sqlext_planner.spark.scans import plain_parquet_scan
 
         info = self.table(name)
@@ -163,14 +163,14 @@ class SparkCatalog:
             return found
         try:
             files = table_info(name, path)
-        except ConfigurationError:  # the view stands for data that has gone or changed: Spark will tell
+        except ConfigurationError:  # the view's data is gone or has changed: Spark will report it
             return found
         same = [column.lower() for column, _ in files.columns] == [column.lower() for column, _ in columns]
         return replace(files, columns=columns) if same else found
 
 
 def _place(error: PySparkException) -> tuple[int, int] | None:
-    """The characters that an error of Spark's is about."""
+    """The characters that a Spark error is about."""
     from pyspark.errors import QueryContextType
 
     for context in error.getQueryContext() or []:
@@ -200,7 +200,7 @@ def read_files(spark: SparkSession, path: Path | str) -> DataFrame:
     """A Parquet or CSV file, or a folder of such files, as a DataFrame. Raises ConfigurationError."""
     files, kind, _ = table_files(Path(path))
     if kind == "parquet":
-        table_info(str(path), path)  # an unreadable file is told in one sentence
+        table_info(str(path), path)  # an unreadable file is reported in one sentence
         return spark.read.parquet(str(path))
     columns = table_info(str(path), path).columns
     ddl = ", ".join(f"`{name.replace('`', '``')}` {dtype}" for name, dtype in columns)
@@ -208,7 +208,7 @@ def read_files(spark: SparkSession, path: Path | str) -> DataFrame:
 
 
 def _type(text: str) -> str:
-    """Spark's simple string in its canonical form; as it is where it is no plain SQL type (a user-defined one)."""
+    """Spark's simple string in its canonical form; unchanged if it is not a plain SQL type (a user-defined one)."""
     try:
         return normalize(text)
     except SqlExtError:

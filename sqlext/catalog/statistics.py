@@ -1,4 +1,4 @@
-"""What the footers and a few row groups of Parquet files tell of key columns."""
+"""Statistics of key columns, from the footers and a few row groups of Parquet files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlext_planner.catalog import KeyStatistics
 
 from sqlext.catalog.memory import kept_by_files
 
-#: Keys with more gaps than this are not dense: their range says nothing of how often they occur.
+#: Keys with more gaps than this are not dense: their range does not show how often they occur.
 _DENSE = 1.1
 
 
@@ -40,14 +40,14 @@ def file_statistics(files: Sequence[Path], columns: tuple[str, ...]) -> KeyStati
 
 
 def _places(names: Sequence[str], columns: Sequence[str]) -> list[int]:
-    """Where top-level columns stand among a file's leaves. Raises ValueError for a name that is not there."""
+    """The positions of top-level columns among a file's leaves. Raises ValueError for a name that is not there."""
     lowered = [name.lower() for name in names]
     return [lowered.index(column.lower()) for column in columns]
 
 
 def _distinct(statistics: Sequence[Any], rows: int) -> int | None:
-    """The number of values between the least and the greatest one; None if there are more of them than rows: then
-    nobody knows how many occur."""
+    """The number of values between the least and the greatest one; None if there are more of them than rows: then it is
+    unknown how many occur."""
     if not all(item is not None and item.has_min_max for item in statistics):
         return None
     ends = [(item.min, item.max) for item in statistics]

@@ -1,7 +1,7 @@
 """The command line: `sqlext demo | plan | run | bench`.
 
-Exit codes: 0 success, 2 a mistake of the user (one paragraph on stderr, no traceback), 1 anything else; 128 + n where
-signal n ended it, 141 where the reader of its output has gone (SIGPIPE), as the shell has it for other commands.
+Exit codes: 0 success, 2 a user's mistake (one paragraph on stderr, no traceback), 1 anything else; 128 + n if signal n
+ended it, 141 if the reader of its output has gone (SIGPIPE), as in the shell for other commands.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _no_more_output(code: int) -> int:
-    """What is left in the buffer goes nowhere; the interpreter would fail with it at its end."""
+    """Discard what is left in the buffer: flushing it at exit would make the interpreter fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
@@ -55,7 +55,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except BaseException as error:
         if stopped_by() is not None:
             return report(error)
-        if isinstance(error.__context__, BrokenPipeError):  # typer makes an exit with 1 of it
+        if isinstance(error.__context__, BrokenPipeError):  # typer turns it into an exit with 1
             raise error.__context__ from None
         if isinstance(error, (BrokenPipeError, SystemExit)):
             raise

@@ -1,4 +1,4 @@
-"""The commands and their options. What they do is imported when they run, so that `--help` and `plan` are quick."""
+"""The commands and their options. Their code is imported when they run, so that `--help` and `plan` are fast."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class RunFormat(StrEnum):
 
 
 class Compat(StrEnum):
-    """Dialects that a statement may be read in."""
+    """Dialects in which a statement may be read."""
 
     openmldb = "openmldb"
 

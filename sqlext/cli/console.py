@@ -28,13 +28,13 @@ def console() -> Console:
 
 @contextmanager
 def progress(what: str) -> Iterator[None]:
-    """A spinner on the terminal while something takes long; nothing where stderr is not a terminal."""
+    """A spinner on the terminal during a long step; nothing if stderr is not a terminal."""
     with Console(stderr=True).status(what):
         yield
 
 
 def print_rows(out: Console, table: pa.Table, *, more: bool = False) -> None:
-    """The rows as a table; `more` says that the result has rows beyond them."""
+    """The rows as a table; `more`: the result has more rows than these."""
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, column in zip(table.column_names, table.columns, strict=True):
         grid.add_column(Text(visible(name)), justify="right" if _is_number(column.type) else "left", overflow="fold")

@@ -99,7 +99,7 @@ def write_tables(folder: Path, rows: int, seed: int) -> dict[str, int]:
     orders = rows // 3
     sizes = {"views": rows - orders, "orders": orders}
     users = max(10, rows // 300)
-    # A few users do much: shares fall with the square root of the rank.
+    # A few users are very active: shares fall with the square root of the rank.
     share = 1 / np.sqrt(np.arange(1, users + 1))
     price_of_item = np.round(random.lognormal(3.0, 0.8, 500), 2)
     folder.mkdir(parents=True, exist_ok=True)

@@ -82,7 +82,7 @@ def _spark_failure(error: BaseException) -> tuple[str, int] | None:
 
 
 def missing_package(name: str) -> ConfigurationError:
-    """What to tell where a Python worker of Spark lacks a package."""
+    """The error if a Python worker of Spark lacks a package."""
     return ConfigurationError(
         f"Spark's Python workers cannot import '{name}'",
         help="install this package on every executor, and name that Python in PYSPARK_PYTHON",

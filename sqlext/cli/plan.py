@@ -34,7 +34,7 @@ def run_plan(
     conf: Sequence[str],
     compat: str | None,
 ) -> None:
-    """Print the stages asked for, or write them to `output`."""
+    """Print the requested stages, or write them to `output`."""
     text = read_sql(file, sql)
     settings, spark = read_settings(conf)
     if spark:
@@ -60,7 +60,7 @@ def run_plan(
 
 
 def _catalog(data: Path | None, schema: Path | None, script: str) -> Catalog:
-    """The tables of --data, or those of --schema and of the CREATE TABLE statements in front of a script's query."""
+    """The tables of --data, or those of --schema and of the CREATE TABLE statements before a script's query."""
     from sqlext.catalog import DictCatalog, FileCatalog
     from sqlext.catalog.ddl import read_ddl
 

@@ -62,7 +62,7 @@ def run_query(
 
 
 def _without_declarations(text: str, places: Sequence[Span]) -> list[Span]:
-    """The statements of OpenMLDB's script that do something here; says on stderr which are left out."""
+    """The statements of an OpenMLDB script that do something here; prints on stderr which are left out."""
     from sqlext.syntax.scripts import declares
 
     asked = []
@@ -88,7 +88,7 @@ def _session(data: Path | None, conf: Sequence[str], compat: str | None) -> Sess
     from sqlext.session import Session
 
     ours, spark = read_settings(conf)
-    # Results come back whole, so Spark's guard of 1 GiB against that does not apply.
+    # Results are collected whole, so Spark's 1 GiB guard against that is switched off.
     session = Session(compat=compat, config={"spark.driver.maxResultSize": "0", **spark, **ours})
     for name, path in (data_files(data) if data is not None else {}).items():
         session.register(name, path)
@@ -118,7 +118,7 @@ def _write(result: pa.Table, format: str, output: Path | None, shown: int | None
         import pyarrow.parquet as pq
 
         try:
-            # a stream: pyarrow deletes a path that it fails to write, be it /dev/full
+            # a stream: pyarrow deletes a path that it fails to write, even /dev/full
             with writing(output), output.open("wb") as sink:
                 pq.write_table(result, sink, write_statistics=_without_nan(result.schema))
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -141,8 +141,8 @@ def _write(result: pa.Table, format: str, output: Path | None, shown: int | None
 def _without_nan(schema: pa.Schema) -> list[str]:
     """The paths of the columns that hold no floating-point numbers.
 
-    Arrow leaves NaN out of a column's largest value, and Spark, to which NaN is the largest of all, passes over rows by
-    it.
+    Arrow ignores NaN for a column's largest value. Spark, for which NaN is the largest of all, would skip rows because
+    of it.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -196,7 +196,7 @@ def _csv_cell(value: Any) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no NaN and no Infinity: they become strings, as Spark's JSON writer has it."""
+    """JSON has no NaN and no Infinity: they become strings, as in Spark's JSON writer."""
     match value:
         case float() if not math.isfinite(value):
             return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
@@ -208,7 +208,7 @@ def _finite(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    """Dates and times in ISO 8601, bytes in hexadecimal, anything else as it prints."""
+    """Dates and times in ISO 8601, bytes in hexadecimal, anything else as `str` prints it."""
     if hasattr(value, "isoformat"):
         return value.isoformat()
     return value.hex() if isinstance(value, bytes) else str(value)

@@ -11,7 +11,7 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class StoppedError(BaseException):
-    """A signal has ended the command; not an Exception, so that nobody takes it for a failure."""
+    """A signal has ended the command; not an Exception, so that no handler treats it as a failure."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by signal {number}")
@@ -19,7 +19,7 @@ class StoppedError(BaseException):
 
 
 class _Stop:
-    """The signal that has come, if one has."""
+    """The signal that has arrived, if any."""
 
     number: int | None = None
 
@@ -35,7 +35,7 @@ def watch_signals() -> None:
 
 
 def stopped_by() -> int | None:
-    """The signal that has ended the command, whatever exception came of it."""
+    """The signal that has ended the command, whatever exception it caused."""
     return _Stop.number
 
 
@@ -43,7 +43,7 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
     from sqlext.embedded import end_java
 
     for other in ENDING:
-        signal.signal(other, signal.SIG_IGN)  # cleaning up is not to be broken off
+        signal.signal(other, signal.SIG_IGN)  # nothing may interrupt the cleanup
     _Stop.number = number
-    end_java()  # what waits for Spark's answer, or stops Spark in its `finally`, goes on at once
+    end_java()  # code that waits for Spark, or stops Spark in its `finally`, continues at once
     raise StoppedError(number)

@@ -14,7 +14,7 @@ import typer
 from sqlext_planner.config import PREFIX
 from sqlext_planner.errors import ConfigurationError, Span
 
-#: More is no text that somebody wrote; /dev/zero never ends.
+#: A larger file is not text that somebody wrote; /dev/zero never ends.
 _MOST_BYTES = 64 << 20
 
 
@@ -30,7 +30,7 @@ def read_sql(file: str | None, text: str | None) -> str:
 
 
 def _utf8(argument: str) -> str:
-    """A command line's word where the locale is ASCII: Python then keeps its other bytes as halves of surrogates."""
+    """A command line argument under an ASCII locale: Python then keeps its other bytes as surrogate halves."""
     try:
         return argument.encode(sys.getfilesystemencoding(), "surrogateescape").decode()
     except UnicodeError:
@@ -38,7 +38,7 @@ def _utf8(argument: str) -> str:
 
 
 def _from_stdin() -> str:
-    """Standard input as UTF-8, as a file is. Raises ConfigurationError."""
+    """Standard input as UTF-8, like a file. Raises ConfigurationError."""
     if sys.stdin is None:
         raise ConfigurationError("standard input is closed", help="give the SQL with -e or as a file")
     try:
@@ -51,7 +51,7 @@ def _from_stdin() -> str:
 
 
 def read_text(path: Path) -> str:
-    """A UTF-8 text file. Raises ConfigurationError if there is none."""
+    """The content of a UTF-8 text file. Raises ConfigurationError if there is none."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -65,16 +65,16 @@ def read_text(path: Path) -> str:
 
 
 def read_schema(path: Path) -> dict[str, dict[str, str]]:
-    """``{"table": {"column": "spark type"}}``, or of a ``.sql`` file what its CREATE TABLE statements declare.
+    """``{"table": {"column": "spark type"}}``, from JSON or from the CREATE TABLE statements of a ``.sql`` file.
 
-    Raises ConfigurationError for a file of another shape, SqlExtError for a mistake in a CREATE TABLE.
+    Raises ConfigurationError for a file in another form, SqlExtError for a mistake in a CREATE TABLE.
     """
     if path.suffix.lower() == ".sql":
         return _declared(path)
     help = 'write it as {"table": {"column": "spark type"}}, or give a .sql file with CREATE TABLE statements'
     try:
         schema = json.loads(read_text(path), object_pairs_hook=partial(_object, path))
-    except ValueError as error:  # a number of too many digits is not a JSONDecodeError
+    except ValueError as error:  # a number with too many digits is not a JSONDecodeError
         raise ConfigurationError(f"{path} is not JSON: {error}", help=help) from error
     except RecursionError as error:
         raise ConfigurationError(f"{path} is nested too deeply for a schema", help=help) from error
@@ -85,7 +85,7 @@ def read_schema(path: Path) -> dict[str, dict[str, str]]:
 
 
 def _object(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON without names that repeat: names of tables and columns are the same in any case."""
+    """A JSON object without repeated names: the names of tables and columns ignore case."""
     known: dict[str, str] = {}
     for name, _ in pairs:
         if name.lower() in known:
@@ -125,7 +125,7 @@ _PARTS = re.compile(
 
 
 def split_statements(text: str) -> list[Span]:
-    """The places of the statements that semicolons part; a script (BEGIN ... END) is one statement."""
+    """The places of the statements between semicolons; a script (BEGIN ... END) is one statement."""
     places: list[Span] = []
     start: int | None = None
     for part in _PARTS.finditer(text):

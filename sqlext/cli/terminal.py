@@ -1,4 +1,4 @@
-"""What reaches the terminal: text that it can show, and streams that take it."""
+"""Output for the terminal: text that it can show, and streams that accept any text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-#: Control characters (but for tab and newline), marks that turn the direction of writing, separators of lines, and
-#: halves of surrogate pairs: a terminal would obey them, or show a text other than the one that is there.
+#: Control characters (except tab and newline), marks that change the direction of writing, line separators, and
+#: surrogate halves: a terminal would obey them, or show another text than the real one.
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -21,7 +21,7 @@ def visible(text: str) -> str:
 
 
 def json_visible(text: str) -> str:
-    """The same for JSON text, which stays the same data: its strings may hold the escapes."""
+    """The same for JSON text. Its data stays the same, because its strings may hold the escapes."""
     return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
@@ -30,15 +30,15 @@ def _escape(code: int) -> str:
 
 
 def prepare_streams() -> None:
-    """Standard streams that are there and take any text: what their encoding lacks is written as an escape.
+    """Make the standard streams exist and accept any text: what their encoding lacks is written as an escape.
 
-    A closed one is /dev/null, so that no file that is opened later takes its number.
+    A closed one becomes /dev/null, so that no file that is opened later takes its number.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
     for name in ("stdout", "stderr"):
         stream: Any = getattr(sys, name)
         if stream is None:
@@ -49,7 +49,7 @@ def prepare_streams() -> None:
 
 @contextlib.contextmanager
 def exact_output() -> Iterator[TextIO]:
-    """Standard output for data: UTF-8 whatever the terminal's encoding is, as in a file."""
+    """Standard output for data: UTF-8 whatever the terminal's encoding, as in a file."""
     raw = getattr(sys.stdout, "buffer", None)
     if raw is None:
         yield sys.stdout
@@ -67,7 +67,7 @@ def exact_output() -> Iterator[TextIO]:
 
 @contextlib.contextmanager
 def writing(output: Path) -> Iterator[None]:
-    """Around what writes the file: an error of a stream that is open, or of pyarrow's, does not know its name."""
+    """Adds the file's name to errors raised inside: those of an open stream or of pyarrow do not have it."""
     try:
         yield
     except OSError as error:
@@ -75,7 +75,7 @@ def writing(output: Path) -> Iterator[None]:
 
 
 def width_of(stream: TextIO, default: int) -> int:
-    """Columns of a terminal, `default` for anything else."""
+    """The width of a terminal in columns, `default` for anything else."""
     try:
         return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else default
     except (OSError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""The options of `sqlext tpch` and `sqlext tpcds`; what they do is in `tpc_commands.py`, imported when it runs."""
+"""The options of `sqlext tpch` and `sqlext tpcds`; their code is in `tpc_commands.py`, imported when it runs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ DEFAULT_SCALE = 0.1
 
 
 def run_generate(name: str, scale: float | None, data: Path | None) -> None:
-    """Fill the folder, with a line for each table."""
+    """Fill the folder and print a line for each table."""
     benchmark = BENCHMARKS[name]
     factor = _factor(scale)
     folder = data or benchmark.cache(factor)
@@ -86,7 +86,7 @@ def run_queries(
     conf: Sequence[str],
     json_file: Path | None,
 ) -> int:
-    """Run the queries with a line for each; the exit code."""
+    """Run the queries and print a line for each; returns the exit code."""
     from sqlext.tpc.runner import open_session, run
 
     benchmark = BENCHMARKS[name]
@@ -131,7 +131,7 @@ def _factor(scale: float | None) -> float:
 
 
 def _numbers(benchmark: Benchmark, queries: str | None) -> list[int]:
-    """`3,5-7` -> [3, 5, 6, 7]. Raises typer.BadParameter, ConfigurationError for a number that there is not."""
+    """`3,5-7` -> [3, 5, 6, 7]. Raises typer.BadParameter, ConfigurationError for a number that does not exist."""
     if queries is None:
         return list(benchmark.numbers)
     numbers: list[int] = []
@@ -149,7 +149,7 @@ def _numbers(benchmark: Benchmark, queries: str | None) -> list[int]:
 
 
 def _tables(benchmark: Benchmark, scale: float | None, data: Path | None) -> Path:
-    """The folder to read: --data as it is, filled first if a --scale says how; else the cache's."""
+    """The folder to read: --data as it is, filled first if --scale is given; else the cache's."""
     from sqlext.tpc.generate import generated
 
     factor = _factor(scale)
@@ -168,7 +168,7 @@ def _tables(benchmark: Benchmark, scale: float | None, data: Path | None) -> Pat
 
 
 def _fill(benchmark: Benchmark, scale: float, folder: Path, say: Callable[[str], None]) -> bool:
-    """Generate into the folder unless it is filled; whether there was something to do."""
+    """Generate into the folder unless it is filled; returns whether there was something to do."""
     from sqlext.tpc.generate import generate
 
     begin = time.perf_counter()
@@ -207,6 +207,6 @@ def _summary(outcomes: Sequence[Outcome], *, check: bool) -> str:
 
 
 def _say(line: str) -> None:
-    """A line of output at once: a run takes minutes, and somebody may be reading through a pipe."""
+    """Print a line at once: a run takes minutes, and somebody may be reading through a pipe."""
     typer.echo(line)
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""EXPLAIN ANALYZE: runs a query, and tells what it took and which rows' periods match nothing."""
+"""EXPLAIN ANALYZE: runs a query, and reports its cost and which rows' periods match nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def analyze_text(plan: StagedPlan, spark: SparkSession, config: Config) -> str:
     """The physical plan, the run's rows and seconds, and for every period that the query compares how many rows have
-    which. Rows are made and thrown away; the counts of periods are jobs of their own, after the run.
+    which. The rows are computed and thrown away; the counts of periods are separate jobs, after the run.
 
     Raises what running the query raises.
     """
@@ -35,7 +35,7 @@ def analyze_text(plan: StagedPlan, spark: SparkSession, config: Config) -> str:
 
 
 def _with_subqueries_joined(analyzed: LogicalPlan) -> LogicalPlan:
-    """The plan with the sides of EXISTS and the like among its nodes, before anything is filtered elsewhere."""
+    """The plan with the sides of EXISTS and the like as nodes, before other rules move filters."""
     return Optimizer([batch for batch in BATCHES if batch.name == "Decorrelate"]).optimize(analyzed).final
 
 
@@ -44,7 +44,7 @@ def _run(frame: DataFrame) -> tuple[int, float]:
     from pyspark.sql.functions import count, lit
 
     observation = Observation()
-    # No sink takes two columns of one name.
+    # No sink accepts two columns with one name.
     named = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
     start = time.perf_counter()
     named.observe(observation, count(lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SyntaxNode(TreeNode):
-    """A node of the parsed statement: sqlglot's class name, and the user's text where nothing of interest is below."""
+    """A node of the parsed statement: sqlglot's class name, and the user's text if nothing interesting is below it."""
 
     name: str
     text: str
@@ -49,7 +49,7 @@ def render(plan: StagedPlan, stages: Sequence[str], format: str) -> str:
 
 
 def explain_text(plan: StagedPlan, stages: Sequence[str]) -> str:
-    """The stages one below the other, the rules that changed the plan, and whether the text goes to Spark as it is."""
+    """The stages in order, the rules that changed the plan, and whether the text goes to Spark as it is."""
     parts: list[str] = []
     for name, tree in stage_trees(plan, stages).items():
         parts += [f"== {name} ==", tree_text(tree)]
@@ -72,7 +72,7 @@ def explain_json(plan: StagedPlan, stages: Sequence[str]) -> str:
 
 
 def stage_trees(plan: StagedPlan, stages: Sequence[str]) -> dict[str, TreeNode]:
-    """The trees of the stages asked for, in the pipeline's order; a statement that is Spark's alone is only parsed."""
+    """The trees of the requested stages, in the pipeline's order; a statement that is Spark's alone is only parsed."""
     trees: dict[str, TreeNode | None] = {
         "parsed": syntax_tree(plan.statement),
         "analyzed": plan.analyzed,
@@ -98,7 +98,7 @@ def _syntax(node: exp.Expr, sql: str) -> SyntaxNode:
 
 
 def _text(node: exp.Expr, sql: str) -> str:
-    """The user's text of a node; for one that the parser only derived, text that sqlglot writes for it."""
+    """The user's text of a node; for one that the parser only derived, sqlglot's text for it."""
     try:
         span = span_of(node)
     except ValueError:

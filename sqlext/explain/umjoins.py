@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from sqlext.run.pipeline import StagedPlan
 
-#: Columns that two plans side by side may take.
+#: Width, in characters, of two plans side by side.
 _WIDTH = 220
 
 
 def umjoins_json(plan: StagedPlan) -> list[dict[str, Any]]:
     """``[{"inputs": [alias...], "kinds": [...], "key_classes": [["alias.column", ...], ...], "strategy": ...,
-    "why": ...}]``, and a "warning" where there is one.
+    "why": ...}]``, and a "warning" if there is one.
 
     Every group that TSC made, outer queries first, whatever strategy was chosen for it.
     """
@@ -35,7 +35,7 @@ def umjoins_json(plan: StagedPlan) -> list[dict[str, Any]]:
 
 
 def _umjoins(plan: LogicalPlan) -> Iterator[UMJoin]:
-    """The multi-way joins of a plan, and of the subqueries that stand in its expressions."""
+    """The multi-way joins of a plan, and of the subqueries in its expressions."""
     yield from plan.collect(UMJoin)
     for item in own_subqueries(plan):
         yield from _umjoins(Optimizer().optimize(item.plan, item.plan.free_columns).final)
@@ -58,7 +58,7 @@ def _physical_groups(physical: PhysicalPlan) -> Iterator[Any]:
 
 
 def tsc_text(plan: StagedPlan) -> str:
-    """The optimized plan without TSC and with it, side by side; '' where it found nothing."""
+    """The optimized plan without TSC and with it, side by side; '' if TSC found nothing."""
     if plan.analyzed is None or plan.optimized is None or not plan.optimized.collect(UMJoin):
         return ""
     return side_by_side(

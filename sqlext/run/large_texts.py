@@ -1,7 +1,7 @@
-"""Long texts that cannot be ours are known by their words, without reading them token by token.
+"""Recognises by its words, without tokenizing it, a long text that cannot use the extension.
 
 Planning costs some 10 microseconds a character. A generated list of 100,000 values would pay seconds for a plan that is
-Spark's anyway; a statement in which a plan of ours would be worth having is short.
+Spark's anyway; a statement for which our plan is worth having is short.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sqlext.syntax.period_nodes import PHRASES
 #: Characters beyond which an ordinary statement goes to Spark without being planned: half a second of planning.
 LARGE = 60_000
 
-#: Words of which each may be syntax of ours. PRECEDING and FOLLOWING may stand behind a duration.
+#: Words that may each be our syntax. PRECEDING and FOLLOWING may follow a duration.
 _WORDS = frozenset(
     "CURRENT_ROW CURRENT_TIME DEPLOY FOLLOWING INSTANCE_NOT_IN_WINDOW MAXSIZE PERIOD PRECEDING ROWS_RANGE".split()  # noqa: SIM905
     + [name.upper() for name in (*EXTENSION_FUNCTIONS, *SWEEP, *UMJOIN)]
 )
-#: Words that are ours together.
+#: Words that are our syntax only together.
 _TOGETHER = [frozenset(("LAST", "JOIN")), *map(frozenset, PHRASES)]
 _FUNCTION_PREFIXES = ("ALLEN_", "ISEQL_", "PERIOD_")
 _WORD = re.compile(r"[A-Z_]\w*")
@@ -30,9 +30,9 @@ _UNION = re.compile(r"\(\s*(?:UNION\b|--|/\*)")
 
 
 def may_be_ours(text: str) -> bool:
-    """False for a text that holds no syntax and no hint of ours, whatever its grammar."""
+    """False for a text that holds none of our syntax and none of our hints, whatever its grammar."""
     upper = text.upper()
-    if not any(sign in text for sign in ("\\", "--", "/*")):  # where a string ends is beyond doubt
+    if not any(sign in text for sign in ("\\", "--", "/*")):  # it is certain where each string ends
         upper = _STRING.sub("''", upper)
     words = frozenset(_WORD.findall(upper))
     if words & _WORDS or any(together <= words for together in _TOGETHER) or _UNION.search(upper):

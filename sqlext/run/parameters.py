@@ -1,7 +1,7 @@
 """Values put into a statement's text: parameter markers (`:name`, `?`) and `{name}` references.
 
 Only statements with extension syntax go through here; every other statement reaches Spark as the user wrote it.
-The bound text remembers where each value stood, so that errors point at the text of the user.
+The bound text remembers where each value came from, so that errors point at the user's text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STRING, _NAME = (
 
 @dataclass(frozen=True)
 class Edit:
-    """`original` characters of the user's text stand as `bound` characters in the new one."""
+    """The span `original` of the user's text became the span `bound` of the new one."""
 
     original: Span
     bound: Span
@@ -49,7 +49,7 @@ class BoundText:
     unbound: tuple[SqlExtError, ...] = ()
 
     def original(self, span: Span) -> Span:
-        """The place in the user's text of a place in the bound text; a value's place is its marker's."""
+        """The place in the user's text for a place in the bound text; a value's place is that of its marker."""
         return Span(self._offset(span.start, end=False), self._offset(span.end, end=True))
 
     def _offset(self, offset: int, *, end: bool) -> int:
@@ -70,7 +70,7 @@ def bind_arguments(
     reads them under `settings`.
 
     Markers without a value, or with one that has no literal, stay as they are; `unbound` holds the error for each,
-    to be raised where the statement turns out to need it.
+    to be raised if the statement turns out to need it.
     """
     edits: list[tuple[Span, str]] = []
     unbound: list[SqlExtError] = []
@@ -93,7 +93,7 @@ def bind_arguments(
 
 
 def replace_spans(sql: str, spans: Sequence[Span], convert: Callable[[str], str]) -> BoundText:
-    """`sql` with the text at each of `spans`, which follow each other, put through `convert`."""
+    """`sql` with the text at each of `spans`, which are in text order, replaced by what `convert` returns for it."""
     return _apply(sql, [(span, convert(sql[span.start : span.end])) for span in spans])
 
 
@@ -122,7 +122,7 @@ def format_references(sql: str, values: Mapping[str, Any], convert: Callable[[An
 
 @contextmanager
 def errors_show(sql: str, bound: BoundText | None = None) -> Iterator[None]:
-    """User errors raised inside show `sql`; a place in `bound.sql` becomes the place in `sql` that it stands for."""
+    """User errors raised inside show `sql`; a place in `bound.sql` becomes the place in `sql` that it came from."""
     try:
         yield
     except SqlExtError as error:

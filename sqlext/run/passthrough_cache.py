@@ -1,8 +1,8 @@
-"""Which statements a Session has handed to Spark as they are, so that the next time they need not be planned.
+"""Remembers which statements a Session has handed to Spark as they are, so that it need not plan them again.
 
-A plan cache in the sense of databases, of decisions instead of plans: a query that was planned and passed through
-passes through again while Spark's own analysis of its text gives the same plan over data of the same size. Spark
-analyzes the text anyway; what is saved is our planning (25-100 ms a statement).
+It works like the plan cache of a database, but keeps decisions instead of plans: a query that was planned and passed
+through passes through again while Spark's own analysis of its text gives the same plan over data of the same size.
+Spark analyzes the text anyway; the cache saves our planning (25-100 ms a statement).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from sqlext.syntax.sql_settings import SqlSettings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Statements that are remembered; the one not used for longest goes first.
+#: Number of statements that are remembered; the least recently used one goes first.
 CAPACITY = 256
 
-#: The text of a query (markers replaced; a command would run by being looked at) and the settings it was planned by.
+#: The text of a query (markers replaced; not a command, which runs when analyzed) and the settings it was planned with.
 Key = tuple[str, Config, SqlSettings, str | None]
 
 
 class PassthroughCache:
-    """Queries that passed through, with what Spark made of them. Safe for threads; holds nothing of the JVM."""
+    """Queries that passed through, with a fingerprint of Spark's plan. Thread-safe; holds nothing from the JVM."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
@@ -37,7 +37,7 @@ class PassthroughCache:
         return key in self._passed
 
     def holds(self, key: Key, frame: DataFrame) -> bool:
-        """Whether the statement passed through when Spark understood it as it does now, `frame`."""
+        """Whether the statement passed through before, when Spark analyzed it as it does now (`frame`)."""
         with self._lock:
             known = self._passed.get(key)
             if known is not None:
@@ -45,7 +45,7 @@ class PassthroughCache:
         return known is not None and known == _fingerprint(frame)
 
     def remember(self, key: Key, frame: DataFrame) -> None:
-        """The query passed through, and `frame` is what Spark made of it."""
+        """Remember that the query passed through; `frame` is Spark's DataFrame of it."""
         found = _fingerprint(frame)
         with self._lock:
             self._passed.pop(key, None)
@@ -57,7 +57,7 @@ class PassthroughCache:
 
 def _fingerprint(frame: DataFrame) -> tuple[int, str] | None:
     """The canonical analyzed plan (tables, their files' folders, columns and types) as a hash, and Catalyst's size,
-    which changes with that of any table. None under Connect, for streams, and where a source cannot tell."""
+    which changes with that of any table. None under Connect, for streams, and if a source does not know its size."""
     java_frame = getattr(frame, "_jdf", None)
     if java_frame is None or frame.isStreaming:
         return None
@@ -67,5 +67,5 @@ def _fingerprint(frame: DataFrame) -> tuple[int, str] | None:
     try:
         plan = java_frame.queryExecution().analyzed()
         return int(plan.semanticHash()), str(plan.stats().sizeInBytes())
-    except (PySparkException, Py4JError):  # a source that cannot tell its size now: the query itself may still run
+    except (PySparkException, Py4JError):  # a source that does not know its size now: the query itself may still run
         return None

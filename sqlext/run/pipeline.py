@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlext.syntax.parser import Statement
 
 _EXPLAIN = re.compile(
-    # possessive: a text with many comments in front is looked at once
+    # possessive: a text with many leading comments is scanned once
     r"(?:\s|--[^\n]*\n|/\*(?>(?:[^*]|\*(?!/))*)\*/)*+EXPLAIN\s+"
     # EXPLAIN ANALYZE TABLE is Spark's: it explains the command ANALYZE TABLE
     r"(?:(?P<mode>LOGICAL|FORMATTED|EXTENDED|CODEGEN|COST|ANALYZE(?!\s+TABLES?\b))\s+)?",
@@ -39,9 +39,9 @@ class StagedPlan:
     """One statement at every stage of planning.
 
     `analyzed`, `trace` and `physical` are None for a statement that is Spark's alone (kind "spark"). `passthrough`
-    says that the user's text goes to spark.sql unchanged; `extensions` names the nodes that prevent it.
-    `explain` is the mode of an EXPLAIN statement ("simple", "extended", "analyze", ...), else None; everything
-    else then describes the statement that it explains.
+    means that the user's text goes to spark.sql unchanged; `extensions` names the nodes that prevent it.
+    `explain` is the mode of an EXPLAIN statement ("simple", "extended", "analyze", ...), else None. With a mode,
+    everything else describes the explained statement.
     """
 
     sql: str
@@ -55,7 +55,7 @@ class StagedPlan:
 
     @property
     def ordinary(self) -> bool:
-        """Whether Spark could run the statement as it is: a plan of ours may only be quicker."""
+        """Whether Spark could run the statement as it is: our plan can then only be faster."""
         return not self.statement.uses_extension and self.explain is None
 
     @property
@@ -73,17 +73,17 @@ def stage(
     lenient: bool = False,
     settings: SqlSettings = DEFAULT,
 ) -> StagedPlan:
-    """Plan one statement as far as planning goes; starts no JVM unless the catalog does.
+    """Plan one statement as far as possible; starts no JVM unless the catalog does.
 
-    Raises SqlExtError, with the text and mostly a span, for a mistake of the user. With `lenient`, whatever fails, a
-    statement without extension syntax passes through: Spark may know better, or tells its own error. Only an error
-    about a hint of ours is told then.
+    Raises SqlExtError, with the text and mostly a span, for a user's mistake. With `lenient`, a statement without
+    extension syntax passes through whatever fails: Spark may understand it, or reports its own error. Only an error
+    about one of our hints is still raised then.
     """
     from sqlext.run.large_texts import LARGE, may_be_ours
     from sqlext.syntax.parser import Statement, parse
 
     explain = _EXPLAIN.match(sql)
-    # The words are blanked, not cut off, so that places in the text stay where they are.
+    # The words are blanked, not cut off, so that offsets in the text stay the same.
     text = " " * explain.end() + sql[explain.end() :] if explain else sql
     mode = (explain["mode"] or "simple").lower() if explain else None
     plain = lenient and not (compat is not None or mode == "analyze")
@@ -121,9 +121,9 @@ def stage(
 
 
 def left_to_spark(error: Exception) -> None:
-    """Note that something of ours has failed over an ordinary statement, which goes to Spark all the same.
+    """Log that our planning failed for an ordinary statement, which still goes to Spark.
 
-    One line for users; the tests make an error of it. What Spark itself failed over, the statement will tell.
+    One line for users; the tests turn it into an error. If Spark itself failed, the statement will report it.
     """
     expected = isinstance(error, (SqlExtError, RecursionError, MemoryError))
     if not expected and not type(error).__module__.startswith(("py4j", "pyspark")):
@@ -147,14 +147,14 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     trace = Optimizer().optimize(analyzed)
     try:
         refuse_streams(trace.final)
-    except UnsupportedError as error:  # without our syntax, a hint of ours has asked for the operator
+    except UnsupportedError as error:  # without our syntax, one of our hints has asked for the operator
         raise error.about_hint() from None
     physical = plan_physical(trace.final, config, catalog)
     extensions = tuple(contains_extension(physical))
-    # A rule may have pruned the window away, and compat's words mean something else to Spark: neither passes.
+    # Neither passes: a rule may have pruned the window away, and compat's words mean something else to Spark.
     asked = (config.always_lower and mode is None) or mode == "analyze"  # Spark has no EXPLAIN ANALYZE
     lowered = statement.uses_extension or (asked and statement.kind == "query")
-    # What a stream allows, Spark alone knows: without a word of ours its statement is left as it is.
+    # Only Spark knows what a stream allows: without our syntax or hints, its statement is left as it is.
     plain_stream = is_streaming(analyzed) and not statement.uses_extension and not operators_asked_for(analyzed)
     passthrough = plain_stream or (not extensions and not lowered)
     return StagedPlan(start.sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
@@ -170,7 +170,7 @@ def _refuse_endless(plan: LogicalPlan) -> None:
 
 
 def too_deep(statement: Statement) -> SqlExtError:
-    """The error for a statement that Python's stack does not hold, at the innermost place of its text."""
+    """The error for a statement too deep for Python's stack, at the innermost place of its text."""
     from sqlext.syntax.spans import deepest_span
 
     span = None if statement.query is None else deepest_span(statement.query)

@@ -1,8 +1,8 @@
-"""Spark's own analysis as the judge of ordinary statements that are lowered all the same.
+"""Spark's own analysis decides about ordinary statements that are lowered anyway.
 
-A statement without extension syntax is lowered where a rule makes an operator of it, or where `planner.alwaysLower`
-asks for it. Whatever it means is what `spark.sql` says: Spark analyzes the text (lazily: nothing runs), its errors are
-the statement's errors, its names the result's names, and a plan of ours with other types is not used.
+A statement without extension syntax is lowered if a rule turns it into an operator, or if `planner.alwaysLower` asks
+for it. It must mean what it means to `spark.sql`: Spark analyzes the text (lazily: nothing runs), its errors are the
+statement's errors, its names are the result's names, and our plan is not used if its types differ.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
     from sqlext.run.pipeline import StagedPlan
 
-#: Tells at level INFO which ordinary statements were to be lowered and went to Spark instead, and why.
+#: Logs at level INFO which ordinary statements were to be lowered but went to Spark instead, and why.
 log = logging.getLogger(__name__)
 
 
 def lowered_ordinary(
     plan: StagedPlan, spark: SparkSession, config: Config, native: DataFrame | None
 ) -> DataFrame | None:
-    """The rows of the statement's query by our plan, as Spark would give them; None for a statement that has to go to
-    Spark as it is. Nothing runs.
+    """The rows of the statement's query, computed by our plan, as Spark would give them; None for a statement that has
+    to go to Spark as it is. Nothing runs.
 
-    `native` is the query as Spark analyzed it; None for a statement around a query, whose query is asked about here.
-    Raises SqlExtError for a hint of ours that cannot be followed.
+    `native` is the query as Spark analyzed it; None for a statement around a query, which Spark analyzes here.
+    Raises SqlExtError if one of our hints cannot be followed.
     """
     from pyspark.errors import PySparkException
 
@@ -47,7 +47,7 @@ def lowered_ordinary(
     except (PySparkException, RecursionError) as error:
         log.info("left to Spark: %s", str(error).strip().split("\n", 1)[0])
         return None
-    except Exception:  # a bug of ours stops no statement that Spark runs
+    except Exception:  # our bug must not stop a statement that Spark can run
         log.warning("a plan failed; the statement goes to Spark as it is", exc_info=True)
         return None
     if frame is None:
@@ -56,7 +56,7 @@ def lowered_ordinary(
 
 
 def conforming(frame: DataFrame, schema: StructType) -> DataFrame | None:
-    """`frame` under the names of `schema`; None if its columns are of other types (NULLs may be allowed anywhere)."""
+    """`frame` with the names of `schema`; None if its column types differ (NULLs may be allowed anywhere)."""
     given = frame.schema
     if [nullable(field.dataType) for field in given.fields] != [nullable(field.dataType) for field in schema.fields]:
         return None

@@ -1,7 +1,7 @@
 """Runs a planned statement that has extension nodes: a query, or DDL, INSERT, EXPLAIN around one.
 
-The query is lowered to a DataFrame. Around it the statement stays Spark's: the query's text is replaced by a view
-that holds the DataFrame, and everything else goes to spark.sql as written.
+The query is lowered to a DataFrame. Spark runs the statement around it: a view of the DataFrame replaces the query's
+text, and everything else goes to spark.sql as written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def run(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
 
 
 def run_lowered(plan: StagedPlan, frame: DataFrame, spark: SparkSession) -> DataFrame:
-    """The statement with `frame` in its query's place. Raises UnsupportedError as `run`."""
+    """Run the statement with `frame` in place of its query. Raises UnsupportedError as `run` does."""
     if plan.statement.kind == "query":
         return frame
     match plan.statement.ast:
@@ -47,7 +47,7 @@ def run_lowered(plan: StagedPlan, frame: DataFrame, spark: SparkSession) -> Data
 
 @contextmanager
 def temporary_view(frame: DataFrame) -> Iterator[str]:
-    """A view of the DataFrame under a name that nobody else uses, for the time of the context."""
+    """A view of the DataFrame under a unique name, for the duration of the context."""
     name = f"_sqlext_{uuid.uuid4().hex}"
     frame.createOrReplaceTempView(name)
     try:
@@ -66,7 +66,7 @@ def lower(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
 
 
 def _explain(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
-    """One row, one column `plan`: the physical plan; with EXTENDED the stages before it too, with ANALYZE the run."""
+    """One row, one column `plan`: the physical plan; with EXTENDED also the stages before it, with ANALYZE the run."""
     from sqlext.explain.analyze import analyze_text
     from sqlext.explain.pages import explain_text
     from sqlext.run.pipeline import STAGES

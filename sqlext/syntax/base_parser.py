@@ -1,4 +1,4 @@
-"""What every part of our grammar builds on: Spark's parser, errors with their place, durations."""
+"""What every part of our grammar builds on: Spark's parser, errors with a place, durations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BaseParser(SparkParser):
     """Spark's parser with errors that know their place and say what to do, and durations such as ``10s``."""
 
     def raise_error(self, message: str, token: Any = None, *, help: str | None = None) -> None:
-        """As sqlglot's, with the error's place and help. Raises PlacedParseError."""
+        """Like sqlglot's, with the error's place and help. Raises PlacedParseError."""
         at = token or self._curr or self._prev or None
         try:
             super().raise_error(message, at) if at else super().raise_error(message)
@@ -32,7 +32,7 @@ class BaseParser(SparkParser):
             raise PlacedParseError(str(error), error.errors, span, help, at_end=at_end) from None
 
     def _parse_duration(self) -> Any:
-        """``10s`` in whatever tokens Spark's tokenizer makes of it; else an ordinary expression."""
+        """``10s``, however Spark's tokenizer splits it; else an ordinary expression."""
         token = self._curr
         if not token:
             return None

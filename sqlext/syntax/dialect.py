@@ -5,9 +5,9 @@ The grammars: docs/reference/windows.md, section 1; docs/reference/last-join.md,
 
 ``sqlglot.parse_one(text, read="sqlext")`` works for anyone who has this package installed. None of the new words
 (UNION in a window, ROWS_RANGE, OPEN, MAXSIZE, LAST, OVERLAPS, BEFORE, ...) is a keyword: each is recognised only where
-the grammar of a window, of FROM or of a comparison allows it, so columns may go on being called `last` or `before`.
+the grammar of a window, of FROM or of a comparison allows it, so columns may still be called `last` or `before`.
 
-Every node remembers where its text stands (`sqlext.syntax.spans.span_of`).
+Every node remembers its place in the text (`sqlext.syntax.spans.span_of`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _JOIN_WORDS = {*SparkParser.JOIN_METHODS, *SparkParser.JOIN_SIDES, *SparkParser.
 _FRAME_WORDS = {"ROWS", "RANGE", "ROWS_RANGE", "GROUPS"}
 
 
-#: Tells `_parse_joins` from what calls it: sqlglot names its `alias_tokens`, mostly None, for nested joins alone.
+#: Shows `_parse_joins` who calls it: sqlglot passes `alias_tokens` (mostly None) only for nested joins.
 _NOT_NESTED = object()
 
 
@@ -95,7 +95,7 @@ class SqlExtParser(PeriodParser):
         return items
 
     def _parse_case(self) -> Any:
-        index = self._index - 1  # CASE is read already; marked here, for OVER may stand behind END
+        index = self._index - 1  # CASE is read already; marked here, because OVER may follow END
         return mark(self, super()._parse_case(), index)
 
     def _parse_join(self, *args: Any, **kwargs: Any) -> Any:
@@ -115,13 +115,13 @@ class SqlExtParser(PeriodParser):
         return mark(self, table, index)
 
     def _parse_joins(self, alias_tokens: Any = _NOT_NESTED) -> Iterator[Any]:
-        """The joins that follow a relation; none where sqlglot, having read ``a JOIN b``, looks for ``JOIN c ON p``
-        (it names its `alias_tokens` there): Spark has no joins nested in that way, and each JOIN without ON would read
-        all that follow it twice."""
+        """The joins that follow a relation; none where sqlglot, after reading ``a JOIN b``, looks for ``JOIN c ON p``
+        (there it passes `alias_tokens`). Spark does not nest joins that way, and each JOIN without ON would read
+        everything after it twice."""
         return iter(self._parse_join, None) if alias_tokens is _NOT_NESTED else iter(())
 
     def _at_last_join(self) -> bool:
-        """Whether LAST JOIN stands here: LAST unquoted, directly before JOIN. Spark would read an alias `last`."""
+        """Whether LAST JOIN comes next: LAST unquoted, directly before JOIN. Spark would read an alias `last`."""
         is_last = self._curr.text.upper() == "LAST" and self._curr.token_type != TokenType.IDENTIFIER
         return is_last and self._next.token_type == TokenType.JOIN
 
@@ -177,7 +177,7 @@ class SqlExtParser(PeriodParser):
         return mark(self, self._parse_window(self._parse_id_var(), alias=True), index)
 
     def _parse_partition_and_order(self) -> Any:
-        """The inside of a window's parentheses after its optional base name, up to the closing one."""
+        """What is inside a window's parentheses, after the optional base name and up to the closing one."""
         extras = self._frames[-1]
         if self._match(TokenType.UNION):
             extras["union"] = self._parse_csv(self._parse_union_source)
@@ -204,7 +204,7 @@ class SqlExtParser(PeriodParser):
         return mark(self, source, index)
 
     def _warn_unsupported(self) -> None:
-        """Statements that sqlglot keeps as a Command go to Spark as they are: nothing to warn of."""
+        """Statements that sqlglot keeps as a Command go to Spark as they are: no warning is needed."""
 
     def _parse_frame(self) -> Any:
         first = self._index
@@ -243,7 +243,7 @@ class SqlExtParser(PeriodParser):
         places[side] = (first.start, self._prev.end + 1)
 
     def _parse_attributes(self, args: dict[str, Any] | None, places: dict[str, tuple[int, int]]) -> Any:
-        """MAXSIZE and what follows a frame. Gives a plain WindowSpec where Spark could have written it."""
+        """MAXSIZE and what follows a frame. Returns a plain WindowSpec if Spark has syntax for all of it."""
         found = dict(args or {})
         first = self._curr
         if args is not None and self._match_text_seq("MAXSIZE"):
@@ -293,7 +293,7 @@ class SqlExt(Spark):
 
 
 class SqlExtQuotedNames(SqlExt):
-    """The same where "x" is a name (spark.sql.ansi.doubleQuotedIdentifiers)."""
+    """The same dialect, but "x" is a name (spark.sql.ansi.doubleQuotedIdentifiers)."""
 
     class Tokenizer(Spark.Tokenizer):
         QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]

@@ -1,7 +1,7 @@
-"""Which calls are ours without OVER: functions of the window table over the rows of a group.
+"""Finds the calls without OVER that are ours: functions of the window table over the rows of a group.
 
-docs/reference/windows.md, section 5, lists them. The parser marks them in the tree, once, because that takes the
-catalog: a function that the user has registered under such a name stays the user's.
+docs/reference/windows.md, section 5, lists them. The parser marks them in the tree once, because that needs the
+catalog: a function that the user has registered under such a name remains the user's.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
 TABLE_FUNCTIONS = frozenset(
     name for function in FUNCTIONS.values() for name in (function.name, *function.aliases) if not function.internal
 )
-#: Those that Spark does not have: a window that one of them is called over is ours.
+#: Those that Spark does not have: a window becomes ours if one of them is called over it.
 EXTENSION_FUNCTIONS = TABLE_FUNCTIONS - WINDOW_FUNCTIONS
 
 _MARK = "sqlext_group_call"
 
 
 def mark_group_calls(tree: exp.Expr, compat: str | None, is_user_function: Callable[[str], bool]) -> None:
-    """Mark the calls below `tree` that stand in a SELECT, without OVER, and mean a function of the table.
+    """Mark the calls below `tree` that are in a SELECT, have no OVER, and mean a function of the table.
 
-    These are the functions that Spark does not have, with ``compat="openmldb"`` all of the table.
+    Only functions that Spark does not have count; with ``compat="openmldb"`` all of the table do.
     """
     openmldb = compat == "openmldb"
     names = TABLE_FUNCTIONS if openmldb else EXTENSION_FUNCTIONS
@@ -47,9 +47,9 @@ def is_extension_call(node: exp.Expr) -> bool:
 
 
 def _in_select(node: exp.Expr) -> bool:
-    """Whether a call is an expression of a SELECT that no OVER stands after."""
+    """Whether a call is an expression of a SELECT and has no OVER after it."""
     top = node
-    if isinstance(node.parent, exp.Dot):  # db.f(x) has a home of its own
+    if isinstance(node.parent, exp.Dot):  # db.f(x) names its own database
         return False
     while top.parent is not None:
         parent = top.parent

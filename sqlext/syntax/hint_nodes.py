@@ -1,9 +1,9 @@
-"""Hints (``/*+ BROADCAST(d), UMJOIN(a, b) */``), read from the text as Spark's grammar has them.
+"""Hints (``/*+ BROADCAST(d), UMJOIN(a, b) */``), read from the text as Spark's grammar defines them.
 
     hint := name [ '(' parameter (',' parameter)* ')' ], with or without commas between hints
 
-sqlglot parses a hint's text as expressions and keeps what is none as a string without a place. Here a hint is a name
-and parameters as text, so that none of them can fail; what they mean is for whoever follows the hint.
+sqlglot parses a hint's text as expressions and keeps anything else as a string without a place. Here a hint is a name
+and parameters as text, so that reading them cannot fail; the code that follows the hint decides what they mean.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class HintParameter(exp.Expression):
 
     @property
     def relation(self) -> str | None:
-        """The last part of a name, without backticks; None for what is no name."""
+        """The last part of a name, without backticks; None if this is not a name."""
         if _NAME.fullmatch(self.name) is None:
             return None
         last = re.findall(r"`(?:[^`]|``)*`|\w+", self.name)[-1]
@@ -50,8 +50,8 @@ class HintParameter(exp.Expression):
 
 
 class HintCall(exp.Expression):
-    """One hint: its name in upper case and its parameters. `problem` says why the text is none, as far as it was read;
-    the name is then the last one before."""
+    """One hint: its name in upper case and its parameters. If the text read so far is not a hint, `problem` says why;
+    the name is then the last one before it."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": False, "problem": False}
 
@@ -78,7 +78,7 @@ def read_hints(sql: str, start: int) -> exp.Hint:
 
 
 def hint_end(sql: str, start: int) -> int:
-    """Behind the ``*/`` that closes the hint at `start`: not that of a comment or of a string in it."""
+    """The place after the ``*/`` that closes the hint at `start`; a comment or string inside does not close it."""
     depth, place = 1, start + 3
     while depth and (piece := _PIECE.match(sql, place)) is not None:
         depth += {"start": 1, "end": -1}.get(str(piece.lastgroup), 0)
@@ -87,7 +87,7 @@ def hint_end(sql: str, start: int) -> int:
 
 
 def without_inner_ends(sql: str, tokens: list[Token]) -> str:
-    """The text with blanks for every ``*/`` inside a hint that does not end it: the tokenizer takes the first."""
+    """The text with blanks for every ``*/`` inside a hint that does not end it: the tokenizer stops at the first."""
     for token in tokens:
         if token.token_type == TokenType.HINT and (end := hint_end(sql, token.start)) != token.end + 1:
             inside = sql[token.start + 3 : end - 2]
@@ -100,7 +100,7 @@ _COMMENT = re.compile(r"/\*(?>(?:[^*]|\*(?!/))*)\*/", re.DOTALL)
 
 
 def refuse_malformed(sql: str, tree: exp.Expr) -> None:
-    """Raises ParseError, at its place, for a hint of ours that is not written as one; others are Spark's business."""
+    """Raises ParseError, at its place, if one of our hints is malformed; other hints are left to Spark."""
     for call in tree.find_all(HintCall):
         if not call.is_ours:
             continue
@@ -166,7 +166,7 @@ def _closing(pieces: list[re.Match[str]], at: int) -> int | None:
 
 
 def _parameters(sql: str, pieces: list[re.Match[str]], end: int) -> Iterator[HintParameter]:
-    """The parameters between parentheses; none for nothing."""
+    """The parameters between parentheses; none if there is nothing between them."""
     if not pieces:
         return
     groups: list[list[re.Match[str]]] = [[]]

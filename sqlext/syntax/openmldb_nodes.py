@@ -1,4 +1,4 @@
-"""Syntax nodes of OpenMLDB's window definitions, and how they and our other nodes are written back as text."""
+"""Syntax nodes of OpenMLDB's window definitions, and the code that writes them and our other nodes back as text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Duration(exp.Expression):
 
 
 class FrameSpec(exp.WindowSpec):
-    """A frame that says something Spark's frames cannot: ROWS_RANGE, OPEN, MAXSIZE, EXCLUDE CURRENT_ROW, ..."""
+    """A frame that Spark has no syntax for: ROWS_RANGE, OPEN, MAXSIZE, EXCLUDE CURRENT_ROW, ..."""
 
     arg_types: ClassVar[dict[str, bool]] = {
         **exp.WindowSpec.arg_types,
@@ -78,9 +78,9 @@ def _union_window_sql(generator: SparkGenerator, window: UnionWindow) -> str:
 
 
 class LastJoinClause(exp.Join):
-    """``LAST JOIN b ORDER BY b.ts ON a.k = b.k``: a join of kind "LAST" whose `order` stands before its condition.
+    """``LAST JOIN b ORDER BY b.ts ON a.k = b.k``: a join of kind "LAST" whose `order` comes before its condition.
 
-    `using` is parsed for the sake of the error message only.
+    `using` is parsed only for the error message.
     """
 
     arg_types: ClassVar[dict[str, bool]] = {**exp.Join.arg_types, "order": False}

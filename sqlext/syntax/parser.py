@@ -1,4 +1,4 @@
-"""From a statement's text to its syntax tree; also what kind of statement it is and whether it needs us at all."""
+"""Parses a statement's text to its syntax tree; tells its kind and whether it needs the extension at all."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ Kind = Literal["query", "wrapped", "spark"]
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement. `text` is `sql` with comments blanked out, so that offsets agree and slices may be joined.
+    """One statement. `text` is `sql` with comments blanked out, so that offsets agree and slices can be joined.
 
     kind       "query", "wrapped" (CREATE ... AS, INSERT, CACHE around a query) or "spark" (nothing for us in it)
     ast        the whole statement; None for text that only Spark can parse
     query      the query itself, the one inside for a wrapped statement
     query_span its place
-    uses_extension  the text is not Spark's, or does not mean the same there: it must never be passed through
+    uses_extension  the text is not Spark SQL, or means something else there: it must never be passed through
     """
 
     sql: str
@@ -54,7 +54,7 @@ class Statement:
 class _VerbatimParser(SqlExtParser):
     """Keeps every function call as the user wrote it: same name, same arguments.
 
-    sqlglot's function builders drop, reorder and wrap arguments; analysis must see each of them.
+    sqlglot's function builders drop, reorder and wrap arguments; the analyzer must see each of them.
     """
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
@@ -74,7 +74,7 @@ class _VerbatimParser(SqlExtParser):
 
 
 class _OpenMldbParser(_VerbatimParser):
-    """The same with OpenMLDB's leniencies."""
+    """The same, but as lenient as OpenMLDB."""
 
     TRAILING_COMMA = True
 
@@ -88,10 +88,10 @@ def parse(
 ) -> Statement:
     """Parse one statement, as Spark reads texts under `settings`.
 
-    With ``compat="openmldb"`` every window is OpenMLDB's. A name for which `is_user_function` holds is a function of
-    the user's, where Spark has none of that name. Text that we cannot parse is a statement of kind "spark"
-    unless it holds extension syntax. Raises ParseError, also for a malformed hint of ours; UnsupportedError for a
-    window of ours in MERGE and the like.
+    With ``compat="openmldb"`` every window is OpenMLDB's. A name for which `is_user_function` holds is a user's
+    function, if Spark has none of that name. Text that we cannot parse is a statement of kind "spark" unless it holds
+    extension syntax. Raises ParseError, also if one of our hints is malformed; UnsupportedError for one of our windows
+    in MERGE and the like.
     """
     try:
         tokens, read = _tokens(text, settings)
@@ -111,7 +111,7 @@ def parse(
         trees = [
             tree for tree in parser.parse(tokens, read) if tree is not None and not isinstance(tree, exp.Semicolon)
         ]
-    except Exception as error:  # sqlglot meets some texts that it does not know with errors of Python's
+    except Exception as error:  # sqlglot answers some texts that it does not know with plain Python errors
         if (isinstance(error, PlacedParseError) and error.ours) or _mentions_extension(tokens, compat):
             raise _parse_error(error, text, _place(parser)) from None
         return Statement(text, "spark", blanked)
@@ -127,7 +127,7 @@ def parse(
 
 
 def _tokens(text: str, settings: SqlSettings) -> tuple[list[Token], str]:
-    """The tokens, and the text they were read from: of the same length, with hints that sqlglot finds the end of."""
+    """The tokens, and the text they were read from: as long as `text`, but sqlglot finds the end of its hints."""
     while True:
         tokens = dialect(settings).tokenize(text)
         plain = without_inner_ends(text, tokens)
@@ -137,7 +137,7 @@ def _tokens(text: str, settings: SqlSettings) -> tuple[list[Token], str]:
 
 
 def _place(parser: SqlExtParser) -> Span | None:
-    """The token that a parser has come to."""
+    """The token that a parser has reached."""
     if not parser._tokens:
         return None
     token = parser._tokens[min(parser._index, len(parser._tokens) - 1)]
@@ -145,7 +145,7 @@ def _place(parser: SqlExtParser) -> Span | None:
 
 
 def _with_named_columns(tree: exp.Expr) -> exp.Expr:
-    """The tree with the column ``t.a`` in place of ``IDENTIFIER('t.a')``; its place is that of the call."""
+    """The tree with the column ``t.a`` in place of ``IDENTIFIER('t.a')``; the column's place is that of the call."""
     for call in list(tree.find_all(exp.Anonymous)):
         if call.name.upper() != "IDENTIFIER" or call.parent is None or len(call.expressions) != 1:
             continue
@@ -185,7 +185,7 @@ def _statement(sql: str, text: str, tree: exp.Expr, compat: str | None) -> State
 
 
 def _refuse_extension(sql: str, tree: exp.Expr, compat: str | None) -> None:
-    """Raises UnsupportedError for syntax of ours in a statement that Spark has to run as a whole."""
+    """Raises UnsupportedError for our syntax in a statement that Spark has to run as a whole."""
     node = next(extension_nodes(tree, compat), None)
     if node is not None:
         raise UnsupportedError(
@@ -198,7 +198,7 @@ def _refuse_extension(sql: str, tree: exp.Expr, compat: str | None) -> None:
 
 
 def uses_extension(tree: exp.Expr, compat: str | None = None) -> bool:
-    """Whether `tree` holds a window of ours, a function of ours without OVER, a LAST JOIN, or a period predicate."""
+    """Whether `tree` holds our syntax: a window, a function without OVER, a LAST JOIN, or a period predicate."""
     return next(extension_nodes(tree, compat), None) is not None
 
 
@@ -206,7 +206,7 @@ ExtensionNode = exp.Window | LastJoinClause | exp.Anonymous | PeriodComparison |
 
 
 def extension_nodes(tree: exp.Expr, compat: str | None = None) -> Iterator[ExtensionNode]:
-    """LAST JOINs, window definitions and calls that Spark could not run or (OpenMLDB mode) all of them, calls of
+    """LAST JOINs, window definitions and calls that Spark could not run (in OpenMLDB mode all of them), calls of
     functions that only the window table has, and period predicates."""
     found: Iterator[Any] = tree.find_all(exp.Window, LastJoinClause, exp.Anonymous, PeriodComparison, PeriodOperand)
     for node in found:
@@ -230,7 +230,7 @@ def extension_name(node: ExtensionNode) -> str:
 
 
 def is_extension_window(window: exp.Window) -> bool:
-    """Whether the definition or call itself says something that Spark has no words for."""
+    """Whether the definition or call itself uses something that Spark has no syntax for."""
     if isinstance(window, UnionWindow) or isinstance(window.args.get("spec"), FrameSpec):
         return True
     return window.arg_key != "windows" and any(
@@ -239,7 +239,7 @@ def is_extension_window(window: exp.Window) -> bool:
 
 
 def _blank_comments(text: str, tokens: list[Token]) -> str:
-    """The text with everything between tokens turned into blanks, except the blanks that are there."""
+    """The text with everything between tokens turned into blanks; whitespace stays as it is."""
     parts: list[str] = []
     at = 0
     for token in tokens:
@@ -278,7 +278,7 @@ def _mentions_extension(tokens: list[Token], compat: str | None) -> bool:
 
 
 def _relation_ends(words: list[str], at: int) -> bool:
-    """Whether a relation of periods stands before the word here: ``... BEFORE PERIOD(``, ``(a, b) NOT BEFORE (``."""
+    """Whether a relation of periods comes before the word here: ``... BEFORE PERIOD(``, ``(a, b) NOT BEFORE (``."""
     for size in range(1, min(LONGEST_PHRASE, at) + 1):
         if tuple(words[at - size : at]) in PHRASES:
             before = [word for word in words[max(0, at - size - 2) : at - size] if word != "NOT"]

@@ -1,7 +1,7 @@
-"""Which calls are period predicates in their function form (``allen_meets(a, b, c, d)``).
+"""Finds the calls that are period predicates in function form (``allen_meets(a, b, c, d)``).
 
-The parser marks them in the tree, once, because that takes the catalog: a function that the user has registered under
-such a name stays the user's.
+The parser marks them in the tree once, because that needs the catalog: a function that the user has registered under
+such a name remains the user's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FUNCTIONS = (*RELATIONS, ALLEN_RELATION)
 
 
 def mark_period_calls(tree: exp.Expr, is_user_function: Callable[[str], bool]) -> None:
-    """Mark the calls below `tree` that mean a relation of the table; misspelt ones too, which the analyzer refuses."""
+    """Mark the calls below `tree` that mean a relation of the table, and misspelt ones, which the analyzer refuses."""
     for node in tree.find_all(exp.Anonymous):
         name = node.name.lower()
         if _is_ours(name) and _is_scalar(node) and not is_user_function(name):
@@ -32,12 +32,12 @@ def is_period_call(node: exp.Expr) -> bool:
 
 
 def names_period_function(name: str) -> bool:
-    """Whether a function of the table is called so, in any case."""
+    """Whether a function of the table has this name; case does not matter."""
     return name.lower() in _FUNCTIONS
 
 
 def nearest_function(name: str) -> str | None:
-    """The function of the table that a name is a misspelling of, if it is near to one."""
+    """The function of the table whose name is closest to a misspelt one, if any is close."""
     near = difflib.get_close_matches(name, _FUNCTIONS, n=1, cutoff=0.8)
     return near[0] if near else None
 

@@ -1,4 +1,4 @@
-"""Syntax nodes of period predicates, the words of their relations, and how they are written back as text."""
+"""Syntax nodes of period predicates, the words of their relations, and the code that writes them back as text."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from sqlglot import exp
 PHRASES: Mapping[tuple[str, ...], Relation] = {
     tuple(words.split()): row for row in RELATIONS.values() for words in row.words
 }
-#: The words of most of them.
+#: Number of words in the longest phrase.
 LONGEST_PHRASE = max(map(len, PHRASES))
 
-#: What stands before a named bound of WITHIN.
+#: What comes before a named bound of WITHIN.
 BOUND_WORDS = {"START": "delta", "DELTA": "delta", "END": "epsilon", "EPSILON": "epsilon"}
 
 #: The function that names Allen's relation.
@@ -23,14 +23,14 @@ ALLEN_RELATION = "allen_relation"
 
 
 class PeriodOperand(exp.Expression):
-    """``PERIOD CLOSED (a, b)`` or ``PERIOD(a, b OPEN)``; any other PERIOD(...) is a call like others."""
+    """``PERIOD CLOSED (a, b)`` or ``PERIOD(a, b OPEN)``; any other PERIOD(...) is an ordinary call."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True, "closed": False, "open": False}
 
 
 class PeriodComparison(exp.Expression, exp.Predicate):
     """``this [NOT] relation expression [WITHIN ...]``: `relation` is a name of the table, `delta` and `epsilon` are the
-    bounds that WITHIN gives."""
+    bounds given by WITHIN."""
 
     arg_types: ClassVar[dict[str, bool]] = {
         "this": True,

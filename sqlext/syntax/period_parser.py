@@ -3,7 +3,7 @@
     period := PERIOD [CLOSED] '(' expr ',' expr [OPEN] ')' | '(' expr ',' expr ')' | a column of a struct of two ends
     pred   := period [NOT] relation period [WITHIN bounds] | period CONTAINS expr
 
-None of the words is a keyword: a relation is one only between an operand and something that can start another.
+None of the words is a keyword: they are a relation only between an operand and something that can start another.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from sqlext.syntax.base_parser import BaseParser
 from sqlext.syntax.period_nodes import BOUND_WORDS, LONGEST_PHRASE, PHRASES, PeriodComparison, PeriodOperand
 from sqlext.syntax.spans import PlacedParseError, mark
 
-#: Units of time that may stand behind a number in WITHIN; the analyzer refuses those of no fixed length.
+#: Units of time that may follow a number in WITHIN; the analyzer refuses those without a fixed length.
 UNIT_WORDS = frozenset(
     f"{unit}{plural}".upper()
     for unit in "microsecond millisecond second minute hour day week month quarter year".split()  # noqa: SIM905
     for plural in ("", "s")
 )
 _FIRST_WORDS = frozenset(words[0] for words in PHRASES)
-#: What the tokenizer makes of these words and of NOT; anything else after an operand is told apart at once.
+#: The token types of these words and of NOT; any other token after an operand rules a relation out at once.
 _FIRST_TOKENS = frozenset(
     (TokenType.VAR, TokenType.NOT, TokenType.OVERLAPS, TokenType.LEFT, TokenType.RIGHT, TokenType.END)
 )
@@ -38,12 +38,12 @@ _STRUCTS = ("PERIOD", "STRUCT", "NAMED_STRUCT")
 class PeriodParser(BaseParser):
     """Spark's parser with period predicates where it takes a comparison."""
 
-    #: OVERLAPS is one relation of many, and an alias where no operand follows.
+    #: OVERLAPS is one relation of many, and an alias if no operand follows.
     RANGE_PARSERS: ClassVar[dict[TokenType, Any]] = {
         kind: parser for kind, parser in SparkParser.RANGE_PARSERS.items() if kind != TokenType.OVERLAPS
     }
 
-    #: Tokens that start a value but no period.
+    #: Tokens that start a value but not a period.
     _VALUE_TOKENS: ClassVar[frozenset[TokenType]] = frozenset(
         (
             TokenType.STRING,
@@ -67,7 +67,7 @@ class PeriodParser(BaseParser):
         return super()._parse_range(self._parse_period_comparison(this), parse_is)
 
     def _refuse(self, message: str, token: Any = None, *, help: str) -> None:
-        """Raises PlacedParseError for a text that is no Spark SQL either."""
+        """Raises PlacedParseError for a text that is not Spark SQL either."""
         try:
             self.raise_error(message, token, help=help)
         except PlacedParseError as error:
@@ -75,7 +75,7 @@ class PeriodParser(BaseParser):
             raise
 
     def _word(self, ahead: int) -> str:
-        """The unquoted word so many tokens ahead in upper case; '' for a quoted one, a string, or the end."""
+        """The unquoted word `ahead` tokens further, in upper case; '' for a quoted one, a string, or the end."""
         at = self._index + ahead
         if at >= self._tokens_size or self._tokens[at].token_type in (TokenType.IDENTIFIER, TokenType.STRING):
             return ""
@@ -106,7 +106,7 @@ class PeriodParser(BaseParser):
         return mark(self, node, index)
 
     def _open_inside(self) -> bool:
-        """Whether OPEN stands behind an end of the PERIOD( here."""
+        """Whether OPEN follows an end of the PERIOD( here."""
         depth, ahead = 0, 1
         while (kind := self._token_type(ahead)) is not None:
             depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(kind, 0)
@@ -124,7 +124,7 @@ class PeriodParser(BaseParser):
         return (value, bool(self._match_text_seq("OPEN"))) if value is not None else None
 
     def _parse_period_comparison(self, this: Any) -> Any:
-        """`this`, with the relation and the operand that follow it if any do."""
+        """`this`, with the relation and the operand that follow it, if any."""
         if self._curr.token_type not in _FIRST_TOKENS or not _may_be_period(this):
             return this
         index, skipped = self._index, 1 if self._word(0) == "NOT" else 0
@@ -157,7 +157,7 @@ class PeriodParser(BaseParser):
         return next((words[:size] for size in range(LONGEST_PHRASE, 0, -1) if words[:size] in PHRASES), ())
 
     def _operand_ahead(self, ahead: int, *, value: bool) -> bool:
-        """Whether an operand can start there: a period, with `value` any value. An alias is followed by neither."""
+        """Whether an operand can start there: a period, or with `value` any value. Neither can follow an alias."""
         kind, after = self._token_type(ahead), self._token_type(ahead + 1)
         if kind in (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER):
             return True
@@ -167,12 +167,12 @@ class PeriodParser(BaseParser):
         return value and (two or kind in self._VALUE_TOKENS)
 
     def _period_ahead(self, ahead: int) -> bool:
-        """Whether PERIOD(...) stands there."""
+        """Whether PERIOD(...) starts there."""
         follows = self._token_type(ahead + 1) == TokenType.L_PAREN or self._word(ahead + 1) == "CLOSED"
         return self._word(ahead) == "PERIOD" and follows
 
     def _refuse_unknown_relation(self, this: Any, skipped: int) -> None:
-        """Raises for words between two periods that are no relation."""
+        """Raises PlacedParseError for words between two periods that are not a relation."""
         first, is_name = self._word(skipped), self._token_type(skipped + 1) in (TokenType.VAR, TokenType.OVERLAPS)
         if first in ("STRICTLY", "ALLEN") and is_name and self._operand_ahead(skipped + 2, value=False):
             self._refuse_qualified(skipped)
@@ -189,7 +189,7 @@ class PeriodParser(BaseParser):
         return " ".join(self._word(skipped + i) for i in range(size))
 
     def _refuse_qualified(self, skipped: int) -> None:
-        """Raises for STRICTLY or ALLEN with a relation that it does not go with."""
+        """Raises PlacedParseError for STRICTLY or ALLEN with a relation that does not take it."""
         if self._words(skipped, 2) == "STRICTLY OVERLAPS":
             self._refuse(
                 "STRICTLY OVERLAPS means something else in every system",
@@ -207,7 +207,7 @@ class PeriodParser(BaseParser):
         self._refuse(f"unknown relation of periods: {words}", self._tokens[self._index + skipped], help=help)
 
     def _parse_within(self, words: tuple[str, ...], relation: Relation) -> dict[str, Any]:
-        """WITHIN amount, WITHIN START amount, WITHIN (START amount, END amount); {} where there is none."""
+        """WITHIN amount, WITHIN START amount, WITHIN (START amount, END amount); {} if there is none."""
         named = self._word(1) in BOUND_WORDS
         amount = self._word(1) != "GROUP" and self._operand_ahead(1, value=True)
         if self._word(0) != "WITHIN" or not (named or amount):
@@ -246,7 +246,7 @@ class PeriodParser(BaseParser):
         found[name] = self._parse_amount()
 
     def _parse_amount(self) -> Any:
-        """``5``, ``5 MINUTES``, ``5m``, ``INTERVAL 5 MINUTES``; the analyzer says what else is no amount."""
+        """``5``, ``5 MINUTES``, ``5m``, ``INTERVAL 5 MINUTES``; the analyzer refuses anything else."""
         index = self._index
         amount = self._parse_duration()
         if amount is None:
@@ -259,7 +259,7 @@ class PeriodParser(BaseParser):
 
 
 def _may_be_period(node: Any) -> bool:
-    """Whether a period predicate may begin with this operand: an alias that looks like a relation follows anything."""
+    """Whether a period predicate may begin with this operand: an alias that looks like a relation can follow any."""
     if isinstance(node, exp.Anonymous):
         return node.name.upper() in _STRUCTS
     if isinstance(node, exp.Column):

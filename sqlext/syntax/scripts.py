@@ -1,10 +1,10 @@
-"""OpenMLDB's scripts read as plain queries (compat="openmldb"): the query inside DEPLOY, behind the DDL it needs.
+"""Reads OpenMLDB's scripts as plain queries (compat="openmldb"): the query inside DEPLOY, after the DDL it needs.
 
-A script may hold one query. What stands around it without meaning for a batch query is left out of the tokens; offsets
-in the text stay, so errors point at the script as written:
+A script may hold one query. Anything around it that means nothing to a batch query is left out of the tokens; offsets
+in the text stay the same, so errors point at the script as written:
 
-- ``DEPLOY [IF NOT EXISTS] name [OPTIONS (...)]`` in front of the query, ``CONFIG (...)`` behind it;
-- the declarations in front of it: USE, SET @@variable, CREATE DATABASE, CREATE TABLE, CREATE INDEX. They are not run:
+- ``DEPLOY [IF NOT EXISTS] name [OPTIONS (...)]`` before the query, ``CONFIG (...)`` after it;
+- the declarations before it: USE, SET @@variable, CREATE DATABASE, CREATE TABLE, CREATE INDEX. They are not run:
   the tables of a Session are Spark's.
 """
 
@@ -22,7 +22,7 @@ from sqlext.syntax.dialect import SqlExt
 _OPEN, _CLOSE = TokenType.L_PAREN, TokenType.R_PAREN
 _CREATED = ("DATABASE", "INDEX", "TABLE")
 
-#: Statements of OpenMLDB's that have no counterpart, by their first words; what is wrong, what to do instead.
+#: OpenMLDB statements without a counterpart, by their first words: what is wrong, what to do instead.
 _REFUSED = {
     ("LOAD", "DATA", "INFILE"): ("LOAD DATA INFILE is OpenMLDB's", "read the file: session.register(name, path)"),
     ("DROP", "DEPLOYMENT"): ("nothing is deployed here", "leave the statement out"),
@@ -31,7 +31,7 @@ _VARIABLE = ("a variable of OpenMLDB's has no meaning here", "leave it out, or S
 
 
 def query_tokens(tokens: list[Token], sql: str, compat: str | None) -> list[Token]:
-    """The tokens of the script's only query, without the wrappers around it; all tokens where there is none.
+    """The tokens of the script's only query, without the wrappers around it; all tokens if there is none.
 
     Raises ParseError for a second query or a DEPLOY without one, UnsupportedError for what only OpenMLDB's server does.
     """
@@ -67,7 +67,7 @@ def declares(statement: str) -> bool:
 
 
 def split_tokens(tokens: Sequence[Token]) -> list[list[Token]]:
-    """The statements that semicolons part, empty ones left out."""
+    """The statements between semicolons, empty ones left out."""
     statements: list[list[Token]] = [[]]
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
@@ -83,9 +83,9 @@ def words(statement: Sequence[Token], count: int) -> tuple[str, ...]:
 
 
 def is_declaration(statement: Sequence[Token]) -> bool:
-    """Whether a statement says what a script's query runs on: USE, SET @@v, CREATE DATABASE, TABLE or INDEX.
+    """Whether a statement declares what a script's query runs on: USE, SET @@v, CREATE DATABASE, TABLE or INDEX.
 
-    A table with a query or a format (USING) is Spark's to create.
+    Spark creates a table that has a query or a format (USING).
     """
     first, second, *_ = (*words(statement, 2), "", "")
     if first == "CREATE" and second in _CREATED:
@@ -99,7 +99,7 @@ def span_of_tokens(tokens: Sequence[Token]) -> Span:
 
 
 def closing(tokens: Sequence[Token], at: int) -> int:
-    """The place of the parenthesis that closes the one at `at`; the end if there is none."""
+    """The index of the parenthesis that closes the one at `at`; the end if there is none."""
     depth = 0
     for place in range(at, len(tokens)):
         depth += {_OPEN: 1, _CLOSE: -1}.get(tokens[place].token_type, 0)
@@ -115,7 +115,7 @@ def _sets_variable(statement: Sequence[Token]) -> bool:
 
 
 def _refuse_alone(statements: Sequence[Sequence[Token]]) -> None:
-    """A declaration alone is Spark's, unless only OpenMLDB could run it. Raises UnsupportedError."""
+    """Raises UnsupportedError if only OpenMLDB could run a declaration; any other one alone goes to Spark."""
     for statement in statements:
         if _sets_variable(statement):
             raise UnsupportedError(_VARIABLE[0], span=span_of_tokens(statement), help=_VARIABLE[1])
@@ -160,7 +160,7 @@ def _behind_options(statement: Sequence[Token], at: int) -> int:
 
 
 def _without_config(statement: list[Token]) -> list[Token]:
-    """The query in front of ``CONFIG (key = value, ...)``. Raises UnsupportedError for rows of a request."""
+    """The query before ``CONFIG (key = value, ...)``. Raises UnsupportedError for rows of a request."""
     for place in range(len(statement) - 1, 0, -1):
         is_config = (
             words(statement[place : place + 2], 2) == ("CONFIG", "(")

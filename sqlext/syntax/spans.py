@@ -1,4 +1,4 @@
-"""Where in a statement's text a node of its syntax tree stands, and parse errors that know their place."""
+"""The places of syntax tree nodes in a statement's text, and parse errors that know their place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import TokenType
 
 
 class NoPlaceError(ValueError):
-    """A node that no text stands for: sqlglot made it up."""
+    """A node that has no text: sqlglot made it up."""
 
 
 class PlacedParseError(SqlglotParseError):
@@ -34,7 +34,7 @@ class PlacedParseError(SqlglotParseError):
 
 
 def span_of(node: exp.Expr) -> Span:
-    """Where the text of `node` stands; the span of its children for a node that the parser only derived.
+    """The place of the text of `node`; the span of its children for a node that the parser only derived.
 
     Raises NoPlaceError for a node that was not parsed from text.
     """
@@ -66,10 +66,10 @@ def deepest_span(tree: exp.Expr) -> Span | None:
 
 
 def mark(parser: Any, node: Any, index: int, left: Any = None) -> Any:
-    """Note on `node` the range of tokens that the parser consumed since `index`; gives the node back.
+    """Record on `node` the range of tokens that the parser consumed since `index`; returns the node.
 
     `left` is an operand that was parsed before and belongs to the node. A node that has a place keeps it, but a
-    query grows with the clauses that follow it.
+    query's place grows with the clauses that follow it.
     """
     if not isinstance(node, exp.Expr) or node is left or parser._index <= max(index, 0):
         return node
@@ -90,7 +90,7 @@ def mark(parser: Any, node: Any, index: int, left: Any = None) -> Any:
 
 
 def mark_until(parser: Any, node: exp.Expr, index: int, left: exp.Expr, stop: TokenType) -> None:
-    """Note on `node` the range from `left` to before the first `stop` token, outside parentheses, after `index`."""
+    """Record on `node` the range from `left` up to the first `stop` token after `index`, outside parentheses."""
     depth = 0
     for previous, token in pairwise(parser._tokens[index - 1 :]):
         if token.token_type == stop and depth == 0:

@@ -1,4 +1,4 @@
-"""Names of Spark 4.3's own functions, where their nature matters to the parser and the analyzer."""
+"""Names of Spark 4.3's own functions, by the kinds that matter to the parser and the analyzer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NONDETERMINISTIC = frozenset(
     """.split()  # noqa: SIM905 - a table of words
 )
 
-#: Functions that are called without parentheses where no column has the name: their types, and what Spark calls them.
+#: Functions called without parentheses if no column has the name: their types, and what Spark calls them.
 LITERAL_FUNCTIONS = {
     "current_date": ("date", "current_date()"),
     "current_timestamp": ("timestamp", "current_timestamp()"),

@@ -1,11 +1,11 @@
-"""Settings of Spark's that change how a statement's text is read: which of them hold, and what follows.
+"""Spark settings that change how a statement's text is read: which are set, and what follows from them.
 
-One record, `SqlSettings`, is read for each statement. Parser, parameters, analyzer and whatever writes text for Spark
-take it from there; nothing else asks Spark for such a setting. String literals are written (`string_literal`) and read
-(`string_value`) here alone.
+One record, `SqlSettings`, is read for each statement. The parser, parameters, analyzer and all code that writes text
+for Spark use it; nothing else asks Spark for such a setting. Only this file writes (`string_literal`) and reads
+(`string_value`) string literals.
 
-A setting that we do not follow refuses statements of the extension, where it could change their meaning. A statement
-without extension syntax goes to Spark in that case, whatever a rule could do with it.
+If a setting that we do not follow could change the meaning of an extension statement, the statement is refused. A
+statement without extension syntax then goes to Spark, whatever a rule could do with it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class SqlSettings:
 
     ansi                   ANSI mode, without which some of the settings below have no effect
     case_sensitive         names that differ in case are different names
-    escaped_strings        a backslash in a string literal is a character like others
+    escaped_strings        a backslash in a string literal is an ordinary character
     double_quoted_names    "x" is a name, not a string
-    group_by_ordinal, order_by_ordinal  an integer in GROUP BY, ORDER BY is a place in the select list
+    group_by_ordinal, order_by_ordinal  an integer in GROUP BY, ORDER BY is a position in the select list
     group_by_aliases       GROUP BY may name an alias of the select list
     lateral_aliases        an item of the select list may name an alias of one before it
     exponent_is_decimal    1E3 is a decimal
     substitutes            ${name} in a text is replaced by a setting's value
-    changed                the values of settings that we do not follow, where they are not the default
+    changed                settings that we do not follow and that are not the default, with their values
     """
 
     ansi: bool = True
@@ -53,12 +53,12 @@ class SqlSettings:
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """The settings that `of` looks at."""
+        """The settings that `of` reads."""
         return (*_FOLLOWED.values(), *_BY_KEY)
 
     @classmethod
     def of(cls, conf: Mapping[str, str], *, ansi: bool = True) -> SqlSettings:
-        """From the settings that a session has set; `ansi` holds where `conf` does not say."""
+        """From the settings that a session has set; `ansi` is used if `conf` does not set it."""
         given = {name: conf[key].lower() == "true" for name, key in _FOLLOWED.items() if key in conf}
         given["ansi"] = ansi = given.get("ansi", ansi)
         for name in _ANSI_ONLY:
@@ -72,11 +72,11 @@ class SqlSettings:
         return cls(**given, changed=changed)
 
     def fold(self, name: str) -> str:
-        """A name as it is compared with others."""
+        """A name in the form in which it is compared with others."""
         return name if self.case_sensitive else name.lower()
 
     def refusal(self, query: exp.Expr) -> ConfigurationError | None:
-        """The error for a statement of the extension whose meaning a setting changes that we do not follow."""
+        """The error for an extension statement if a setting that we do not follow changes its meaning."""
         for key, value in self.changed:
             refused = _BY_KEY[key]
             if refused.matters(query):
@@ -87,7 +87,7 @@ class SqlSettings:
         return None
 
 
-#: Spark's own.
+#: Spark's defaults.
 DEFAULT = SqlSettings()
 
 #: Settings that `SqlSettings` follows, by its fields.
@@ -108,7 +108,7 @@ _ANSI_ONLY = ("double_quoted_names",)
 
 @dataclass(frozen=True)
 class _Refused:
-    """A setting that is not followed: it matters to the statements for which `matters` holds."""
+    """A setting that we do not follow: it matters to the statements for which `matters` holds."""
 
     key: str
     default: str
@@ -188,7 +188,7 @@ def string_literal(value: str, settings: SqlSettings = DEFAULT) -> str:
             return f"'{value}'"
         if not settings.double_quoted_names and re.fullmatch(r'([^"\\]|\\[^"])*', value, re.DOTALL):
             return f'"{value}"'
-    return f"CAST(X'{value.encode().hex()}' AS STRING)"  # no literal says it without an escape
+    return f"CAST(X'{value.encode().hex()}' AS STRING)"  # no literal can hold it without an escape
 
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
@@ -196,7 +196,7 @@ _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", 
 
 
 def string_value(text: str, settings: SqlSettings = DEFAULT) -> str:
-    """What Spark reads in one string literal, quotes included; the inverse of `string_literal`."""
+    """The value that Spark reads from one string literal, quotes included; the inverse of `string_literal`."""
     if settings.escaped_strings:
         return text[1:-1]
     if text[:1] in "rR":
@@ -206,7 +206,7 @@ def string_value(text: str, settings: SqlSettings = DEFAULT) -> str:
 
 
 def is_string(text: str) -> bool:
-    """Whether a text is one string literal, as 'it''s' is."""
+    """Whether a text is a single string literal, such as 'it''s'."""
     return re.fullmatch(_STRING, text, re.DOTALL | re.VERBOSE) is not None
 
 
@@ -224,8 +224,8 @@ _QUOTED = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)""", re.DO
 
 
 def normal_text(text: str, settings: SqlSettings = DEFAULT) -> str:
-    """A text in which blanks, and case where it says nothing, are the same outside quotes: equal for texts that read
-    alike."""
+    """A text with blanks, and case where it does not matter, made uniform outside quotes: equal for texts that mean
+    the same."""
     parts = _QUOTED.split(text)
     outside = [settings.fold(re.sub(r"\s*([^\w\s])\s*", r"\1", " ".join(part.split()))) for part in parts[::2]]
     return "".join(
@@ -237,5 +237,5 @@ _REFERENCE = re.compile(r"\$\{(?:(?:\w+?):)?(?:\S+?)\}")
 
 
 def references(sql: str, settings: SqlSettings) -> list[Span]:
-    """Where a text holds ``${name}`` that Spark replaces before it parses it."""
+    """The places of each ``${name}`` in a text, which Spark replaces before it parses the text."""
     return [Span(*match.span()) for match in _REFERENCE.finditer(sql)] if settings.substitutes else []

@@ -1,8 +1,8 @@
-"""Words of SQL that are names where Spark reads them as names.
+"""SQL words that become names where Spark reads them as names.
 
 Spark reserves none of its words. Where ALL or DISTINCT could begin a select list or the arguments of a function, it is
-the quantifier if an expression follows, and else a column; everywhere else it is a name. sqlglot decides by the word
-alone, so that ``SELECT all, a`` would lose a column: here the tokens that are names become names.
+the quantifier if an expression follows, else a column; everywhere else it is a name. sqlglot decides by the word
+alone, so ``SELECT all, a`` would lose a column. The functions here turn such tokens into names.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 from sqlglot.tokenizer_core import Token, TokenType
 
 _QUANTIFIERS = (TokenType.ALL, TokenType.DISTINCT)
-#: In front of DISTINCT where it is no name: UNION DISTINCT, IS [NOT] DISTINCT FROM.
+#: Words before DISTINCT where it is not a name: UNION DISTINCT, IS [NOT] DISTINCT FROM.
 _SET_WORDS = ("UNION", "INTERSECT", "EXCEPT", "MINUS", "IS", "NOT")
-#: What cannot begin an expression: the word in front of it is one.
+#: What cannot begin an expression: the word before it is a name.
 _ENDS = frozenset(
     ", ) ; . = == <=> != <> < > <= >= / % || & | ^ << >> >>> :: ] AS FROM BETWEEN DIV".split()  # noqa: SIM905 - a table
 )
 
 
 def words_as_names(tokens: list[Token]) -> list[Token]:
-    """The tokens, in which ALL and DISTINCT are names where Spark takes them for names."""
+    """The tokens, with ALL and DISTINCT as names where Spark reads them as names."""
     if not any(token.token_type in _QUANTIFIERS for token in tokens):
         return tokens
     texts = ["" if token.token_type == TokenType.STRING else token.text.upper() for token in tokens]
@@ -39,7 +39,7 @@ def _is_name(tokens: list[Token], texts: list[str], at: int) -> bool:
     if before in ("SELECT", "(") or (at > 0 and tokens[at - 1].token_type == TokenType.HINT):
         return is_end
     if token.token_type == TokenType.ALL:
-        return False  # sqlglot takes it for a name where it is none of the quantifiers
+        return False  # sqlglot already reads it as a name where it is not the quantifier
     return before not in _SET_WORDS
 
 

@@ -1,4 +1,4 @@
-"""What there is of each benchmark: its queries, its tables, and the name of its generator."""
+"""What each benchmark has: its queries, its tables, and the name of its generator."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from sqlext.catalog.ddl import read_ddl
 class Benchmark:
     """One benchmark.
 
-    name        `tpch` or `tpcds`: of the command, of DuckDB's extension and of the folder `NAME_queries`
+    name        `tpch` or `tpcds`: the name of the command, of DuckDB's extension and of the folder `NAME_queries`
     title       as people write it
     size        how many queries it has, numbered from 1
-    generator   the function of DuckDB's extension that makes the tables
+    generator   the function of DuckDB's extension that generates the tables
     """
 
     name: str
@@ -36,7 +36,7 @@ class Benchmark:
 
     @cached_property
     def folder(self) -> Path:
-        """Where the texts are: `NAME_queries` of the checkout, or what the wheel holds of it."""
+        """The folder of the texts: `NAME_queries` of the checkout, or its copy in the wheel."""
         root = Path(__file__).resolve().parent
         places = (root.parent.parent / f"{self.name}_queries", root / "queries" / self.name)
         found = next((place for place in places if (place / "schema.sql").is_file()), None)
@@ -52,11 +52,11 @@ class Benchmark:
         return read_ddl((self.folder / "schema.sql").read_text(encoding="utf-8"))
 
     def catalog(self) -> DictCatalog:
-        """The tables by their types only: enough for planning."""
+        """The tables with their types only: enough for planning."""
         return DictCatalog(self.tables)
 
     def query(self, number: int) -> str:
-        """The text of a query. Raises ConfigurationError for a number that there is not."""
+        """The text of a query. Raises ConfigurationError for a number that does not exist."""
         if number not in self.numbers:
             raise ConfigurationError(
                 f"{self.title} has no query {number}", help=f"its queries are 1 to {self.size}, as in --queries 3,5"

@@ -1,14 +1,14 @@
-"""Is a table of rows a right answer of a query? NULL-safe, and aware of ORDER BY and of the ties that LIMIT cuts.
+"""Is a table of rows a right answer to a query? NULL-safe, and aware of ORDER BY and of ties that LIMIT cuts.
 
-The judge is the *reference*: all rows of the query without its LIMIT, each with the values of the ORDER BY keys. A
-table is a right answer if its rows can be paired with different rows of the reference such that
+It is compared with the *reference*: all rows of the query without its LIMIT, each with the values of the ORDER BY keys.
+A table is a right answer if its rows can be paired with different rows of the reference such that
 
 - paired rows are equal: NULL is equal to NULL only, floats to a relative 1e-9, everything else exactly;
-- the keys of the paired rows come in the order that ORDER BY asks for; rows that tie in them may come in any order;
-- the keys are the smallest N of the reference in that order, N being the LIMIT or the number of all rows. So rows
-  before the last key are there with all their duplicates, and those that tie with the last key are some of them.
+- the keys of the paired rows are in the order of the ORDER BY; rows that tie in them may be in any order;
+- the keys are the smallest N of the reference in that order, where N is the LIMIT or the number of all rows. So rows
+  before the last key are there with all their duplicates, and of those that tie with the last key some are there.
 
-Without ORDER BY all rows tie. Equal rows can differ in a key that is no column: they take the smallest keys first,
+Without ORDER BY all rows tie. Equal rows can differ in a key that is not a column: they take the smallest keys first,
 which finds a pairing if there is one.
 """
 
@@ -38,9 +38,9 @@ class OrderKey:
 
 
 def difference(answer: pa.Table, reference: pa.Table, keys: Sequence[OrderKey] = (), limit: int | None = None) -> str:
-    """Why `answer` is no right answer; empty if it is one.
+    """Why `answer` is not a right answer; empty if it is one.
 
-    The first columns of `reference` are those of `answer`, of the same types; columns for keys may follow. Both are
+    The first columns of `reference` are those of `answer`, with the same types; columns for keys may follow. Both are
     Arrow tables of atomic types (nested ones are compared exactly and cannot be keys).
     """
     asked = reference.num_rows if limit is None else min(limit, reference.num_rows)
@@ -71,7 +71,7 @@ def difference(answer: pa.Table, reference: pa.Table, keys: Sequence[OrderKey] =
 
 
 def same_rows(one: pa.Table, other: pa.Table) -> bool:
-    """Whether two tables of the same types hold equal rows in the same order, floats to the tolerance."""
+    """Whether two tables of the same types hold equal rows in the same order, floats within the tolerance."""
     if one.num_rows != other.num_rows:
         return False
     pairs = (_codes(one, other, column) for column in range(one.num_columns))
@@ -79,7 +79,7 @@ def same_rows(one: pa.Table, other: pa.Table) -> bool:
 
 
 def _codes(answer: pa.Table, reference: pa.Table, column: int) -> tuple[Codes, Codes]:
-    """The values of a column of both tables as numbers in the order of the values; NULL is -1.
+    """The values of a column of both tables as numbers that sort like the values; NULL is -1.
 
     A column that only the reference has gives no codes for the answer.
     """
@@ -87,7 +87,7 @@ def _codes(answer: pa.Table, reference: pa.Table, column: int) -> tuple[Codes, C
     chunks = ([] if own is None else own.chunks) + reference.column(column).chunks
     kind = reference.schema.field(column).type
     values = pa.chunked_array([chunk.cast(kind) for chunk in chunks], kind).combine_chunks()
-    if isinstance(values, pa.ChunkedArray):  # what pyarrow makes of no chunks or of too large ones
+    if isinstance(values, pa.ChunkedArray):  # what pyarrow returns for no chunks or for too large ones
         values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], kind)
     codes = _float_codes(values) if pa.types.is_floating(kind) else _exact_codes(values)
     codes[np.asarray(values.is_null())] = -1
@@ -117,13 +117,13 @@ def _float_codes(values: Any) -> Codes:
 
 
 def _sort_codes(codes: Codes, key: OrderKey) -> Codes:
-    """The codes of a key's column such that the smallest comes first."""
+    """The codes of a key's column, changed so that the smallest comes first."""
     ends = (-1 if key.nulls_first else 1) * (np.int64(codes.max(initial=0)) + 1)
     return np.where(codes < 0, ends, -codes if key.descending else codes)
 
 
 def _ranks(keys: Sequence[Codes], rows: int) -> Codes:
-    """The place of each row's keys among all keys that there are; the same for rows that tie."""
+    """The rank of each row's keys among all keys; the same for rows that tie."""
     if not keys or not rows:
         return np.zeros(rows, np.int64)
     return np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)

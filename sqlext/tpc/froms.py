@@ -1,6 +1,6 @@
-"""The FROM clauses of a text that join three or more relations, found in the syntax tree alone.
+"""The FROM clauses of a text that join three or more relations, found only from the syntax tree.
 
-What TSC ought to group is counted here without looking at a plan, so that the one can be checked with the other.
+This counts what TSC should group without looking at a plan, so that one can be checked against the other.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 
-#: From how many relations on joins become one node.
+#: Joins become one node from this number of relations on.
 LEAST = 3
 
 
@@ -18,9 +18,9 @@ LEAST = 3
 class From:
     """One FROM clause.
 
-    relations  the names by which its relations are known, in order; those on both sides of every kind of join
-    derived    the FROM of each relation that is a subquery or a common table expression with one: where only columns
-               are computed in between, its relations can be joined in one node with the others
+    relations  the names of its relations, in order; those on both sides of every kind of join
+    derived    the FROM of each relation that is a subquery or a common table expression with one: if only columns are
+               computed in between, its relations can be joined in one node with the others
     """
 
     relations: tuple[str, ...]
@@ -43,13 +43,13 @@ def _from(select: exp.Expr, named: dict[str, exp.Expr]) -> From:
 
 
 def _body(relation: exp.Expr, named: dict[str, exp.Expr]) -> exp.Select | None:
-    """The SELECT that a relation stands for; None for a table, a set operation, VALUES."""
+    """The SELECT of a relation; None for a table, a set operation, VALUES."""
     body = named.get(relation.name.lower()) if isinstance(relation, exp.Table) else relation.this
     return body if isinstance(body, exp.Select) else None
 
 
 def _without(named: dict[str, exp.Expr], body: exp.Expr) -> dict[str, exp.Expr]:
-    """A common table expression does not see itself: a table of its name is meant in it."""
+    """A common table expression does not see itself: inside it, its name means a table."""
     return {name: other for name, other in named.items() if other is not body}
 
 
@@ -61,7 +61,7 @@ def _relations(node: exp.Expr) -> Iterator[exp.Expr]:
         *(join.this for join in node.args.get("joins") or ()),
     ]:
         if isinstance(relation, exp.Subquery) and not relation.alias and not isinstance(relation.this, exp.Query):
-            yield relation.this  # (a JOIN b): the first of them, and those that are joined to it
+            yield relation.this  # (a JOIN b): the first one, then those joined to it
             yield from _relations(relation.this)
         else:
             yield relation

@@ -17,13 +17,13 @@ from sqlext.tpc.benchmark import Benchmark
 if TYPE_CHECKING:
     import duckdb
 
-#: Says what a folder holds; written last, so a folder with it is complete. Hidden: it is no table.
+#: Records what a folder holds; written last, so a folder with it is complete. Hidden: it is not a table.
 MARKER = ".sqlext-tpc.json"
-#: Above this DuckDB keeps generated rows in the temporary database on disk. Scale 1 of either benchmark fits in.
+#: Above this DuckDB keeps generated rows in the temporary database on disk. Scale 1 of either benchmark fits.
 MEMORY_LIMIT = "2GB"
 ROW_GROUP_ROWS = 250_000
 
-#: Told of each step: a table that is done has its rows, the generator's own work has None.
+#: Called for each step: with the rows of a finished table, with None for the generator's own work.
 Report = Callable[[str, int | None], None]
 
 
@@ -40,7 +40,7 @@ class Generated:
 def connect(benchmark: Benchmark, database: Path | None = None) -> duckdb.DuckDBPyConnection:
     """A DuckDB with the benchmark's extension, in memory or in a file. Downloads nothing.
 
-    Raises ConfigurationError where a package is not installed, or not for this version of DuckDB.
+    Raises ConfigurationError if a package is not installed, or not for this version of DuckDB.
     """
     package = f"duckdb_extension_{benchmark.name}"
     found = importlib.util.find_spec(package)
@@ -67,7 +67,7 @@ def connect(benchmark: Benchmark, database: Path | None = None) -> duckdb.DuckDB
 
 
 def generated(folder: Path) -> Generated | None:
-    """What an earlier `generate` made of the folder; None if none did, or if one of its tables is gone."""
+    """What an earlier `generate` wrote to the folder; None if none did, or if one of its tables is gone."""
     try:
         found = Generated(**json.loads((folder / MARKER).read_text(encoding="utf-8")))
     except (FileNotFoundError, NotADirectoryError):
@@ -80,7 +80,7 @@ def generated(folder: Path) -> Generated | None:
 
 
 def generate(benchmark: Benchmark, scale: float, folder: Path, report: Report) -> Generated:
-    """Make `TABLE.parquet` in the folder for every table, with the types of the schema; nothing if they are there.
+    """Make `TABLE.parquet` in the folder for every table, with the types of the schema; does nothing if they exist.
 
     Memory is bounded by MEMORY_LIMIT: rows above it go to a temporary database in the folder. Raises
     ConfigurationError if the folder holds tables of another scale or benchmark, or files that are not generated.
@@ -112,7 +112,7 @@ def generate(benchmark: Benchmark, scale: float, folder: Path, report: Report) -
 
 
 def _refuse_tables(folder: Path) -> None:
-    """Files of somebody else's in the folder would be mixed up with ours, or lost."""
+    """Raises ConfigurationError for other files in the folder: they would be mixed up with ours, or lost."""
     found = next((path for path in sorted(folder.iterdir()) if not path.name.startswith(".")), None)
     if found is not None:
         raise ConfigurationError(
@@ -124,7 +124,7 @@ def _refuse_tables(folder: Path) -> None:
 def _write(
     connection: duckdb.DuckDBPyConnection, benchmark: Benchmark, table: str, folder: Path, report: Report
 ) -> int:
-    """Write one table, cast to the types of the schema (the generator has wider integers); its rows."""
+    """Write one table, cast to the types of the schema (the generator's integers are wider); returns its row count."""
     columns = ", ".join(
         f"CAST({name} AS {_duckdb_type(kind)}) AS {name}" for name, kind in benchmark.tables[table].items()
     )

@@ -1,4 +1,4 @@
-"""What a query's answer is judged by: its text without LIMIT, with the keys of its ORDER BY as columns."""
+"""What a query's answer is compared with: its text without LIMIT, with the keys of its ORDER BY as columns."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlext.syntax.dialect import SqlExt
 from sqlext.tpc.compare import OrderKey
 
-#: Name of the columns that are added for keys which are no columns of the result.
+#: Name of the columns that are added for keys that are not columns of the result.
 KEY_NAME = "sqlext_key_{}"
 
 
 @dataclass(frozen=True)
 class Reference:
-    """How to get all rows with their keys: a text for plain Spark, and where its columns hold the keys.
+    """How to get all rows with their keys: a text for plain Spark, and which of its columns hold the keys.
 
-    `is_query` says that no key had to be added, so the answer of the query itself holds the keys too.
+    `is_query`: no key had to be added, so the answer of the query itself holds the keys too.
     """
 
     sql: str
@@ -32,10 +32,10 @@ class Reference:
 def reference(sql: str, columns: Sequence[str]) -> Reference:
     """The reference of a query whose result has these columns.
 
-    A key is a column of the result where ORDER BY says its position, its name, or the expression that it was computed
-    by. Any other key becomes a column: computed from the result if it reads nothing else, in the query's own SELECT
-    otherwise. Raises UnsupportedError for a LIMIT that is no number, an OFFSET, and keys of a set operation that are
-    no columns of it.
+    A key is a column of the result if ORDER BY gives its position, its name, or the expression that computes it. Any
+    other key becomes a column: computed from the result if it reads nothing else, in the query's own SELECT otherwise.
+    Raises UnsupportedError for a LIMIT that is not a number, an OFFSET, and keys of a set operation that are not its
+    columns.
     """
     query = parse_one(sql, read="sqlext")
     limit = _limit(query)
@@ -99,14 +99,14 @@ def _without_limit(sql: str) -> str:
 
 
 def _end_of_select_list(sql: str) -> int:
-    """The place in front of the FROM of the last SELECT that stands in no parentheses."""
+    """The place before the FROM of the last SELECT outside parentheses."""
     tokens = _outer_tokens(sql)
     select = max(number for number, token in enumerate(tokens) if token.token_type == TokenType.SELECT)
     return next(token.start for token in tokens[select:] if token.token_type == TokenType.FROM)
 
 
 def _outer_tokens(sql: str) -> list[Token]:
-    """The tokens outside of all parentheses."""
+    """The tokens outside all parentheses."""
     depth = 0
     outer = []
     for token in SqlExt().tokenize(sql):

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
     from sqlext.session import Session
 
-#: Called with the number of a query and what is being done for it.
+#: Called with the number of a query and its current step.
 Progressed = Callable[[int, str], None]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one query.
+    """The outcome of one query.
 
     query          its number
     verdict        "ran" (not checked), "same" (a right answer, by Spark), "differs", "failed"
     rows           of our answer; None if it failed
     seconds        from the text to the rows in this process; None if it failed
-    spark_seconds  the same for plain Spark; None if it was not asked, or failed
+    spark_seconds  the same for plain Spark; None if it did not run, or failed
     detail         what differs, or the error; else empty
     """
 
@@ -43,13 +43,13 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Whether there is nothing wrong with it."""
+        """Whether nothing is wrong with it."""
         return self.verdict in ("ran", "same")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The rows of a query, its columns with Spark's types, and the seconds that it took."""
+    """The rows of a query, its columns with Spark's types, and the seconds it took."""
 
     rows: pa.Table
     columns: tuple[tuple[str, str], ...]
@@ -70,8 +70,8 @@ def open_session(tables: Mapping[str, Path], settings: Mapping[str, str]) -> Ses
 def run(
     session: Session, benchmark: Benchmark, numbers: Sequence[int], progressed: Progressed, *, check: bool
 ) -> Iterator[Outcome]:
-    """Run the queries one after the other. With `check` plain Spark runs each too; who is first alternates, because the
-    second one finds warm files and compiled code."""
+    """Run the queries one after the other. With `check` plain Spark runs each too; which of the two goes first
+    alternates, because the second one finds warm files and compiled code."""
     for place, number in enumerate(numbers):
         sql = benchmark.query(number)
         if check:
@@ -106,7 +106,7 @@ def _checked(session: Session, number: int, sql: str, progressed: Progressed, *,
 def compare_answers(spark: SparkSession, sql: str, ours: Answer, theirs: Answer) -> str:
     """Why our answer is not one that Spark could have given; empty if it is.
 
-    Spark's own answer decides where it is the same, or where it has all rows and all keys; else Spark runs the query
+    Spark's own answer is enough if it is the same, or if it has all rows and all keys; else Spark runs the query
     without its LIMIT, with its keys.
     """
     if ours.columns != theirs.columns:

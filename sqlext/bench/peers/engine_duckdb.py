@@ -1,6 +1,6 @@
-"""A newer DuckDB than the one of the project's environment.
+"""A newer DuckDB than the one in the project's environment.
 
-`run` and `check` of the request are its SQL, over left_rows and right_rows where the tables are in memory.
+`run` and `check` of the request are its SQL, over left_rows and right_rows if the tables are in memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _state: dict[str, Any] = {}
 
 
 def measure(request: dict[str, Any]) -> dict[str, Any]:
-    """`run` is timed; `check` gives rows and checksums (where it is missing, `run` does)."""
+    """`run` is timed; `check` returns rows and checksums (if it is missing, `run` does)."""
     if "connection" not in _state:
         _state["connection"] = duckdb.connect(config={"threads": request["threads"]})
     connection = _state["connection"]

@@ -11,7 +11,7 @@ from ncls import NCLS
 
 
 def measure(request: dict[str, Any]) -> dict[str, Any]:
-    """Building the list and finding all pairs of row numbers; the tables are in memory before."""
+    """Build the list and find all pairs of row numbers; the tables are already in memory."""
     left, right = (pq.read_table(request[side], columns=["id", "ts", "te"]) for side in ("left", "right"))
     a, b, c, d = (side[name].to_numpy() for side in (left, right) for name in ("ts", "te"))
     start = time.perf_counter()

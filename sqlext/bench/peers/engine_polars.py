@@ -32,7 +32,7 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def table(request: dict[str, Any], side: str) -> pl.LazyFrame:
-    """The file with names that tell the sides apart."""
+    """The file's columns, renamed so that the two sides differ."""
     frame = pl.read_parquet(request[side]).lazy() if request["memory"] else pl.scan_parquet(request[side])
     if request["dirty"]:
         frame = frame.filter(pl.col("ts") < pl.col("te"))

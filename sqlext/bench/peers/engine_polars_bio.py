@@ -19,7 +19,7 @@ _tables: dict[tuple[str, bool], pl.DataFrame] = {}
 
 
 def measure(request: dict[str, Any]) -> dict[str, Any]:
-    """The pairs of one overlap join; without a key all rows get the same one, as it cannot do without."""
+    """The pairs of one overlap join; without a key all rows get the same one, because the engine needs a key."""
     pb.set_option("datafusion.execution.target_partitions", str(request["threads"]))
     memory, keyed = request["memory"], request["keyed"]
     if memory:
@@ -35,6 +35,6 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(path: str, keyed: bool) -> pl.DataFrame:
-    """id, k, ts and te; its coordinates have 32 bits."""
+    """id, k, ts and te; the engine's coordinates have 32 bits."""
     key = pl.col("k") if keyed else pl.lit("all").alias("k")
     return pl.scan_parquet(path).select("id", key, pl.col("ts", "te").cast(pl.Int32)).collect()
