@@ -12,7 +12,7 @@ from sqlext.analyzer.context import Analyzed, Context, Options, Questions
 from sqlext.syntax.parser import Statement
 from sqlext.syntax.spans import NoPlaceError
 
-#: How many blocks of a statement we ask Spark about: at 2-5 ms each, a quarter of a second at most.
+#: How many blocks of a statement we ask Spark about: at 2-5 ms each, a third of a second at most.
 _QUESTIONS = 64
 
 __all__ = ["Options", "analyze"]
@@ -21,7 +21,7 @@ __all__ = ["Options", "analyze"]
 def analyze(statement: Statement, catalog: Catalog, options: Options | None = None) -> LogicalPlan:
     """The logical plan of a statement's query: an `Output` root over resolved nodes.
 
-    A statement that has none of our windows and that the analyzer cannot follow becomes one SparkRelation, if the
+    A statement without extension syntax that the analyzer cannot follow becomes one SparkRelation, if the
     catalog knows its columns. Raises AnalysisError, UnsupportedError, with the place in the text.
     """
     from sqlext.analyzer import queries, relations

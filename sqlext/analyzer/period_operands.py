@@ -165,7 +165,7 @@ def _field(base: Expression, name: str, dtype: str, span: Span) -> End:
 
 
 def _refuse_unrepeatable(expression: Expression, span: Span) -> None:
-    """Raises AnalysisError for rand() and the like: the text of an end is read more than once."""
+    """Raises UnsupportedError for rand() and the like: the text of an end is read more than once."""
     if any(isinstance(inner, SparkExpr) and not inner.deterministic for inner in expression.walk()):
         raise UnsupportedError(
             "an end of a period cannot be an expression that is not the same twice",

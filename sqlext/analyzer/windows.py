@@ -243,7 +243,7 @@ def _flat_call(builder: ExpressionBuilder, call: Call) -> WindowCall | None:
 
 def is_reordered(plan: LogicalPlan) -> bool:
     """Whether a join that returns its left side's rows may have sent them through an exchange: a LAST JOIN, a semi
-    join, or a join made from a subquery, by us or by Catalyst."""
+    or anti join, or a join made from a subquery, by us or by Catalyst."""
     match plan:
         case LastJoin() | Join(kind="semi" | "anti"):
             return True

@@ -57,7 +57,7 @@ QueryCases = Mapping[str, QueryCase]
 @dataclass
 class SparkTables:
     """The one Session of the contestants on Spark, and the tables behind its views. `warm_up` are tables a, b, c and d
-    (fanout.py) of a few rows."""
+    (umjoin_data.py) of a few rows."""
 
     engines: Engines
     warm_up: Mapping[str, Path]

@@ -1,7 +1,7 @@
 """Values put into a statement's text: parameter markers (`:name`, `?`) and `{name}` references.
 
-Only statements with extension syntax go through here; every other statement reaches Spark as the user wrote it.
-The bound text remembers where each value came from, so that errors point at the user's text.
+Every statement is bound for planning; one that passes through reaches Spark as the user wrote it. The bound text
+remembers where each value came from, so that errors point at the user's text.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ STAGES = ("parsed", "analyzed", "optimized", "physical")
 class StagedPlan:
     """One statement at every stage of planning.
 
-    `analyzed`, `trace` and `physical` are None for a statement that is Spark's alone (kind "spark"). `passthrough`
+    `analyzed`, `trace` and `physical` are None for a statement that goes to Spark without a plan. `passthrough`
     means that the user's text goes to spark.sql unchanged; `extensions` names the nodes that prevent it.
     `explain` is the mode of an EXPLAIN statement ("simple", "extended", "analyze", ...), else None. With a mode,
     everything else describes the explained statement.

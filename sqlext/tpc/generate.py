@@ -67,7 +67,10 @@ def connect(benchmark: Benchmark, database: Path | None = None) -> duckdb.DuckDB
 
 
 def generated(folder: Path) -> Generated | None:
-    """What an earlier `generate` wrote to the folder; None if none did, or if one of its tables is gone."""
+    """What an earlier `generate` wrote to the folder; None if none did, or if one of its tables is gone.
+
+    Raises ConfigurationError for a marker file that `generate` did not write.
+    """
     try:
         found = Generated(**json.loads((folder / MARKER).read_text(encoding="utf-8")))
     except (FileNotFoundError, NotADirectoryError):
