@@ -116,7 +116,7 @@ _INTERVAL_HELP = (
     "`make peers` installs Polars, polars-bio, NCLS and a newer DuckDB into .peers; missing ones are left out.",
     "Kernels only: sqlext bench interval --sets kernel",
     "One query of a million rows: sqlext bench interval --sets large --queries count --contestants ours,duckdb",
-    "Real data: sqlext bench interval --sets real --real ../shared/data/intervals",
+    "Real data: sqlext bench interval --sets real --real data/intervals",
 )
 
 

@@ -346,7 +346,7 @@ def test_command_line(tmp_path: Path) -> None:
     assert "choose from kernel, synthetic, nested" in bad.stderr
     text = " ".join(CliRunner().invoke(app, ["interval", "--help"], env={"COLUMNS": "200"}).stdout.split())
     assert "make peers" in text
-    assert "--real ../shared/data/intervals" in text
+    assert "--real data/intervals" in text
 
 
 def test_contestants_are_documented() -> None:
