@@ -222,7 +222,7 @@ class Generator:
     def chosen(self, rel: Rel, alias: str, most: int = 7) -> list[Item]:
         """Some columns under new names, a period as a whole; the one that tells rows apart is left to the caller."""
         rng = self.rng
-        usable = [c for c in rel.cols if c.role != "end" and c.name != rel.uniq]
+        usable = [c for c in rel.cols if c.role != "end" and c.name != rel.uniq] or rel.cols
         weights = {"key": 4, "time": 4, "value": 3, "special": 1, "payload": 1}
         ranked = sorted(usable, key=lambda c: rng.random() ** (1 / weights.get(c.role, 2)), reverse=True)
         items = [self.renamed(alias, c) for c in ranked[: rng.randint(min(3, most), most)]]
