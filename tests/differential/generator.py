@@ -148,7 +148,9 @@ class Generator:
             return lambda text: text
         found = sorted(set(re.findall(r"\b[a-z][a-z0-9]*_+\d+\b", text)))
         chosen = self.rng.sample(found, min(len(found), self.rng.randint(0, 6)))
-        odd = dict(zip(chosen, self.rng.sample(ODD_NAMES, len(chosen)), strict=True))
+        names = self.rng.sample(ODD_NAMES, len(chosen))
+        own = {name.strip("`").lower(): old for old, name in zip(chosen, names, strict=True)}  # `open` is open
+        odd = {old: name for old, name in zip(chosen, names, strict=True) if own[name.strip("`").lower()] == old}
 
         def rename(text: str) -> str:
             return re.sub(r"\b[a-z][a-z0-9]*_+\d+\b", lambda m: odd.get(m[0], m[0]), text)
