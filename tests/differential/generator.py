@@ -148,7 +148,9 @@ class Generator:
             return lambda text: text
         found = sorted(set(re.findall(r"\b[a-z][a-z0-9]*_+\d+\b", text)))
         chosen = self.rng.sample(found, min(len(found), self.rng.randint(0, 6)))
-        odd = dict(zip(chosen, self.rng.sample(ODD_NAMES, len(chosen)), strict=True))
+        names = self.rng.sample(ODD_NAMES, len(chosen))
+        own = {name.strip("`").lower(): old for old, name in zip(chosen, names, strict=True)}  # `open` is open
+        odd = {old: name for old, name in zip(chosen, names, strict=True) if own[name.strip("`").lower()] == old}
 
         def rename(text: str) -> str:
             return re.sub(r"\b[a-z][a-z0-9]*_+\d+\b", lambda m: odd.get(m[0], m[0]), text)
@@ -222,7 +224,7 @@ class Generator:
     def chosen(self, rel: Rel, alias: str, most: int = 7) -> list[Item]:
         """Some columns under new names, a period as a whole; the one that tells rows apart is left to the caller."""
         rng = self.rng
-        usable = [c for c in rel.cols if c.role != "end" and c.name != rel.uniq]
+        usable = [c for c in rel.cols if c.role != "end" and c.name != rel.uniq] or rel.cols
         weights = {"key": 4, "time": 4, "value": 3, "special": 1, "payload": 1}
         ranked = sorted(usable, key=lambda c: rng.random() ** (1 / weights.get(c.role, 2)), reverse=True)
         items = [self.renamed(alias, c) for c in ranked[: rng.randint(min(3, most), most)]]
