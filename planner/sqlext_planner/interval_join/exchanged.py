@@ -76,7 +76,7 @@ def _summed(found: DataFrame, typed: TypedJoin) -> DataFrame:
 def _merged(decided: DataFrame, copies: DataFrame, typed: TypedJoin) -> DataFrame:
     """The rows that one tile decides alone, and those that all copies of a row decide together.
 
-    Both parts read one shuffle (Spark reuses the exchange); the operator runs for each, for the copies without pairs.
+    Both parts read one shuffle (Spark reuses the exchange). The operator runs for each; for copies it makes no pairs.
     """
     from pyspark.sql.functions import col, first, sum
     from sqlext_operators.interval_join.spec import MATCHES, ROW
