@@ -290,7 +290,7 @@ STRATEGIES: tuple[Strategy, ...] = (
 def plan_physical(plan: LogicalPlan, config: Config, catalog: Catalog | None = None) -> PhysicalPlan:
     """The physical plan of an optimized logical plan. Starts no Spark.
 
-    `catalog` tells scans what files lie behind a table; without it they read through Spark.
+    `catalog` says which files a scanned table has; without it scans read through Spark.
     Raises InternalError for a node that no strategy knows.
     """
     return Planner(config, catalog).later(plan)

@@ -12,7 +12,7 @@ Operator = Literal["=", "<=>", "<>", "<", "<=", ">", ">="]
 class Comparison:
     """`left operator right` between a column of the left rows and one of the right rows, of types that compare.
 
-    NULL on either side is no match; ``<=>`` takes two NULLs for equal. Values compare as in Spark: NaN is equal to
+    NULL on either side is not a match; ``<=>`` takes two NULLs as equal. Values compare as in Spark: NaN is equal to
     itself and above every number, -0.0 equals 0.0, strings and binary go by their bytes.
     """
 

@@ -79,7 +79,7 @@ class Extreme(Evaluator):
         return np.where(out < 0, -1, self._rows.candidates[out])
 
     def _better(self, older: IntArray, newer: IntArray) -> IntArray:
-        """Of two places, the one with the smaller code; -1 is no place."""
+        """Of two places, the one with the smaller code; -1 means none."""
         if len(self._codes) == 0:
             return older
         wins = (newer >= 0) & ((older < 0) | (self._codes[newer] < self._codes[older]))

@@ -14,7 +14,7 @@ from sqlext_operators.window.functions.definition import CallSite
 class NthWhere(Evaluator):
     """Through counts of the matching rows before each place: any n costs the same.
 
-    For an unbounded window it keeps the number of the folded rows and the n-th match or, for a negative n, the last
+    For an unbounded window it keeps how many folded rows match and the n-th match or, for a negative n, the last
     -n matches.
     """
 

@@ -30,7 +30,7 @@ def tsc(root: LogicalPlan) -> LogicalPlan | None:
     | R cross S       | * or input  | * or input  | inputs of both (a cross product stays one, with a warning)       |
     | R left S on p   | * or input  | input       | inputs of R, S as a left input that matches on p                 |
     | R right S on p  | input       | * or input  | mirrored                                                         |
-    | R semi S on p   | * or input  | input       | inputs of R, S as a semi input; anti alike                       |
+    | R semi S on p   | * or input  | input       | inputs of R, S as a semi input; anti likewise                    |
     | R full S        | -           | -           | stays: no side's rows are kept one by one                        |
     | Project, Filter | * below     |             | items are put into the expressions above, terms among the others |
     | any other node  | -           |             | an input                                                         |
