@@ -1,6 +1,6 @@
-"""What a task tells the user: a mistake in the rows, or of the machine that it runs on, and the place in the statement.
+"""What a task reports to the user: a mistake in the rows, or of the machine that it runs on, with its place in the SQL.
 
-The error's text ends with a line that the driver reads back (`MARK` and a word), whatever way it took through Spark.
+The error's text ends with a line that the driver reads back (`MARK` and a word), however it passes through Spark.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Places:
-    """Where an operator stands in the statement, and those of its results that have a place of their own."""
+    """The place of an operator in the statement, and of those of its results that have a place of their own."""
 
     whole: Place | None = None
     named: Mapping[str, Place] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class TaskError(Exception):
 
 
 class RowError(TaskError):
-    """The rows hold what the statement cannot work with."""
+    """The rows hold values that the statement cannot work with."""
 
     kind = "DataError"
 
@@ -79,7 +79,7 @@ def marked(kind: str, message: str, help: str | None, place: Place | None) -> st
 
 
 def explained(places: Places, entry: Callable[..., Iterator[pa.RecordBatch]], *args: Any) -> Iterator[pa.RecordBatch]:
-    """The batches of `entry(*args)`; what it raises for the user gets its place."""
+    """The batches of `entry(*args)`; errors that it raises for the user get their place."""
     try:
         yield from entry(*args)
     except TaskError as error:
@@ -108,7 +108,7 @@ def _machine_error(error: OSError) -> TaskError:
 
 @contextmanager
 def about(name: str) -> Iterator[None]:
-    """Around what computes one result of an operator: errors raised inside are about it."""
+    """Wraps the computation of one result of an operator: errors raised inside are about that result."""
     try:
         yield
     except TaskError as error:
@@ -118,7 +118,7 @@ def about(name: str) -> Iterator[None]:
 
 @contextmanager
 def spilling(folder: str) -> Iterator[None]:
-    """Around what reads or writes temporary files in `folder`: its failures name the folder and the remedy."""
+    """Wraps code that reads or writes temporary files in `folder`: its errors name the folder and the remedy."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What planning needs to know of tables; implementations live where the tables are."""
+"""What planning needs to know about tables; implementations live where the tables are."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableInfo:
-    """A table's schema and what is known of its size.
+    """A table's schema and what is known about its size.
 
     `columns` pairs names with Spark simple type strings. `paths` and `format` are set where the table is plain
     files (`parquet`, `csv`); `rows` and `bytes` are None where unknown (bytes are uncompressed estimates).
-    `is_streaming` says that reading it gives a stream, also where a view hides that.
+    `is_streaming` says that reading the table gives a stream, even where a view hides that.
     """
 
     name: str
@@ -30,8 +30,8 @@ class TableInfo:
 
 @dataclass(frozen=True)
 class KeyStatistics:
-    """What is known of a table's columns without reading it: its rows and, for each column, how many values it has, by
-    the range of integers and dates that lie densely (None for others)."""
+    """What is known about a table's columns without reading it: the table's rows and, for each column, how many values
+    it has, judged by the range of integers and dates that are dense (None for others)."""
 
     rows: int
     distinct: tuple[int | None, ...]
@@ -39,9 +39,9 @@ class KeyStatistics:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What Spark's analysis says of a query: its columns with their types, or the condition of its refusal.
+    """The result of Spark's analysis of a query: its columns with their types, or the error condition of its refusal.
 
-    `sentence` and `help` are Spark's words, `place` the characters of the query that they are about, if Spark says so.
+    `sentence` and `help` are Spark's words; `place` is the part of the query that they are about, if Spark says so.
     `cause` is Spark's own error.
     """
 
@@ -60,16 +60,16 @@ class Catalog(Protocol):
         """The table called `name` (as written, parts joined by dots, case-insensitive); None if there is none."""
 
     def table_bytes(self, name: str) -> int | None:
-        """An estimate of a table's bytes for one whose `TableInfo` has none; asked only where a plan depends on it."""
+        """An estimate of a table's bytes if its `TableInfo` has none; called only where a plan depends on it."""
 
     def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
-        """Of a table that is plain Parquet files; None for any other. Asked only where a plan depends on it."""
+        """Statistics of a table of plain Parquet files; None for any other. Called only where a plan depends on it."""
 
     def key_sample(self, name: str, columns: Sequence[str], rows: int) -> pa.Table | None:
-        """About so many rows of a table that is plain Parquet files, from all over them; None for any other."""
+        """About `rows` rows from all over a table of plain Parquet files; None for any other table."""
 
     def cores(self) -> int:
-        """How many tasks a query runs at a time, at least one. Asked only where a plan depends on it."""
+        """How many tasks a query runs at a time, at least one. Called only where a plan depends on it."""
 
     def tables(self) -> tuple[str, ...]:
         """Names for suggestions."""
@@ -78,13 +78,13 @@ class Catalog(Protocol):
         """Columns of a plain Spark query; None where only a running Spark could tell and none is at hand."""
 
     def query_is_streaming(self, sql: str) -> bool:
-        """Whether a plain Spark query, one that `query_columns` knows the columns of, reads a stream."""
+        """Whether a plain Spark query reads a stream; only for a query whose columns `query_columns` knows."""
 
     def judge(self, sql: str) -> Judgement | None:
-        """What Spark says of a query, without running it; None where no Spark is at hand."""
+        """What Spark says about a query, without running it; None where no Spark is at hand."""
 
     def current_database(self) -> str | None:
         """The database of names that are written without one; None where there are no databases."""
 
     def has_function(self, name: str) -> bool:
-        """Whether `name` is a function of Spark's: built in, or registered by the user."""
+        """Whether Spark has a function `name`, built in or registered by the user."""

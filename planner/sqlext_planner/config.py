@@ -14,11 +14,11 @@ PREFIX = "sqlext."
 _SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-#: Rows that one Arrow batch, or one array of 32-bit places, can hold.
+#: The most rows that one Arrow batch, or one array of 32-bit positions, can hold.
 _MOST_ROWS = (1 << 31) - 1
-#: A column of Spark's holds no more bytes in one row, and a block travels as such a value.
+#: A Spark column holds at most this many bytes in one row, and a block travels as such a value.
 _MOST_BLOCK = 1 << 30
-#: What Spark broadcasts at most.
+#: The most bytes that Spark broadcasts.
 _MOST_BROADCAST = 8 << 30
 #: Spark's driver keeps several kilobytes for each task.
 _MOST_TASKS = 100_000
@@ -190,7 +190,7 @@ def _parse(item: Field[Any], text: str) -> Any:
 
 
 def _whole(digits: str, most: int) -> int | None:
-    """The number, None for anything else and for one with more digits than the largest."""
+    """The number; None for other text and for a number with more digits than `most`."""
     if not (digits.isascii() and digits.isdigit()) or len(digits.lstrip("0")) > len(str(most)):
         return None
     return int(digits)

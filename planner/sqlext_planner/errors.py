@@ -1,4 +1,4 @@
-"""User errors with a place in the SQL text, and internal errors apart from them."""
+"""User errors, which point at the SQL text, and internal errors."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Span:
         return Span(min(self.start, other.start), max(self.end, other.end))
 
 
-#: Columns of a message's excerpt where nobody knows how wide the reader's screen is.
+#: Width of a message's excerpt, in columns, if the width of the reader's screen is unknown.
 WIDTH = 120
-#: What a terminal obeys, or shows as nothing: one column in an excerpt, so that the carets stand where they should.
+#: Characters that a terminal obeys or does not show: one column each in an excerpt, so that the carets line up.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class SqlExtError(Exception):
-    """A mistake that the user can mend: one message, the place in the text, what to do.
+    """A mistake that the user can fix: one message, the place in the text, what to do.
 
-    `message` says what is wrong, `help` what to do, `notes` add facts (one sentence each). A help that costs something
-    to find out is given as a function: it is called when somebody reads it, and not for an error that nobody sees.
-    The text of the statement may be attached later, by whoever knows it, with `with_sql`. `lines` show the place
-    where the text itself is not at hand: in an error that a task found.
+    `message` says what is wrong, `help` what to do, `notes` add facts (one sentence each). A help text that is costly
+    to find is given as a function, which is called only when somebody reads the help.
+    Code that knows the text of the statement can attach it later with `with_sql`. `lines` show the place
+    if the text itself is not at hand: in an error that a task found.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class SqlExtError(Exception):
         self.notes = notes
         self.sql = sql
         self.lines = lines
-        #: The error is about a hint of ours: it is told also where the statement could run without the hint.
+        #: The error is about one of our hints: it is reported even if the statement could run without the hint.
         self.of_hint = False
 
     @property
@@ -69,7 +69,7 @@ class SqlExtError(Exception):
         self._help = help
 
     def about_hint(self) -> SqlExtError:
-        """Mark the error as one about a hint of ours; returns self."""
+        """Mark the error as one about our hints; returns self."""
         self.of_hint = True
         return self
 

@@ -1,6 +1,6 @@
-"""Errors for the user raised where rows are, by Spark's expressions or by our tasks: how they find their place.
+"""User errors raised where the rows are, by Spark's expressions or by our tasks: how they find their place in the text.
 
-While a Session plans and lowers a statement, `statement` holds the way from the planned text to the user's.
+While a Session plans and lowers a statement, `statement` holds the mapping from the planned text to the user's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlext_planner.errors import Span, excerpt
 if TYPE_CHECKING:
     from sqlext_operators.errors import Place
 
-#: Where a span of a statement stands in the user's text.
+#: Where a span of a statement is in the user's text.
 Locate = Callable[[Span], "Place"]
 
 _LOCATE: ContextVar[Locate | None] = ContextVar("sqlext_statement", default=None)
@@ -24,7 +24,7 @@ _LOCATE: ContextVar[Locate | None] = ContextVar("sqlext_statement", default=None
 
 @contextmanager
 def statement(sql: str, original: Callable[[Span], Span]) -> Iterator[None]:
-    """Inside, the statement with the user's text `sql` is planned and lowered; `original` maps its spans to that."""
+    """A context to plan and lower the statement with the user's text `sql`; `original` maps its spans to that text."""
 
     def locate(span: Span) -> Place:
         from sqlext_operators.errors import Place
@@ -40,7 +40,7 @@ def statement(sql: str, original: Callable[[Span], Span]) -> Iterator[None]:
 
 
 def current_statement() -> Locate | None:
-    """How to find places of the statement that is being lowered; None where there is no text."""
+    """How to find places in the statement that is being lowered; None if there is no text."""
     return _LOCATE.get()
 
 

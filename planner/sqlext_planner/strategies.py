@@ -1,4 +1,4 @@
-"""From logical to physical plans: an ordered list of strategies, the first that answers wins, plain Spark last."""
+"""From logical to physical plans: an ordered list of strategies; the first that answers wins, plain Spark is last."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class Planner:
-    """What a strategy may ask: the settings, the catalog, and the physical plan of a child."""
+    """What a strategy may ask for: the settings, the catalog, and the physical plan of a child."""
 
     config: Config
     catalog: Catalog | None = None
-    #: What was chosen for a multi-way join together with the aggregate above it, by id(join).
+    #: The choice for a multi-way join together with the aggregate above it, by id(join).
     decided: dict[int, tuple[UMJoin, Choice]] = field(default_factory=dict)
     _known: dict[int, tuple[LogicalPlan, PhysicalPlan]] = field(default_factory=dict)
 
@@ -72,7 +72,7 @@ class Planner:
         return known[1]
 
     def marked(self, child: PhysicalPlan) -> PhysicalPlan:
-        """`child` as an input of an exchange: it says if the exchange reads its files itself."""
+        """`child` as an input of an exchange, marked if the exchange may read its files itself."""
         return _exchange_input(child, self.config)
 
     def _first_answer(self, node: LogicalPlan) -> PhysicalPlan:
@@ -172,8 +172,8 @@ def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 
 
 def _sized_info(scan: ScanExec | None, node: IntervalJoin, planner: Planner) -> TableInfo | None:
-    """What is known of a scanned table: with the bytes of the columns that are read, where it has a number of rows;
-    with the catalog's estimate where small inputs would be left to Spark."""
+    """What is known about a scanned table: with the bytes of the columns that are read, if its number of rows is known;
+    with the catalog's estimate, if small inputs would be left to Spark."""
     from sqlext_planner.interval_join.choice import may_leave
 
     if scan is None or scan.info is None:
@@ -282,7 +282,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     last_joins,
     interval_joins,
     umjoins,
-    # Last, so that every query that Spark runs, runs.
+    # Last, so that every query that Spark can run does run.
     plain_spark,
 )
 
@@ -290,7 +290,7 @@ STRATEGIES: tuple[Strategy, ...] = (
 def plan_physical(plan: LogicalPlan, config: Config, catalog: Catalog | None = None) -> PhysicalPlan:
     """The physical plan of an optimized logical plan. Starts no Spark.
 
-    `catalog` tells scans what files lie behind a table; without it they read through Spark.
+    `catalog` says which files a scanned table has; without it scans read through Spark.
     Raises InternalError for a node that no strategy knows.
     """
     return Planner(config, catalog).later(plan)

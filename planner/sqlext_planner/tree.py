@@ -36,7 +36,7 @@ class TreeNode:
         return tuple(found)
 
     def map_children(self, function: Callable[[Any], Any]) -> Self:
-        """A copy with each child replaced by `function(child)`; self if every child came back as it was."""
+        """A copy with each child replaced by `function(child)`; self if no child changed."""
         changes: dict[str, Any] = {}
         kind = self.child_type()
         for field in fields(self):  # type: ignore[arg-type]
@@ -60,7 +60,7 @@ class TreeNode:
         return _transform(self, function, {}, bottom_up=False)
 
     def walk(self) -> Iterator[Self]:
-        """Every node once, parents before children, also where the tree is a DAG."""
+        """Every node once, parents before children, even if the tree is a DAG."""
         seen: set[int] = set()
         stack: list[Any] = [self]
         while stack:
@@ -106,4 +106,4 @@ def _print(node: TreeNode, depth: int, lines: list[str]) -> None:
 
 
 class Clause:
-    """A part of a node that is no expression and is shown as its text (the frame of a window)."""
+    """A part of a node that is not an expression and is shown as its text (the frame of a window)."""

@@ -15,7 +15,7 @@ def concatenate(columns: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
 
 
 def whole(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-    """The rows of all batches in one, with the schema's columns by name and its types; also for no batch, and for a
+    """The rows of all batches in one, with the schema's columns by name and its types; also without batches, and for a
     schema without columns."""
     held = list(batches)
     if not schema.names:

@@ -16,7 +16,7 @@ def order_codes(array: pa.Array) -> IntArray:
     """int64[n] in the order of the values; equal values have equal codes. Undefined where the value is NULL.
 
     NaN is above every other number and -0.0 equals 0.0. Integers, dates and times are their own codes; strings,
-    binary and long decimals get their rank among the array's distinct values, so their codes of different
+    binary and long decimals get their rank among the array's distinct values, so codes of different
     arrays cannot be compared.
     """
     codes = own_codes(array)

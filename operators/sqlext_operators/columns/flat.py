@@ -45,7 +45,7 @@ def usable(args: tuple[pa.Array, ...], condition: int | None) -> BoolArray | Non
 def fixed_width(array: pa.Array) -> npt.NDArray[Any]:
     """The values of an integer, float, date, timestamp, duration or time array, without a copy.
 
-    Integers of the type's width for all but float32 and float64; what stands at NULL places is undefined.
+    Integers of the type's width for all but float32 and float64; values at NULL places are undefined.
     """
     dtype = array.type
     if pa.types.is_floating(dtype):

@@ -33,7 +33,7 @@ def value_codes(right: pa.Array) -> tuple[IntArray, LeftCodes]:
 
 
 def validity(array: pa.Array) -> UInt8s:
-    """uint8[n], 0 for NULL; empty where there is none."""
+    """uint8[n], 0 for NULL; empty if there is no NULL."""
     if array.null_count == 0:
         return np.empty(0, np.uint8)
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=np.uint8)

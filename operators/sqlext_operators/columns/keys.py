@@ -1,6 +1,6 @@
 """Partition and join keys of any type: routing hashes, and exact dense codes inside a partition.
 
-Equality is SQL grouping's: NULL equals NULL and nothing else ('' is not NULL), NaN equals NaN, -0.0 equals 0.0
+Equality is that of SQL grouping: NULL equals NULL and nothing else ('' is not NULL), NaN equals NaN, -0.0 equals 0.0
 (docs/reference/windows.md, section 3). The hash only routes: it is the same in every process and for every input whose
 key types agree (integers of any width hash alike), and no two keys are ever taken for equal because of it.
 """
@@ -27,7 +27,7 @@ class KeyTypeError(TypeError):
 
 @dataclass(frozen=True)
 class IntegerWords:
-    """A key column as int64 words: one an array for most types, two (high, low) for a decimal."""
+    """A key column as int64 words: one array for most types, two (high, low) for a decimal."""
 
     words: tuple[npt.NDArray[np.int64], ...]
     valid: npt.NDArray[np.uint8]
@@ -179,7 +179,7 @@ class _ColumnCodes:
         return np.asarray(lookup[encoded.indices.to_numpy(zero_copy_only=False)])
 
     def _encode_bytes(self, column: pa.Array) -> npt.NDArray[np.int64]:
-        """Codes by Arrow's own exact hash table; only values not met before touch the dictionary."""
+        """Codes by Arrow's own exact hash table; only values not seen before touch the dictionary."""
         encoded = column.dictionary_encode(null_encoding="encode")
         values = encoded.dictionary
         if self._known is None:
@@ -221,14 +221,14 @@ def _is_integer_like(kind: pa.DataType) -> bool:
 
 
 def _mask(column: pa.Array) -> npt.NDArray[np.uint8]:
-    """uint8[n], 0 for NULL; empty where there is none."""
+    """uint8[n], 0 for NULL; empty if there is no NULL."""
     if column.null_count == 0:
         return _NO_MASK
     return np.asarray(column.is_valid().cast(pa.uint8()).to_numpy(zero_copy_only=False), dtype=np.uint8)
 
 
 def _plain(column: pa.Array, dtype: npt.DTypeLike | None) -> npt.NDArray[np.int64]:
-    """The value buffer of a fixed-width column, whatever stands at NULLs; temporal types as their integers."""
+    """The value buffer of a fixed-width column, with any value at NULLs; temporal types as their integers."""
     if dtype is None:
         width = column.type.bit_width
         signed = not pa.types.is_unsigned_integer(column.type)
@@ -265,7 +265,7 @@ def _byte_parts(
 
 
 def null_keys(keys: Sequence[pa.Array], null_safe: Sequence[bool]) -> npt.NDArray[np.bool_] | None:
-    """bool[n], rows with a NULL in a key that takes none; None if there is no such row."""
+    """bool[n], rows with a NULL in a key that matches no NULL; None if there is no such row."""
     masks = [
         column.is_null().to_numpy(zero_copy_only=False)
         for column, safe in zip(keys, null_safe, strict=True)

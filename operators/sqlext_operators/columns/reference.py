@@ -17,7 +17,7 @@ _COMPARE = {
 
 
 def compare(left: Any, op: str, right: Any) -> bool:
-    """`left op right` as Spark has it: NULL compares with nothing, NaN is equal to itself and the largest."""
+    """`left op right` as in Spark: NULL compares with nothing, NaN is equal to itself and the largest."""
     if left is None or right is None:
         return op == "<=>" and left is None and right is None
     return bool(_COMPARE["=" if op == "<=>" else op](_ordered(left), _ordered(right)))

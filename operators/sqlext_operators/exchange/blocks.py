@@ -3,7 +3,7 @@
 A row on the wire is (pid int, tag int, block binary): the target partition, the input it comes from, and an
 Arrow IPC stream of one batch. The batch carries `seq`, the input position of its first row, as metadata; later
 rows of a block have larger positions and no two blocks of an input overlap, so that (seq, row in the block)
-orders the rows of an input without a column that is shipped (8 bytes a row, a quarter of a (k, ts, v) row).
+orders the rows of an input without shipping a column for it (8 bytes a row, a quarter of a (k, ts, v) row).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Block:
 
 
 class WireBatch:
-    """Collects blocks and gives them as one batch of wire rows, each block written exactly once."""
+    """Collects blocks and returns them as one batch of wire rows, each block written exactly once."""
 
     def __init__(self) -> None:
         self._sink = pa.BufferOutputStream()

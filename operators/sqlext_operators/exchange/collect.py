@@ -1,7 +1,7 @@
 """The receiving half of the exchange: the blocks of a task, in bounded memory, handed out part by part.
 
 Blocks are held in memory up to a budget. Beyond it they are set aside on local disk, cut into buckets by bits of their
-keys' hash that are not those of the partitions. Rows of two buckets never meet, so an operator takes one after another.
+keys' hash that the partitions do not use. Rows of two buckets never meet, so an operator takes one after another.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.spool import BlockSpools
 from sqlext_operators.kernels.key_hash import counting_sort
 
-#: Buckets of what is larger than memory.
+#: How many buckets there are if the rows are larger than memory.
 BUCKETS = 32
-#: The one bucket of an input that has no keys to be cut by.
+#: The one bucket of an input that has no keys to cut it by.
 _UNCUT = -1
 
 _Item = TypeVar("_Item")
@@ -46,11 +46,11 @@ class CollectedInput:
 
 
 class Collector:
-    """The blocks that a task receives. A context manager: its files are gone when it is left.
+    """The blocks that a task receives. A context manager: leaving it removes its files.
 
-    `memory_bytes` bounds the blocks in memory. With `apart`, rows of two partitions never meet, also where one task
-    has several (a row may then be in more than one); without, all partitions of the task are one, which is the same for
-    operators whose keys are exact.
+    `memory_bytes` bounds the blocks in memory. With `apart`, rows of two partitions never meet, even if one task
+    has several (a row may then be in more than one). Without it, all partitions of the task are one, which is the same
+    for operators whose keys are exact.
     """
 
     def __init__(self, inputs: Sequence[CollectedInput], memory_bytes: int, *, apart: bool = False) -> None:
@@ -85,7 +85,7 @@ class Collector:
         return self._memory_bytes
 
     def add(self, block: Block) -> None:
-        """Take one block in."""
+        """Add one block."""
         held = self._held.setdefault(self._place(block), defaultdict(list))
         if self._inputs[block.tag].streams:
             if self._streamed_bytes + block.batch.nbytes > self._memory_bytes // 2:
@@ -107,7 +107,7 @@ class Collector:
 
     def parts(self) -> Iterator[Part]:
         """Rows that meet each other and no others, once: those of all partitions (of each, with `apart`), or of their
-        buckets. A part that is not wanted any more gives its memory back."""
+        buckets. A part that is no longer needed frees its memory."""
         while self._held:
             pid = next(iter(self._held))
             held = self._held.pop(pid)
@@ -121,7 +121,7 @@ class Collector:
                 yield Part(self, pid, {}, bucket)
 
     def blocks(self) -> Iterator[Block]:
-        """Everything that was taken in, in no particular order; it all stays."""
+        """All blocks that were added, in no particular order; they all stay."""
         for pid, held in self._held.items():
             for tag in range(len(self._inputs)):
                 yield from held.get(tag, [])
@@ -164,7 +164,7 @@ class Collector:
 class Part:
     """Rows that meet each other and no others, in memory or on disk.
 
-    What is in memory is given out once. What is on disk can be asked for again.
+    Rows in memory are given out once. Rows on disk can be read again.
     """
 
     def __init__(self, owner: Collector, pid: int, held: dict[int, list[Block]], bucket: int | None) -> None:
@@ -172,17 +172,17 @@ class Part:
 
     @property
     def in_memory(self) -> bool:
-        """Whether the rows (but for those that stream) are in memory."""
+        """Whether the rows (except those that stream) are in memory."""
         return self._bucket is None
 
     def bytes(self, tag: int) -> int:
-        """The size of an input's rows, those on disk without their streams' waiting ones."""
+        """The size of an input's rows; on disk, without streamed rows that still wait."""
         if self._bucket is None:
             return sum(block.batch.nbytes for block in self._held.get(tag, []))
         return self._owner._spooled.get((self._pid, tag, self._bucket_of(tag)), 0)
 
     def blocks(self, tag: int) -> Iterator[Block]:
-        """The blocks of an input, those in memory in input order; each goes as soon as it is given out."""
+        """The blocks of an input, those in memory in input order; each is freed as soon as it is given out."""
         if self._bucket is None:
             yield from self._owner._streamed(self._pid, self._held, tag)
         else:
@@ -212,11 +212,11 @@ class Part:
             yield self._chunk(tag, held)
 
     def empty(self, tag: int) -> pa.RecordBatch:
-        """No row of an input."""
+        """A batch of an input without rows."""
         return whole(self._schema(tag), [])
 
     def _chunk(self, tag: int, blocks: list[Block]) -> pa.RecordBatch:
-        """The rows of blocks; the blocks go."""
+        """The rows of blocks; the blocks are freed."""
         batches = [block.batch for block in blocks]
         blocks.clear()
         return whole(self._schema(tag), batches)
@@ -233,7 +233,7 @@ class Part:
 
 
 def with_last(items: Iterable[_Item]) -> Iterator[tuple[_Item, bool]]:
-    """Each item with whether it is the last."""
+    """Each item, and whether it is the last."""
     iterator = iter(items)
     try:
         current = next(iterator)
@@ -246,7 +246,7 @@ def with_last(items: Iterable[_Item]) -> Iterator[tuple[_Item, bool]]:
 
 
 def _drained(blocks: list[Block]) -> Iterator[Block]:
-    """The blocks in input order; the memory of each goes when the next one is asked for."""
+    """The blocks in input order; the memory of each is freed when the next one is requested."""
     blocks.sort(key=lambda block: -block.seq)
     while blocks:
         yield blocks.pop()

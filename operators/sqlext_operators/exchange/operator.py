@@ -16,14 +16,14 @@ from sqlext_operators.exchange.collect import CollectedInput, Collector, Part
 class Operator(Protocol):
     """An operator over the partition of a task: a batch is one sequence of pushes and a finish.
 
-    push     rows of one input, in any order; gives results that are certain already
-    advance  says that no row before `watermark` (in units of the order column) comes any more; gives results that have
-             become certain
-    finish   says that no row comes any more; gives all results that are left
-    state    everything that later results depend on, as blocks; nothing changes
-    restore  takes in what `state` of another operator of the same specification gave; before any push
+    push     rows of one input, in any order; returns results that are certain already
+    advance  says that no more rows before `watermark` (in units of the order column) will come; returns results that
+             have become certain
+    finish   says that no more rows will come; returns all remaining results
+    state    everything that later results depend on, as blocks; changes nothing
+    restore  takes the `state` of another operator of the same specification; before any push
 
-    A context manager: files and memory are gone when it is left.
+    A context manager: leaving it frees files and memory.
     """
 
     def __enter__(self) -> Operator: ...
@@ -50,9 +50,9 @@ class OperatorSpec(Protocol):
 
 
 class CollectingOperator(ABC):
-    """An operator that needs all rows before it can say anything: it collects, and computes when it is finished.
+    """An operator that needs all rows before it has results: it collects, and computes when it is finished.
 
-    A subclass says what it computes of a part: rows that meet each other and no others.
+    A subclass says what it computes from a part: rows that meet each other and no others.
     """
 
     def __init__(self, inputs: Sequence[CollectedInput], memory_bytes: int, *, apart: bool = False) -> None:
@@ -73,7 +73,7 @@ class CollectingOperator(ABC):
         return iter(())
 
     def advance(self, watermark: int) -> Iterator[pa.RecordBatch]:
-        """Nothing: only the end decides."""
+        """No results: they are certain only at the end."""
         return iter(())
 
     def finish(self) -> Iterator[pa.RecordBatch]:
@@ -91,7 +91,7 @@ class CollectingOperator(ABC):
 
     @abstractmethod
     def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
-        """What is computed of the parts."""
+        """The results of the parts."""
 
 
 def run_operator(spec: OperatorSpec, partition: int, wires: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

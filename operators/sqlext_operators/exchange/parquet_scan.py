@@ -21,9 +21,9 @@ _BATCH_ROWS = 262_144
 
 @dataclass(frozen=True)
 class ParquetTask:
-    """Row groups of one file, read in this order; of their rows those from `start` up to `stop` (None: the end).
+    """Row groups of one file, read in this order, and of their rows those from `start` up to `stop` (None: the end).
 
-    `state` is that of the file when the row groups were chosen: a task reads no other.
+    `state` is the file's state when the row groups were chosen: a task reads a file in no other state.
     """
 
     path: str
@@ -35,7 +35,7 @@ class ParquetTask:
 
 @dataclass(frozen=True)
 class Comparison:
-    """`column op value` as a WHERE condition has it: NULL is not true.
+    """`column op value` as in a WHERE condition: NULL is not true.
 
     op is one of = <> < <= > >= and `is not null`.
     """
@@ -56,7 +56,7 @@ class Constant:
 class Position:
     """In place of a file's column: the row's number, int64, unique and increasing in the order of files and rows.
 
-    A type of its own, as a file's column may be called anything."""
+    A type of its own, because a file's column may have any name."""
 
 
 POSITION = Position()
@@ -114,7 +114,7 @@ def read_task(scan: ParquetScan, task: ParquetTask, first: int = 0) -> Iterator[
 
 
 def _rows(batches: Iterable[pa.RecordBatch], start: int, stop: int | None) -> Iterator[pa.RecordBatch]:
-    """The rows from `start` up to `stop`; what comes behind is not read."""
+    """The rows from `start` up to `stop`; rows after them are not read."""
     done = 0
     for batch in batches:
         end = batch.num_rows if stop is None else min(batch.num_rows, stop - done)

@@ -16,7 +16,7 @@ from sqlext_operators.kernels.key_hash import partition_ids
 
 @dataclass(frozen=True)
 class Routes:
-    """Where rows go: row rows[i] goes to partition pids[i]; rows None is every row once, in order.
+    """Where rows go: row rows[i] goes to partition pids[i]; rows None means every row once, in order.
 
     pids is int32, rows int64; a row that occurs several times is replicated, one that does not is dropped.
     Rows of one partition keep their input order only if `rows` is non-decreasing there. `added` makes further columns
@@ -39,7 +39,7 @@ class Router(Protocol):
 
 @dataclass(frozen=True)
 class KeyRouter:
-    """Equal keys of any input go to the same partition. `keys` names columns; no key is one partition for all."""
+    """Equal keys of any input go to the same partition. `keys` names columns; without keys all go to one partition."""
 
     keys: tuple[str, ...]
 
@@ -53,7 +53,7 @@ class KeyRouter:
 @dataclass(frozen=True)
 class MatchRouter:
     """Equal keys of any side go to the same partition. Rows with a NULL in a key that matches no NULL are dropped
-    (right sides), or spread over all partitions (`keep`, the left side): they are many where a key is optional."""
+    (right sides), or spread over all partitions (`keep`, the left side): there can be many if a key is optional."""
 
     keys: tuple[str, ...]
     null_safe: tuple[bool, ...]

@@ -12,7 +12,7 @@ from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.routing import Router, Routes
 from sqlext_operators.kernels.key_hash import counting_sort
 
-#: Bits of `seq` for the position in an input partition; the partition index stands above them
+#: Bits of `seq` for the position in an input partition; the partition index is above them
 #: (as in Spark's monotonically_increasing_id).
 POSITION_BITS = 33
 #: Bytes of input that one flush may hold, whatever the number of partitions.
@@ -31,7 +31,7 @@ class ScatterSpec:
 
 
 def scatter(spec: ScatterSpec, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Wire rows of one task; `partition` is the index of the input partition that `batches` are."""
+    """Wire rows of one task; `partition` is the index of the input partition that `batches` come from."""
     yield from scatter_from(spec, partition << POSITION_BITS, batches)
 
 
@@ -94,6 +94,6 @@ def _sent(spec: ScatterSpec, seq: int, batch: pa.RecordBatch, routes: Routes) ->
 
 
 def probe(partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """One row (partition int): the worker has this package and what it needs."""
+    """Returns one row (partition int) if the worker has this package and what it needs."""
     for _ in batches:
         yield pa.RecordBatch.from_arrays([pa.array([partition], pa.int32())], names=["partition"])

@@ -1,7 +1,7 @@
-"""Files that tasks read long after they were planned: what they were like then, and the error for any other.
+"""Files that tasks read long after they were planned: their state at that time, and the error for any other state.
 
-A task reads the row groups that a footer named when the statement was planned. Where the file is another one by now,
-these may be other rows, or some of the rows only: nothing of it is right.
+A task reads the row groups that a footer named when the statement was planned. If the file is another one by now,
+these may be other rows, or only some of the rows: none of that is right.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class SourceChangedError(TaskError):
 class FileState:
     """A Parquet file as it was: its bytes, when it was written (nanoseconds), and the CRC-32 of its footer.
 
-    The footer holds the rows, places, sizes and least and greatest values of all row groups, so that a file of as
-    many bytes with the time of the old one is told too. Measured: 20 to 60 microseconds a file.
+    The footer holds the rows, places, sizes and least and greatest values of all row groups, so that even a file of the
+    same size and time as the old one is detected. Measured: 20 to 60 microseconds a file.
     """
 
     size: int
@@ -51,10 +51,10 @@ def opened(path: str) -> Iterator[tuple[pq.ParquetFile, FileState]]:
 
 @contextmanager
 def planned(path: str, state: FileState) -> Iterator[pq.ParquetFile]:
-    """The file, for as long as it is the one that was planned. Raises SourceChangedError."""
+    """The file, as long as it is the one that was planned. Raises SourceChangedError."""
     try:
         with pa.OSFile(path) as source:
-            # The footer is that of the very file that is open; a file put in its place later does no harm.
+            # The footer is that of the open file itself; a file put in its place later does no harm.
             if _state(path, source) != state:
                 raise _changed(path)
             inode = Path(path).stat().st_ino

@@ -1,4 +1,4 @@
-"""Blocks of one partition set aside on local disk, to be read again in the order in which they came."""
+"""Blocks of one partition set aside on local disk, to be read again in the order in which they were written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlext_operators.exchange.blocks import Block, WireBatch, decode
 
 
 class BlockSpools:
-    """Named files of blocks in a temporary folder of this worker, gone when the block is left.
+    """Named files of blocks in a temporary folder of this worker, removed when the context is left.
 
     No block stays in memory.
     """
@@ -48,7 +48,7 @@ class BlockSpools:
                 writer.write_batch(rows)
 
     def read(self, name: str) -> Iterator[Block]:
-        """The blocks of a file in the order of writing; none if there is no such file. Nothing is added after."""
+        """The blocks of a file in the order of writing; none if there is no such file. Nothing is added afterwards."""
         file = self._files.get(name)
         if file is None:
             return
@@ -68,10 +68,10 @@ class BlockSpools:
 
 
 def local_folder() -> tempfile.TemporaryDirectory[str]:
-    """A new folder below Spark's own local directories where the worker has them (SPARK_LOCAL_DIRS), so that a killed
-    worker's files go with the application; elsewhere in the system's place for temporary files.
+    """A new folder below Spark's own local directories if the worker has them (SPARK_LOCAL_DIRS), so that a killed
+    worker's files are removed with the application; otherwise in the system's place for temporary files.
 
-    Raises TaskError where none can be made.
+    Raises TaskError if none can be made.
     """
     places = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     parent = places[os.getpid() % len(places)] or None

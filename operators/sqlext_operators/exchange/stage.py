@@ -28,7 +28,7 @@ class Upstream:
 def scatter_stage(
     spec: ScatterSpec, upstream: Upstream, partition: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Wire rows of what `upstream` makes of one partition of its own wire, `batches`.
+    """Wire rows of the results of `upstream` for one partition of its own wire, `batches`.
 
     The input order is that of the operator's output: partition, then position in it.
     """

@@ -25,9 +25,9 @@ _BROADCAST_BYTES = 128 << 20
 
 @dataclass(frozen=True)
 class IntervalBroadcastSpec:
-    """A join whose `small` side every task has as a whole; `columns` are those of the other side, by position, by the
-    names and types they have in the join. Raises ValueError if rows of the small side wait for all their matches:
-    no task sees them."""
+    """A join where every task has the whole `small` side; `columns` are those of the other side, by position, with the
+    names and types that they have in the join. Raises ValueError if rows of the small side wait for all their matches:
+    no task sees all of them."""
 
     join: IntervalJoinSpec
     small: Side
@@ -54,7 +54,7 @@ def broadcast_interval_join(
 def join_with_held(
     spec: IntervalBroadcastSpec, read: Callable[[], pa.Table], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The join of a task's rows with the small side that `read` gives, which is asked for if there are any rows."""
+    """The join of a task's rows with the small side, which `read` returns; it is read only if there are rows."""
     processor: IntervalJoinProcessor | None = None
     for rows in _together(spec.columns, batches):
         if processor is None:
@@ -104,7 +104,7 @@ def join_parquet(
     partition: int,
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """As `broadcast_parquet`, but every task reads the small side from its files; `schema` are its columns."""
+    """Like `broadcast_parquet`, but every task reads the small side from its files; `schema` are its columns."""
     yield from join_with_held(spec, lambda: read_all(small, schema), _rows(scan, batches))
 
 

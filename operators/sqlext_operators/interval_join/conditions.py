@@ -1,8 +1,8 @@
 """Comparisons between the rows of two sides, and what follows from them. Loads neither numpy nor numba.
 
 A condition compares one value of a left row with one of a right row: `left + shift operator right`. The values are
-names: the endpoints a, b (left period [a, b)) and c, d (right period [c, d)) in the table of relations, columns of the
-wire in a join.
+names: the endpoints a, b (left period [a, b)) and c, d (right period [c, d)) in the table of relations, wire columns
+in a join.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class _Comparisons:
 
 
 class PassMatches:
-    """The matches of a pass between two sides: the slice of each window row, and the residual to be tested in it.
+    """The matches of a pass between two sides: the slice of each window row, and the residual to test in it.
 
     `used` are the values of the (window, probe) side that the pass's alternative compares: NULL in one of them matches
     nothing.
@@ -81,7 +81,7 @@ class PassMatches:
         self._compared: _Comparisons | None = None
 
     def pairs(self, buffers: Buffers) -> Iterator[int]:
-        """Fill the buffers with rows of matching pairs; how many there are, more than 0 each time."""
+        """Fill the buffers with rows of matching pairs; gives how many there are, more than 0 each time."""
         state = np.zeros(2, np.int64)
         tested = self._comparisons() if self._item.residual else None
         if self._algorithm != "slices":
@@ -105,7 +105,7 @@ class PassMatches:
 
         Unless `exactly`, a count may be smaller as long as it is positive for a row with a pair. Costs
         O((n + m) log m) whatever the number of pairs, unless the residual compares several of the probe side's values:
-        then pairs are gone through, up to the first of each window if that is enough.
+        then it goes through the pairs, up to the first of each window if that is enough.
         """
         for_windows = None if windows is None else np.zeros(len(self._rows), np.int64)
         for_probes = None if probes is None else np.zeros(len(self._probes.rows), np.int64)
@@ -160,7 +160,7 @@ class PassMatches:
             ours = np.empty((len(residual), len(self._rows)), np.int64)
             theirs = np.empty((len(residual), len(self._probes.rows)), np.int64)
             for place, condition in enumerate(residual):
-                # ~ turns the order around, exactly
+                # ~ reverses the order, exactly
                 flip = 0 if self._is_lower(condition) else -1
                 ours[place] = self._ours(condition, self._rows) ^ flip
                 theirs[place] = self._theirs(condition, self._probes.rows) ^ flip
@@ -197,7 +197,7 @@ class PassMatches:
         return self._probe.codes(self._probe_name(condition), self._shift(condition, "probe"))[rows]
 
     def _shift(self, condition: Condition, role: Literal["window", "probe"]) -> int | float:
-        """What the condition adds to the value of that side: it is added to the left one."""
+        """What the condition adds to the value of that side: only the left value gets the shift."""
         is_left = (role == "window") == (self._item.window == "left")
         return _number(condition.shift) if is_left else 0
 

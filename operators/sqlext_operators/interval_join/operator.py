@@ -1,6 +1,6 @@
 """The interval join as an operator: input 0 is the left side, input 1 the right one.
 
-Both are held and joined at once. Of a bucket that is larger than memory every left chunk is joined with every right
+Both are held and joined at once. If a bucket is larger than memory, every left chunk is joined with every right
 one.
 """
 
@@ -30,7 +30,7 @@ class IntervalOperatorSpec:
     """How a partition is collected, and what is computed over it.
 
     `left` and `right` are the types of the columns on the wire, by name, without those that a TileRouter adds; `tiles`
-    are its tiles, and `part` the rows that are wanted (interval/output.py). A task's peak is about three times
+    are its tiles, and `part` the rows that are wanted (output.py). A task's peak is about three times
     `memory_bytes`: blocks, their concatenation, codes and orders.
     """
 
@@ -96,7 +96,7 @@ def _joined(spec: IntervalOperatorSpec, part: Part) -> Iterator[pa.RecordBatch]:
 
 
 def _asked_for(spec: IntervalOperatorSpec, side: Side, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows, without those that only matter to rows that are not asked for."""
+    """The rows, without those that only matter to rows that are not wanted."""
     alone = spec.join.decides(side) and not spec.join.decides("right" if side == "left" else "left")
     if spec.part != "undecided" or spec.tiles is None or not alone:
         return rows
@@ -104,7 +104,7 @@ def _asked_for(spec: IntervalOperatorSpec, side: Side, rows: pa.RecordBatch) -> 
 
 
 def _or_empty(part: Part, tag: int, limit: int) -> Iterator[pa.RecordBatch]:
-    """The chunks of a side, one without rows if there is none."""
+    """The chunks of a side; one without rows if there are none."""
     found = False
     for chunk in part.chunks(tag, limit):
         found = True

@@ -1,4 +1,4 @@
-"""Output batches of an interval join: payload columns of pairs, and of rows that are decided by all their matches."""
+"""Output batches of an interval join: payload columns of pairs, and of rows that all their matches decide."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Output:
     """Makes batches of `schema` with at most `batch_rows` rows and about 64 MB.
 
     `left` and `right` are schemas that have the payload columns. `row` is the column of the sides' rows that has a
-    number where only all copies of a row together decide: then every kind but "inner" gets two more columns, int64
-    ROW (NULL for pairs and for rows that are decided here) and MATCHES, the copy's own matches. An undecided row comes
-    out once a copy with the other side and COUNT NULL: left, right and full need it if the matches of all copies are 0,
-    anti likewise, semi if they are not, count with their sum if that is not 0. Counts without a payload are added up at
-    once, copies or not. `part` leaves out the undecided rows, and with them the two columns, or all others; undecided
-    rows alone are found without going through pairs.
+    number where only all copies of a row together decide. Then every kind but "inner" gets two more columns, int64
+    ROW (NULL for pairs and for rows that are decided here) and MATCHES, the copy's own matches. An undecided row is
+    output once for each copy, with the other side and COUNT NULL: left, right, full and anti need it if the matches of
+    all copies are 0, semi if they are not, count with their sum if that is not 0. Counts without a payload are added up
+    at once, copies or not. `part` leaves out either the undecided rows, and with them the two columns, or all others;
+    undecided rows alone are found without going through pairs.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Output:
         return self._batch(columns + [_nulls(field.type, len(left_rows)) for field in self._extra], len(left_rows))
 
     def decided(self, side: Side, rows: pa.RecordBatch, counts: npt.NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
-        """The rows of a side that come out beside pairs, by how many matches they have, and its undecided ones."""
+        """The rows of a side that are output besides pairs, by how many matches they have, and its undecided ones."""
         if self._spec.kind == "count" and not self._spec.left.payload:
             total = int(counts.sum())
             if total:

@@ -19,9 +19,9 @@ Side = Literal["left", "right"]
 class Pass:
     """Rows of the side `window` have a window on the value `probe` of the other side.
 
-    All of `lowers` (they bound the probe value from below), `uppers` and `residual` hold for a pair; of the residual
-    only what the window does not imply is left. The window side's value of a bound is its left value where `window` is
-    left, its right value otherwise; the shift is the left value's in any case.
+    All of `lowers` (they bound the probe value from below), `uppers` and `residual` hold for a pair; the residual keeps
+    only what the window does not imply. The window side's value of a bound is its left value where `window` is
+    left, its right value otherwise; the shift always belongs to the left value.
     """
 
     window: Side

@@ -22,7 +22,7 @@ BoolArray = npt.NDArray[np.bool_]
 class Periods:
     """The rows of a batch whose periods count.
 
-    `valid` is bool[n], None for all rows; `ends` has for the name of a period's end its column with the next value
+    `valid` is bool[n], None for all rows; `ends` maps the name of a period's end to its column, with the next value
     where the period is a point.
     """
 

@@ -34,7 +34,7 @@ class IntervalJoinProcessor:
     """The interval join operator over one partition.
 
     `rows` are all rows of the side `held`, with the columns that the specification names; the other side comes in
-    batches to `join`, each of which is then a whole of its own. Types are equal on both sides, or differ in the width
+    batches to `join`, each of which is joined on its own. Types are equal on both sides, or differ in the width
     of integers or floats; int64 row counts are kept for the sides whose rows must be decided (`spec.decides`).
 
     Raises ValueError for types and shifts that do not fit, EmptyPeriodError as the specification says, KeyTypeError for
@@ -60,7 +60,7 @@ class IntervalJoinProcessor:
         self._buffers: Buffers | None = None
 
     def join(self, rows: pa.RecordBatch, counts: IntArray | None = None) -> Iterator[pa.RecordBatch]:
-        """The pairs of a batch of the other side, if the output has them, and how many matches each row has added to
+        """The pairs of a batch of the other side, if the output has them; adds how many matches each row has to
         `counts`, int64[rows], if it is given. Unless the kind is "count", counts may be too small, but not 0."""
         other: Side = "right" if self._held == "left" else "left"
         columns = self._keys(other, rows)
@@ -81,12 +81,12 @@ class IntervalJoinProcessor:
                     yield from self._pairs(matches, item.window, sides)
 
     def decide(self, rows: pa.RecordBatch, counts: IntArray) -> Iterator[pa.RecordBatch]:
-        """What the output has of the rows of the other side beside pairs; `counts` are all their matches."""
+        """The output's rows of the other side besides pairs; `counts` are all their matches."""
         other: Side = "right" if self._held == "left" else "left"
         yield from self._output.decided(other, rows, counts)
 
     def decide_held(self) -> Iterator[pa.RecordBatch]:
-        """What the output has of the held rows beside pairs, after all batches of the other side."""
+        """The output's held rows besides pairs, after all batches of the other side."""
         if self._counts is not None:
             yield from self._output.decided(self._held, self._rows.rows, self._counts)
 

@@ -62,7 +62,7 @@ def holds(condition: Condition, left: Row, right: Row) -> bool:
 
 
 def _prepared(side: IntervalSide, row: Row, empty: Empty) -> Row | None:
-    """The row with numbers in place of times and with ends of points moved, None if a period is none."""
+    """The row with numbers in place of times and with ends of points moved, None if a period is not valid."""
     moved = {name: _plain(row[name]) for name in {*side.values, *side.keys}}
     for first, second in side.periods:
         start, end = _plain(row[first]), _plain(row[second])

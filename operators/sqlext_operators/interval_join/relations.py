@@ -29,8 +29,8 @@ class Relation:
     """A relation of two periods.
 
     `name` is its function in SQL, `words` its infix spellings. `formula` lists terms with commas; a distance
-    ``c - a <= delta`` counts only where the parameter is given. `parameters` are those it takes, the first is meant by
-    a bare WITHIN amount. `inverse` is the relation with the sides exchanged, if it has a name. With `point`, the right
+    ``c - a <= delta`` counts only where the parameter is given. `parameters` are those it takes; a bare WITHIN amount
+    means the first. `inverse` is the relation with the sides swapped, if it has a name. With `point`, the right
     side may be a single value t, taken as [t, t]: then ``a <= t < b``. A NULL end makes the relation NULL, so it
     matches nothing; an empty or reversed period matches nothing either.
     """

@@ -33,7 +33,7 @@ class CodedRows:
     """One side's rows, at most 2^31, ready to be sorted by any of its values.
 
     `group` int64[n] are dense codes below `groups` of the keys, negative for keys that match nothing. `tile` int64[n],
-    with `tiles`, is the tile that a copy of a row belongs to. Memory beside the rows: 8 bytes a row for the groups, 8
+    with `tiles`, is the tile that a copy of a row belongs to. Memory besides the rows: 8 bytes a row for the groups, 8
     for each value whose codes are not its own bytes and for each shift, 12 for each order.
     """
 
@@ -70,7 +70,7 @@ class CodedRows:
         return found
 
     def ordered(self, name: str, used: frozenset[str]) -> Sorted:
-        """The rows that may match, none of whose values `used` is NULL, by group and the value `name`."""
+        """The rows that may match (none of their values `used` is NULL) by group and the value `name`."""
         found = self._orders.get((name, used))
         if found is None:
             found = self._sorted(name, used)
@@ -78,7 +78,7 @@ class CodedRows:
         return found
 
     def probes(self, name: str, used: frozenset[str]) -> Sorted:
-        """As `ordered`, of the copies that stand in the tile of their value `name`."""
+        """Like `ordered`, for the copies in the tile of their value `name`."""
         found = self.ordered(name, used)
         if self._tiles is None:
             return found

@@ -16,7 +16,7 @@ Kind = Literal["inner", "left", "right", "full", "semi", "anti", "count"]
 Empty = Literal["drop", "error", "point"]
 PairAlgorithm = Literal["slices", "join-by-s", "lazy-join-by-s"]
 
-#: The columns that tiles add to the output of every kind but `inner` (exchange/interval_join.py).
+#: The columns that tiles add to the output of every kind but `inner` (output.py).
 ROW = "__sqlext_row"
 MATCHES = "__sqlext_matches"
 #: The column that the kind `count` adds.
@@ -28,8 +28,8 @@ class IntervalSide:
     """The columns of one side, by their names on the wire; a column may have several parts.
 
     `keys` are paired with the other side's. `values` are the columns that conditions compare, and the ends of
-    `periods`; `payload` are handed on, in that order. `periods` are pairs (start, end) of values that must be a period
-    [start, end) with start < end: a row for which one is not, matches nothing, nor does one with a NULL end.
+    `periods`; `payload` are passed on, in that order. `periods` are pairs (start, end) of values that must be a period
+    [start, end) with start < end: a row matches nothing if one of its periods is not, or has a NULL end.
     """
 
     keys: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class IntervalJoinSpec:
 
     Rows match if their keys are equal (where `null_safe[i]`, NULL keys are too) and all conditions of one of the
     `alternatives` hold; no two alternatives hold for the same rows. The shifts are finite numbers in the unit of the
-    columns: microseconds, days, the integer, the double; of a decimal the number itself, a whole multiple of its last
+    columns: microseconds, days, the integer, the double; for a decimal the number itself, a whole multiple of its last
     place. Values that are compared have the same type on both sides; those compared with a shift are numbers or times.
     Values compare as in Spark: NaN is equal to itself and above every number, -0.0 equals 0.0, strings and binary go by
     their bytes. A NULL in a value matches nothing in the alternatives that compare it.
@@ -56,7 +56,7 @@ class IntervalJoinSpec:
     Output columns: left payload, right payload (inner, left, right, full; NULL where there is no match); left payload
     (semi: left rows with a match, anti: those without); left payload and the number of matches, int64 `COUNT`, of the
     left rows that have a match (count; without a payload, counts of several rows come as one row with their sum). Rows
-    come in no particular order. `algorithm` says how pairs are gone through,
+    come in no particular order. `algorithm` says how to go through pairs,
     if there are any: window by window, or by a sweep of docs/sweeps.md over the same windows. Raises ValueError if
     parts do not fit.
     """
@@ -101,7 +101,7 @@ class IntervalJoinSpec:
         return self.left if side == "left" else self.right
 
     def keeps(self, side: Side) -> bool:
-        """Whether rows of that side without a match come out."""
+        """Whether rows of that side without a match are output."""
         return self.kind == "full" or self.kind == side or (self.kind == "anti" and side == "left")
 
     def decides(self, side: Side) -> bool:

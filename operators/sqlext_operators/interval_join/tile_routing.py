@@ -39,8 +39,8 @@ class TileRouter:
     position in the input, 1 more for right rows; NULL for rows of one copy). Tiles go to partitions in turn if there
     are no keys.
 
-    Rows that can match nothing (NULLs, degenerate periods) are dropped, or spread over all partitions if they come out
-    nevertheless. Raises ValueError for tiles over values that cannot be cut, EmptyPeriodError as the join says.
+    Rows that can match nothing (NULLs, degenerate periods) are dropped, or spread over all partitions if they are
+    output anyway. Raises ValueError for tiles over values that cannot be cut, EmptyPeriodError as the join says.
     """
 
     join: IntervalJoinSpec
@@ -134,7 +134,7 @@ class TileRouter:
     ) -> tuple[IntArray, IntArray]:
         """(first, last) tile of each row, int64[passes, n]: where a pass needs the row, as a window or as a probe.
 
-        Rows that are not usable have none, those that are not hot the one that is no tile.
+        Rows that are not usable have none; rows that are not hot have only UNTILED.
         """
         passes = self.join.passes
         for item in passes:
@@ -165,8 +165,8 @@ def _in_turn(count: int, partitions: int) -> npt.NDArray[np.int32]:
 def _tile_of(tiles: Tiles, item: Pass, bound: Condition, columns: dict[str, pa.Array]) -> IntArray:
     """int64[n], the outermost tile that has probe values within one bound of each window row.
 
-    A right window's bound is on ``probe + shift``, so it is compared with the tiles' bounds shifted alike. As adding is
-    monotone, a tile's values stay between its shifted bounds, though at times on one of them.
+    A right window's bound is on ``probe + shift``, so it is compared with the tiles' bounds, shifted too. Because
+    adding is monotone, a tile's values stay between its shifted bounds, though at times on one of them.
     """
     is_lower = bound.is_lower == (item.window == "left")
     shift = bound.shift

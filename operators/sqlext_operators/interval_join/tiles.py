@@ -23,7 +23,7 @@ class Tiles:
     """`bounds`, ascending codes, cut the axis into len(bounds) + 1 tiles; each belongs to the tile above it.
 
     With `hot_keys` (hashes of `keys.hash_keys`) only the rows of these keys are cut into tiles. A window row is copied
-    to every tile that its window touches; a probe row stands in one. Codes are those of `codes.plain_codes`, the same
+    to every tile that its window touches; a probe row is in one. Codes are those of `codes.plain_codes`, the same
     for every value that a join probes; `tile_bounds` makes them.
     """
 

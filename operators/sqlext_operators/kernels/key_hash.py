@@ -14,7 +14,7 @@ Int32s = npt.NDArray[np.int32]
 UInt64s = npt.NDArray[np.uint64]
 UInt8s = npt.NDArray[np.uint8]
 
-#: What a NULL contributes to a hash; any odd constant does, as equality never trusts the hash.
+#: What a NULL contributes to a hash; any odd constant does, because equality never trusts the hash.
 _NULL = np.uint64(0x9AE16A3B2F90404F)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -90,8 +90,8 @@ def assign_codes(
     """Dense codes of integers by an open-addressing table that is kept between calls.
 
     `slots` and `codes` (-1 is free) are the table, a power of two long; state = [codes given, code of NULL or -1].
-    Writes out[i] for i >= first and returns the first row not done: len(values), or where the table
-    became half full, so that the caller grows it and goes on from there.
+    Writes out[i] for i >= first and returns the first row not done: len(values), or the row where the table
+    became half full, so that the caller grows it and continues from there.
     """
     nullable = len(valid) > 0
     mask = len(slots) - 1

@@ -209,7 +209,7 @@ def fill_sources(rows: Int32s, ends: Int64s, ids: UInt8s, source: UInt8s) -> Non
 
 @jit
 def _before(a: Any, b: Any, group: Int64s, order: Int64s, source: UInt8s, tie: Int64s) -> bool:
-    """Whether row a stands before row b in the sequence (source: larger first, FROM is 0 and last)."""
+    """Whether row a comes before row b in the sequence (source: larger first, FROM is 0 and last)."""
     if group[a] != group[b]:
         return bool(group[a] < group[b])
     if order[a] != order[b]:
@@ -232,7 +232,7 @@ def merge_loaded(
     """Merge sorted runs of which a part is loaded: run r is rows heads[r]:ends[r] of the columns.
 
     Stops where `rows` is full or a run has no loaded row left: whether it has more on disk is only known by
-    reading on. Moves `heads`, writes `rows`, returns how many rows came out. Runs are few (bytes of a
+    reading on. Moves `heads`, writes `rows`, returns how many rows were written. Runs are few (bytes of a
     partition / memory budget), so the smallest head is found by a scan rather than by a heap.
     """
     count = 0

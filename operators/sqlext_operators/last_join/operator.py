@@ -1,6 +1,6 @@
 """LAST JOIN as an operator: input 0 is the left side, input i the i-th right side.
 
-Right rows are held; left rows wait until all right rows are there and then stream through.
+Right rows are held; left rows wait until all right rows have arrived and then stream through.
 """
 
 from __future__ import annotations

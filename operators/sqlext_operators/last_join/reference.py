@@ -47,7 +47,7 @@ def matches(keys: Sequence[str], side: RightSide, left: Row, right: Row) -> bool
 
 
 def loses(side: RightSide, later: Row, earlier: Row) -> bool:
-    """Whether the row that comes later in the input stands behind the earlier one in the choice."""
+    """Whether the row that comes later in the input loses against the earlier one."""
     if side.order is None:
         return False
     new, old = later[side.order], earlier[side.order]

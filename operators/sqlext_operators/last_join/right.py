@@ -31,7 +31,7 @@ from sqlext_operators.last_join.spec import Comparison, RightSide
 IntArray = npt.NDArray[np.int64]
 
 _OPERATORS = {"=": EQ, "<=>": NULL_SAFE_EQ, "<>": NE, "<": LT, "<=": LE, ">": GT, ">=": GE}
-#: Operators that a binary search answers, with what they become where both sides change their sign.
+#: Operators that a binary search answers, and what they become if both sides change their sign.
 _SEARCHED = {"=": EQ, "<": GT, "<=": GE, ">": LT, ">=": LE}
 _LEAST = np.iinfo(np.int64).min
 
@@ -40,7 +40,7 @@ class SortedRight:
     """The right rows of one partition, ready to be matched.
 
     `rows` are in input order, `group` int64[n] their key codes, dense below `groups` and negative for keys that match
-    no left row. At most 2^31 rows. Memory beside the rows: about 60 bytes a row while they are sorted, 12 bytes a
+    no left row. At most 2^31 rows. Memory besides the rows: about 60 bytes a row while they are sorted, 12 bytes a
     row and, for each scanned comparison, 11 a row to keep.
     """
 

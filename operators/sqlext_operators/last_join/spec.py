@@ -12,7 +12,7 @@ Operator = Literal["=", "<=>", "<>", "<", "<=", ">", ">="]
 class Comparison:
     """`left operator right` between a column of the left rows and one of the right rows, of types that compare.
 
-    NULL on either side is no match; ``<=>`` takes two NULLs for equal. Values compare as in Spark: NaN is equal to
+    NULL on either side is not a match; ``<=>`` takes two NULLs as equal. Values compare as in Spark: NaN is equal to
     itself and above every number, -0.0 equals 0.0, strings and binary go by their bytes.
     """
 
@@ -28,8 +28,8 @@ class RightSide:
     See docs/reference/last-join.md, sections 2 to 4. `keys` are paired with the left keys; where `null_safe[i]`, NULL
     keys match each other. A match satisfies all `comparisons` too, and the left row's boolean column `condition` is
     true. The winner is the match with the largest value of the column `order` (an integer or a timestamp; the smallest
-    if `descending`), a NULL one only without any other; among equals, and without `order`, the last one in input order.
-    `payload` names the columns handed on.
+    if `descending`), one with NULL only if there is no other; among equals, and without `order`, the last one in input
+    order. `payload` names the columns that are passed on.
 
     Comparisons of the order column other than ``<=>`` and ``<>`` cost a binary search. The others are tested from the
     best candidate on, with blocks of rows skipped that cannot match: O(log² n) for one such comparison among a key's
@@ -49,7 +49,7 @@ class RightSide:
 class LastJoinSpec:
     """One LAST JOIN of a left side with several right sides on the same left keys.
 
-    `keys` names the left key columns, `payload` the left columns that are handed on. The output is the left payload,
+    `keys` names the left key columns, `payload` the left columns that are passed on. The output is the left payload,
     then that of each right side, NULL where a left row has no match.
     """
 

@@ -19,7 +19,7 @@ _BALANCE = 64
 class SearchOrder:
     """The classes of the prefix in order, then those of each branch, which all end in the class `pivot`.
 
-    A branch without classes of its own is that of inputs that have the pivot and classes of the prefix alone.
+    A branch without classes of its own belongs to inputs that have only the pivot and classes of the prefix.
     """
 
     prefix: tuple[int, ...]
@@ -51,7 +51,7 @@ class SearchOrder:
         return tuple(depth_of[place] for place in classes)
 
     def emitted(self, spec: MultiwayJoinSpec) -> int:
-        """How many depths all payload's rows are found by."""
+        """How many depths it takes to find the rows of all payload."""
         depths = [depth + 1 for item in spec.inputs if item.payload for depth in self.depths(item.classes)]
         return max(depths, default=0)
 
@@ -59,9 +59,9 @@ class SearchOrder:
 def search_order(spec: MultiwayJoinSpec, distinct: Sequence[int], rows: Sequence[int]) -> SearchOrder:
     """The order for a join; `distinct` are the classes' numbers of values, `rows` those of the inputs.
 
-    Classes below those that payload hangs on are only counted. If these fall into branches that meet in one class as
-    soon as some first ones are bound, they are counted branch by branch: the 4-cycle a, b, c, d has the branches b and
-    d between a and c. Left and anti inputs stand in the prefix.
+    Classes below those that payload depends on are only counted. If they fall into branches that meet in one class once
+    some first ones are bound, they are counted branch by branch: the 4-cycle a, b, c, d has the branches b and
+    d between a and c. Left and anti inputs are in the prefix.
     """
     order = class_order(spec, distinct)
     for size in range(SearchOrder(order).emitted(spec), spec.classes - 2):
@@ -79,8 +79,8 @@ def class_order(spec: MultiwayJoinSpec, distinct: Sequence[int]) -> tuple[int, .
 
     1. shares an input with those before it, as long as there is one: two classes without a common input would be
        bound to every pair of their values;
-    2. is one that payload hangs on: what is bound last, and only multiplies rows, is counted and not enumerated;
-    3. is one of as many inner and semi inputs as possible, as each of them rules values out;
+    2. is one that payload depends on: classes bound last, which only multiply rows, are counted and not enumerated;
+    3. is one of as many inner and semi inputs as possible, because each of them rules values out;
     4. has as few values as possible, so that few lists are opened below.
     """
     return _ordered(spec, distinct, (), range(spec.classes))

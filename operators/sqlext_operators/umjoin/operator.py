@@ -1,7 +1,7 @@
 """The multi-way join as an operator: the tag of a block is the number of its input.
 
 All rows of a cell are held and joined at once. Beyond the budget they are cut by the hash of a key class; inputs
-without that class are read again for every bucket. Of a bucket that is still too large, the inner inputs are joined
+without that class are read again for every bucket. If a bucket is still too large, its inner inputs are joined
 chunk by chunk, every chunk of one with every chunk of the others: a row of the result has one row of each.
 """
 
@@ -25,8 +25,8 @@ class MultiwayOperatorSpec:
     """How a cell is collected, and what is computed over it.
 
     `schemas` are the types of the inputs' columns on the wire, by name. A task's peak is about three times
-    `memory_bytes`: blocks, their concatenation, codes and tries. Left, semi and anti inputs are not joined in chunks: a
-    bucket's rows of them are in memory, whatever their size.
+    `memory_bytes`: blocks, their concatenation, codes and tries. Left, semi and anti inputs are not joined in chunks:
+    their rows of a bucket are in memory, whatever their size.
     """
 
     join: MultiwayJoinSpec
@@ -54,7 +54,7 @@ class MultiwayOperatorSpec:
 
 
 class MultiwayOperator(CollectingOperator):
-    """The join of each partition's rows: a row may stand in several of the partitions of a task.
+    """The join of each partition's rows: a row may be in several of the partitions of a task.
 
     Raises OverflowError if a count is above the largest int64.
     """
@@ -68,7 +68,7 @@ class MultiwayOperator(CollectingOperator):
         self._spec = spec
 
     def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
-        """The joined rows, part by part; one sum of all parts where only they are counted."""
+        """The joined rows, part by part; one sum over all parts if the rows are only counted."""
         spec = self._spec
         total = 0
         single = spec.join.count and len(spec.output) == 1

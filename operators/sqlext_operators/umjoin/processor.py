@@ -25,7 +25,7 @@ class MultiwayJoin:
     """The multi-way join operator over one partition: the rows of all inputs, with the columns that the specification
     names.
 
-    Memory beside the inputs: 4 bytes for each key and row, 4 for each row's place, and up to 8 for each key and row in
+    Memory besides the inputs: 4 bytes for each key and row, 4 for each row's place, and up to 8 for each key and row in
     the tries. Raises KeyTypeError for a type that cannot be a key, OverflowError for more than 2^31 rows.
     """
 

@@ -24,14 +24,14 @@ class SharesRouter:
     """Rows of one input that may be in one binding meet in one partition.
 
     The cells of the join are a grid with a dimension of shares[c] places for each key class c; cell is partition. A row
-    stands at the hash of keys[i] in the dimension classes[i], and a copy of it at every place of the dimensions that
+    goes to the hash of keys[i] in the dimension classes[i], with a copy at every place of the dimensions that
     its input lacks. A binding has one value of each class, so it is found in the one cell of these values, with all its
     rows: no duplicates, and nothing to decide afterwards. That holds as long as rows of different cells are not put
     together. The hash is the same for all inputs of a class and independent between classes.
 
-    Rows with a NULL key match nothing and are dropped. One share above 1 of a class that all inputs have is plain hash
-    partitioning, all shares 1 a single partition. Raises ValueError for shares below 1, and if there are fewer
-    partitions than cells.
+    Rows with a NULL key match nothing and are dropped. A single share above 1, of a class that all inputs have, is
+    plain hash partitioning; all shares 1 are a single partition. Raises ValueError for shares below 1, and if there are
+    fewer partitions than cells.
     """
 
     classes: tuple[int, ...]
@@ -54,7 +54,7 @@ class SharesRouter:
 
     @cached_property
     def copies(self) -> int:
-        """In how many cells a row stands."""
+        """How many cells a row goes to."""
         return len(self._offsets)
 
     def route(self, batch: pa.RecordBatch, partitions: int) -> Routes:

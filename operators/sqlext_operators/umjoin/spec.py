@@ -16,8 +16,8 @@ COUNT = "__sqlext_count"
 class MultiwayInput:
     """The columns of one input, by their names on the wire.
 
-    `keys[i]` holds values of the key class number `classes[i]`; a class occurs once at most (an input whose columns
-    must equal each other was filtered before). `payload` are handed on, in that order.
+    `keys[i]` holds values of the key class number `classes[i]`; a class occurs at most once (an input whose columns
+    must equal each other was filtered before). `payload` are passed on, in that order.
     """
 
     kind: Kind

@@ -138,8 +138,8 @@ class _Slots:
             self._weight *= max(1, len(item.rows))
 
     def arrays(self, values: Int32s, starts: Int32s) -> tuple[TrieArrays, SearchState]:
-        """What `fill_bindings` takes. The members whose nodes change most often come first at each depth, then those
-        with the fewest nodes."""
+        """The arguments of `fill_bindings`. The members whose nodes change most often come first at each depth, then
+        those with the fewest nodes."""
         count = len(self._slots)
         parent, first, last, ends = np.array(self._slots, np.int64).reshape(count, 4).T.copy()
         columns, first_row, last_row = np.array(self._columns, np.int64).reshape(-1, 3).T.copy()

@@ -28,7 +28,7 @@ class Buffer:
         return len(self.piece.group)
 
     def append(self, piece: Piece) -> Buffer:
-        """The buffer with one more piece behind it."""
+        """The buffer with one more piece appended."""
         old = self.piece
         if len(old.group) == 0 and old.payload.num_rows == 0:
             return Buffer(piece, 0)
@@ -39,7 +39,7 @@ class Buffer:
         return np.flatnonzero(self.piece.source == 0)
 
     def trim(self, start: int, output: int) -> Buffer:
-        """Without the first `start` rows, after `output` more FROM rows have been output. Copies what stays:
+        """The buffer without its first `start` rows, after `output` more FROM rows were output. Copies what stays:
         a slice would keep the whole piece in memory."""
         old = self.piece
         gone = int(np.count_nonzero(old.source[:start] == 0))

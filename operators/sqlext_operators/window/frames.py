@@ -43,8 +43,8 @@ class Candidates:
 class FromRows:
     """The FROM rows whose frames are wanted: m rows in sequence order.
 
-    row int64[m] places in the buffer; group, order int64[m]; before int64[m] the number of candidates that stand
-    before each row; after int64[m] the place of the first candidate behind it (before + 1 if the row is itself
+    row int64[m] places in the buffer; group, order int64[m]; before int64[m] the number of candidates that come
+    before each row; after int64[m] the place of the first candidate after it (before + 1 if the row is itself
     a candidate, else before).
     """
 
@@ -60,7 +60,7 @@ class Frames:
     """The frames of m FROM rows: candidates [lo, hi), then the row itself if `own`, then candidates [lo2, hi2).
 
     row      int64[m], the row's place in the buffer
-    lo, hi   int64[m], lo <= hi; in one group hi never falls, and lo neither, except with MAXSIZE, EXCLUDE
+    lo, hi   int64[m], lo <= hi; in one group hi never falls, nor does lo, except with MAXSIZE, EXCLUDE
              CURRENT_TIME and a FOLLOWING end together
     own      bool[m], None: the row is not in the frame, or it is one of the candidates in [lo, hi)
     lo2, hi2 int64[m], never falling in a group, hi <= lo2 <= hi2; None: no second slice
@@ -171,7 +171,7 @@ def compute_bounds(
 
 @dataclass(frozen=True)
 class _Place:
-    """Where each row stands: its group's candidates [start, end), those before past_end and from future_start on."""
+    """Where each row is: its group's candidates [start, end), those before past_end and from future_start on."""
 
     rows: FromRows
     start: IntArray
@@ -228,7 +228,7 @@ def _where(mask: BoolArray | None, yes: IntArray, no: IntArray) -> IntArray:
 
 
 def _slices_by_count(frame: Frame, place: _Place) -> _Slices:
-    """ROWS: places are counted in what EXCLUDE CURRENT_TIME and INSTANCE_NOT_IN_WINDOW leave."""
+    """ROWS: places are counted among the rows that EXCLUDE CURRENT_TIME and INSTANCE_NOT_IN_WINDOW leave."""
     past_end, future_start = place.past_end, place.future_start
     start = None if frame.start is None else max(-_ROW_LIMIT, min(_ROW_LIMIT, frame.start))
     end = None if frame.end is None else max(-_ROW_LIMIT, min(_ROW_LIMIT, frame.end))
@@ -292,7 +292,7 @@ def _newest(slices: _Slices, maxsize: int) -> _Slices:
 
 
 def _assemble(frame: Frame, place: _Place, slices: _Slices, fresh: BoolArray) -> Frames:
-    """Merge what is contiguous: the usual window is one slice with the row itself in it."""
+    """Merge contiguous slices: the usual window is one slice with the row itself in it."""
     rows = place.rows
     lo, hi, own, lo2, hi2 = slices.lo, slices.hi, slices.own, slices.lo2, slices.hi2
     if _is_ahead(frame) and lo2 is not None and hi2 is not None:

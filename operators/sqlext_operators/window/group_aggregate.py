@@ -29,8 +29,8 @@ _ONLY_SOURCE = 1
 class GroupAggregateSpec:
     """Calls over whole groups.
 
-    The output is the payload of each group's last row, then one column for each call. With `every_row` all rows come
-    out, with NULLs in the calls' columns but for the last row of each group. `ansi` and `time_zone` as in
+    The output is the payload of each group's last row, then one column for each call. With `every_row` all rows are
+    output, with NULLs in the calls' columns except in the last row of each group. `ansi` and `time_zone` as in
     `WindowUnionSpec`.
     """
 
@@ -44,7 +44,7 @@ class GroupAggregateProcessor:
     """The operator over one partition's rows, which come in pieces with all rows of a group one after another.
 
     Pieces may be cut anywhere (`Piece`, all rows of source 0, a payload row for each). The window processor does the
-    work: it is shown the last row of each group as the only FROM row, so it evaluates each function once a group and
+    work: it gets the last row of each group as the only FROM row, so it evaluates each function once a group and
     folds the other rows into the evaluators' states. A piece's last row is held back until it is known whether its
     group goes on. Raises ValueError for a call that the planner must not let through, OverflowError under ANSI.
     """
@@ -60,11 +60,11 @@ class GroupAggregateProcessor:
 
     @property
     def held(self) -> int:
-        """As of the window processor."""
+        """As in the window processor."""
         return self._processor.held
 
     def process(self, piece: Piece, last: bool) -> Iterator[pa.RecordBatch]:
-        """What is complete with this piece, in batches of `output_schema`; after the `last` one nothing is left.
+        """The results that this piece completes, in batches of `output_schema`; after the `last` one nothing is left.
 
         The iterator must be exhausted before the next call.
         """
@@ -109,7 +109,7 @@ class GroupAggregateProcessor:
 
 
 def empty_group(spec: GroupAggregateSpec, arg_types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
-    """One row: what the calls make of a group without rows (SELECT without GROUP BY over an empty table)."""
+    """One row: the calls' results for a group without rows (SELECT without GROUP BY over an empty table)."""
     processor = _processor(spec, arg_types, replace(_WHOLE_GROUP, exclude_current_row=True))
     args = {name: pa.nulls(1, dtype) for name, dtype in arg_types.items()}
     zero = np.zeros(1, np.int64)

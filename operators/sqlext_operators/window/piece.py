@@ -48,7 +48,7 @@ def joined(pieces: Sequence[Piece]) -> Piece:
 
 
 class Processor(Protocol):
-    """What takes pieces in order. `held` is how many rows or values it keeps from earlier pieces and goes through with
+    """Takes pieces in order. `held` is how many rows or values it keeps from earlier pieces and goes through with
     every new one."""
 
     @property
@@ -57,16 +57,16 @@ class Processor(Protocol):
     def process(self, piece: Piece, last: bool) -> Iterator[pa.RecordBatch]: ...
 
 
-#: A piece has at least one row for so many that its processor holds.
+#: A piece has at least one row for this many that its processor holds.
 _HELD_A_ROW = 4
 
 
 def processed(
     pieces: Iterable[tuple[Piece, bool]], processor_of: Callable[[Piece], Processor], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """The results for (piece, is it the last one), in batches of at most so many rows; nothing without a piece.
+    """The results for (piece, is it the last one), in batches of at most `batch_rows` rows; nothing without a piece.
 
-    `processor_of` gets the first piece. Pieces are joined until they are worth a look at all that the processor holds:
+    `processor_of` gets the first piece. Pieces are joined until they are worth going through what the processor holds:
     pieces of one size would make that quadratic in the rows of a group. Memory grows by a quarter of what is held.
     """
     processor: Processor | None = None

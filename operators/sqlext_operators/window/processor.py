@@ -97,7 +97,7 @@ class WindowUnionProcessor:
             yield pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
 
     def _retain(self, buffer: Buffer, bounds: list[Bounds], from_rows: IntArray, ready: int) -> None:
-        """Let go of what no later row needs; `bounds` at `ready` are those of the next row to be output."""
+        """Free what no later row needs; `bounds` at `ready` are those of the next row to be output."""
         group = int(buffer.piece.group[-1])
         closed = int(np.searchsorted(buffer.piece.group, group))
         is_new = group != self._group
@@ -122,7 +122,7 @@ class _Place:
     size: int
 
     def before(self, row: int) -> int:
-        """How many candidates stand before a place of the buffer."""
+        """How many candidates come before a place of the buffer."""
         index = self.candidates.index
         return row if index is None else int(np.searchsorted(index, row))
 
@@ -159,7 +159,7 @@ class _WindowState:
     def compute(
         self, buffer: Buffer, from_rows: IntArray, fresh: BoolArray, open_end: tuple[int, int] | None
     ) -> Bounds:
-        """The frames of the FROM rows, and of one more behind the buffer's end, in its last group."""
+        """The frames of the FROM rows, and of one more after the buffer's end, in its last group."""
         piece = buffer.piece
         self._place = _Place(self._candidates(piece), len(buffer))
         row = np.append(from_rows, len(buffer))
@@ -248,7 +248,7 @@ def _call_site(call: Call, arg_types: Mapping[str, pa.DataType], unbounded: bool
 
 
 def _within_reach(value: Scalar) -> Scalar:
-    """A literal that counts rows or values, cut where counting with it cannot overflow: no window holds as many."""
+    """A literal that counts rows or values, cut so that counting with it cannot overflow: no window holds as many."""
     if not isinstance(value, int) or isinstance(value, bool):
         return value
     return max(-_MOST_COUNTED, min(_MOST_COUNTED, value))

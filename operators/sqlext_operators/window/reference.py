@@ -1,5 +1,5 @@
-"""The brute-force twin of the window-union operator, in plain Python: which rows are in a frame, and what each function
-makes of them (docs/reference/windows.md, sections 3 to 5). Tests and benchmarks compare the two.
+"""The brute-force twin of the window-union operator, in plain Python: which rows are in a frame, and the result of each
+function over them (docs/reference/windows.md, sections 3 to 5). Tests and benchmarks compare the two.
 
 Values are plain Python values; timestamps are integers of microseconds. A row is (order, source, values), order
 None for NULL; a sequence is the list of one group's rows in the order of `Piece`.
@@ -28,7 +28,7 @@ class Row:
 
 
 def others(frame: Frame, sequence: Sequence[Row], p: int) -> tuple[list[int], list[int]]:
-    """Places of the rows before and behind row p that EXCLUDE CURRENT_TIME and INSTANCE_NOT_IN_WINDOW leave."""
+    """Places of the rows before and after row p that EXCLUDE CURRENT_TIME and INSTANCE_NOT_IN_WINDOW leave."""
     left = []
     for i, row in enumerate(sequence):
         is_instance = frame.instance_not_in_window and row.source == 0

@@ -37,7 +37,7 @@ class SequenceSpec:
     """How the rows of a partition become pieces; names are those of the columns on the wire.
 
     Every input has the key, order and argument columns, input FROM (tag 0) has the payload columns too. FROM rows that
-    are equal in all else come in the order of its column `tie_order` (bigint, unique), without one in input order.
+    are equal in all else come in the order of its column `tie_order` (bigint, unique), without it in input order.
     Blocks are collected up to `memory_bytes`, then sorted runs go to disk; a task's peak is about four times
     that (blocks, their concatenation, codes and permutation at 25 bytes a row, one piece).
     """
@@ -58,7 +58,7 @@ class SortedRun:
     permutation of them is sorted: columns are gathered piece by piece.
 
     Groups are in the order of their codes, which is that of first appearance. `ranked` (only for codes that have
-    met no other rows): they are in descending order of the keys, NULL last, the order in which OpenMLDB's batch
+    seen no other rows): they are in descending order of the keys, NULL last, the order in which OpenMLDB's batch
     engine returns them, if there are at most MOST_RANKED_GROUPS; group numbers are then ranks, not codes.
     Ranking costs less than the noise of the whole sort (10M rows with 100 keys 235 ms, 2M with 50,000 string keys
     180 ms); with 1M distinct keys it would add 125 ms to 250 (integers) and 510 ms to 550 (strings), hence the limit.
@@ -136,7 +136,7 @@ def _from_in_order(blocks: Sequence[Block], tie_order: str) -> list[Block]:
 
 
 def _positions(block: Block, tie_order: str | None) -> Callable[[], npt.NDArray[np.int64]]:
-    """Makes the input positions of a block's rows: only spilled runs need them."""
+    """Returns a function for the input positions of a block's rows: only spilled runs need them."""
     if tie_order is None or block.tag != FROM:
         return partial(np.arange, block.seq, block.seq + block.batch.num_rows, dtype=np.int64)
     ties = block.batch.column(tie_order)

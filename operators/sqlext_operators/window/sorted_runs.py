@@ -1,4 +1,4 @@
-"""The rows of a task as sorted pieces; what is larger than memory by sorted runs on local disk, merged."""
+"""The rows of a task as sorted pieces; rows beyond memory go to sorted runs on local disk, which are merged."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from sqlext_operators.kernels.sequence_sort import merge_loaded
 from sqlext_operators.window.piece import Piece
 from sqlext_operators.window.sequence import FROM, SequenceSpec, SortedRun
 
-#: Loaded parts of all runs together take about 1/4 of the budget if there are as many runs as this.
+#: Loaded parts of all runs together take about 1/4 of the budget if there are this many runs.
 _RUNS_PLANNED = 16
 _MOST_CHUNK_ROWS = 65_536
 _SPINE = ("group", "order", "source", "tie")
 
 
 class SpilledRuns:
-    """Sorted runs of one partition in a temporary folder of this worker, gone when the block is left.
+    """Sorted runs of one partition in a temporary folder of this worker, removed when the context is left.
 
     Group codes of all runs come from one KeyCodes.
     """
@@ -171,7 +171,7 @@ class _LoadedRun:
 
 
 def _merge_round(runs: list[_LoadedRun], schema: _RunSchema, piece_rows: int) -> Iterator[Piece]:
-    """Pieces out of the loaded rows of `runs`, until one of them has to be read on."""
+    """Pieces from the loaded rows of `runs`, until one of them has to load more."""
     spines = [run.spine for run in runs if run.spine is not None]
     group, order, source, tie = (_gather_spine(spines, name) for name in _SPINE)
     columns = {name: concatenate([s.column(f"arg.{name}") for s in spines], kind) for name, kind in schema.args.items()}
@@ -204,7 +204,7 @@ def _concatenate_payload(runs: list[_LoadedRun], schema: pa.Schema) -> pa.Record
 def sorted_pieces(spec: SequenceSpec, parts: Iterable[Part]) -> Iterator[tuple[Piece, bool]]:
     """(piece, is it the last one) over the rows of a task; nothing without FROM rows.
 
-    A part within the budget is sorted in memory; of a larger one sorted runs are written to local disk and merged.
+    A part within the budget is sorted in memory; for a larger one, sorted runs are written to local disk and merged.
     Group codes are those of all parts together.
     """
     codes = KeyCodes(max(1, len(spec.keys)))
@@ -228,6 +228,6 @@ def _pieces_of(spec: SequenceSpec, codes: KeyCodes, part: Part) -> Iterator[Piec
             yield from runs.merged()
         elif held:
             run = SortedRun(spec, codes, held, ranked=part.in_memory)
-            held = []  # the run has copies of all columns: the blocks' memory goes before the operator starts
+            held = []  # the run has copies of all columns: the blocks' memory is freed before the operator starts
             if run.payload is not None:
                 yield from run.pieces(spec.piece_rows)

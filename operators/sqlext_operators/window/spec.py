@@ -20,7 +20,7 @@ class Frame:
     ties included. `start_following` likewise for the start (then the current row is not in the frame).
     `maxsize` (range frames only) keeps the newest rows, the current one counting as one of them if it is in.
 
-    A range frame's bounded ends are NULL for a row whose order is NULL: they reach the NULL rows before it (behind
+    A range frame's bounded ends are NULL for a row whose order is NULL: they reach the NULL rows before it (after
     it for FOLLOWING), and no others; bounded frames of other rows hold no NULL rows. A bound beyond the ends of
     int64 is cut there, as is a distance of more than 2**63 - 1.
     """
@@ -57,7 +57,7 @@ class Window:
 
     `sources` are ids as in `Piece.source`: 1 for the first union source of the specification, ascending; FROM
     (source 0) is always in and never listed. At equal order the first listed union source is the newest, which
-    the sequence's order already says.
+    the sequence's order already implies.
     """
 
     frame: Frame

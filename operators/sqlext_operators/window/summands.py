@@ -17,7 +17,7 @@ _MANTISSA_BITS = 53
 _HIDDEN_BIT = 1 << 52
 #: Exponent of a double's lowest bit minus its exponent field.
 _BIAS = 1075
-#: Sums of up to 2**31 numbers have so many more bits.
+#: Sums of up to 2**31 numbers have this many more bits.
 _SUM_BITS = 31
 
 
@@ -36,24 +36,24 @@ class Span:
         return Span(base, (end - base) // LIMB_BITS, max(self.top, other.top))
 
     def place(self, other: Span) -> slice:
-        """Which of the limbs are those of a part."""
+        """Which of the limbs belong to a part."""
         first = (other.base - self.base) // LIMB_BITS
         return slice(first, first + other.limbs)
 
     @property
     def sum_digits(self) -> int:
-        """How many digits before the point a sum has at most."""
+        """The most digits before the point that a sum has."""
         return digits(self.top + _SUM_BITS)
 
 
 def digits(bits: int) -> int:
-    """How many decimal digits a number below 2**bits has before the point at most, at least 1."""
+    """The most decimal digits that a number below 2**bits has before the point, at least 1."""
     return max(1, math.ceil(bits * math.log10(2)))
 
 
 @dataclass(frozen=True)
 class Doubles:
-    """Doubles as mantissa * 2**(span.base + shift): int64[n], int64[n]; special uint8[n] where they are no numbers
+    """Doubles as mantissa * 2**(span.base + shift): int64[n], int64[n]; special uint8[n] where they are not numbers
     (then the mantissa is 0), of length 0 if all are numbers."""
 
     mantissa: IntArray
@@ -63,7 +63,7 @@ class Doubles:
 
 
 def split_doubles(values: npt.NDArray[np.float64], wanted: BoolArray) -> Doubles:
-    """The doubles in parts; those that are not `wanted` as 0."""
+    """The doubles split into parts; those that are not `wanted` as 0."""
     bits = values.view(np.int64)
     field = (bits >> 52) & 0x7FF
     finite = wanted & (field != 0x7FF)

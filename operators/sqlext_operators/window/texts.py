@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from sqlext_operators.columns.flat import fixed_width
 from sqlext_operators.errors import TaskError
 
-#: The names of zones that Java has beside those of the time zone database (java.time.ZoneId.SHORT_IDS).
+#: The names of zones that Java has besides those of the time zone database (java.time.ZoneId.SHORT_IDS).
 _SHORT_ZONES = {
     "ACT": "Australia/Darwin", "AET": "Australia/Sydney", "AGT": "America/Argentina/Buenos_Aires",
     "ART": "Africa/Cairo", "AST": "America/Anchorage", "BET": "America/Sao_Paulo", "BST": "Asia/Dhaka",
@@ -44,7 +44,7 @@ class Texts:
             return cls(np.zeros(1, np.int64), np.zeros(0, np.uint8))
         offsets = np.frombuffer(bounds, np.int64, len(wide) + 1 + wide.offset)[wide.offset :]
         first, last = int(offsets[0]), int(offsets[-1])
-        # a copy, for Arrow's buffers are read-only, which is another type (and another compilation) to numba
+        # a copy, because Arrow's buffers are read-only: another type (and another compilation) for numba
         taken = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8, last)[first:].copy()
         return cls(offsets - first, taken)
 

@@ -1,4 +1,4 @@
-"""Inputs of an exchange that are plain Parquet files: read by pyarrow in the scatter task, not by Spark's scan."""
+"""Exchange inputs that are plain Parquet files: pyarrow reads them in the scatter task, not Spark's scan."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.parquet_scan import ParquetScan, ParquetTask
     from sqlext_operators.exchange.source_files import FileState
 
-#: Reading footers is the driver's work, about 1 ms a file.
+#: The driver reads the footers, at about 1 ms a file.
 _MOST_FILES = 500
-#: A task below this is not worth its start (about 10 ms); above, tasks are cut for parallelism.
+#: A smaller task is not worth its start (about 10 ms); larger ones are cut for parallelism.
 _LEAST_TASK_BYTES = 4 << 20
 _MOST_TASK_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
 class ArrowScanExec(PhysicalPlan):
-    """Marks an exchange's input that may be read by pyarrow; as a DataFrame it is its child.
+    """Marks an exchange's input that pyarrow may read; as a DataFrame it is its child.
 
     The exchange decides when it runs, with the files' footers at hand (`plain_files`).
     """
@@ -63,7 +63,7 @@ class ArrowScan:
 @dataclass(frozen=True)
 class PlainFiles:
     """Parquet files that pyarrow reads as Spark would: what `frame` selects of them, its Arrow types, their footers,
-    and the files' states, by which tasks know them again."""
+    and the files' states, by which tasks recognise them."""
 
     frame: DataFrame
     plain: PlainScan
@@ -73,7 +73,7 @@ class PlainFiles:
     states: tuple[FileState, ...]
 
     def scan(self, parallelism: int, least_bytes: int = _LEAST_TASK_BYTES) -> ArrowScan:
-        """How they are read: in `parallelism` tasks of at least `least_bytes`, in more if they are large."""
+        """How to read them: in `parallelism` tasks of at least `least_bytes`, or in more tasks if they are large."""
         from sqlext_operators.exchange.parquet_scan import Comparison, ParquetScan
 
         sizes = [_group_bytes(footer, self.stored) for footer in self.footers]
@@ -87,7 +87,7 @@ class PlainFiles:
 def scan_of(
     frame: DataFrame, context: ExecutionContext, parallelism: int, least_bytes: int = _LEAST_TASK_BYTES
 ) -> ArrowScan | None:
-    """How pyarrow reads what a frame selects; None to leave it to Spark. Each frame is looked at once."""
+    """How pyarrow reads what a frame selects; None to leave it to Spark. Each frame is examined once."""
     if not context.config.arrow_scan:
         return None
     if id(frame) not in context.files:
@@ -97,14 +97,14 @@ def scan_of(
 
 
 def task_rows(count: int, scans: Iterable[ArrowScan], context: ExecutionContext) -> DataFrame:
-    """The numbers of tasks that read files themselves, each in a partition of its own."""
+    """The numbers of the tasks that read files themselves, each in its own partition."""
     rows = context.spark.range(0, count, 1, max(1, count))
     return over_sources(rows, [scan.frame for scan in scans])
 
 
 @contextmanager
 def reading_files() -> Iterator[None]:
-    """Around what the driver reads of files that were planned. Raises ConfigurationError for one that has changed."""
+    """Wraps the driver's own reads of planned files. Raises ConfigurationError for a file that has changed."""
     from sqlext_operators.exchange.source_files import SourceChangedError
 
     try:
@@ -114,7 +114,7 @@ def reading_files() -> Iterator[None]:
 
 
 def plain_files(frame: DataFrame) -> PlainFiles | None:
-    """The files that `frame` only selects rows and columns of; None for any other frame.
+    """The files, if `frame` only selects rows and columns of them; None for any other frame.
 
     Only where pyarrow and Spark read the same: unpartitioned local files of one schema, types that need no rebasing
     (no INT96, no files of Spark 2) and agree with Spark's, no settings that change Spark's reading.
@@ -220,7 +220,7 @@ def _constant_bytes(plain: PlainScan) -> int:
 
 
 def _tasks(files: PlainFiles, sizes: list[list[int]], parallelism: int, least_bytes: int) -> list[ParquetTask]:
-    """Neighbouring row groups of a file together up to a target of bytes, in input order; larger ones in parts."""
+    """Neighbouring row groups of a file in one task up to a target of bytes, in input order; larger groups in parts."""
     from sqlext_operators.exchange.parquet_scan import ParquetTask
 
     target = min(max(sum(map(sum, sizes)) // parallelism, least_bytes), _MOST_TASK_BYTES)
@@ -241,8 +241,8 @@ def _tasks(files: PlainFiles, sizes: list[list[int]], parallelism: int, least_by
 def _parts(
     file: ParquetTask, footer: pq.FileMetaData, groups: list[int], size: int, target: int, parallelism: int
 ) -> list[ParquetTask]:
-    """One task of a file, or several for one large row group: each then decodes the rows before its own once more,
-    which is less than what cutting, hashing and sending its own rows costs (0.3 s of CPU against 0.8 s for 10M)."""
+    """One task for a file, or several for one large row group: each of these also decodes the rows before its own,
+    which costs less than cutting, hashing and sending its own rows (0.3 s of CPU against 0.8 s for 10M)."""
     count = min(-(-size // target), parallelism) if len(groups) == 1 and size > 1.5 * target else 1
     if count == 1:
         return [replace(file, row_groups=tuple(groups))]

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 WIRE = "pid int, tag int, block binary"
 
-#: Inputs of fewer bytes keep no core busy for longer than a task's start.
+#: Smaller inputs keep no core busy for longer than a task takes to start.
 BUSY_BYTES = 256 << 10
 #: Below this, one partition: a task costs about 10 ms, and two tasks of 2 MB gain nothing.
 _TINY_BYTES = 4 << 20
-#: From this on there are at least `_TASKS_PER_CORE` partitions a core, for parallelism and against uneven keys.
+#: From this size on there are at least `_TASKS_PER_CORE` partitions a core, for parallelism and against uneven keys.
 _BIG_BYTES = 32 << 20
 _TASKS_PER_CORE = 4
 #: More tasks than this cost more than they save, whatever `targetPartitionBytes` says; bigger partitions spill.
@@ -46,7 +46,7 @@ _MAX_PARTITIONS = 10_000
 
 @dataclass(frozen=True)
 class Shipment:
-    """One input of an exchange: its rows are routed by the hash of the columns `keys`, or by a `router` of its own,
+    """One input of an exchange: its rows are routed by the hash of the columns `keys`, or by its own `router`,
     and marked with `tag`."""
 
     tag: int
@@ -57,14 +57,14 @@ class Shipment:
 
 @dataclass(frozen=True)
 class Wire:
-    """Wire rows (pid, tag, block) of all inputs, those of one partition in one task; the inputs' sizes, if known."""
+    """Wire rows (pid, tag, block) of all inputs, each partition in one task; the inputs' sizes, if known."""
 
     frame: DataFrame
     sizes: tuple[Size | None, ...]
     context: ExecutionContext
 
     def run(self, operator: OperatorSpec, result: StructType, size: Size | None) -> DataFrame:
-        """What the operator makes of each partition; `size` is its estimate of that, if there is one.
+        """The operator's results for all partitions; `size` is their estimated size, if there is an estimate.
 
         Year-month intervals travel as months; the DataFrame has them as `result` says.
         """
@@ -75,7 +75,7 @@ class Wire:
 
 
 def ship(shipments: Sequence[Shipment], context: ExecutionContext, partitions: int | None = None) -> Wire:
-    """Cut, send and bring together all inputs of an operator; `partitions` is by their bytes where it is not given.
+    """Cut and send all inputs of an operator and bring them together; without `partitions`, their bytes decide.
 
     Raises ConfigurationError if the workers lack the package.
     """
@@ -89,12 +89,12 @@ def ship(shipments: Sequence[Shipment], context: ExecutionContext, partitions: i
 
 
 def memory_bytes(config: Config) -> int:
-    """Blocks of a partition are collected up to twice the bytes that it aims at; beyond, they go to disk."""
+    """How many bytes of a partition's blocks are held in memory: twice the target of a partition; more go to disk."""
     return 2 * config.target_partition_bytes
 
 
 def join_partition_count(sizes: Sequence[Size | None], context: ExecutionContext) -> int:
-    """As `partition_count`, but at least two a core: the work of a join is its pairs, not its bytes."""
+    """Like `partition_count`, but at least two a core: the work of a join is its pairs, not its bytes."""
     count = partition_count(sizes, context)
     known = sum(size.bytes for size in sizes if size is not None)
     busy = None in sizes or known >= BUSY_BYTES
@@ -122,8 +122,8 @@ def partitions_for(size: int, core_count: int, config: Config) -> int:
 
 @dataclass(frozen=True)
 class _Input:
-    """One input and where its rows come from: files read by the scatter task itself, an operator that the scatter
-    task runs itself, or Spark. `size` is from the files' footers, the operator's estimate, or Catalyst's."""
+    """One input and where its rows come from: files that the scatter task reads itself, an operator that it runs
+    itself, or Spark. `size` comes from the files' footers, the operator's estimate, or Catalyst."""
 
     shipment: Shipment
     scan: ArrowScan | None

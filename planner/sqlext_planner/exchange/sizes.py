@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from sqlext_planner.relational.physical_plan import ExecutionContext
 
-#: What Catalyst takes for the size of a text.
+#: The size that Catalyst assumes for a string.
 _TEXT_BYTES = 20
 
 
 @dataclass(frozen=True)
 class Size:
-    """Bytes as Arrow data; `rows` is None where nobody knows."""
+    """Bytes as Arrow data; `rows` is None where it is unknown."""
 
     bytes: int
     rows: int | None = None
@@ -48,8 +48,8 @@ def value_bytes(kind: pa.DataType | None) -> int:
 def row_by_row(size: Size | None, source: StructType, result: StructType) -> Size | None:
     """The size of an operator's result that has one row for each row of `source`.
 
-    Measured, FEBench's Q3 at 1M rows: 75 window results for each row of 3 columns are ten times its bytes; taken for
-    as many bytes, the next exchange had 8 partitions instead of 13 and went to disk.
+    Measured, FEBench's Q3 at 1M rows: 75 window results for each row of 3 columns are ten times its bytes. When they
+    were estimated at the row's own bytes, the next exchange had 8 partitions instead of 13 and went to disk.
     """
     if size is None:
         return None
@@ -59,7 +59,7 @@ def row_by_row(size: Size | None, source: StructType, result: StructType) -> Siz
 
 
 def size_of(frame: DataFrame, context: ExecutionContext) -> Size | None:
-    """The size of a frame's rows, by the footers of its files, the estimate of our operators, or Catalyst's."""
+    """The size of a frame's rows, from the footers of its files, the estimate of our operators, or Catalyst's."""
     scan = scan_of(frame, context, 2 * cores(context.spark))
     if scan is not None:
         return Size(scan.bytes, scan.rows)
@@ -69,7 +69,7 @@ def size_of(frame: DataFrame, context: ExecutionContext) -> Size | None:
 
 
 def staged_bytes(frame: DataFrame, context: ExecutionContext) -> int | None:
-    """The size of the stages' results that a frame reads, which its own size is taken to be; None without any."""
+    """The size of the stage results that a frame reads, which is used as its own size; None if it reads none."""
     if not context.stages:
         return None
     sizes = [context.stages[ids].size for ids in mapped_nodes(frame) if ids in context.stages]

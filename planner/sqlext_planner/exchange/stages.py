@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class ArrowStage:
     """An operator's run over the wire rows of an exchange.
 
-    `ids` are Catalyst's ids of the result's columns, by which a plan above is known to read this very result;
-    `size` estimates the result's size, None if nobody knows (Catalyst cannot: it takes the wire for its rows).
+    `ids` are Catalyst's ids of the result's columns; they tell that a plan above reads this very result.
+    `size` estimates the result's size, None if unknown (Catalyst has no estimate: it sees the size of the wire rows).
     """
 
     wire: DataFrame

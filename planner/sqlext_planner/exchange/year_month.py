@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
-#: What stands for the type where functions and keys are checked: Arrow's own interval, which no Spark type becomes.
+#: Represents the type where functions and keys are checked: Arrow's own interval, which no Spark type becomes.
 YEAR_MONTH: pa.DataType = pa.month_day_nano_interval()
 
 

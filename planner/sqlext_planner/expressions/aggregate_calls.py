@@ -9,7 +9,7 @@ from sqlext_planner.expressions.nodes import Expression, SparkExpr
 from sqlext_planner.expressions.sql_tokens import Token, closing, is_blank, is_word, joined, split_arguments, tokens
 
 _NAMES = {"count": "count", "sum": "sum", "avg": "avg", "mean": "avg", "min": "min", "max": "max"}
-#: Words that may stand beside the calls: they compute with results row by row.
+#: Words that may appear beside the calls: they compute with results row by row.
 _WORDS = (
     "abs and as between bigint bround case cast ceil ceiling coalesce date decimal double else end exp false float "
     "floor greatest if ifnull in int is isnotnull isnull least like ln log10 negative not null nullif nvl or pow power "
@@ -21,7 +21,7 @@ _CONSTANT = re.compile(r"\d[\w.]*|\.\d\w*|'.*'|true|false", re.IGNORECASE | re.D
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """``name([DISTINCT] arguments) [FILTER (WHERE condition)]``; no arguments stand for ``count(*)``.
+    """``name([DISTINCT] arguments) [FILTER (WHERE condition)]``; no arguments mean ``count(*)``.
 
     `text` is the call as it was written.
     """
@@ -44,7 +44,7 @@ class AggregateCall:
 
     @property
     def filtered_argument(self) -> Expression | None:
-        """The values that the call takes, those that the FILTER leaves out being NULL; None for all rows."""
+        """The values that the call takes, with NULL for those that the FILTER leaves out; None for all rows."""
         value = None if self.counts_rows else self.arguments[0]
         if self.condition is None:
             return value
@@ -87,7 +87,7 @@ def is_constant(expression: Expression) -> bool:
 
 
 def _call(found: tuple[Token, ...], start: int, begin: int) -> tuple[AggregateCall | None, int]:
-    """The call whose name stands at `start`, and the place behind it."""
+    """The call whose name is at `start`, and the place after it."""
     end = closing(found, begin)
     if end is None:
         return None, start
@@ -107,7 +107,7 @@ def _call(found: tuple[Token, ...], start: int, begin: int) -> tuple[AggregateCa
 
 
 def _filter(found: tuple[Token, ...], at: int) -> tuple[Expression | None, int]:
-    """The condition of a FILTER that follows, and the place behind it."""
+    """The condition of a FILTER that follows, and the place after it."""
     word = _next(found, at - 1)
     begin = _next(found, word)
     if word >= len(found) or str(found[word]).lower() != "filter" or begin >= len(found) or found[begin] != "(":

@@ -19,7 +19,7 @@ _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?(bd|[lsydf])?", re.IGNORECASE)
 _SUFFIXES = {"l": "bigint", "s": "smallint", "y": "tinyint", "d": "double", "f": "float"}
-#: Decimal digits that Spark keeps behind the point when a result has more than 38.
+#: Decimal digits that Spark keeps after the point when a result has more than 38.
 _KEPT_SCALE = 6
 
 
@@ -30,7 +30,7 @@ def decimal_shape(dtype: str | None) -> tuple[int, int] | None:
 
 
 def arithmetic_type(expression: Expression, known: Mapping[Column, str | None]) -> str | None:
-    """The type of a number that is computed by + - * /, CAST, CASE and the like; None where it is not certain.
+    """The type of a number that is computed with + - * /, CAST, CASE and the like; None where it is not certain.
 
     The same with ANSI mode on and off: where the modes differ (integer with float) it is None.
     """
@@ -40,7 +40,7 @@ def arithmetic_type(expression: Expression, known: Mapping[Column, str | None]) 
 
 @dataclass(frozen=True)
 class _Type:
-    """`digits`: of a whole-number literal, which counts as a decimal of so many digits beside decimals."""
+    """`digits` is set for a whole-number literal, which beside decimals counts as a decimal of that many digits."""
 
     dtype: str
     digits: int | None = None
@@ -67,7 +67,7 @@ def _of(expression: Expression, known: Mapping[Column, str | None]) -> _Type | N
     return _Reader(tuple(token for token in tokens(expression) if not is_blank(token)), known).whole()
 
 
-#: Longer than any literal of a number that Spark takes.
+#: Longer than any number literal that Spark accepts.
 _MOST_LENGTH = 1_000
 
 
@@ -91,7 +91,7 @@ def _number(text: str) -> _Type | None:
 
 
 class _Reader:
-    """Recursive descent: sums of products of factors; None as soon as something else is met."""
+    """Recursive descent: sums of products of factors; None as soon as anything else appears."""
 
     def __init__(self, found: tuple[Token, ...], known: Mapping[Column, str | None]) -> None:
         self._found = found
@@ -136,7 +136,7 @@ class _Reader:
         return _number(token)
 
     def _inside(self) -> tuple[Token, ...]:
-        """What stands in the parentheses that were just opened; goes behind them."""
+        """The tokens inside the parentheses that were just opened; moves past the closing one."""
         begin = self._at
         end = closing(self._found, begin - 1)
         if end is None:
@@ -214,12 +214,12 @@ def _combined(sign: str, left: _Type, right: _Type) -> _Type | None:
 
 
 def _bounded(precision: int, scale: int) -> _Type | None:
-    """None beyond 38 digits, where the type depends on a setting of Spark's."""
+    """None beyond 38 digits, where the type depends on a Spark setting."""
     return _Type(f"decimal({precision},{scale})") if precision <= 38 else None
 
 
 def _common(found: list[_Type | None]) -> _Type | None:
-    """The type of values of which one is taken."""
+    """The type of an expression that takes one of several values."""
     kinds = {None if item is None else item.dtype for item in found}
     if not found or None in kinds:
         return None

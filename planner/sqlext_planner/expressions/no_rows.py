@@ -1,4 +1,4 @@
-"""What an expression over aggregates is where there are no rows: ``0.5 * sum(x)`` is NULL, ``count(*) + 1`` is 1."""
+"""The value of an expression over aggregates if there are no rows: ``0.5 * sum(x)`` is NULL, ``count(*) + 1`` is 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, L
 
 NULL = Literal("NULL")
 
-#: Aggregates that are 0 of no rows; those that are NULL; functions that compute a row's value from others of the row.
+#: Aggregates that are 0 over no rows; those that are NULL; functions that compute a value from others of the same row.
 _ZERO = frozenset(("count", "count_if", "approx_count_distinct", "regr_count"))
 _NULL = frozenset(
     """
@@ -36,9 +36,9 @@ _STRICT = re.compile(r"(?:[\s\d.()+*/%-]|\d[eE]|\d(?:L|D|BD)\b|\bNULL\b)*")
 
 
 def value_of_no_rows(plan: LogicalPlan, column: Column) -> Expression | None:
-    """What a scalar subquery over no rows has in `column`; the literal NULL if it has no row. None if that is unknown.
+    """The value of `column` in a scalar subquery over no rows; the literal NULL if it has no row. None if unknown.
 
-    `plan` is one block: an aggregation and what stands above it.
+    `plan` is one block: an aggregation and the nodes above it.
     """
     match plan:
         case Project(items, child):
@@ -93,14 +93,14 @@ def is_strict(expression: Expression, column: Column) -> bool:
 
 
 class _Reader:
-    """Reads the tokens of an expression's text and puts what each aggregate is of no rows in its place."""
+    """Reads the tokens of an expression's text and replaces each aggregate by its value over no rows."""
 
     def __init__(self, expression: SparkExpr) -> None:
         self._tokens: list[str | Expression] = list(_tokens(expression))
         self._at = 0
 
     def text(self) -> str | None:
-        """The whole text; None for what is neither an aggregate nor computed from aggregates and constants."""
+        """The whole text; None for text that is neither an aggregate nor computed from aggregates and constants."""
         parts: list[str] = []
         while self._at < len(self._tokens):
             part = self._part()
@@ -123,7 +123,7 @@ class _Reader:
         return token if word in _PLAIN else None
 
     def _call(self, value: str) -> str | None:
-        """`value` for a call whose name was read, with FILTER (...) behind it; None for OVER and the like."""
+        """`value` for a call whose name was read, also with a FILTER (...); None if OVER or the like follows."""
         self._skip_group()
         following = self._peek()
         if following.lower() == "filter":
@@ -133,7 +133,7 @@ class _Reader:
         return None if following.lower() in ("over", "within", "ignore", "respect") else value
 
     def _skip_group(self) -> None:
-        """Go behind the parenthesis that is opened next."""
+        """Go past the next group in parentheses."""
         depth = 0
         while self._at < len(self._tokens):
             token = self._tokens[self._at]
@@ -143,7 +143,7 @@ class _Reader:
                 return
 
     def _next(self) -> int:
-        """The place of the next token that is no blank."""
+        """The place of the next token that is not blank."""
         at = self._at
         while at < len(self._tokens) and isinstance(self._tokens[at], str) and str(self._tokens[at]).isspace():
             at += 1

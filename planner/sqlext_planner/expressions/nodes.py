@@ -24,7 +24,7 @@ class Expression(TreeNode):
 
     @property
     def atomic(self) -> bool:
-        """Whether its text is one operand whatever stands around it."""
+        """Whether its text is one operand whatever text surrounds it."""
         return False
 
     @classmethod
@@ -145,8 +145,8 @@ class SparkExpr(Expression):
     """Opaque Spark SQL: the user's own text, with resolved columns in place of the names in it.
 
     `parts` alternates text and columns; `deterministic` is False if the text calls rand(), uuid() or the like,
-    `has_window` is True if it holds an OVER clause of Spark's own, `has_subquery` if its text holds a subquery (one
-    that was analysed is a part of its own, a `subquery.Subquery`).
+    `has_window` is True if it holds one of Spark's OVER clauses, `has_subquery` if its text holds a subquery (an
+    analysed subquery is a part of its own, a `subquery.Subquery`).
     `dtype` is the type of the result where the analyzer is certain of it.
     """
 
@@ -219,7 +219,7 @@ def conjuncts(expression: Expression | None) -> tuple[Expression, ...]:
 
 @dataclass(frozen=True)
 class ShownCall:
-    """A call that a node computes: its column, how the user knows it, its arguments and its place in the text."""
+    """A call that a node computes: its column, the text that the user knows, its arguments and its place in the SQL."""
 
     column: Column
     text: str

@@ -1,4 +1,4 @@
-"""Questions that several rules ask of expressions."""
+"""Questions that several rules ask about expressions."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ def is_deterministic(expression: Expression) -> bool:
 
 
 def is_movable(expression: Expression) -> bool:
-    """True if a rule may evaluate the expression at another place of the plan.
+    """True if a rule may evaluate the expression elsewhere in the plan.
 
     Not movable: rand() and the like (evaluated on other rows it gives other values), Spark windows (they look at
-    the other rows of the place where they stand), subqueries (their text may name columns of the place where they
-    stand in ways that only Spark resolves), generators.
+    the other rows at their place in the plan), subqueries (their text may name columns available at that place
+    in ways that only Spark resolves), generators.
     """
     return is_deterministic(expression) and not holds_subquery(expression) and not is_generator(expression)
 
 
 def holds_subquery(expression: Expression) -> bool:
-    """True if a subquery stands in the expression, with a plan or as text."""
+    """True if the expression holds a subquery, with a plan or as text."""
     return any(
         isinstance(node, Subquery) or (isinstance(node, SparkExpr) and node.has_subquery) for node in expression.walk()
     )
 
 
-#: Types of which two equal values are one value. 0.0 = -0.0 and strings of some collations are equal but differ.
+#: Types in which equal values are the same value. 0.0 = -0.0 and strings of some collations are equal but differ.
 _EXACT_TYPES = frozenset(
     ("boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz", "string", "binary")
 )
@@ -61,8 +61,8 @@ def is_exact(dtype: str | None) -> bool:
 
 
 def names_collation(expression: Expression) -> bool:
-    """True if the text gives a string a collation. As a column of its own it would be one among others: Spark prefers a
-    collation that stands in an expression to those of columns."""
+    """True if the text gives a string a collation. Spark prefers a collation in an expression to those of columns; in
+    a column of its own it would be one among others."""
     return any(
         isinstance(node, SparkExpr) and any(isinstance(part, str) and _COLLATION.search(part) for part in node.parts)
         for node in expression.walk()

@@ -6,7 +6,7 @@ import re
 
 from sqlext_planner.expressions.nodes import Expression, SparkExpr
 
-#: A word, number, string, quoted name or sign of the text, or a column or expression that stands in it.
+#: A word, number, string, quoted name or sign of the text, or a column or expression in it.
 Token = str | Expression
 
 _TOKEN = re.compile(
@@ -18,7 +18,7 @@ _TOKEN = re.compile(
 
 
 def tokens(expression: SparkExpr) -> tuple[Token, ...]:
-    """The text in order, blanks and comments included: put together it is the text again."""
+    """The text in order, blanks and comments included: joined, they are the text again."""
     found: list[Token] = []
     for part in expression.parts:
         found.extend(_TOKEN.findall(part) if isinstance(part, str) else (part,))
@@ -57,7 +57,7 @@ def closing(found: tuple[Token, ...], at: int) -> int | None:
 
 
 def split_arguments(found: tuple[Token, ...]) -> list[tuple[Token, ...]]:
-    """The parts between the commas that stand in no parentheses."""
+    """The parts between the commas that are outside parentheses."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in found:

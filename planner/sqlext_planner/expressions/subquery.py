@@ -1,4 +1,4 @@
-"""Subqueries of expressions: the plan that rules look into beside the text that Spark gets where one stays."""
+"""Subqueries in expressions: the plan that rules look into, and the text that Spark gets where a subquery stays."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SubqueryKind = Literal["exists", "in", "scalar"]
 class Subquery(Expression):
     """``[NOT] EXISTS (...)``, ``x [NOT] IN (...)``, or ``(...)`` as a value.
 
-    `plan` is the query, analysed; columns that occur in it and that none of its nodes gives are the outer query's
-    (`LogicalPlan.free_columns`). It is no child of the node that holds the expression. `operands` are what stands
-    before IN, one for each column of the plan. `text` is the whole expression as Spark SQL, and what two subqueries are
-    compared by. `relation` is a name that no relation of the statement has, for columns that a join needs of the plan.
-    `sweep` is what the hints SWEEP and NO_SWEEP say about that join. Where the text holds what only we can run,
-    `refusal` says so: unless a rule makes a join of it, the statement cannot run.
+    `plan` is the analysed query; columns in it that none of its nodes gives belong to the outer query
+    (`LogicalPlan.free_columns`). It is not a child of the node that holds the expression. `operands` are the
+    expressions before IN, one for each column of the plan. `text` is the whole expression as Spark SQL; subqueries are
+    compared by it. `relation` is a name that no relation of the statement has, for columns of the plan that a join
+    needs. `sweep` is what the hints SWEEP and NO_SWEEP say about that join. `refusal` is set if only we can run
+    the text: unless a rule turns the subquery into a join, the statement cannot run.
     """
 
     kind: SubqueryKind
@@ -90,7 +90,7 @@ def subqueries(plan: LogicalPlan) -> Iterator[Subquery]:
 
 
 def refuse_left_over(plan: LogicalPlan) -> None:
-    """Raises UnsupportedError for a subquery that no rule has made a join of and that no text can say."""
+    """Raises UnsupportedError for a subquery that no rule has turned into a join and that Spark cannot run as text."""
     for item in subqueries(plan):
         if item.refusal is not None:
             raise item.refusal

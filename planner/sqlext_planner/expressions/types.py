@@ -1,4 +1,4 @@
-"""Spark's simple type strings and Arrow types, each from the other, without Spark.
+"""Conversion between Spark's simple type strings and Arrow types, without Spark.
 
 ``decimal(10,2)`` <-> decimal128(10, 2), ``array<struct<a:int,b:map<string,double>>>`` <-> nested Arrow types. The
 Arrow types are those that Spark itself sends to Python: timestamps in microseconds, with a zone for `timestamp` and
@@ -16,7 +16,7 @@ import pyarrow as pa
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.expressions.nodes import Expression, SparkExpr
 
-#: What may order rows: integers and points in time.
+#: Types that may order rows: integers and points in time.
 ORDER_TYPES = ("tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz")
 
 _SIMPLE: dict[str, pa.DataType] = {
@@ -58,7 +58,7 @@ def normalize(dtype: str) -> str:
     """The canonical simple string: lower case, no blanks around punctuation, no synonyms.
 
     ``DECIMAL (10, 2)`` -> ``decimal(10,2)``; names of struct fields keep their case.
-    Raises UnsupportedError for text that is no Spark type.
+    Raises UnsupportedError for text that is not a Spark type.
     """
     return _Reader(dtype).whole()[0]
 
@@ -74,7 +74,7 @@ def to_arrow(dtype: str) -> pa.DataType:
 def struct_fields(dtype: str) -> list[tuple[str, str]]:
     """Names and types of a struct's fields: ``struct<a:int,b:date>`` gives [("a", "int"), ("b", "date")].
 
-    Raises UnsupportedError for text that is no struct type.
+    Raises UnsupportedError for text that is not a struct type.
     """
     return _Reader(dtype).struct_fields()
 
@@ -121,7 +121,7 @@ _FROM_ARROW = (
 )
 
 
-#: As deep as a reader by recursion goes safely; Spark's own gives up at about the same depth.
+#: The deepest nesting that a recursive reader handles safely; Spark's own reader gives up at about the same depth.
 _MOST_NESTED = 100
 _STEP = {"<": 1, ">": -1}
 
@@ -273,8 +273,8 @@ _SINGLE = re.compile(
 def common_type(left: str, right: str) -> str | None:
     """The type in which Spark compares values of two types, if both become it without losing anything.
 
-    None where the operators cannot compare them, or Spark converts with a loss (a number and a text): it is then
-    left to Spark.
+    None where the operators cannot compare them, or where Spark's conversion loses something (a number and a text): the
+    comparison is then left to Spark.
     """
     for one, other in ((left, right), (right, left)):
         if one == "void" and _SINGLE.fullmatch(other):
@@ -297,7 +297,7 @@ def _common_decimal(left: str, right: str) -> str | None:
 
 
 def _decimal_shape(name: str) -> tuple[int, int] | None:
-    """(digits before the point, digits behind it) of a decimal or an integer type."""
+    """(digits before the point, digits after it) of a decimal or an integer type."""
     if name in _INTEGERS:
         return _DIGITS[name], 0
     match = _DECIMAL.fullmatch(name)
@@ -310,7 +310,7 @@ def family(name: str) -> str:
 
 
 def as_type(expression: Expression, own: str, wanted: str) -> Expression:
-    """The expression in another type, itself where the operators take it as it is."""
+    """The expression in another type; unchanged where the operators take it as it is."""
     if family(own) == family(wanted):
         return expression
     return SparkExpr(("CAST(", expression, f" AS {wanted})"), span=expression.span, dtype=wanted)

@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
     from sqlext_planner.exchange.arrow_scan import ArrowScan
 
-#: Every task sorts the small side, and two tasks a core balance their load better than one: that pays where the big
-#: side has more than this many times the small one's rows.
+#: Every task sorts the small side, and two tasks a core balance their load better than one. That pays off where the big
+#: side has more than this many times the small side's rows.
 _ROWS_PER_SMALL = 8
-#: With up to so many tasks a core each reads the small side's files, which spares a collect and a broadcast (0.15 s for
-#: 1M rows); more tasks would read them too often.
+#: With at most this many tasks a core, each task reads the small side's files itself, which saves a collect and a
+#: broadcast (0.15 s for 1M rows); more tasks would read them too often.
 _READING_TASKS = 2
 
 
 def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context: ExecutionContext) -> DataFrame:
     """The join's rows: the other side's tasks join their own rows with all rows of `side`, without a shuffle.
 
-    Where both sides are plain Parquet files and tasks are few, each reads the files of `side` itself; otherwise the
-    side is collected, which runs a job at once, as Spark's own broadcast does when it plans. Raises ConfigurationError
-    if the workers lack the package.
+    Where both sides are plain Parquet files and tasks are few, each task reads the files of `side` itself. Otherwise
+    `side` is collected, which runs a job at once, as Spark's own broadcast does when it plans. Raises
+    ConfigurationError if the workers lack the package.
     """
     from sqlext_operators.errors import explained
     from sqlext_operators.interval_join.broadcast import (
@@ -70,7 +70,7 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
 
 
 def _big_scan(big: DataFrame, small: ArrowScan | None, context: ExecutionContext) -> ArrowScan | None:
-    """How tasks read the big side; None where Spark does."""
+    """How tasks read the big side; None if Spark reads it."""
     from sqlext_planner.exchange.arrow_scan import scan_of
     from sqlext_planner.spark.session import cores
 

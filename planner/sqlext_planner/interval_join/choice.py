@@ -1,4 +1,4 @@
-"""How an interval join is made, as far as planning can tell and when it runs, and why."""
+"""The strategy of an interval join, as far as planning can tell and when it runs, and the reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: other; `spark`: Spark compares rows; `auto`: one of these, when sizes are known.
 IntervalJoinStrategy = Literal["exchange", "broadcast", "spark", "auto"]
 
-#: Which side may be broadcast: a row whose matches decide whether it comes out has to see all of them in one task.
+#: Which side may be broadcast: a row whose matches decide whether it is output has to see all of them in one task.
 BROADCAST_SIDES: dict[IntervalJoinKind, tuple[str, ...]] = {
     "inner": ("left", "right"),
     "left": ("right",),
@@ -38,10 +38,10 @@ FinalStrategy = Literal["exchange", "broadcast left", "broadcast right", "spark"
 
 #: The least that a task reads of the side that is not broadcast: the work of a join is its pairs, not its bytes.
 TASK_BYTES = 64 << 10
-#: What a byte costs in an exchange, in terms of one in a broadcast join, and what a stage costs in such bytes.
+#: The cost of a byte in an exchange relative to one in a broadcast join, and the cost of a stage in such bytes.
 _EXCHANGE_COST = 2.7
 _STAGE_BYTES = 18 << 20
-#: Bytes of a value, and of a row beside its values, where only a table's bytes are known (as Catalyst reckons).
+#: Bytes of a value, and of a row besides its values, where only a table's bytes are known (as Catalyst estimates).
 _VALUE_BYTES = 8
 
 
@@ -50,7 +50,7 @@ def choose_strategy(
 ) -> tuple[IntervalJoinStrategy, str]:
     """The strategy and the reason. `left` and `right` are the tables that the sides only scan, None for any other side.
 
-    Joins on plain inequalities are left to Spark where they are small; period predicates and joins with the hint SWEEP
+    Joins on plain inequalities are left to Spark if they are small. Period predicates and joins with the hint SWEEP
     are not, so that such a statement costs about the same whatever its size.
     """
     asked = config.interval_join_strategy
@@ -87,7 +87,7 @@ def _auto_reason(node: IntervalJoin, config: Config) -> str:
 
 
 def may_leave(node: IntervalJoin) -> bool:
-    """Whether small inputs are Spark's."""
+    """Whether small inputs may be left to Spark."""
     return not node.named and node.sweep is None
 
 
@@ -124,11 +124,11 @@ def final_strategy(node: IntervalJoinExec, typed: TypedJoin, context: ExecutionC
 
 
 def broadcast_pays(small: int, other: Size | None, core_count: int) -> bool:
-    """Whether sending `small` bytes to every task costs less time than an exchange of both sides on so many cores.
+    """Whether sending `small` bytes to every task takes less time than an exchange of both sides on that many cores.
 
     Every task sorts the whole small side; an exchange spreads that over all cores, but handles each byte more often and
     has one more stage. Measured (counts, 1M and 4M rows a side, 2 cores): 16 ns a byte in a broadcast join, 43 ns in an
-    exchange. The stage is reckoned at 0.3 s (100,000 rows a side, where bytes matter little: 0.9 s against 0.4 s).
+    exchange. The stage is estimated at 0.3 s (100,000 rows a side, where bytes matter little: 0.9 s against 0.4 s).
     """
     if other is None:
         return True
@@ -137,7 +137,7 @@ def broadcast_pays(small: int, other: Size | None, core_count: int) -> bool:
 
 
 def _tasks_of_files(frame: DataFrame, context: ExecutionContext) -> float:
-    """Tasks that read a frame's files; infinitely many for one that Spark reads, in partitions of its own.
+    """How many tasks read a frame's files; infinitely many for a frame that Spark reads, in its own partitions.
 
     The work of a join is its pairs: one task for a side of few bytes would leave the other cores idle.
     """

@@ -1,4 +1,4 @@
-"""Which terms of a join's condition an interval join understands, and as what."""
+"""Which terms of a join's condition an interval join understands, and in what role."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _own(periods: list[tuple[str, str]]) -> tuple[str, str] | None:
 
 
 def read_condition(on: Expression, left: LogicalPlan, right: LogicalPlan) -> IntervalTerms:
-    """The terms of ON between two sides. Terms over no side's columns count as the left side's own."""
+    """The terms of ON between two sides. Terms that read neither side's columns count as the left side's."""
     reader = _Reader(IntervalTerms(), left.dtypes, right.dtypes)
     for term in conjuncts(on):
         reader.read(term)
@@ -75,7 +75,7 @@ def read_condition(on: Expression, left: LogicalPlan, right: LogicalPlan) -> Int
 
 
 def guard(terms: IntervalTerms) -> None:
-    """Make one-sided terms part of the values: where one is not true, a value is NULL and the row matches nothing."""
+    """Make one-sided terms part of the values: if one is not true, a value is NULL and the row matches nothing."""
     for side, conditions in (("left", terms.left_only), ("right", terms.right_only)):
         condition = conjunction(conditions)
         if condition is None:
@@ -101,7 +101,7 @@ class _Reader:
     names: dict[tuple[str, Expression, bool], str] = field(default_factory=dict)
 
     def read(self, term: Expression) -> None:
-        """Take one conjunct in."""
+        """Add one conjunct."""
         if not is_movable(term):
             self.terms.residual.append(term)
         elif term.references <= self.left.keys():
@@ -150,7 +150,7 @@ class _Reader:
         return name
 
     def _value(self, side: str, expression: Expression, point: bool = False) -> str:
-        """The name of a value. The end of a period that may be one instant is a value of its own: it moves."""
+        """The name of a value. The end of a period that may be one instant is a separate value, because it moves."""
         values = self.terms.left_values if side == "left" else self.terms.right_values
         key = (side, expression, point)
         if key not in self.names:
@@ -191,7 +191,7 @@ class _Reader:
 
 
 def _renamed(term: Condition, ends: Mapping[str, str], amounts: Mapping[str, str], forward: bool) -> Condition:
-    """A relation's term with the names of values; turned around where its left period is the right side's."""
+    """A relation's term with the names of values; mirrored if the relation's left period is the right side's."""
     shift = (term.shift[0], amounts[term.shift[1]]) if isinstance(term.shift, tuple) else term.shift
     named = replace(term, shift=shift)
     return replace(named, left=ends[term.left], right=ends[term.right]) if forward else _turned(named, ends)
@@ -206,7 +206,7 @@ def _mirrored(op: str) -> str:
 
 
 def mirrored_join(join: IntervalJoin) -> IntervalJoin:
-    """An inner join with its sides exchanged."""
+    """An inner join with its sides swapped."""
     names = {f"l{i}": f"r{i}" for i in range(len(join.left_values))}
     names |= {f"r{i}": f"l{i}" for i in range(len(join.right_values))}
     return replace(
@@ -224,7 +224,7 @@ def mirrored_join(join: IntervalJoin) -> IntervalJoin:
 
 
 def _turned(item: Condition, names: Mapping[str, str]) -> Condition:
-    """``left + shift op right`` as ``right - shift mirrored-op left``, by the names that the values then have."""
+    """``left + shift op right`` as ``right - shift mirrored-op left``, with the names that the values then have."""
     shift = item.shift
     turned = (-shift[0], shift[1]) if isinstance(shift, tuple) else -shift
     return Condition(names[item.right], MIRRORED[item.operator], names[item.left], turned)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def join_by_exchange(typed: TypedJoin, context: ExecutionContext) -> DataFrame:
-    """The join's rows: both sides are routed by key and tile, each partition is joined alone.
+    """The join's rows: both sides are routed by key and tile, and each partition is joined alone.
 
     Raises ConfigurationError if the workers lack the package.
     """
@@ -64,7 +64,7 @@ def _with_rows(schema: StructType) -> StructType:
 
 
 def _summed(found: DataFrame, typed: TypedJoin) -> DataFrame:
-    """Counts of copies as they are, a row each: whoever adds up counts takes them alike, and needs no shuffle."""
+    """Counts of copies as they are, one row each: a sum over the counts is the same, and no shuffle is needed."""
     from pyspark.sql.functions import coalesce, col, lit
     from sqlext_operators.interval_join.spec import COUNT, MATCHES
 
@@ -74,9 +74,9 @@ def _summed(found: DataFrame, typed: TypedJoin) -> DataFrame:
 
 
 def _merged(decided: DataFrame, copies: DataFrame, typed: TypedJoin) -> DataFrame:
-    """The rows that one tile decides, and those that all copies of a row together do.
+    """The rows that one tile decides alone, and those that all copies of a row decide together.
 
-    Both parts read one shuffle (Spark reuses the exchange); the operator runs for each, for copies without pairs.
+    Both parts read one shuffle (Spark reuses the exchange). The operator runs for each; for copies it makes no pairs.
     """
     from pyspark.sql.functions import col, first, sum
     from sqlext_operators.interval_join.spec import MATCHES, ROW

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class IntervalJoinExec(PhysicalPlan):
     """Computes an IntervalJoin node (same fields, physical children).
 
-    With `may_leave`, `auto` may leave small inputs to Spark. Values that the operators do not compare (types that Spark
-    converts with a loss, or hands to no Python) are compared by Spark too, whatever the strategy.
+    With `may_leave`, `auto` may leave small inputs to Spark. Spark also compares the values that the operators do not
+    (types that Spark converts with a loss, or does not hand to Python), whatever the strategy.
     """
 
     left: PhysicalPlan
@@ -58,7 +58,7 @@ class IntervalJoinExec(PhysicalPlan):
 
     @cached_property
     def payload(self) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
-        """The columns that are handed on from the left and from the right side."""
+        """The columns that are passed on from the left and from the right side."""
         theirs = (
             frozenset(self.right.output_columns) if self.kind in ("inner", "left", "right", "full") else frozenset()
         )
@@ -130,8 +130,8 @@ def interval_join(
 
 
 def join_by_spark(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> DataFrame:
-    """The node's rows by Spark's own join. Matches are counted one by one: a left row comes out for each of them, with
-    the count 1, which every sum over counts takes alike."""
+    """The node's rows by Spark's own join. Matches are counted one by one: each of them outputs its left row with
+    the count 1, which gives the same sum over counts."""
     from pyspark.sql.functions import col, lit
 
     kind = "inner" if node.kind == "count" else node.kind

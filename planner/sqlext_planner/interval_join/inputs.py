@@ -42,7 +42,7 @@ class TypedJoin:
 
     @classmethod
     def of(cls, node: IntervalJoinExec, left: DataFrame, right: DataFrame, config: Config) -> TypedJoin | None:
-        """None where the operators do not compare as Spark does, or a column is of a type that Python does not get.
+        """None where the operators do not compare as Spark does, or Spark does not hand a column's type to Python.
 
         Raises AnalysisError for a distance that cannot be added to its values.
         """
@@ -75,7 +75,7 @@ class TypedJoin:
 
 
 class _Columns(WireColumns):
-    """Wire columns of one side; computed ones are called otherwise than the other side's, as conditions name both."""
+    """Wire columns of one side; computed ones are named unlike the other side's, because conditions name both."""
 
     def __init__(self, side: str) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ def _common_keys(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> l
 
 
 def _common_values(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> dict[str, tuple[str, str]] | None:
-    """(own type, common type) of every value; those that are compared, also through a third one, share a type."""
+    """(own type, common type) of every value; values that are compared, even through a third one, share a type."""
     own = {f"l{i}": kind for i, kind in enumerate(types_of(left, node.left_values))}
     own |= {f"r{i}": kind for i, kind in enumerate(types_of(right, node.right_values))}
     links = [(item.left, item.right) for terms in node.alternatives for item in terms]
@@ -154,7 +154,7 @@ def _common_values(node: IntervalJoinExec, left: DataFrame, right: DataFrame) ->
 
 
 def _check_periods(node: IntervalJoinExec, own: Mapping[str, str], links: Iterable[tuple[str, str]]) -> None:
-    """What the analyzer asks of periods whose types it knows. Raises AnalysisError."""
+    """The analyzer's checks of periods, with the real types. Raises AnalysisError."""
     periods = [*node.left_periods, *node.right_periods]
     ends = {name for period in periods for name in period}
     values = {f"l{i}": v for i, v in enumerate(node.left_values)} | {
@@ -198,7 +198,7 @@ def _numeric(
 
 
 def _result_schema(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> StructType:
-    """The output's fields; those of a side that may be missing can be NULL."""
+    """The output's fields; those of a side that may be missing are nullable."""
     from pyspark.sql.types import LongType, StructField, StructType
 
     fields = {}

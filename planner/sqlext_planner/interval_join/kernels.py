@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Rows = npt.NDArray[np.int32]
 Pairs = Iterator[tuple[Rows, Rows]]
 
-#: Pairs a batch, which stays in a core's cache. 1M x 1M rows, 50M pairs: 0.30 s; with 2^20 pairs 0.41 s.
+#: Pairs in a batch, which stays in a core's cache. 1M x 1M rows, 50M pairs: 0.30 s; with 2^20 pairs 0.41 s.
 BATCH_PAIRS = 1 << 16
 
 
@@ -25,8 +25,8 @@ def kernel_pairs(kernel: str, relation: str, left: pa.Table, right: pa.Table, **
     """The pairs (left rows int32[k], right rows int32[k]) of two tables with columns ts and te, int64 without NULLs.
 
     `kernel` is one of KERNELS, `relation` a name of the table of relations, `parameters` its delta and epsilon. The
-    arrays hold until the next ones are asked for. Raises KeyError for an unknown kernel or relation, ValueError for a
-    parameter that does not fit.
+    arrays are valid until the next ones are requested. Raises KeyError for an unknown kernel or relation, ValueError
+    for a parameter that does not fit.
     """
     return KERNELS[kernel](relation, left, right, parameters)
 

@@ -26,12 +26,12 @@ class IntervalJoin(LogicalPlan):
     `left_keys[i] = right_keys[i]` (``<=>`` where `null_safe[i]`). `left_values` are called l0, l1, ... and
     `right_values` r0, r1, ... in `alternatives`: a pair matches if all conditions of one alternative hold (no two
     alternatives hold together) and `residual`, over both sides, is true. `left_periods` and `right_periods` name values
-    (start, end) that must be a period: rows for which one is empty or reversed are dealt with as `empty` says.
+    (start, end) that must be a period: `empty` says what happens to rows for which one is empty or reversed.
     Plain inequalities have none, and match exactly as Spark compares them.
 
     A condition's shift is 0 or (sign, name) of one of the `amounts`. `condition` is the whole ON as one expression, for
-    the parts by which Spark makes the join; `named` says that a period predicate is in it. `payload` are the columns
-    handed on (None: all of the output's sides), `sweep` is what a hint asked for.
+    plans where Spark makes the join; `named` says that it holds a period predicate. `payload` are the columns
+    passed on (None: all of the output's sides), `sweep` is what a hint asked for.
     """
 
     is_extension = True

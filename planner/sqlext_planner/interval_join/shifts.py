@@ -21,9 +21,9 @@ def shifted(
     columns: Mapping[Column, str | None],
     others: Mapping[Column, str | None],
 ) -> tuple[Expression, int, Amount | None]:
-    """`expression` as (column, 1 or -1, what is added or taken away); (itself, 1, None) where it is not taken apart.
+    """`expression` as (column, 1 or -1, what is added or subtracted); (itself, 1, None) where it is not split.
 
-    Only where comparing with `other` by a shift is what Spark computes, for every date and time that it can write:
+    Only where comparing with `other` by a shift gives what Spark computes, for every date and time that it can write:
     whole days with DATEs, day-time intervals with TIMESTAMP_NTZ, those shorter than a day with TIMESTAMP (a day of a
     time zone need not have 24 hours). Numbers stay sums: Spark's overflow, and a double's rounding, are part of their
     meaning.
@@ -53,7 +53,7 @@ def _base_dtype(expression: Expression, columns: Mapping[Column, str | None]) ->
     base, match = found
     dtype = columns.get(base)
     if dtype == "date" and match["days"] is None and match["unit"].lower() != "day":
-        return None  # a DATE and hours make a TIMESTAMP
+        return None  # a DATE plus hours is a TIMESTAMP
     return dtype
 
 

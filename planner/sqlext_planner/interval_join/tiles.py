@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Sampled rows of both sides together; the depth of a tile is then known to about 1 % of all rows.
 _SAMPLE_ROWS = 40_000
-#: Rows that the driver reads of Parquet files for a sample, 10 ms a million; of more rows, parts of the files.
+#: Rows that the driver reads from Parquet files for a sample, 10 ms a million; with more rows, it reads some parts.
 _READ_ROWS = 4_000_000
 #: A key is hot if its share of the rows is more than this many partitions' fair shares.
 _HOT_SHARE = 1.0
@@ -27,9 +27,9 @@ _HOT_SHARE = 1.0
 def choose_tiles(
     typed: TypedJoin, sizes: Sequence[Size | None], partitions: int, context: ExecutionContext
 ) -> Tiles | None:
-    """Tiles for an exchange of so many partitions; None where keys alone spread the rows, or nothing can be cut.
+    """Tiles for an exchange of `partitions` partitions; None if keys alone spread the rows, or nothing can be cut.
 
-    Without keys there are as many tiles as partitions. With keys only hot ones are cut, keys of more rows than a
+    Without keys there are as many tiles as partitions. With keys only hot keys are cut: keys with more rows than a
     partition should have.
     """
     from sqlext_operators.interval_join.codes import is_plain
@@ -57,7 +57,7 @@ def choose_tiles(
 
 
 def _fraction(sizes: Sequence[Size | None]) -> float:
-    """The part of the rows to look at, the same for both sides."""
+    """The fraction of the rows to look at, the same for both sides."""
     rows = [None if size is None else size.rows or size.bytes // 16 for size in sizes]
     known = [count for count in rows if count is not None]
     return 0.01 if len(known) < len(rows) else min(1.0, _SAMPLE_ROWS / max(1, sum(known)))
@@ -84,7 +84,7 @@ def _spark_sample(frame: DataFrame, fraction: float) -> pa.Table:
 
 
 def _file_sample(scan: ArrowScan, fraction: float) -> pa.Table:
-    """Every n-th row of the files; of large files of tasks spread evenly over them."""
+    """Every n-th row of the files; for large files, of tasks spread evenly over them."""
     import numpy as np
     import pyarrow as pa
     from sqlext_operators.exchange.parquet_scan import read_task

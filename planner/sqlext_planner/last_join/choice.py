@@ -14,9 +14,9 @@ from sqlext_planner.last_join.terms import ResidualTerms
 def choose_strategies(
     node: LastJoin, sizes: Sequence[int | None], config: Config
 ) -> tuple[tuple[LastJoinStrategy, ...], str]:
-    """A strategy for each right side, and the reason. `sizes` are the right sides' bytes at most, None where unknown.
+    """A strategy for each right side, and the reason. `sizes` bound the right sides' bytes, None if unknown.
 
-    Right sides that need the exchange take the others along: a small one more costs less than a join of its own.
+    If one right side needs the exchange, the others join it: one more small side costs less than a join of its own.
     """
     terms = [
         ResidualTerms.of(match, node.left.output_columns, right.output_columns)

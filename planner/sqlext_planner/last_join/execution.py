@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from sqlext_planner.last_join.inputs import Input, TypedMatch
 
 #: How a right side is joined. `exchange`: by our operator, behind one Arrow-block exchange of all such sides; `reduce`:
-#: its last row of each key is broadcast; `pairs`: Spark makes all matching pairs; `auto`: `reduce` if the sides turn
-#: out to be small, else `exchange`.
+#: its last row of each key is broadcast; `pairs`: Spark makes all matching pairs; `auto`: `reduce` if the sides prove
+#: to be small, else `exchange`.
 LastJoinStrategy = Literal["exchange", "reduce", "pairs", "auto"]
 
 
@@ -38,7 +38,7 @@ LastJoinStrategy = Literal["exchange", "reduce", "pairs", "auto"]
 class LastJoinExec(PhysicalPlan):
     """Computes a LastJoin node (same fields, physical children); `strategies[i]` is how `rights[i]` is joined.
 
-    A right side whose strategy turns out not to be exact for the real types is joined by `pairs`, where Spark compares.
+    A right side whose strategy is not exact for the real types is joined by `pairs`, where Spark compares.
     """
 
     left: PhysicalPlan

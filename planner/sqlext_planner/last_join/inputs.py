@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class TypedMatch:
     """A match of one right side, with the types of both sides' expressions.
 
-    `keys[i]` is (left type, right type, common type); `comparisons[i]` likewise. `match` and `terms` are as the
-    statement has them: casts are added where they are shipped.
+    `keys[i]` is (left type, right type, common type); so is `comparisons[i]`. `match` and `terms` are as in the
+    statement: casts are added where they are shipped.
     """
 
     match: LastMatch
@@ -110,7 +110,7 @@ def join_by_exchange(left: Input, rights: Sequence[tuple[Input, TypedMatch]], co
 
 
 def _right_side(right: Input, typed: TypedMatch, left_wire: WireColumns) -> tuple[RightSide, DataFrame]:
-    """What is done with a right side, and its rows with their wire columns; names what it reads of the left side."""
+    """The spec of a right side, and its rows with their wire columns; names in `left_wire` what it reads there."""
     wire = WireColumns()
     match, terms = typed.match, typed.terms
     keys = tuple(wire.name(key) for key in typed.right_keys())
@@ -121,7 +121,7 @@ def _right_side(right: Input, typed: TypedMatch, left_wire: WireColumns) -> tupl
         comparisons.append(
             Comparison(left_name, cast(Operator, term.op), wire.name(as_type(term.right, other, common)))
         )
-    # AND TRUE: Spark checks that a condition of one term is a boolean.
+    # AND TRUE makes Spark check that a condition of one term is a boolean.
     condition = left_wire.name(And((*terms.left_only, Literal("TRUE")))) if terms.left_only else None
     side = RightSide(
         keys,

@@ -17,8 +17,8 @@ class LastMatch(Expression):
 
     `left_keys[i] = right_keys[i]` are the equalities (``<=>`` where `null_safe[i]`): left ones read columns of the
     left side only, right ones of this right side only. `residual` is the rest of the condition, over both. Of the
-    matching rows the one with the largest `order_by` wins (smallest if `descending`, as OpenMLDB reads DESC), a NULL
-    one only if there is no other; among equals, and without `order_by`, the last in the right side's own order.
+    matching rows the one with the largest `order_by` wins (smallest if `descending`, as OpenMLDB reads DESC); one with
+    NULL only if there is no other. Among equals, and without `order_by`, the last in the right side's own order wins.
     """
 
     left_keys: tuple[Expression, ...]

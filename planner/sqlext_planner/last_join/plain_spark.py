@@ -1,7 +1,7 @@
 """LAST JOIN in plain Spark: right sides reduced to one row a key, or all pairs and then the winner of each left row.
 
-The winner is the row with row_number() = 1, for which Catalyst keeps one row a group already before the shuffle.
-Aggregating a struct with max_by is as fast, but Spark aggregates no TIME.
+The winner is the row with row_number() = 1; Catalyst then keeps only one row a group even before the shuffle.
+Aggregating a struct with max_by is as fast, but Spark cannot aggregate TIME.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the condition of a LAST JOIN reads, and in which types its sides are compared. Needs no Spark."""
+"""What the condition of a LAST JOIN reads, and in which types it compares its sides. Needs no Spark."""
 
 from __future__ import annotations
 

@@ -37,12 +37,12 @@ from sqlext_planner.window.rules.push_filter_through_window_union import push_fi
 __all__ = ["BATCHES", "Batch", "FixedPoint", "Once", "Optimizer", "PlanTrace", "RuleExecutor", "Step"]
 
 BATCHES = (
-    # Before everything: a common table expression that a query and its subqueries read is one node as long as no rule
-    # has rewritten it in the query, and the joins made of subqueries are then treated like those of FROM. IN and EXISTS
-    # first, since a scalar subquery may be what stands before IN. 30 rounds: one for each level of nested subqueries.
+    # First of all: a common table expression that a query and its subqueries read is one node until a rule rewrites it
+    # in the query, and the joins made from subqueries are then treated like those of FROM. IN and EXISTS come
+    # first, since the operand of IN may be a scalar subquery. 30 rounds: one for each level of nested subqueries.
     Batch("Decorrelate", FixedPoint(30), (decorrelate_in, decorrelate_exists, decorrelate_scalar)),
-    # Adjacent nodes of one kind are one node, so that the patterns of later rules match whatever the
-    # nesting of the text was.
+    # Adjacent nodes of one kind become one node, so that the patterns of later rules match however the
+    # text was nested.
     Batch(
         "Normalize",
         FixedPoint(30),
@@ -66,8 +66,8 @@ BATCHES = (
             merge_filters,
         ),
     ),
-    # After pushdown, which brings the terms that reject NULLs as near to the outer joins as they get; before joins are
-    # grouped or planned, which inner ones leave more room. What has become inner lets more terms down.
+    # After pushdown, which brings the terms that reject NULLs as close to the outer joins as they get; before joins are
+    # grouped or planned, since inner joins leave more choice. A join that has become inner lets more terms down.
     Batch("Outer joins", Once, (simplify_outer_join,)),
     Batch("Pushdown again", FixedPoint(30), (push_filter_into_join, push_join_condition, merge_filters)),
     # Before pruning, which would make the union sources of adjacent nodes differ.
@@ -76,12 +76,12 @@ BATCHES = (
     # which finds out which columns of the pairs anybody reads. Counting needs the join below the aggregate.
     Batch("Interval joins", Once, (plan_interval_joins, count_interval_matches)),
     # After interval joins have taken theirs, and after pushdown, which leaves the terms of one input to that input.
-    # Before pruning, whose projections would stand between the joins.
+    # Before pruning, whose projections would separate the joins.
     Batch("TSC", Once, (tsc,)),
-    # Last: pruning sees what the final nodes read; the projections it adds may melt into their neighbours. LAST JOINs
-    # merge here because pruning drops those that nobody reads, which may have stood between two of the same keys;
-    # unlike union sources their right sides need not be alike, so pruning does not get in the way. What stands between
-    # two operators ends as a mere selection of columns.
+    # Last: pruning sees what the final nodes read; the projections it adds may merge with their neighbours. LAST JOINs
+    # merge here because pruning drops those that nobody reads, which may have separated two of the same keys;
+    # unlike union sources their right sides need not be alike, so pruning does not get in the way. In the end there is
+    # only a plain selection of columns between two operators.
     Batch(
         "Cleanup",
         FixedPoint(10),
@@ -99,13 +99,13 @@ BATCHES = (
 
 
 class Optimizer(RuleExecutor):
-    """`Optimizer().optimize(plan)` -> PlanTrace; see RuleExecutor for what is checked of rules."""
+    """`Optimizer().optimize(plan)` -> PlanTrace; RuleExecutor says what is checked about rules."""
 
     def __init__(self, batches: Sequence[Batch] = BATCHES, strict: bool | None = None) -> None:
         super().__init__(batches, strict)
 
     def optimize(self, plan: LogicalPlan, outer: Collection[Column] = ()) -> PlanTrace:
-        """Run all batches. Raises UnsupportedError for a subquery that only a join could run and that is none,
+        """Run all batches. Raises UnsupportedError for a subquery that only a join could run and that is left,
         InternalError for a rule that breaks an invariant."""
         trace = super().optimize(plan, outer)
         refuse_left_over(trace.final)

@@ -28,18 +28,18 @@ class Lifting:
     """Lifts the correlated terms of one subquery to its top.
 
     `outer_dtypes` are the columns that the outer query gives, with their types; `relation` names the columns that an
-    aggregation has to be given. What nodes let through, with S the subquery's rows and p a term over both:
+    aggregation needs in addition. What nodes let through, with S the subquery's rows and p a term over both:
 
     | node                    | p below                                                                             |
     |-------------------------|-------------------------------------------------------------------------------------|
     | Filter, inner join      | goes up: filters commute, and ON of an inner join is a filter                       |
-    | left, semi, anti join   | goes up from the left side, whose rows come out or do not whatever p says           |
+    | left, semi, anti join   | goes up from the left side, whose rows are output or not whatever p says            |
     | Project                 | goes up, with the columns that it reads added to the items                          |
     | Sort, Hint              | goes up; an order without a LIMIT means nothing here                                |
-    | Distinct                | goes up for "rows": a set of rows has the same members; the node goes               |
+    | Distinct                | goes up for "rows": a set of rows has the same members; the node is dropped         |
     | Aggregate with keys     | ``inner = outer`` goes up: `inner` becomes a key, and the groups of one value of it |
     |                         | are those of the rows that have it                                                  |
-    | Aggregate without keys  | the same for "value"; what it gives for no rows is for the caller to restore        |
+    | Aggregate without keys  | the same for "value"; the caller restores its value for no rows                     |
     | Limit, set operation,   | nothing goes up                                                                     |
     | any other               |                                                                                     |
 
@@ -89,7 +89,7 @@ class Lifting:
             return None
         given = {item.column: item.expression for item in items}
         needed = self._needed(below)
-        if any(given.get(column, column) != column for column in needed):  # the name stands for something else above
+        if any(given.get(column, column) != column for column in needed):  # the name means something else above
             return None
         extra = tuple(NamedExpr(column, column) for column in needed if column not in given)
         return Lifted(Project((*items, *extra), below.plan, span=node.span), below.terms)
@@ -123,7 +123,7 @@ class Lifting:
         return Lifted(Aggregate(tuple(keys), None, tuple(items), below.plan, span=node.span), tuple(terms))
 
     def _equality(self, term: Expression, plan: LogicalPlan) -> tuple[Expression, bool] | None:
-        """The side of an equality that is the subquery's, and whether it is the right one; None for another term."""
+        """The subquery's side of an equality, and whether it is the right one; None for any other term."""
         if not isinstance(term, Compare) or term.op not in ("=", "<=>"):
             return None
         for inner, outer, turned in ((term.left, term.right, False), (term.right, term.left, True)):
@@ -170,12 +170,12 @@ def _own(node: LogicalPlan) -> bool:
 
 
 def reads_only_given(expressions: Collection[Expression], child: LogicalPlan) -> bool:
-    """Whether expressions read columns of `child` alone."""
+    """Whether expressions read only columns of `child`."""
     return all(column in child.dtypes for item in expressions for column in item.references)
 
 
 def split(condition: Expression | None, given: Collection[Column]) -> tuple[list[Expression], list[Expression]]:
-    """The terms that read columns of `given` alone, and the others."""
+    """The terms that read only columns of `given`, and the others."""
     own: list[Expression] = []
     others: list[Expression] = []
     known = frozenset(given)
@@ -190,7 +190,7 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 def compares_exactly(inner: str | None, outer: str | None) -> bool:
     """Whether at most one value of type `inner` equals a value of type `outer`.
 
-    Comparing casts both to one type; two integers, dates or decimals stay two, two texts may become one number.
+    A comparison casts both to one type: two integers, dates or decimals stay two, two texts may become one number.
     """
     if inner is None or outer is None:
         return False
@@ -204,7 +204,7 @@ def compares_exactly(inner: str | None, outer: str | None) -> bool:
 
 
 def _decimal_shape(dtype: str) -> tuple[int, int] | None:
-    """Digits before and behind the point."""
+    """Digits before and after the point."""
     if dtype in _INTEGERS:
         return (19, 0)
     if not dtype.startswith("decimal("):

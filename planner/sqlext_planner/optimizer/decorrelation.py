@@ -11,14 +11,14 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Join, Project
 from sqlext_planner.relational.plan_patterns import filtered
 
-#: Makes the right side and the condition of a semi or anti join of a subquery; None where that cannot be.
+#: Turns a subquery into the right side and the condition of a semi or anti join; None where that is impossible.
 Matching = Callable[[Subquery, LogicalPlan], tuple[LogicalPlan, Expression | None] | None]
 
 
 def with_membership_joins(node: LogicalPlan, kind: SubqueryKind, matching: Matching) -> LogicalPlan | None:
-    """A Filter whose subqueries of `kind` are semi and anti joins above the filter of the other terms.
+    """A Filter whose subqueries of `kind` become semi and anti joins above the filter of the other terms.
 
-    None if there are none among its terms, or none that `matching` takes. The joins stand in the terms' order.
+    None if its terms hold none, or none that `matching` takes. The joins are in the order of the terms.
     """
     match node:
         case Filter(condition, child):
@@ -40,20 +40,20 @@ def with_membership_joins(node: LogicalPlan, kind: SubqueryKind, matching: Match
 
 
 def lifted(subquery: Subquery, plan: LogicalPlan, child: LogicalPlan) -> Lifted | None:
-    """`plan`, a part of the subquery's, with its correlated terms lifted; `child` is what the outer query filters."""
+    """`plan`, a part of the subquery's plan, with its correlated terms lifted; the outer query filters `child`."""
     use: Use = "value" if subquery.kind == "scalar" else "rows"
     found = Lifting(use, child.dtypes, subquery.relation).lift(plan)
     given = {*child.output_columns, *(found.plan.output_columns if found is not None else ())}
     if found is None or any(not term.references <= given for term in found.terms):
-        return None  # a term reads a column of a query around the outer one
+        return None  # a term reads a column of a query that encloses the outer one
     return found
 
 
 def as_side(
     plan: LogicalPlan, needed: Iterable[Column], child: LogicalPlan, relation: str
 ) -> tuple[LogicalPlan, dict[Column, Expression]]:
-    """A plan beside `child` in a join: computed columns, whose names are unique in one block only, and columns that
-    `child` has too are called after `relation`. Gives the new names of the `needed` columns that have one."""
+    """A plan as the other side of a join with `child`. Computed columns, whose names are unique in one block only, and
+    columns that `child` has too move to `relation`. Also gives the new names of the `needed` columns that have one."""
     taken = frozenset(child.output_columns)
     clash = [column for column in plan.output_columns if not column.relation or column in taken]
     if not clash:
@@ -78,7 +78,7 @@ def fresh_names(columns: Iterable[Column], relation: str, taken: Collection[Colu
 
 
 def renamed(plan: LogicalPlan, kept: Iterable[Column], names: dict[Column, Column]) -> LogicalPlan:
-    """The `kept` columns of a plan, under their new names; an aggregation or projection gives them itself."""
+    """The `kept` columns of a plan under their new names; an aggregation or projection gives these names itself."""
     kept = tuple(kept)
     if isinstance(plan, (Aggregate, Project)):
         items = {item.column: item for item in plan.items}
@@ -92,5 +92,5 @@ def renamed(plan: LogicalPlan, kept: Iterable[Column], names: dict[Column, Colum
 
 
 def is_selection(plan: LogicalPlan) -> bool:
-    """Whether a plan only leaves columns of its child out."""
+    """Whether a plan only drops columns of its child."""
     return isinstance(plan, Project) and all(item.expression == item.column for item in plan.items)

@@ -72,9 +72,9 @@ class RuleExecutor:
     - the rule did not return an equal copy (identity means "no change"),
     - the root's columns and types are the same,
     - every node reads only columns that its children give,
-    - the plan is not one that the batch has had before (a cycle).
+    - the batch has not had the plan before (a cycle).
 
-    Under pytest (`strict`), Once batches must be idempotent and a FixedPoint batch must come to rest within its
+    Under pytest (`strict`), Once batches must be idempotent and a FixedPoint batch must settle within its
     limit. Every violation is an InternalError that names the rule.
     """
 
@@ -83,7 +83,7 @@ class RuleExecutor:
         self.strict = "PYTEST_CURRENT_TEST" in os.environ if strict is None else strict
 
     def optimize(self, plan: LogicalPlan, outer: Collection[Column] = ()) -> PlanTrace:
-        """Run all batches; `outer` are columns of queries around this one that it may read. Raises InternalError for a
+        """Run all batches; `outer` are columns of enclosing queries that this one may read. Raises InternalError for a
         rule that breaks an invariant."""
         run = _Run(plan, frozenset(outer))
         for batch in self.batches:
@@ -126,7 +126,7 @@ class _Run:
         before, started = self.plan, time.perf_counter()
         try:
             after = apply_rule(rule, before)
-        except (SqlExtError, RecursionError, MemoryError):  # too large a plan is no fault of a rule
+        except (SqlExtError, RecursionError, MemoryError):  # a plan that is too large is not a rule's fault
             raise
         except Exception as error:
             raise InternalError(f"rule {rule.name} failed: {error}") from error
@@ -165,7 +165,7 @@ class _Run:
 
 
 class PlanNumbers:
-    """Equal plans get equal numbers. Every node object is looked at once, so that asking again costs nothing.
+    """Equal plans get equal numbers. Every node object is visited once, so that asking again costs nothing.
 
     (A plan's own hash would walk the whole tree each time, and a DAG once for every path through it.)
     """
@@ -202,8 +202,8 @@ def apply_rule(rule: Rule, plan: LogicalPlan) -> LogicalPlan:
 class _Pass:
     """One rule over one plan. A node with two parents is rewritten once and stays shared.
 
-    Such a node (a CTE used twice) is also a barrier: a rewrite above it that would take it apart for one of its
-    parents only is not done, because the node would then be computed twice.
+    Such a node (a CTE used twice) is also a barrier: a rewrite above it that would change it for only one of its
+    parents is not done, because the node would then be computed twice.
     """
 
     def __init__(self, rule: Rule, plan: LogicalPlan) -> None:

@@ -1,6 +1,6 @@
 """Rewrite rules: functions of one node, one rule a file; the executor in `executor.py` does the recursion.
 
-A rule is made with ``@rule(order=...)``:
+``@rule(order=...)`` makes a rule:
 
 - ``bottom_up`` and ``top_down`` rules see every node once a pass, children first or parents first;
 - ``root`` rules see only the root. They are for rewrites that depend on what *all* parents of a node ask for
@@ -39,7 +39,7 @@ class Rule:
 
 
 def rule(*, order: Order) -> Callable[[Rewrite], Rule]:
-    """Decorator: makes a `Rule` of a function of one node."""
+    """Decorator: turns a function of one node into a `Rule`."""
 
     def decorate(rewrite: Rewrite) -> Rule:
         return Rule(rewrite.__name__, order, rewrite)

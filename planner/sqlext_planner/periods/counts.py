@@ -1,4 +1,4 @@
-"""How many rows have periods that match nothing: read from the inputs of a statement's period predicates."""
+"""Counts of rows whose periods match nothing, read from the inputs of a statement's period predicates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _START, _END = Column("", "start"), Column("", "end")
 
 @dataclass(frozen=True)
 class PeriodInput:
-    """A period of a statement and the plan whose rows it is a period of; `dtype` is the type of its ends."""
+    """A period of a statement and the plan whose rows hold it; `dtype` is the type of its ends."""
 
     period: Period
     dtype: str | None
@@ -25,14 +25,14 @@ class PeriodInput:
 
     @property
     def ends(self) -> LogicalPlan:
-        """The columns `start` and `end`, a row for each of the input's."""
+        """The columns `start` and `end`, one row for each of the input's."""
         items = (NamedExpr(self.period.start, _START), NamedExpr(self.period.end, _END))
         return Project(items, self.child)
 
     @property
     def counts(self) -> dict[str, str]:
-        """Spark SQL aggregates over `ends`: all `rows`; `unknown`, those with a NULL end; `points`, of ``[t, t)`` that
-        count as one instant; `dropped`, of other empty or reversed periods, NaN ends among them."""
+        """Spark SQL aggregates over `ends`: `rows` are all rows; `unknown` those with a NULL end; `points` the periods
+        ``[t, t)`` that count as one instant; `dropped` other empty or reversed periods, including those with NaN."""
         start, end = _START.sql(), _END.sql()
         valid = EndTexts(start, end, start, None, self.dtype, self.empty).valid()
         is_point = f"{start} = {end}" if self.empty == "point" else "false"
@@ -67,7 +67,7 @@ def _periods(predicate: PeriodPredicate | AllenRelation) -> Iterator[Period]:
 
 
 def _source(node: LogicalPlan, period: Period) -> LogicalPlan | None:
-    """None for constants, and for periods over several sides of a join, which no input has."""
+    """None for constants, and for periods over several sides of a join, which no single input has."""
     if not period.references:
         return None
     below: LogicalPlan | None = None

@@ -17,7 +17,7 @@ from sqlext_planner.periods.sql import EndTexts
 #: What an empty or reversed period does: match nothing, stop the job, or (``[t, t)`` only) count as one instant.
 EmptyPeriods = Literal["drop", "error", "point"]
 
-#: The names that `allen_relation` gives, in the order of the table; of a period that is empty or reversed NO_RELATION.
+#: The names that `allen_relation` gives, in the order of the table; NO_RELATION for a period that is empty or reversed.
 ALLEN = tuple(name.removeprefix("allen_") for name, row in RELATIONS.items() if row.strict)
 NO_RELATION = "none"
 
@@ -49,7 +49,7 @@ class Amount:
         return f"INTERVAL '{seconds:.6f}' SECOND"
 
     def units(self, dtype: str) -> int | float:
-        """The amount in the unit of ends of that type: microseconds, days, the integer, the double; of a decimal the
+        """The amount in the unit of ends of that type: microseconds, days, the integer, the double; for a decimal the
         number itself. Whole numbers of units are rounded down, which keeps the meaning of "at most"."""
         if dtype in ("float", "double"):
             return float(self.value)
@@ -100,11 +100,11 @@ class PeriodPredicate(Expression):
 
     @property
     def rows(self) -> tuple[Relation, ...]:
-        """The relations' rows of the table."""
+        """The relations' rows in the table."""
         return tuple(RELATIONS[name] for name in self.relations)
 
     def endpoint(self, name: str) -> Expression:
-        """The expression of a, b, c or d."""
+        """The expression for a, b, c or d."""
         return {"a": self.left.start, "b": self.left.end, "c": self.right.start, "d": self.right.end}[name]
 
     def terms(self, relation: Relation) -> tuple[Condition, ...]:
@@ -158,7 +158,7 @@ class PeriodPredicate(Expression):
 
 @dataclass(frozen=True)
 class AllenRelation(Expression):
-    """``allen_relation(a, b, c, d)``: the name of the one relation of Allen's that holds, such as 'met_by'.
+    """``allen_relation(a, b, c, d)``: the name of the one Allen relation that holds, such as 'met_by'.
 
     NULL where an end is NULL, 'none' where a period is empty, reversed or has a NaN end.
     """

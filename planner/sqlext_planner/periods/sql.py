@@ -1,4 +1,4 @@
-"""Spark SQL text of comparisons between the ends of periods, with the meaning that the interval join's kernels have."""
+"""Spark SQL text of comparisons between the ends of periods, with the same meaning as the interval join's kernels."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EndTexts:
         terms = [f"{start} < {end}" for start, end in periods]
         if self.dtype in _FLOATS:
             terms += [f"NOT isnan({end})" for _, end in periods]
-        elif self.dtype is None:  # of unknown type: as text no time and no whole number is NaN
+        elif self.dtype is None:  # unknown type: no time and no whole number is NaN as text
             terms += [f"CAST({end} AS STRING) <> 'NaN'" for _, end in periods]
         return " AND ".join(terms)
 
@@ -59,7 +59,7 @@ class EndTexts:
         if not isinstance(condition.shift, tuple) or amount is None:
             return f"{left} {condition.operator} {right}"
         sign = condition.shift[0]
-        if self.dtype in _FLOATS:  # added as doubles, as the kernels do: a difference would round otherwise
+        if self.dtype in _FLOATS:  # added as doubles, like in the kernels: a difference would round differently
             operator = "+" if sign > 0 else "-"
             return f"CAST({left} AS DOUBLE) {operator} {amount.value!r}D {condition.operator} CAST({right} AS DOUBLE)"
         high, low = (right, left) if sign > 0 else (left, right)
@@ -95,7 +95,7 @@ class EndTexts:
         return str(getattr(self, name))
 
     def _end(self, start: str, end: str) -> str:
-        """The end; where `empty` is "point" and the period [t, t), the instant after t."""
+        """The end; the instant after t if `empty` is "point" and the period is [t, t)."""
         first, second = str(getattr(self, start)), str(getattr(self, end))
         return (
             f"CASE WHEN {first} = {second} THEN {self._next(first)} ELSE {second} END"

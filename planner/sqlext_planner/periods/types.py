@@ -1,6 +1,6 @@
 """What the ends of periods may be, which of them compare, and what bounds a distance between them.
 
-The analyzer asks where it knows the types; an operator asks again with those of its inputs.
+The analyzer checks where it knows the types; an operator checks again with those of its inputs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CASTS = {
 
 @dataclass(frozen=True)
 class PeriodEnd:
-    """The type of an end of a period, None where it is unknown, and where it stands."""
+    """The type of an end of a period, None where it is unknown, and its place in the text."""
 
     dtype: str | None
     span: Span | None = None
@@ -44,8 +44,8 @@ def check_period_types(
 ) -> str | None:
     """The one type in which all `ends` compare; None where the type of one of them is unknown.
 
-    `amounts` are the bounds of distances between them. Raises AnalysisError, with the place of the end or the amount,
-    for types that no period has, that do not compare, or that the amounts or `empty` do not go with.
+    `amounts` are the bounds of distances between them. Raises AnalysisError, which points at the end or the amount,
+    for types that no period has, that do not compare, or that do not fit the amounts or `empty`.
     """
     known = [end for end in ends if end.dtype not in (None, "void")]
     for end in known:
@@ -66,7 +66,7 @@ def check_period_types(
 
 
 def check_amount(amount: Amount, dtype: str) -> None:
-    """Raises AnalysisError for an amount that is no distance between values of the type."""
+    """Raises AnalysisError for an amount that is not a distance between values of the type."""
     if amount.interval and dtype not in TIMES:
         raise AnalysisError(
             f"an INTERVAL cannot bound a distance between ends of type {dtype}",
@@ -106,7 +106,7 @@ def common_type(left: str, right: str) -> str | None:
 
 
 def _digits(dtype: str) -> tuple[int, int] | None:
-    """(digits, digits behind the point) of an exact number."""
+    """(digits, digits after the point) of an exact number."""
     if dtype in INTEGERS:
         return INTEGERS[dtype], 0
     sizes = _DECIMAL.fullmatch(dtype)

@@ -48,12 +48,12 @@ def _wrapped(label: str) -> list[str]:
     return textwrap.wrap(" ".join(label.split()), _WIDTH) or [label]
 
 
-#: What Mermaid takes as it is inside a quoted label; words of its own grammar too are just text there.
+#: What Mermaid takes literally inside a quoted label; words of its own grammar too are just text there.
 _MERMAID_PLAIN = re.compile(r"[^\w ,.:=+*/()'!?$@~^-]|[^\x20-\x7e]")
 
 
 def _mermaid_text(line: str) -> str:
-    """The line with everything that Mermaid could read as its own as codes of characters."""
+    """The line with every character that Mermaid could interpret replaced by its code."""
     return _MERMAID_PLAIN.sub(lambda found: _mermaid_code(found[0]), line)
 
 

@@ -37,7 +37,7 @@ def side_by_side(before: str, after: str, *, titles: tuple[str, str] = ("before"
 
 
 def trace_text(trace: PlanTrace) -> str:
-    """The initial plan, then the plan after each rule that changed it (toydb's goldenscripts print so)."""
+    """The initial plan, then the plan after each rule that changed it (in the style of toydb's goldenscripts)."""
     parts = ["Initial:", *_indented(trace.initial)]
     for step in trace.steps:
         parts += [f"{step.rule} ({step.batch}):", *_indented(step.after)]

@@ -69,7 +69,7 @@ class ProjectExec(PhysicalPlan):
         return self.fields
 
     def execute(self, context: ExecutionContext) -> DataFrame:
-        # One call of the JVM for all items: 280 of them took 0.6 s one by one.
+        # One JVM call for all items: 280 of them took 0.6 s one by one.
         return execute_cached(self.child, context).selectExpr(*(item.sql() for item in self.items))
 
     def label(self) -> str:
@@ -208,7 +208,7 @@ class OutputExec(PhysicalPlan):
 
 @dataclass(frozen=True)
 class HintExec(PhysicalPlan):
-    """Marks the child's DataFrame with a hint; Spark warns of a hint that it does not know, as for plain SQL."""
+    """Marks the child's DataFrame with a hint; Spark warns about a hint that it does not know, as for plain SQL."""
 
     name: str
     parameters: tuple[Expression, ...]

@@ -15,7 +15,7 @@ from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPl
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Kinds of joins as the DataFrame API calls them.
+#: The DataFrame API's names for the kinds of joins.
 SPARK_JOINS = {
     "inner": "inner",
     "left": "left_outer",
@@ -28,7 +28,7 @@ SPARK_JOINS = {
 
 @dataclass(frozen=True)
 class JoinExec(PhysicalPlan):
-    """A binary join by Catalyst. The condition names columns uniquely, also where both sides read one table."""
+    """A binary join by Catalyst. The condition names columns uniquely, even if both sides read one table."""
 
     left: PhysicalPlan
     right: PhysicalPlan

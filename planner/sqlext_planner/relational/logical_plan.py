@@ -26,9 +26,9 @@ class Field:
 
 Plan = TypeVar("Plan", bound="LogicalPlan")
 
-#: What is read of which child.
+#: The columns that a node reads of each child.
 Needs = list[tuple["LogicalPlan", Set[Column]]]
-#: Gives the narrowed node of a child.
+#: Returns the narrowed node of a child.
 Built = Callable[["LogicalPlan"], "LogicalPlan"]
 
 
@@ -43,14 +43,14 @@ class LogicalPlan(TreeNode):
 
     span: Span | None = field(default=None, compare=False, kw_only=True, repr=False)
 
-    #: True for nodes that plain Spark SQL has no text for; a plan without one goes to spark.sql unchanged.
+    #: True for nodes that have no plain Spark SQL text; a plan without one goes to spark.sql unchanged.
     is_extension = False
-    #: What a message calls a node that reads its inputs by an operator of ours.
+    #: The name in messages of a node that reads its inputs with one of our operators.
     operator_name: ClassVar[str | None] = None
-    #: True for an operator whose rows the exchange of another one above takes over in the same task, without a way
+    #: True for an operator whose rows the exchange of an operator above takes over in the same task, without passing
     #: through Spark's rows.
     feeds_exchange: ClassVar[bool] = False
-    #: True for a node that is itself a stream's rows.
+    #: True for a node whose own rows are a stream.
     is_stream = False
 
     @classmethod
@@ -81,7 +81,7 @@ class LogicalPlan(TreeNode):
 
     @cached_property
     def free_columns(self) -> frozenset[Column]:
-        """The columns that expressions here and below read and that no node gives: those of an outer query."""
+        """The columns that expressions here and below read and that no node outputs: those of an outer query."""
         return frozenset().union(*(node.missing_references() for node in self.walk()))
 
     def with_free(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
@@ -98,11 +98,11 @@ class LogicalPlan(TreeNode):
         return new
 
     def substituted(self, mapping: Mapping[Column, Expression]) -> LogicalPlan:
-        """The node with columns in its own expressions replaced; itself where its kind cannot."""
+        """The node with columns in its own expressions replaced; the node itself if its class cannot do that."""
         return self
 
     def child_needs(self, needed: Set[Column]) -> Needs:
-        """The columns that the node reads of each child, if its parents read `needed`. Of several children all."""
+        """The columns that the node reads of each child, if its parents read `needed`; with several children, all."""
         if len(self.children) == 1:
             return [(child, needed & set(child.output_columns)) for child in self.children]
         return [(child, set(child.output_columns)) for child in self.children]

@@ -44,7 +44,7 @@ class Scan(LogicalPlan):
 class SparkRelation(LogicalPlan):
     """A relation left to Spark as text: LATERAL VIEW, PIVOT, TABLESAMPLE, table functions.
 
-    `sql` is a complete query; its columns come out as ``Column(relation, name)`` by position.
+    `sql` is a complete query; its columns become ``Column(relation, name)`` by position.
     """
 
     sql: str
@@ -155,7 +155,7 @@ class Window(LogicalPlan):
 
 @dataclass(frozen=True)
 class UMJoinHint:
-    """A hint UMJOIN, with the relations that it names (none for whatever the block joins), or NO_UMJOIN."""
+    """A hint UMJOIN, with the relations that it names (none: all that the block joins), or NO_UMJOIN."""
 
     names: tuple[str, ...] = ()
     wanted: bool = True
@@ -415,7 +415,7 @@ class Output(LogicalPlan):
 
 
 def _kept_items(items: tuple[NamedExpr, ...], needed: Set[Column]) -> tuple[NamedExpr, ...]:
-    """The items that are needed or make rows; one at least."""
+    """The items that are needed or make rows; at least one."""
     return tuple(item for item in items if item.column in needed or is_generator(item.expression)) or items[:1]
 
 
@@ -435,8 +435,8 @@ def exactly(child: LogicalPlan, places: Sequence[int], new: LogicalPlan) -> Logi
 class Hint(LogicalPlan):
     """A hint on the child: ``SELECT /*+ BROADCAST(d) */ ... JOIN d`` is ``Hint: BROADCAST`` above ``Scan: d``.
 
-    A join hint has no parameters, it stands on the relation that it names; REPARTITION, COALESCE and the like
-    stand on the query's result, with numbers and columns as parameters.
+    A join hint has no parameters and sits above the relation that it names; REPARTITION, COALESCE and the like
+    sit above the query's result, with numbers and columns as parameters.
     """
 
     name: str

@@ -32,10 +32,10 @@ class ExecutionContext:
     """What nodes need to build DataFrames. One context serves one statement.
 
     `cache` maps id(node) to (node, DataFrame): a node shared by two parents is built once. The node is kept
-    in the value so that its id stays taken. `stages` are the operators' runs so far, by the ids of their columns.
-    `files` are, by id(frame), (the frame, the Parquet files that it only selects from).
+    in the value so that its id stays taken. `stages` holds the operators' runs so far, by the ids of their columns.
+    `files` maps id(frame) to (the frame, the Parquet files that it only selects from).
 
-    `place` says where in the user's text a span of the statement stands, with the lines that show it; None where there
+    `place` finds a span of the statement in the user's text, with the lines that show it; None if there
     is no text. `building` are the nodes whose DataFrames are being built, the innermost last.
     """
 
@@ -53,7 +53,7 @@ class ExecutionContext:
         show_task_errors()
 
     def places(self) -> Places:
-        """Where the node that is being built stands in the user's text."""
+        """The place in the user's text of the node that is being built."""
         from sqlext_operators.errors import Places
 
         if self.place is None or not self.building:
@@ -78,7 +78,7 @@ class PhysicalPlan(TreeNode):
 
     why: str = field(default="", compare=False, kw_only=True, repr=False)
 
-    #: True for nodes that plain Spark SQL has no text for.
+    #: True for nodes that have no plain Spark SQL text.
     is_extension = False
 
     @classmethod
@@ -107,8 +107,8 @@ class PhysicalPlan(TreeNode):
         raise NotImplementedError(type(self).__name__)
 
     def shown_relation(self) -> tuple[str, str] | None:
-        """The relation that the node brings in, and how the user knows it: a table without an alias that the statement
-        reads again is `b_2` in the plan, and still `b` for the user."""
+        """The relation that the node brings in, and the name that the user knows: a table without an alias that the
+        statement reads again is `b_2` in the plan, and still `b` for the user."""
         return None
 
     def shown_calls(self) -> Iterator[ShownCall]:
@@ -128,7 +128,7 @@ class PhysicalPlan(TreeNode):
                     yield entry.expression
 
     def trials(self, frames: Sequence[DataFrame], context: ExecutionContext) -> Iterator[tuple[Expression, Trial]]:
-        """The node's expressions, each with the way to analyse it as the node does; `frames` are the children's."""
+        """The node's expressions, each with a way to analyse it as the node does; `frames` are the children's."""
         if frames:
             yield from ((expression, tried(frames[0])) for expression in self.expressions())
 
@@ -150,7 +150,7 @@ def tried(frame: DataFrame) -> Trial:
 
 
 def quoted(name: str) -> str:
-    """A column name as one Spark SQL identifier, also if it holds dots or backticks."""
+    """A column name as one Spark SQL identifier, even if it holds dots or backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -184,7 +184,7 @@ def execute_cached(node: PhysicalPlan, context: ExecutionContext) -> DataFrame:
 
 
 def _check_inputs(node: PhysicalPlan, context: ExecutionContext) -> None:
-    """Raises UnsupportedError for an input of an operator of ours that is a stream: planning refuses those that it
+    """Raises UnsupportedError if an input of one of our operators is a stream: planning refuses the streams that it
     knows (streams.py), but a name may mean another table by now."""
     for child in node.children:
         if execute_cached(child, context).isStreaming:

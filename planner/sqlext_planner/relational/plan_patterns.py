@@ -1,4 +1,4 @@
-"""Questions that several rules ask of plans."""
+"""Questions that several rules ask about plans."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sqlext_planner.relational.nodes import (
 
 
 def filtered(conditions: Iterable[Expression], child: LogicalPlan) -> LogicalPlan:
-    """A Filter for all conditions above `child`; `child` itself for no condition."""
+    """A Filter for all conditions above `child`; `child` itself if there are none."""
     condition = conjunction(tuple(conditions))
     return child if condition is None else Filter(condition, child)
 
@@ -68,7 +68,7 @@ def is_single_row(plan: LogicalPlan) -> bool:
 def same_query(left: LogicalPlan, right: LogicalPlan) -> bool:
     """True if two plans are the same query, aliases apart: then their rows are the same by position.
 
-    Two texts with rand(), or left to Spark unread (TABLESAMPLE), are two draws: only one object is the same query.
+    Two texts with rand(), or that Spark runs unread (TABLESAMPLE), are two draws: only one object is the same query.
     """
     return left is right or (is_repeatable(left) and canonical(left) == canonical(right))
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class ScanExec(PhysicalPlan):
     """Reads the columns of `fields` from a table or view that Spark knows.
 
-    `info` is the catalog's knowledge of the table (files, format, sizes); None where planning had no catalog.
+    `info` is what the catalog knows about the table (files, format, sizes); None where planning had no catalog.
     """
 
     table: str

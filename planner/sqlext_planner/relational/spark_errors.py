@@ -1,7 +1,7 @@
-"""Spark's refusal of an expression as an error of ours: one sentence, in the user's names, at the expression's place.
+"""Turns Spark's refusal of an expression into our error: one sentence, in the user's names, at the expression's place.
 
 Spark sees columns under our names and knows nothing of the user's text, so its own message points nowhere. All of
-this runs after a failure only: the node's expressions are tried one by one, which costs an analysis each.
+this runs only after a failure: the node's expressions are tried one by one, which costs one analysis each.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _QUOTED = re.compile(r'"[^"]*"|`[^`]*`')
 def located(
     node: PhysicalPlan, frames: Sequence[DataFrame], context: ExecutionContext, error: AnalysisException
 ) -> AnalysisError:
-    """What to raise (from `error`) where building the node's DataFrame failed; `frames` are the children's."""
+    """What to raise (from `error`) if building the node's DataFrame failed; `frames` are the children's."""
     sentence, rest = sentences(error)
     guilty = _guilty(node.trials(frames, context), sentence)
     names = _shown_names(node)
@@ -50,7 +50,7 @@ def sentences(error: PySparkException) -> tuple[str, str]:
 
 
 def _guilty(trials: Iterable[tuple[Expression, Trial]], sentence: str) -> Expression | None:
-    """The expression that Spark refuses with this sentence, as deep inside as that holds."""
+    """The innermost expression that Spark refuses with this sentence."""
     from pyspark.errors import PySparkException
 
     def refused(expression: Expression, trial: Trial) -> str | None:
@@ -73,7 +73,7 @@ def _guilty(trials: Iterable[tuple[Expression, Trial]], sentence: str) -> Expres
 
 
 def spans_of(node: PhysicalPlan) -> tuple[Span | None, dict[str, Span]]:
-    """Where a node stands in the text as a whole, and the calls of its windows and groups by their columns' names."""
+    """The place in the text of a whole node, and of the calls of its windows and groups by their columns' names."""
     calls = {call.column.spark_name: call.span for call in node.shown_calls() if call.span is not None}
     condition = getattr(node, "condition", None)
     if isinstance(condition, Expression) and (place := _expression_place(condition)) is not None:
@@ -82,7 +82,7 @@ def spans_of(node: PhysicalPlan) -> tuple[Span | None, dict[str, Span]]:
 
 
 def _expression_place(expression: Expression) -> Span | None:
-    """The expression's place in the text; where it has none, that of what it is made of."""
+    """The expression's place in the text; if it has none, that of its parts."""
     if expression.span is not None:
         return expression.span
     return _together(_expression_place(child) for child in expression.children)
@@ -97,7 +97,7 @@ def _together(places: Iterable[Span | None]) -> Span | None:
 
 
 def _shown_names(node: PhysicalPlan) -> dict[str, str]:
-    """DataFrame column -> how the user knows it, for the columns that the node reads: a window's column is its call."""
+    """DataFrame column -> the name that the user knows, for the columns that the node reads: a window's is its call."""
     made = {call.column: call.text for below in node.walk() for call in below.shown_calls()}
     columns = [column for child in node.children for column in child.output_columns]
     tables = dict(found for below in node.walk() if (found := below.shown_relation()) is not None)
@@ -112,7 +112,7 @@ def _shown(column: Column, tables: dict[str, str]) -> str:
 
 
 def _in_user_names(text: str, names: dict[str, str]) -> str:
-    """The text with the columns' names inside Spark's quotes turned back; one name alone loses its backticks."""
+    """The text with the columns' names inside Spark's quotes turned back; a single name loses its backticks."""
     if not names:
         return text
     longest = sorted(map(re.escape, names), key=len, reverse=True)

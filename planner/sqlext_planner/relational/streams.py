@@ -1,7 +1,7 @@
-"""Streams: what reads one, and the refusal of every operator of ours over one.
+"""Streams: which nodes read one, and the refusal of all our operators over one.
 
-An operator of ours sees the rows of one micro-batch and would take them for the whole table. Until the operators keep
-state from one batch to the next, none of them may stand above a stream. What is left is plain Spark, which knows what a
+Our operators see the rows of one micro-batch and would take them for the whole table. Until the operators keep
+state from one batch to the next, none of them may be above a stream. Everything else is plain Spark, which knows what a
 stream allows.
 """
 
@@ -35,7 +35,7 @@ def is_streaming(plan: LogicalPlan) -> bool:
 
 
 def operators_asked_for(plan: LogicalPlan) -> bool:
-    """Whether hints (SWEEP, UMJOIN) ask for operators of ours in a plan, also in subqueries of its expressions."""
+    """Whether hints (SWEEP, UMJOIN) ask for our operators in a plan, also in subqueries of its expressions."""
     for below in _plans(plan):
         joins = below.collect(Join)
         if any(join.sweep or (join.umjoin is not None and join.umjoin.wanted) for join in joins):
@@ -46,7 +46,7 @@ def operators_asked_for(plan: LogicalPlan) -> bool:
 
 
 def refuse_streams(plan: LogicalPlan) -> None:
-    """Raises UnsupportedError, at the stream, for an operator of ours that reads one, directly or through others."""
+    """Raises UnsupportedError, at the stream, if one of our operators reads one, directly or through others."""
     if not is_streaming(plan):
         return
     for node in (node for below in _plans(plan) for node in below.walk()):
@@ -57,7 +57,7 @@ def refuse_streams(plan: LogicalPlan) -> None:
 
 
 def stream_refusal(message: str, stream: LogicalPlan) -> UnsupportedError:
-    """The error for a stream where none can be."""
+    """The error for a stream where none is allowed."""
     return UnsupportedError(message, span=stream.span, help=_HELP)
 
 

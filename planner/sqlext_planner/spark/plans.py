@@ -1,4 +1,4 @@
-"""What Catalyst knows of a DataFrame: its optimised plan, the size, the columns' ids, our own nodes in it."""
+"""What Catalyst knows about a DataFrame: its optimised plan, the size, the columns' ids, our own nodes in it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def optimized_plan(frame: DataFrame) -> Any | None:
 def estimated_bytes(frame: DataFrame) -> int | None:
     """Catalyst's estimate of the size of the frame's rows; None where it has none.
 
-    Of several sources at most the sum: without statistics on columns Catalyst takes a join for the product of its
-    sides (measured, two joins of 20,000 rows: 10,000 partitions instead of 2).
+    With several sources at most their sum: without statistics on columns Catalyst estimates a join as the product of
+    its sides (measured, two joins of 20,000 rows: 10,000 partitions instead of 2).
     """
     plan = optimized_plan(frame)
     if plan is None:
@@ -47,7 +47,7 @@ def output_ids(frame: DataFrame) -> tuple[int, ...] | None:
 def selection_above_map(frame: DataFrame) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """(ids of its output, places in it of the frame's columns) of the mapInArrow that a frame selects columns of.
 
-    None for a frame that does anything else above it, and without one.
+    None for a frame that does anything else above the mapInArrow, or has none.
     """
     plan = optimized_plan(frame)
     wanted = _attribute_ids(plan) if plan is not None else ()
@@ -83,12 +83,12 @@ _ATTRIBUTE_ID = re.compile(r"#(\d+)L?(-T[^#]*)?$")
 
 
 def _attribute_ids(plan: Any) -> tuple[int, ...]:
-    """The ids of a plan's columns, read from their texts (`name#12`, `name#13L`): one call of the JVM for all."""
+    """The ids of a plan's columns, read from their texts (`name#12`, `name#13L`): one JVM call for all."""
     count = int(plan.output().size())
     texts = str(plan.output().mkString("\0")).split("\0") if count else []
     found = [_ATTRIBUTE_ID.search(text) for text in texts]
     ids = tuple(int(match[1]) for match in found if match is not None)
-    if not len(ids) == len(texts) == count:  # an attribute that prints otherwise
+    if not len(ids) == len(texts) == count:  # an attribute that prints differently
         return tuple(int(attribute.exprId().id()) for attribute in items_of(plan.output()))
     return ids
 
@@ -104,6 +104,6 @@ def items_of(sequence: Any) -> list[Any]:
 
 
 def source_attribute(item: Any) -> int | None:
-    """The id of the column that a projection item hands on; None if it computes something."""
+    """The id of the column that a projection item passes on; None if it computes something."""
     expression = item.child() if class_name(item) == "Alias" else item
     return int(expression.exprId().id()) if class_name(expression) == "AttributeReference" else None

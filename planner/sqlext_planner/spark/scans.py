@@ -44,7 +44,7 @@ def plain_parquet_scan(frame: DataFrame) -> PlainScan | None:
     return _scan_of(plan)
 
 
-#: Settings under which Spark's Parquet reader does more than read, with the value that is plain.
+#: Settings under which Spark's Parquet reader does more than read, with the value under which it only reads.
 _PLAIN_SETTINGS = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -137,7 +137,7 @@ _COMPARED_TYPES = ("tinyint", "smallint", "int", "bigint", "string")
 
 
 def _filters_of(condition: Any, names: dict[int | None, str | Constant | Position]) -> tuple[ScannedFilter, ...] | None:
-    """The condition as comparisons of columns with integer or (binary-ordered) string literals; None if it is more."""
+    """The condition as comparisons of columns with integer or (binary-ordered) string literals; None for any other."""
     kind = class_name(condition)
     if kind == "And":
         left, right = _filters_of(condition.left(), names), _filters_of(condition.right(), names)

@@ -1,4 +1,4 @@
-"""What a Spark session is asked, and the types of its columns."""
+"""Questions to a Spark session, and the types of its columns."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def substituted(spark: SparkSession, text: str) -> str:
-    """A text with ``${name}`` replaced as Spark does before it parses one; as it is under Connect, where the settings
+    """A text with ``${name}`` replaced as Spark does before it parses; unchanged under Connect, where the settings
     of the server are out of reach."""
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
         return text
-    jvm.SparkSession.setActiveSession(spark._jsparkSession)  # whose settings the JVM's class looks at
+    jvm.SparkSession.setActiveSession(spark._jsparkSession)  # the JVM's class reads the settings of the active one
     return str(jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(text))
 
 
@@ -41,7 +41,7 @@ def spark_type(kind: pa.DataType) -> DataType:
 
 
 def is_stopped(spark: SparkSession) -> bool:
-    """Whether the session's Spark has been stopped from Python. Cheap: no call of the JVM."""
+    """Whether the session's Spark has been stopped from Python. Cheap: no JVM call."""
     context = getattr(spark, "_sc", None)
     return context._jsc is None if context is not None else bool(getattr(spark, "is_stopped", False))
 
@@ -55,6 +55,6 @@ def java_process() -> Popen[bytes] | None:
 
 
 def cores(spark: SparkSession) -> int:
-    """How many tasks run at once, as far as Spark tells."""
+    """How many tasks run at once, according to Spark."""
     context = getattr(spark, "_sc", None)
     return int(context.defaultParallelism) if context is not None else 2

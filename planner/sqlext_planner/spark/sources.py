@@ -1,4 +1,4 @@
-"""Plans that hold the tables which others than Spark read."""
+"""Plans that hold the tables that somebody other than Spark reads."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def over_sources(rows: DataFrame, frames: Iterable[DataFrame]) -> DataFrame:
-    """`rows`, which others than Spark read or will read of `frames`, in a plan that holds the frames' tables.
+    """`rows`, which somebody other than Spark reads from `frames`, now or later, in a plan with the frames' tables.
 
-    Catalyst then knows what the plan reads: it refuses to overwrite a table that it reads, what is cached of the plan
-    goes when rows come to the table, and `inputFiles` is right. Of each table of files the plan holds those files that
+    Catalyst then knows what the plan reads: it refuses to overwrite a table that it reads, drops the plan's cached rows
+    when the table gets new ones, and `inputFiles` is right. For each table of files the plan holds the files that
     Spark has come to list since now, and an error for them: there are none unless the table was listed again, for a
-    cached plan after an INSERT, or by REFRESH TABLE. Other tables stand in the plan without rows, and are optimised
-    away. Under Connect `rows` is as it was.
+    cached plan after an INSERT, or by REFRESH TABLE. Other tables are in the plan without rows, and are optimised
+    away. Under Connect `rows` is returned unchanged.
     """
     others = ["NULL"] * (len(rows.columns) - 1)  # a union gives a NULL, and an error, the column's type
     for frame in frames:
@@ -40,9 +40,9 @@ def _is_file_relation(leaf: Any) -> bool:
 
 
 def _new_files(spark: SparkSession, relation: Any) -> tuple[DataFrame, str]:
-    """The rows of files that Spark does not list now, and an expression over them that is an error.
+    """The rows of files that Spark does not list now, and an expression over them that raises an error.
 
-    Spark compares the files' names when it plans the scan, which has then no task.
+    Spark compares the files' names when it plans the scan, which then has no tasks.
     """
     from pyspark.sql import DataFrame
     from sqlext_operators.errors import MARK, marked
@@ -64,5 +64,5 @@ def _new_files(spark: SparkSession, relation: Any) -> tuple[DataFrame, str]:
 
 
 def _text_literal(text: str) -> str:
-    """A literal that no setting of the parser reads in another way."""
+    """A literal that reads the same under every setting of the parser."""
     return f"CAST(X'{text.encode().hex()}' AS STRING)"

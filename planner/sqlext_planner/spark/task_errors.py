@@ -1,4 +1,4 @@
-"""Errors that our tasks mean for the user, out of what Spark makes of them."""
+"""Finds the errors that our tasks mean for the user in Spark's exceptions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtErr
 
 
 def show_task_errors() -> None:
-    """From now on, an exception of Spark's that carries an error of our tasks (`sqlext_operators.errors`) is raised as
+    """From now on, a Spark exception that carries an error of our tasks (`sqlext_operators.errors`) is raised as
     that error: a SqlExtError with its place.
 
     PySpark hands every exception that it has converted from Java to `recover_python_exception`, which looks for a
@@ -42,7 +42,7 @@ _TASK_ERRORS = {kind.__name__: kind for kind in (ConfigurationError, DataError)}
 
 
 def task_error(error: BaseException) -> SqlExtError | None:
-    """The error that a task of ours meant for the user, out of what Spark made of it; None for any other."""
+    """The error that one of our tasks meant for the user, found in Spark's exception; None for any other exception."""
     from sqlext_operators.errors import MARK
 
     cause = getattr(error, "_cause", None)

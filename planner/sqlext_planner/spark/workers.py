@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-#: In the text of every error that a worker raises because it lacks the package. A statement's own run may be the
+#: Part of the text of every error that a worker raises because it lacks the package. A statement's own run may be the
 #: first to meet such a worker, long after `check_workers`: look for the mark in PythonException's message.
 WORKER_MARK = "[SQLEXT_WORKER_PACKAGE]"
 _WORKER_HELP = (
@@ -42,7 +42,7 @@ def worker_function(entry: Entry) -> Callable[[Iterator[pa.RecordBatch]], Iterat
 def broadcast_function(
     entry: Callable[[bytes, int, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], data: bytes, spark: SparkSession
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """As `worker_function`, for an entry point whose first argument are bytes that every executor gets once.
+    """Like `worker_function`, for an entry point whose first argument is bytes that every executor gets once.
 
     Under Spark Connect, which has no broadcast variables, they travel with the function, once a task.
     """
@@ -62,11 +62,11 @@ def broadcast_function(
 
 
 def _loading(entry: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[[], Callable[..., Iterator[pa.RecordBatch]]]:
-    """A function that gives the entry point in a worker.
+    """A function that returns the entry point in a worker.
 
     It travels by value (it is nested, so cloudpickle cannot do otherwise) and holds the entry point pickled by
-    reference; a worker that lacks the package says so in one sentence that starts with WORKER_MARK, where a plain
-    pickle would fail inside Spark's deserialiser with a traceback of its own.
+    reference. A worker that lacks the package then says so in one sentence that starts with WORKER_MARK; a plain
+    pickle would fail inside Spark's deserialiser with its own traceback.
     """
     pickled, mark, help = pickle.dumps(entry), WORKER_MARK, _WORKER_HELP
 
@@ -80,7 +80,7 @@ def _loading(entry: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[[], Cal
         except ImportError as error:
             raise RuntimeError(f"{mark} the executor's Python {sys.executable} cannot load {error}; {help}") from None
         # Spark collects garbage between two tasks of a worker, which takes 0.1 s with numba and its kernels loaded:
-        # what has stayed until now is here to stay, and need not be looked at again.
+        # objects that have survived until now are here to stay, and need not be looked at again.
         if len(gc.get_objects()) > 20_000:
             gc.freeze()
         return task

@@ -30,12 +30,12 @@ class UMJoin(LogicalPlan):
           Scan: d [z]
 
     The rows: the inner inputs' product where the terms of `condition` over them hold; then, for every other input i in
-    an order in which `matches[i]` reads only what is there, its matches (`left`), or those rows that have one (`semi`)
+    an order in which `matches[i]` reads only available columns, its matches (`left`), or those rows with one (`semi`)
     or none (`anti`); then the remaining terms of `condition`, which read columns of `left` inputs. `matches[i]` is None
     for inner inputs and for one that every row matches. Output: the columns of the inner and left inputs that are in
     `payload` (None: all), in order.
 
-    With `count`, equal rows may stand as one row with their number in the column `count` (bigint, > 0); with an empty
+    With `count`, equal rows may be one row with their number in the column `count` (bigint, > 0); with an empty
     payload the result may be one row or several whose counts add up.
     """
 
@@ -135,7 +135,7 @@ class UMJoin(LogicalPlan):
 
 
 def input_name(plan: LogicalPlan) -> str:
-    """What an input is called: the relation that all its columns come from, else its node's name."""
+    """An input's name: the relation that all its columns come from, else its node's name."""
     relations = {column.relation for column in plan.output_columns}
     if len(relations) == 1 and (name := relations.pop()):
         return name

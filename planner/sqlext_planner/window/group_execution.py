@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 class GroupAggregateExec(PhysicalPlan):
     """Computes a GroupAggregate node (same fields, physical child).
 
-    The rows go through the exchange by the hash of the keys; each group's rows then stand side by side in one task,
-    where the window functions' evaluators see them as one window. With aggregates of Spark's beside them, all rows
-    come back, the calls' results on the last row of each group alone, and Spark aggregates the whole: the child is
+    The rows go through the exchange by the hash of the keys; each group's rows are then side by side in one task,
+    where the window functions' evaluators see them as one window. If Spark computes other aggregates, all rows
+    come back, with the calls' results only on the last row of each group, and Spark aggregates them all: the child is
     read once (it may be random), and Spark's partial aggregation leaves one row a group to its own shuffle. Text
-    results make that a sort-based aggregation. Without keys Spark's aggregation gives the one row that there is
-    also for an empty input.
+    results make that a sort-based aggregation. Without keys, Spark's aggregation gives one row
+    even for an empty input.
     """
 
     keys: tuple[NamedExpr, ...]
@@ -64,7 +64,7 @@ class GroupAggregateExec(PhysicalPlan):
         return self._aggregated(rows, inputs) if self.items or not self.keys else self._groups(rows, inputs)
 
     def _groups(self, rows: DataFrame, inputs: GroupInputs) -> DataFrame:
-        """One row a group as it comes: keys, then calls. Spark's GROUP BY gives 0.0 for -0.0."""
+        """One row a group, as the operator returns it: keys, then calls. Spark's GROUP BY gives 0.0 for -0.0."""
         from pyspark.sql.functions import col, lit
 
         types = {item.name: item.dataType for item in rows.schema}

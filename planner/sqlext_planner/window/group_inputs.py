@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class GroupInputs:
     """A group aggregate ready to run: `frame` has the wire columns only, `keys` are the names of its key columns.
 
-    `passed` are the columns that come out again: the keys, and what Spark's own aggregates read. Year-month intervals
+    `passed` are the columns that pass through: the keys, and what Spark's own aggregates read. Year-month intervals
     are months in the frame, and in what the workers return; `result_schema` has them.
     """
 
@@ -45,7 +45,7 @@ class GroupInputs:
     def of(cls, node: GroupAggregateExec, child: DataFrame) -> GroupInputs:
         """Check all types and choose what is shipped.
 
-        Raises AnalysisError or UnsupportedError with the place in the text.
+        Raises AnalysisError or UnsupportedError, which point at the text.
         """
         from pyspark.sql.types import StructField, StructType
 
@@ -94,7 +94,7 @@ class GroupInputs:
         return GroupOperatorSpec(sequence, self.spec, config.output_batch_rows)
 
     def empty_result(self, output: str) -> tuple[Any, DataType]:
-        """What a call gives for a group without rows, and its type; the driver computes it."""
+        """A call's result for a group without rows, and its type; the driver computes it."""
         return self._empty[output], self.result_schema[output].dataType
 
     @cached_property

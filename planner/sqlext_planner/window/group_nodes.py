@@ -18,9 +18,9 @@ class GroupAggregate(LogicalPlan):
     """One row for each group: its keys, Spark's aggregates, and functions of the window table over all its rows.
 
     ``SELECT k, sum_cate(v, c), max(v) FROM t GROUP BY k`` is ``GroupAggregate([k], [max(v)], [sum_cate(v, c)], t)``.
-    Groups are Spark's: NULL keys are one group, all NaNs are one, -0.0 is 0.0. `items` hold nothing but aggregate
-    functions of Spark's; without keys there is one group, also over no rows. Rows of a group are in input order, the
-    last one being the newest.
+    Groups are Spark's: NULL keys are one group, all NaNs are one, -0.0 is 0.0. `items` hold only Spark's aggregate
+    functions; without keys there is one group, even over no rows. Rows of a group are in input order; the last one is
+    the newest.
     """
 
     is_extension = True
@@ -46,7 +46,7 @@ class GroupAggregate(LogicalPlan):
         return with_fields(self, items=items, calls=calls, child=child)
 
     def _kept(self, needed: Set[Column]) -> tuple[NamedExpr | WindowCall, ...]:
-        """Spark's aggregates and the calls that are needed; one if nothing would be left."""
+        """Spark's aggregates and the calls that are needed; at least one."""
         items = tuple(item for item in self.items if item.column in needed)
         calls = tuple(call for call in self.calls if call.column in needed)
         return (*items, *calls) or (() if self.keys else self.calls[:1])

@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?|[-+]?\.\d+")
 
 
 def check_key(expression: Expression, kind: DataType, arrow: pa.DataType) -> None:
-    """PARTITION BY takes every type with an exact equality but float and double. Raises AnalysisError."""
+    """PARTITION BY takes every type with an exact equality except float and double. Raises AnalysisError."""
     from sqlext_operators.columns.keys import is_key_type
 
     name = kind.simpleString()
@@ -137,7 +137,7 @@ def union_columns(
 
 
 def _literal(plan: PhysicalPlan, column: Column) -> str | None:
-    """The text of the constant that a column of the plan holds in every row; None if it is no constant."""
+    """The text of the constant that a column of the plan holds in every row; None if it is not a constant."""
     match plan:
         case SubqueryAliasExec():
             place = plan.output_columns.index(column)

@@ -43,7 +43,7 @@ class WindowInputs:
     def of(cls, node: WindowUnionExec, frames: Sequence[DataFrame]) -> WindowInputs:
         """Check all types and choose what is shipped.
 
-        Raises AnalysisError or UnsupportedError with the place in the text.
+        Raises AnalysisError or UnsupportedError, which point at the text.
         """
         wire = WireColumns()
         keys = tuple(wire.name(expression) for expression in node.partition_by)
@@ -125,7 +125,7 @@ def _span(spans: Sequence[Span | None], number: int) -> Span | None:
 
 
 def _places(calls: dict[WindowCall, Call]) -> dict[str | None, Span | None]:
-    """Where the statement names the wire columns that it does name; under None the place of the first call."""
+    """Where the statement names wire columns; under None, the place of the first call."""
     places: dict[str | None, Span | None] = {None: next((call.span for call in calls if call.span is not None), None)}
     for logical, call in calls.items():
         for arg, name in zip(logical.args, call.args, strict=True):

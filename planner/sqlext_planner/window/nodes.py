@@ -35,7 +35,7 @@ class WindowCall(Expression):
         return frozenset().union(*(arg.references for arg in self.args))
 
     def shown(self, over: str = "") -> ShownCall:
-        """`sum(a.v) OVER w`; a function of ours without a public name goes by its column, which has the user's."""
+        """`sum(a.v) OVER w`; a function without a public name is shown by its column, which has the user's name."""
         function = lookup(self.function)
         plain = function is None or function.internal
         text = self.column.name if plain else f"{str(self).removesuffix(f' AS {self.column}')}{over}"
@@ -69,7 +69,7 @@ class WindowGroup(Expression):
 
 @dataclass(frozen=True)
 class WindowUnion(LogicalPlan):
-    """For each FROM row the aggregates over windows on the union of FROM and other tables.
+    """For each FROM row, the aggregates over windows on the union of FROM and other tables.
 
     ``SELECT sum(v) OVER w FROM a WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING
     AND CURRENT ROW)`` is ``WindowUnion(source=a, unions=(b,), ...)``. Outputs the source's columns, then one
@@ -131,7 +131,7 @@ class WindowUnion(LogicalPlan):
         return tuple(kept)
 
     def _source_columns(self, windows: Sequence[WindowGroup], needed: Set[Column]) -> tuple[Column, ...]:
-        """Source columns that are passed through or read by keys, order or calls; one at least."""
+        """Source columns that are passed through or read by keys, order or calls; at least one."""
         read = reads(self.partition_by) | {column for w in windows for call in w.calls for column in call.references}
         read |= self.order_by.references if self.order_by is not None else frozenset()
         read |= {field.column for field in self.payload_fields if field.column in needed}

@@ -76,7 +76,7 @@ def count_ranked_windows(
 
     rank int32[m] is a permutation; without `from_below` (`from_above`) no place of a slice has a rank below least
     (from most on). The lists are those of `link_slices` for low and high; tree is int32[m + 1] zeros. O((n + m) log m):
-    places are put into the tree in order, and a slice is what its end has found less what its start has.
+    places enter the tree in order, and a slice's count is the count at its end less the count at its start.
     """
     for place in range(len(rank) + 1):
         i = starting[place]
@@ -107,7 +107,7 @@ def count_ranked_probes(
 ) -> None:
     """Add to counts[j] how many slices hold place j and have least[i] <= rank[j] < most[i].
 
-    Arguments as of `count_ranked_windows`; the tree is all zeros again at the end.
+    Arguments as in `count_ranked_windows`; the tree is all zeros again at the end.
     """
     for place in range(len(rank) + 1):
         i = starting[place]

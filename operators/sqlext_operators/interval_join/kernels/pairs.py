@@ -18,9 +18,9 @@ UInt8s = npt.NDArray[np.uint8]
 def fill_pairs(
     windows: Int32s, low: Int64s, high: Int64s, probes: Int32s, state: Int64s, out: Int32s, out_probes: Int32s
 ) -> int:
-    """Write (windows[i], probes[j]) for all j in [low[i], high[i]) until the buffers are full; how many were written.
+    """Write (windows[i], probes[j]) for all j in [low[i], high[i]) until the buffers are full; returns how many.
 
-    state int64[2] = (window, place) to go on from; the first call has zeros, the last one has been if state[0] is the
+    state int64[2] = (window, place) to continue from; zeros at first. After the last call, state[0] is the
     number of windows.
     """
     i, j = state[0], state[1]
@@ -29,7 +29,7 @@ def fill_pairs(
         j = max(j, low[i])
         stop = max(min(high[i], j + len(out) - count), j)
         to = count + stop - j
-        # slices, as LLVM makes vector instructions of loops over them: 0.2 instead of 1.1 ns a pair
+        # slices, because LLVM makes vector instructions of loops over them: 0.2 instead of 1.1 ns a pair
         _repeat(windows[i], out[count:to])
         _copy(probes[j:stop], out_probes[count:to])
         count = to
@@ -67,9 +67,9 @@ def fill_filtered_pairs(
     out: Int32s,
     out_probes: Int32s,
 ) -> int:
-    """As `fill_pairs`, the pairs with ours[c, i] < theirs[c, j], or equal unless strict[c], for every comparison c.
+    """Like `fill_pairs`, but only pairs with ours[c, i] < theirs[c, j], or equal unless strict[c], for every c.
 
-    May return 0 before the end: look at `state`.
+    May return 0 before the end: check `state`.
     """
     i, j = state[0], state[1]
     count = 0
@@ -101,10 +101,10 @@ def fill_filtered_pairs(
 def _filter(
     mine: int, theirs: Int64s, equal: bool, window: int, probes: Int32s, out: Int32s, out_probes: Int32s
 ) -> int:
-    """Write the pairs of one window and `probes` with mine < theirs[k], or equal if `equal`; how many there are."""
+    """Write the pairs of one window and `probes` with mine < theirs[k], or equal if `equal`; returns how many."""
     count = 0
     for k in range(len(probes)):
-        # written in any case and kept if the pair counts: no branch that cannot be foretold
+        # always written, and kept if the pair counts: no unpredictable branch
         out[count] = window
         out_probes[count] = probes[k]
         count += (mine < theirs[k]) | (equal & (mine == theirs[k]))

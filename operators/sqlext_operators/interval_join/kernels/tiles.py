@@ -26,7 +26,7 @@ def _is_new(first: Any, last: Any, r: int, i: int, tile: int) -> bool:
 
 @jit
 def _hull(first: Any, last: Any, i: int) -> tuple[int, int]:
-    """(least, greatest) tile of row i's ranges; least > greatest without any."""
+    """(least, greatest) tile of row i's ranges; least > greatest if there are none."""
     low, high = _MAX, -_MAX
     for r in range(first.shape[0]):
         if first[r, i] <= last[r, i]:

@@ -61,7 +61,7 @@ class Relation:
 
 def relation_of(starts: Int64s, ends: Int64s | None, keys: Int64s | None = None) -> Relation:
     """A side of a join; raises ValueError for arrays of different lengths and for 2**31 rows or more, TypeError for
-    columns that are no whole numbers."""
+    columns that are not whole numbers."""
     starts = int64_column(starts)
     ends = None if ends is None else int64_column(ends)
     keys = None if keys is None else int64_column(keys)
@@ -77,7 +77,7 @@ def relation_of(starts: Int64s, ends: Int64s | None, keys: Int64s | None = None)
 class SweepPairs(Iterator[tuple[Ids, Ids]]):
     """The batches (left rows int32[k], right rows int32[k]) of a join, and the rows that took no part.
 
-    The arrays are views of two buffers: they hold a batch until the next one is asked for.
+    The arrays are views of two buffers: they hold a batch until the next one is requested.
     """
 
     def __init__(self, left: Relation, right: Relation, sweeps: tuple[Sweep, ...], lazy: bool, batch_rows: int) -> None:
@@ -118,15 +118,15 @@ def sweep_join(
     left_keys: Int64s | None = None,
     right_keys: Int64s | None = None,
 ) -> SweepPairs:
-    """All pairs of rows (left, right) whose intervals stand in a relation of interval/relations.py, each once.
+    """All pairs of rows (left, right) whose intervals are in a relation of interval_join/relations.py, each once.
 
     Endpoints are int64 in one unit, half-open; delta and epsilon are distances in that unit, None or infinite for no
     bound; sums saturate. Key codes, if given, must be equal for a pair: all groups are swept in one pass, one after the
-    other. Rows with start >= end match nothing and are counted. `right_ends` None stands for single values, for
+    other. Rows with start >= end match nothing and are counted. `right_ends` None means single values, for
     relations that take a point. `lazy` takes LazyJoinByS instead of JoinByS; the pairs are the same, in another order.
 
     Raises KeyError for an unknown relation; ValueError for a parameter that it does not take, a negative one, and
-    columns that do not fit together; TypeError for columns that are no whole numbers.
+    columns that do not fit together; TypeError for columns that are not whole numbers.
     """
     sweeps = sweeps_of(relation, delta, epsilon) if right_ends is not None else (point_sweep(relation),)
     left = relation_of(left_starts, left_ends, left_keys)

@@ -23,7 +23,7 @@ FINISHED: Mark = (math.inf, 0)
 
 
 class EndpointIndex:
-    """The events of intervals, sorted when they are asked for.
+    """The events of intervals, sorted on demand.
 
     The paper's index is a list ordered by 2 * time + type with END = 0, START = 1. The order is the same here, but
     compared part by part: 2 * time leaves int64 for an open end (the greatest int64).
@@ -137,7 +137,7 @@ def int64_column(column: npt.NDArray[Any]) -> Int64s:
 
 
 def shift_times(times: Int64s, amount: float) -> Int64s:
-    """times + amount, saturating; a fraction of an amount is left out, as times are whole."""
+    """times + amount, saturating; a fraction of an amount is dropped, because times are whole."""
     return saturating_add(times, whole(amount)) if amount else times
 
 

@@ -76,7 +76,7 @@ class Shifted:
     """Endpoints that come `amount` later and are of type `code`.
 
     Where the paper shifts by delta + 1 to an end, this shifts by delta to a LATE_END, which comes after the starts of
-    its time: the same in whole numbers, and right where delta + 1 or time + delta leaves int64.
+    its time: the same in whole numbers, and correct even where delta + 1 or time + delta leaves int64.
     """
 
     source: Expression

@@ -16,7 +16,7 @@ _WORD = 64
 
 
 class GaplessMap:
-    """Keys of one integer type, with two int64 each if `paired`, in contiguous arrays (kernels/sweep_map.py).
+    """Keys of one integer type, with two int64 each if `paired`, in contiguous arrays (kernels/map.py).
 
     Kernels change `arrays` and report the new `size`. Entries 0 to size - 1 are in.
     """

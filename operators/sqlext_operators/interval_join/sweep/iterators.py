@@ -1,9 +1,9 @@
-"""Endpoint iterators (docs/reference/sweeps.md, section 3) that can be left and gone on with.
+"""Endpoint iterators (docs/reference/sweeps.md, section 3) that can be paused and resumed.
 
-Piatov et al. 2021 have them in sections 5.2 and 6.2 and appendix A. They are pushed instead of pulled: each takes the
-next events of the index and the mark up to which these are complete, and hands on the events that it can already vouch
-for, with its own mark. So whole relations are one push with the mark FINISHED, and a stream is many; the order of what
-comes out does not depend on how the events were cut into pushes.
+Piatov et al. 2021 have them in sections 5.2 and 6.2 and appendix A. Ours are pushed instead of pulled: each takes the
+next events of the index and the mark up to which these are complete, and passes on the events that are certain
+already, with its own mark. So whole relations are one push with the mark FINISHED, and a stream is many; the order of
+the output does not depend on how the events were cut into pushes.
 
 The paper's merging iterator reads ahead and is finished while its last event has not been processed, which loses the
 pairs of the last window; its first-end and second-start iterators never assign their endpoint, and drop events of the
@@ -56,7 +56,7 @@ class FilteringIterator:
         self._code = code
 
     def push(self, index: Endpoints, mark: Mark) -> Pushed:
-        """The index keeps its starts and ends apart, so these need no look at each event."""
+        """The index keeps its starts and ends apart, so there is no need to look at each event."""
         if isinstance(self._source, IndexIterator) and self._code in (START, END):
             return (index.starts if self._code == START else index.ends), mark
         events, mark = self._source.push(index, mark)
@@ -64,7 +64,7 @@ class FilteringIterator:
 
 
 class ShiftingIterator:
-    """Events of another time and type: time + amount, saturating, so that none changes places."""
+    """Events of another time and type: time + amount, saturating, so that their order stays the same."""
 
     def __init__(self, source: EndpointIterator, amount: float, code: int) -> None:
         self._source = source
@@ -72,7 +72,7 @@ class ShiftingIterator:
         self._code = code
 
     def push(self, index: Endpoints, mark: Mark) -> Pushed:
-        """All events that come later come at the mark's time at least, shifted."""
+        """All later events come no earlier than the mark's time, shifted."""
         events, (time, _) = self._source.push(index, mark)
         times = shift_times(events.times, self._amount)
         shifted = events._replace(times=times, codes=np.full(len(times), self._code, np.uint8))
@@ -82,7 +82,7 @@ class ShiftingIterator:
 
 
 class MergingIterator:
-    """The events of two iterators in one order; what one is ahead of the other waits."""
+    """The events of two iterators in one order; if one is ahead, its events wait for the other."""
 
     def __init__(self, first: EndpointIterator, second: EndpointIterator) -> None:
         self._sources = (first, second)

@@ -1,4 +1,4 @@
-"""One sweep that can be left and gone on with: JoinByS and LazyJoinByS over the events of two sides."""
+"""One sweep that can be paused and resumed: JoinByS and LazyJoinByS over the events of two sides."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class PairBuffers:
         return buffers
 
     def __reduce__(self) -> tuple[type[PairBuffers], tuple[int, npt.DTypeLike]]:
-        """A state that is saved is saved without them."""
+        """A saved state does not include them."""
         return PairBuffers, (len(self.active), self.active.dtype)
 
 
 class SweepJoin:
     """The active set of one sweep, and the events that wait for others.
 
-    With `residual` the events have values and only pairs that meet it come out; without, all candidates do.
+    With `residual` the events have values and only pairs that meet it are output; without it, all candidates are.
     """
 
     def __init__(self, sweep: Sweep, residual: Residual | None, buffers: PairBuffers, lazy: bool = True) -> None:
@@ -71,8 +71,8 @@ class SweepJoin:
     def push(self, active: Endpoints, probe: Endpoints, mark: Mark) -> Iterator[Pairs]:
         """The pairs (active id, probe id) that follow from the next events of both sides, complete up to `mark`.
 
-        The arrays are views of the buffers, valid until the next ones are asked for. Take all of them: the sweep stands
-        behind the events when there are no more.
+        The arrays are views of the buffers, valid until the next ones are requested. Take all of them: only then is the
+        sweep past the events.
         """
         events, reached = self._active.push(active, mark)
         probes, probed = self._probing.push(probe, mark)

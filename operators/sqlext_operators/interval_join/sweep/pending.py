@@ -35,7 +35,7 @@ _LEAST_CAPACITY = 64
 
 
 class PendingPairs:
-    """Pairs whose residual compares ends. Each comes out when the end arrives that decides it, or not at all."""
+    """Pairs whose residual compares ends. Each is output when the end arrives that decides it, or not at all."""
 
     def __init__(self, residual: Residual, buffers: PairBuffers) -> None:
         self._residual = residual
@@ -54,7 +54,7 @@ class PendingPairs:
         return int(self._state[WAITING])
 
     def add(self, active: Ids, probe: Ids) -> None:
-        """Candidates of the sweep."""
+        """Add candidates of the sweep."""
         while len(self._pairs.ended) < self.waiting + len(active):
             self._grow()
         for side in self._maps:
@@ -98,7 +98,7 @@ class PendingPairs:
         self._maps[1].size = int(self._state[PROBE_SIZE])
 
     def _grow(self) -> None:
-        """Twice the room; the new places are free."""
+        """Double the room; the new places are free."""
         used = len(self._pairs.ended)
         wider = self._new(max(2 * used, _LEAST_CAPACITY))
         for old, new in zip(self._pairs, wider, strict=True):

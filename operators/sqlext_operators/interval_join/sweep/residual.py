@@ -19,7 +19,7 @@ Int64s = npt.NDArray[np.int64]
 
 
 class Fate(IntEnum):
-    """What is known of a candidate when the first of its two tuples ends."""
+    """What is known about a candidate when the first of its two tuples ends."""
 
     OPEN, MATCH, NONE = range(3)
 
@@ -56,7 +56,7 @@ class Residual:
 
     @property
     def probes_end_first(self) -> bool:
-        """Which of two ends of one time to look at first: so that the end that may decide knows of the other's."""
+        """Whether probes come first among ends of one time, so that the end that may decide knows of the other."""
         return self.low.shift > -math.inf
 
     def fate(self, active_first: bool) -> Fate:

@@ -1,4 +1,4 @@
-"""JoinByS and LazyJoinByS for the pairs of any window: another algorithm for what slices give (interval/matches.py).
+"""JoinByS and LazyJoinByS for pairs of any window: another algorithm for what slices give (interval_join/matches.py).
 
 The windows of a join are slices of the sorted probe rows. Swept over the places of these rows, a window is active from
 its first place to its last; so keys, tiles, strictness and every type are as in the slices.
@@ -38,7 +38,7 @@ Comparisons = tuple[Int64s, Int64s, npt.NDArray[np.uint8]]
 def sweep_slices(
     slices: Slices, tested: Comparisons | None, out_windows: Int32s, out_probes: Int32s, lazy: bool
 ) -> Iterator[int]:
-    """Fill the two buffers with rows of pairs for which all comparisons hold; how many, more than 0 each time."""
+    """Fill the two buffers with rows of pairs for which all comparisons hold; gives how many, more than 0 each time."""
     if tested is None:
         buffers = PairBuffers.over(out_windows, out_probes)
         for windows, _ in _swept(slices, slices.windows, slices.probes, buffers, lazy):

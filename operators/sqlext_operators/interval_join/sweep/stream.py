@@ -1,4 +1,4 @@
-"""The sweeps over streams of endpoints, whose tuples may be open for as long as they like."""
+"""The sweeps over streams of endpoints, whose tuples may stay open for any time."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _BATCH_ROWS = 1 << 16
 
 
 class StreamEvents(NamedTuple):
-    """The next endpoints of one side: times int64[n], types uint8[n] (END 1, START 2: kernels/sweep_events.py), tuple
-    ids int64[n]. They stand in the order of (time, type), and none comes before the last one that was given."""
+    """The next endpoints of one side: times int64[n], types uint8[n] (END 1, START 2: kernels/events.py), tuple
+    ids int64[n]. They are in the order of (time, type), and none comes before the last one that was given."""
 
     times: Int64s
     types: UInt8s
@@ -33,16 +33,16 @@ class StreamEvents(NamedTuple):
 
 
 class SweepStream:
-    """A join of two streams of endpoints, in one of the relations of interval/relations.py.
+    """A join of two streams of endpoints, in one of the relations of interval_join/relations.py.
 
-    A pair comes out when the endpoints that decide it have been seen and nothing can come before them any more: "start
+    A pair is output when the endpoints that decide it have been seen and nothing can come before them any more: "start
     preceding" needs no end at all, "overlaps", "during", "starts" and their kind the first of the two ends, "equals"
-    both. Where epsilon is given and delta is not, the sweep is behind the stream by epsilon, as the start of a window
-    depends on its end; where both are, pairs wait for both ends.
+    both. If epsilon is given and delta is not, the sweep is behind the stream by epsilon, because the start of a window
+    depends on its end; if both are given, pairs wait for both ends.
 
     An id stands for one interval of its side and is not used again. An interval that is empty or reversed ends before
-    it starts, as ends come first among events of one time: it matches nothing and is counted. Kept are the active
-    tuples, those that are open, the ids that have ended without a start and the candidates that wait for an end; so
+    it starts, because ends come first among events of one time: it matches nothing and is counted. The stream keeps the
+    active tuples, the open ones, the ids that have ended without a start and the candidates that wait for an end; so
     memory depends on how long intervals last and on delta and epsilon, not on how long the stream has run.
 
     Raises as `sweep_join` does for the relation and its parameters.
@@ -89,12 +89,12 @@ class SweepStream:
         """The pairs (left ids int64[k], right ids int64[k]) that follow from the next endpoints of both sides.
 
         No later event may have a time below `watermark`; without one it is the latest time given so far, as it is for
-        one stream of both sides in the order of time. Events of the watermark's own time wait, as others of that time
-        may follow. The arrays hold a batch until the next one is asked for; all batches must be taken.
+        one stream of both sides in the order of time. Events of the watermark's own time wait, because others of that
+        time may follow. The arrays hold a batch until the next one is requested; all batches must be taken.
 
         Raises ValueError for events out of order, before the watermark or of another type, for a tuple that starts
         twice, and for a watermark that goes back; RuntimeError if batches of the last call were not taken, after an
-        error and after `finish`; TypeError for columns that are no whole numbers.
+        error and after `finish`; TypeError for columns that are not whole numbers.
         """
         self._begin()
         given = [events for events in (left, right) if events is not None and len(events.times)]
@@ -107,13 +107,13 @@ class SweepStream:
             if self._watermark is not None and watermark < self._watermark:
                 raise ValueError(f"the watermark went back from {self._watermark} to {watermark}")
             self._watermark = watermark
-        # before every event of that time; with neither events nor a watermark nothing can come out
+        # before every event of that time; with neither events nor a watermark there is no output
         mark: Mark = (float("-inf"), EARLY_START) if watermark is None else (watermark, EARLY_START)
         return self._pairs(chunks, mark)
 
     def finish(self) -> Iterator[Pairs]:
-        """The pairs that are left when no event follows. Tuples that are open never end: what compares their end does
-        not come out."""
+        """The pairs that are left when no more events follow. Open tuples never end: pairs that compare their end are
+        not output."""
         self._begin()
         self._finished = True
         chunks = {side: self._sides[side].admit(None, None) for side, _ in _both(None, None)}

@@ -1,4 +1,4 @@
-"""The twins of the sweeps in plain Python: relations by their formulas, the iterators and JoinByS as the paper reads.
+"""The twins of the sweeps in plain Python: relations by their formulas, the iterators and JoinByS as in the paper.
 
 Intervals are pairs (start, end) of Python integers, and their ids are their places. Tests compare.
 """

@@ -2,8 +2,7 @@
 
 A sweep goes over the events of both sides in the order of time. The active side's tuples are in the active set from
 their start event to their end event; each start (or end) of the other side, the probe, is paired with all that are in
-it (docs/reference/sweeps.md, section 4). What the events of the active side are, says an expression of endpoint
-iterators.
+it (docs/reference/sweeps.md, section 4). An expression of endpoint iterators gives the events of the active side.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ END_FOLLOWING_STRICT = Algorithm("EndFollowingStrict", END, True)
 class Sweep:
     """One sweep of a relation: its algorithm, the side that is active and that side's events.
 
-    Where the active side is the right one, the paper runs the sweep with exchanged inputs. `residual` are the
+    Where the active side is the right one, the paper runs the sweep with swapped inputs. `residual` are the
     conditions that the window does not imply: a starts sweep compares the ends, an ends sweep the starts.
     """
 
@@ -66,7 +65,7 @@ class Row:
 
     `by_ends` is used instead where only epsilon is given, `by_starts` where only delta is: the parameter then shortens
     windows, and fewer candidates meet the residual. A stream takes `by_ends` unless epsilon is given: its residual
-    compares starts, which are known, and pairs come out with the end that probes.
+    compares starts, which are known, and pairs are output with the end that probes.
     """
 
     sweeps: tuple[Sweep, ...]
@@ -85,7 +84,7 @@ _RIGHT_ENDS = Sweep(END_FOLLOWING, "right", P_END)
 _LEFT_ENDS_STRICT = Sweep(END_FOLLOWING_STRICT, "left", INDEX)
 _RIGHT_ENDS_STRICT = Sweep(END_FOLLOWING_STRICT, "right", INDEX)
 
-#: A row for each relation of interval/relations.py.
+#: A row for each relation of interval_join/relations.py.
 ROWS: Mapping[str, Row] = {
     "allen_before": _row(START_PRECEDING_STRICT, "left", FROM_END),
     "allen_after": _row(START_PRECEDING_STRICT, "right", FROM_END),

@@ -24,7 +24,7 @@ _MAX = np.iinfo(np.int64).max
 
 @jit
 def skip_nulls(group: Int64s, nulls: Int64s, low: Int64s) -> None:
-    """Move low[i] behind the nulls[g] rows that stand first in row i's group g."""
+    """Move low[i] past the nulls[g] rows that come first in row i's group g."""
     for i in range(len(group)):
         if group[i] >= 0:
             low[i] += nulls[group[i]]
@@ -175,8 +175,8 @@ def scan_last(
     """out[i] = the last row of [low[i], high[i]) for which all comparisons hold, or -1.
 
     Comparison c is `left[c, i] operators[c] right[c, p]` with validities uint8 of the same shapes; least and greatest
-    [c, node] are its trees. O(log² n) for one comparison: a subtree that cannot match is left by its largest block
-    that ends where the scan stands. Several comparisons can each be met in a block without a row that meets all.
+    [c, node] are its trees. O(log² n) for one comparison: a subtree that cannot match is skipped by its largest block
+    that ends at the scan's place. Several comparisons can each hold in a block without a row for which all hold.
     """
     size = least.shape[1] >> 1
     for i in range(len(low)):

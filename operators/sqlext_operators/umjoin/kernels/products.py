@@ -25,12 +25,12 @@ def fill_products(
     out: Any,
     out_counts: Int64s,
 ) -> int:
-    """Write the rows of the first `bindings` bindings until the buffers are full; how many were written.
+    """Write the rows of the first `bindings` bindings until the buffers are full; returns how many.
 
     A binding's rows are all combinations of rows[low[c, b]:high[c, b]] over the columns c, with -1 for an empty slice;
-    its count comes with each of them in out_counts, or with `repeated` each comes so often. out int32[columns,
-    capacity], out_counts int64[capacity]. state int64[columns + 2] = the binding, and the place in each slice and in
-    the repetition, to go on from; the first call has zeros, the last one has been if state[0] is `bindings`.
+    its count comes with each of them in out_counts; with `repeated`, each row comes that often instead. out
+    int32[columns, capacity], out_counts int64[capacity]. state int64[columns + 2] = the binding, and the place in each
+    slice and in the repetition, to continue from; zeros at first. After the last call, state[0] is `bindings`.
     """
     columns, capacity = len(out), len(out_counts)
     digits = state[1:]
@@ -61,7 +61,7 @@ def fill_products(
 
 @jit
 def _carried(low: Any, high: Any, times: int, b: int, longest: int, digits: Int64s) -> int:
-    """Count on by one in the digits other than the `longest`; 1 if all of them have come round to 0."""
+    """Count up by one in the digits other than the `longest`; returns 1 if all of them are back at 0."""
     columns = len(low)
     for c in range(columns + 1):
         if c == longest:

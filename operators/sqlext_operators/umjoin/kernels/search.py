@@ -2,10 +2,10 @@
 
 A slot is one level of one input's trie; every slot belongs to one depth, a key class. At each depth the members, which
 must have the value, are intersected below the nodes chosen so far; followers (left and anti inputs) are looked up at
-each value found. Bindings of the first `emitted` depths are written; what lies below is only counted.
+each value found. Bindings of the first `emitted` depths are written; everything below is only counted.
 
 Below the first depths, the prefix, the rest may be cut into branches that meet in one class, the pivot, and share no
-other one. Each branch then has depths of its own, the pivot's last, and is gone through alone: its counts are added up
+other one. Each branch then has depths of its own, the pivot's last, and is searched alone: its counts are added up
 by the pivot's value, and multiplied. (Of the 4-cycles through a vertex, paths of two edges are counted by where they
 end, from both sides.)
 """
@@ -39,12 +39,12 @@ _OPEN, _NEXT, _DONE = 0, 1, 2
 
 @jit
 def fill_bindings(tries: TrieArrays, state: SearchState, emitted: int, low: Any, high: Any, counts: Int64s) -> int:
-    """Write bindings until the buffers are full or there are no more; how many were written.
+    """Write bindings until the buffers are full or there are no more; returns how many.
 
     low, high int32[columns, capacity] are the slices of rows, counts int64[capacity] the products of the lengths of the
-    others, SATURATED if too large. Goes on where the last call with this state stopped. `state` begins as zeros, except
-    weight[0], the count of inputs without keys, and found[slot] of members, 1. The end is reached if less than the
-    capacity is written.
+    others, SATURATED if too large. Continues where the last call with this state stopped. `state` begins as zeros,
+    except weight[0], the count of inputs without keys, and found[slot] of members, 1. There are no more if fewer than
+    the capacity are written.
     """
     depths = int(tries.branches[0])
     branched = len(tries.branches) > 1
@@ -109,7 +109,7 @@ def _write(tries: TrieArrays, state: SearchState, weight: int, low: Any, high: A
 
 @jit
 def _is_countable(tries: TrieArrays, depth: int) -> bool:
-    """Whether `_count_common` may take the place of going through the values of the last depth."""
+    """Whether `_count_common` may replace going through the values of the last depth."""
     members = int(tries.member_starts[depth + 1] - tries.member_starts[depth])
     followers = int(tries.follower_starts[depth + 1] - tries.follower_starts[depth])
     return members <= 2 and followers == 0

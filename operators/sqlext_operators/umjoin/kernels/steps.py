@@ -13,13 +13,13 @@ Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 
 #: What a slot that is an input's last level does to a binding: `SEMI` nothing; `WEIGHT` and `LEFT_WEIGHT` multiply its
-#: count, at least by 1 for a left input; `ANTI` ends it where the value is found; `NOTHING` is no last level.
+#: count, at least by 1 for a left input; `ANTI` ends it where the value is found; `NOTHING` is not a last level.
 NOTHING, SEMI, WEIGHT, LEFT_WEIGHT, ANTI = 0, 1, 2, 3, 4
-#: A count that is too large for int64, or just not.
+#: A count that is too large for int64, or the largest that is not.
 SATURATED = np.iinfo(np.int64).max
-#: As many values are indexed while two lists are searched, for each value of the shorter one.
+#: How many values are indexed in the time in which two lists are searched for each value of the shorter one.
 _SEARCH = 8
-#: A list that is more often longer than the other is searched by steps that double, rather than read.
+#: A list that is more than this many times longer than the other is searched by doubling steps, not read.
 _LONGER = 16
 
 
@@ -57,8 +57,8 @@ class SearchState(NamedTuple):
     count of a binding above depth d; search = (state, depth, the sum of the counts below the emitted binding).
 
     where int32 has the node of each value in the stable member's nodes, by depth; nodes outside of those that are left
-    are of earlier ones. indexed[d] is the first of the nodes that it was or will be made for, effort[d] the steps that
-    searching these has taken, -1 once it is made, looked_up[d] whether it is used for the current nodes.
+    are of earlier ones. indexed[d] is the first of the nodes that this index was or will be made for, effort[d] the
+    steps that searching them has taken, -1 once it is made, looked_up[d] whether it is used for the current nodes.
 
     With branches, products and sums int64[pivot's values] are zeros between calls, and touched int32[pivot's values]
     has the values that are not.
@@ -114,7 +114,7 @@ def seek(values: Int32s, low: int, high: int, target: int) -> int:
 
 @jit
 def open_slots(tries: TrieArrays, state: SearchState, depth: int) -> None:
-    """The slots of a depth begin with the children of the nodes chosen above."""
+    """Start the slots of a depth at the children of the nodes chosen above."""
     for i in range(tries.member_starts[depth], tries.member_starts[depth + 1]):
         slot = tries.members[i]
         parent = tries.parent[slot]
@@ -166,7 +166,7 @@ def _prepare_lookup(tries: TrieArrays, state: SearchState, depth: int) -> None:
 
 @jit
 def look_up(tries: TrieArrays, state: SearchState, depth: int) -> bool:
-    """As `meet`, for two members of which the second is indexed."""
+    """Like `meet`, for two members of which the second is indexed."""
     first = tries.member_starts[depth]
     one, other = tries.members[first], tries.members[first + 1]
     base, low, high = tries.where_starts[depth], state.indexed[depth], state.end[other]
@@ -181,7 +181,7 @@ def look_up(tries: TrieArrays, state: SearchState, depth: int) -> bool:
 
 @jit
 def meet(tries: TrieArrays, state: SearchState, depth: int) -> bool:
-    """Move the members of a depth to the next value that all of them have; whether there is one."""
+    """Move the members of a depth to the next value that all of them have; returns whether there is one."""
     if state.looked_up[depth]:
         return look_up(tries, state, depth)
     first, stop = tries.member_starts[depth], tries.member_starts[depth + 1]
@@ -210,7 +210,7 @@ def meet(tries: TrieArrays, state: SearchState, depth: int) -> bool:
 
 @jit
 def follow(tries: TrieArrays, state: SearchState, depth: int) -> bool:
-    """Look the members' value up in the followers; the weight below; whether the value is let through."""
+    """Look the members' value up in the followers and set the weight below; returns whether the value passes."""
     weight = state.weight[depth]
     first = tries.member_starts[depth]
     value = tries.values[state.place[tries.members[first]]]

@@ -25,7 +25,7 @@ def shift_codes(values: Int64s, valid: UInt8s, least: int, greatest: int, codes:
 
 @jit
 def mark_codes(codes: Int32s, rounds: int, seen: UInt8s) -> None:
-    """Codes that were seen in `rounds` rounds, and are among `codes` (-1 is none), were seen in one more."""
+    """Mark the codes among `codes` (-1 is none) that were seen in `rounds` rounds as seen in one more."""
     for i in range(len(codes)):
         code = codes[i]
         if code >= 0 and seen[code] == rounds:
@@ -34,7 +34,7 @@ def mark_codes(codes: Int32s, rounds: int, seen: UInt8s) -> None:
 
 @jit
 def rank_codes(seen: UInt8s, rounds: int, rank: Int32s) -> int:
-    """rank[c] = the place of code c among those seen in all rounds, -1 for others; how many there are."""
+    """rank[c] = the place of code c among those seen in all rounds, -1 for others; returns how many there are."""
     count = 0
     for code in range(len(seen)):
         if seen[code] == rounds:
@@ -57,7 +57,7 @@ def recode(rank: Int32s, codes: Int32s) -> None:
 def order_by(codes: Int32s, count: int, rows: Int32s, out: Int32s) -> bool:
     """Stable counting sort: `out` has `rows` in the order of codes[row], which are below `count`.
 
-    Whether anything was written: rows that are in order already stay where they are.
+    Returns whether anything was written: rows that are in order already stay where they are.
     """
     places = np.zeros(count + 1, np.int64)
     previous = np.int32(-1)
@@ -101,7 +101,7 @@ def count_nodes(codes: Any, rows: Int32s, counts: Int64s) -> None:
 def fill_nodes(codes: Any, rows: Int32s, bases: Int64s, values: Int32s, starts: Int32s) -> None:
     """The nodes of the rows' trie, level l from place bases[l] on: ascending values under each parent.
 
-    The children of node k stand at starts[k]:starts[k + 1], which are places of nodes, or of `rows` from bases[-1] on
+    The children of node k are at starts[k]:starts[k + 1], which are places of nodes, or of `rows` from bases[-1] on
     for the last level; every level has one more entry that ends its last node's children.
     """
     levels = len(bases) - 1

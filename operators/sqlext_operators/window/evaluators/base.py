@@ -23,7 +23,7 @@ class Rows:
     args        the arguments of the call, one array each over the buffer's rows
     candidates  int64[n], places of the candidates in the buffer; None: all rows of the buffer
     count       the number of rows in the buffer
-    memo        what evaluators have made of the buffer's columns so far (`shared`)
+    memo        what evaluators have computed from the buffer's columns so far (`shared`)
     """
 
     args: tuple[pa.Array, ...]
@@ -32,9 +32,9 @@ class Rows:
     memo: dict[tuple[object, ...], Any] = field(default_factory=dict, compare=False, repr=False)
 
     def shared(self, make: Callable[..., T], *arrays: pa.Array) -> T:
-        """make(*arrays), made once for all calls over a buffer that ask for the same of the same columns.
+        """make(*arrays), computed once for all calls over a buffer that need the same from the same columns.
 
-        The result is not to be changed. Measured with the 51 calls of FEBench's Q3 over 26 columns of its order
+        Do not change the result. Measured with the 51 calls of FEBench's Q3 over 26 columns of its order
         lines: the codes of strings take 20 to 60 ns a row, as long as a sliding count over them.
         """
         key = (make, *map(id, arrays))
@@ -51,7 +51,7 @@ class Rows:
 
 
 class Evaluator(ABC):
-    """Evaluates one call over one window, with the state that goes from one piece of the input to the next.
+    """Evaluates one call over one window, with state that is carried from one piece of the input to the next.
 
     For each piece the processor calls `load` with the rows that are in the buffer, `evaluate` for consecutive
     frames, then `advance`, after which the first candidates leave the buffer. In an unbounded window these stay
@@ -85,7 +85,7 @@ class Evaluator(ABC):
 
     def weights(self, frames: Frames) -> IntArray | None:
         """int64[m], how large the results for the frames are at most, in values of some 8 bytes; None for plain
-        values. Asked after `load`: the processor cuts the output into batches that are not too heavy."""
+        values. Called after `load`: the processor cuts the output into batches that are not too large."""
         return None
 
     def advance(self, closed: int, folded: int, *, new_group: bool) -> None:
@@ -100,10 +100,10 @@ class Evaluator(ABC):
         self.shift(closed + folded)
 
     def reset(self) -> None:  # noqa: B027
-        """Forget the group that the folded candidates are of."""
+        """Forget the group that the folded candidates belong to."""
 
     def forget(self) -> None:  # noqa: B027
-        """Forget the frames that have been evaluated: none of them is of the open group."""
+        """Forget the frames that have been evaluated: none of them belongs to the open group."""
 
     def fold(self, start: int, end: int) -> None:  # noqa: B027
         """Candidates [start, end) stay in every later frame of the group, but leave the buffer."""

@@ -45,8 +45,8 @@ class _Kept:
 
 
 class CategoryTexts(Evaluator):
-    """The texts ``key:value,...`` by a counted map of categories: each row that comes in or leaves is added to or
-    taken from one category, exactly, and the categories of the frame are kept sorted.
+    """The texts ``key:value,...`` by a counted map of categories: each row that enters or leaves is added to or
+    removed from one category, exactly, and the categories of the frame are kept sorted.
     """
 
     def __init__(self, site: CallSite, aggregate: str, order: str) -> None:
@@ -86,7 +86,7 @@ class CategoryTexts(Evaluator):
         self._listing.is_touched[self._kept_codes] = True
 
     def _state(self, loaded: Loaded, *, with_queues: bool) -> Totals:
-        """The totals of what has been folded, and nothing in the slices."""
+        """The totals of the folded rows, with nothing in the slices."""
         category, count = loaded.rows.category, len(self._keys)
         totals = loaded.empty_totals(count)
         if with_queues and loaded.is_extreme:

@@ -1,4 +1,4 @@
-"""What the functions by category compute for each category, and how the kernels are told."""
+"""What the functions by category compute for each category, and how it is passed to the kernels."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ class Aggregate:
 
     @property
     def is_ratio(self) -> bool:
-        """Whether the condition is what is averaged, rather than what chooses the rows."""
+        """Whether the condition is averaged, instead of choosing the rows."""
         return self.name == "ratio"
 
     def load(self, values: pa.Array, condition: pa.Array | None, category: IntArray, kept: Span | None) -> Loaded:
-        """`category` int64[n], -1 for rows that do not count; `kept`: the span of what has been folded, if any has."""
+        """`category` int64[n], -1 for rows that do not count; `kept`: the span of the folded values, if any."""
         if self.name == "count":
             return self._loaded(COUNT, RowValues(category, _NONE, _NONE, _NO_SPECIAL), Span(), INTEGER_BYTES)
         if condition is not None:

@@ -24,8 +24,8 @@ _SHORT = 18
 class DecimalTotals:
     """Exact sums of decimals over frames, of up to 2**31 values each.
 
-    A value is split into limbs of 32 bits, the top one signed; int64 sums of limbs cannot overflow, and are put
-    together into 128 bits at the end.
+    A value is split into limbs of 32 bits, the top one signed; int64 sums of limbs cannot overflow, and are combined
+    into 128 bits at the end.
     """
 
     def __init__(self, dtype: pa.DataType) -> None:

@@ -19,7 +19,7 @@ from sqlext_operators.window.kernels.sliding_distinct import sliding_distinct
 class DistinctCount(Evaluator):
     """Number of distinct values, NULL counting as the type's zero value.
 
-    Of an unbounded window's folded rows the distinct values are kept, as many as there are.
+    For an unbounded window it keeps all distinct values of the folded rows.
     """
 
     def __init__(self, site: CallSite) -> None:
@@ -77,7 +77,7 @@ class _SortedCodes:
         self._sorted = np.insert(self._sorted, np.searchsorted(self._sorted, new), new)
 
     def codes(self, array: pa.Array) -> tuple[IntArray, int]:
-        """As `dense_codes`; the values that are here have the codes below len(self)."""
+        """Like `dense_codes`; values that are known here have the codes below len(self)."""
         encoded = pc.dictionary_encode(pa.array(_equality_codes(array)))
         places, known = self._found(fixed_width(encoded.dictionary))
         count = len(known) - int(np.count_nonzero(known))
@@ -110,14 +110,14 @@ class _Values:
         self._values = known.take(pa.array(first))
 
     def codes(self, array: pa.Array) -> tuple[IntArray, int]:
-        """As `dense_codes`; the values that are here have the codes below len(self)."""
+        """Like `dense_codes`; values that are known here have the codes below len(self)."""
         assert self._values is not None
         codes, count = dense_codes(pa.concat_arrays([self._values, array]))
         return codes[len(self) :], count
 
 
 def _equality_codes(array: pa.Array) -> IntArray:
-    """int64[n], codes by which values of all arrays of the type are equal, NULL with one of its own."""
+    """int64[n], codes that are equal for equal values in all arrays of the type; NULL has its own code."""
     codes = own_codes(array)
     assert codes is not None
     if array.null_count == 0:
@@ -127,7 +127,7 @@ def _equality_codes(array: pa.Array) -> IntArray:
 
 
 def zero_filled(array: pa.Array) -> pa.Array:
-    """NULLs as the zero value of the type; dates are left as they are, NULL among them counting as a value."""
+    """NULLs as the zero value of the type; dates stay as they are, where NULL counts as a value."""
     dtype = array.type
     if array.null_count == 0 or pa.types.is_date(dtype):
         return array

@@ -17,7 +17,7 @@ from sqlext_operators.window.kernels.sliding_min import sliding_min
 class Extreme(Evaluator):
     """The smallest or largest value, as a place in the buffer: any type with an order costs the same.
 
-    Of equal values (-0.0 and 0.0) it is the oldest. Of an unbounded window's folded rows one is kept.
+    Of equal values (-0.0 and 0.0) it is the oldest. For an unbounded window it keeps one of the folded rows.
     """
 
     def __init__(self, site: CallSite, *, largest: bool) -> None:
@@ -79,7 +79,7 @@ class Extreme(Evaluator):
         return np.where(out < 0, -1, self._rows.candidates[out])
 
     def _better(self, older: IntArray, newer: IntArray) -> IntArray:
-        """Of two places, the one with the smaller code; -1 is no place."""
+        """Of two places, the one with the smaller code; -1 means none."""
         if len(self._codes) == 0:
             return older
         wins = (newer >= 0) & ((older < 0) | (self._codes[newer] < self._codes[older]))

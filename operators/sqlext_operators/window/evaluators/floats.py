@@ -82,7 +82,7 @@ class SlidingSums:
                 total, error = _plus(total, error, *second.sums(self.chosen, frames.lo2, frames.hi2, frames.fresh))
             if frames.own is not None:
                 total, error = _plus(total, error, np.where(frames.own, self.values[frames.row], 0.0), 0.0)
-            # the error term is NaN once an infinity or an overflow has been met, and means nothing then
+            # the error term is NaN once an infinity or an overflow has occurred, and means nothing then
             return np.where(np.isfinite(error), total + error, total)
 
     def reset(self) -> None:

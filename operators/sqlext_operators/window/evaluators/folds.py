@@ -77,7 +77,7 @@ class _Values:
 
 
 class Fold(Evaluator):
-    """A state of each frame, from which a double is made."""
+    """A state of each frame, from which a double is computed."""
 
     kind: int
     rate = 0.0

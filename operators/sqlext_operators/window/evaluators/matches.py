@@ -18,7 +18,7 @@ class CountWhereAt(Evaluator):
     """Rows with a value whose left side equals the right side of the frame's n-th newest row; NULL if there is none.
 
     A counted map of the left sides' codes: O(1) for each row that enters or leaves, whatever the frame's length.
-    Of an unbounded window's folded rows the distinct left sides are kept, with their numbers.
+    For an unbounded window it keeps the distinct left sides of the folded rows, with their numbers.
     """
 
     def __init__(self, site: CallSite) -> None:

@@ -14,7 +14,7 @@ from sqlext_operators.window.functions.definition import CallSite
 class NthWhere(Evaluator):
     """Through counts of the matching rows before each place: any n costs the same.
 
-    Of an unbounded window's folded rows their number and the n-th match are kept, or, for a negative n, the last
+    For an unbounded window it keeps how many folded rows match and the n-th match or, for a negative n, the last
     -n matches.
     """
 

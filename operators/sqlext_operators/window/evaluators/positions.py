@@ -12,7 +12,7 @@ from sqlext_operators.window.functions.definition import CallSite
 
 
 class _OneRow(Evaluator):
-    """Results are places in the buffer, or of a kept row behind it; any type of value does."""
+    """Results are places in the buffer, or of a kept row after it; any type of value works."""
 
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
@@ -88,7 +88,7 @@ class EdgeValue(_OneRow):
 
 
 def _next_true(mask: BoolArray) -> IntArray:
-    """int64[n + 1], the first true place at or behind each place; n if there is none."""
+    """int64[n + 1], the first true place at or after each place; n if there is none."""
     place = np.append(np.where(mask, np.arange(len(mask)), len(mask)), len(mask))
     return np.minimum.accumulate(place[::-1])[::-1]
 
@@ -143,7 +143,7 @@ def nth_newest(frames: Frames, n: int, candidates: IntArray | None) -> IntArray:
 def _from_slice(
     places: IntArray, left: IntArray, lo: IntArray, hi: IntArray, candidates: IntArray | None
 ) -> tuple[IntArray, IntArray]:
-    """Take the row from a slice if it is there; else count the slice's rows off."""
+    """Take the row from a slice if it is there; else subtract the slice's rows."""
     inside = (left >= 0) & (left < hi - lo)
     found = _buffer_places(np.where(inside, hi - 1 - left, -1), candidates)
     return np.where(inside, found, places), left - (hi - lo)

@@ -1,4 +1,4 @@
-"""Sums over frames as differences of prefix sums: exact, because they are made in integers modulo 2**64."""
+"""Sums over frames as differences of prefix sums: exact, because they are computed in integers modulo 2**64."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from sqlext_operators.window.functions.definition import CallSite
 class WindowSplit(Evaluator):
     """list<string> of the parts of the frame's strings, the newest row's first.
 
-    `field` None takes whole parts; else the part is split at the second delimiter, and the piece of that number is
+    `field` None takes whole parts; else the part is split at the second delimiter, and the piece with that number is
     taken if there are two. Every string is split once, when it is loaded. The parts of the candidates are kept newest
     candidate first, so that those of a slice are a run; the row itself is another run, of the parts as they came.
     """

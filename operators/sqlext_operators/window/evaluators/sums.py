@@ -1,4 +1,4 @@
-"""count, sum, avg and their `_where` forms, of all but decimals: differences of prefix counts and sums."""
+"""count, sum, avg and their `_where` forms, for all types but decimals: differences of prefix counts and sums."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class IntegerSum(Evaluator):
 class CheckedIntegerSum(Evaluator):
     """Sums whose overflow is an error (ANSI): kept as two int64 sums, of the values' low and high 32 bits.
 
-    Where all values at hand fit 32 bits, which is usual, the first sum holds them whole.
+    If all values at hand fit 32 bits, which is usual, the first sum holds them whole.
     """
 
     def __init__(self, site: CallSite) -> None:
@@ -143,7 +143,7 @@ def _fits_32_bits(values: IntArray) -> bool:
 
 
 def sum_overflow(site: CallSite) -> RowOverflowError:
-    """What to raise for a sum that does not fit."""
+    """The error for a sum that does not fit."""
     return RowOverflowError(
         f"{site.function.name}() overflowed {sql_name(site.result_type)}",
         "cast its argument to a wider type, or set spark.sql.ansi.enabled=false",

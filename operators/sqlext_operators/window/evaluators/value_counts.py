@@ -16,10 +16,10 @@ from sqlext_operators.window.functions.definition import CallSite
 class ValueCounts(Evaluator):
     """Non-NULL values by their rank among the values at hand.
 
-    Of an unbounded window's folded rows the distinct values and their counts are kept. After `load`: values are the
-    distinct ones, ascending; codes int64[candidates] and all_codes int64[buffer rows] are places in it, -1 for NULL;
-    permanent int64[p] are the folded ones' codes, with their numbers in permanent_counts; counts int64[values] holds
-    these numbers and is the kernel's to change.
+    For an unbounded window it keeps the distinct values of the folded rows and their counts. After `load`: values are
+    the distinct ones, ascending; codes int64[candidates] and all_codes int64[buffer rows] are places in it, -1 for
+    NULL; permanent int64[p] are the folded ones' codes, with their numbers in permanent_counts; counts int64[values]
+    holds these numbers and is for the kernel to change.
     """
 
     def __init__(self, site: CallSite) -> None:
@@ -81,5 +81,5 @@ class ValueCounts(Evaluator):
         self.folded_rows += end - start
 
     def kept(self, codes: IntArray) -> IntArray:
-        """Those of the folded rows' codes, ascending, that a later result may show."""
+        """The folded rows' codes that a later result may show, ascending."""
         return codes

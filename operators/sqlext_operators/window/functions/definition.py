@@ -32,7 +32,7 @@ class Parameter:
 
     `kind` is "value" (any expression), "condition" (a boolean expression), or the kind of a literal, passed in
     `Call.constants`: "integer", "boolean", "number" (integer or fraction) or "string"; a number lies between
-    `minimum` and `maximum`, NULL is a literal too if `nullable`, and `default` stands for one that is left out.
+    `minimum` and `maximum`, NULL is a literal too if `nullable`, and `default` replaces one that is left out.
     A `variadic` parameter, always the last one, takes one or more arguments.
     """
 
@@ -78,7 +78,7 @@ class CallSite:
 class Evaluation:
     """A reference to an evaluator factory, imported on first use: planning must not wait for numba (0.4 s).
 
-    `options` are what the factory takes behind the call, if several functions share it.
+    `options` are the factory's arguments after the call, if several functions share it.
     """
 
     module: str
@@ -98,7 +98,7 @@ class WindowFunction:
 
     accepts_star  the first value may be ``*``: it is then left out of `Call.args`, and every row counts
     positional    the function looks at the partition's sequence, not at the frame (lag, at)
-    needs_order   the function asks for the rows' order: it has no meaning with GROUP BY
+    needs_order   the function depends on the rows' order: it has no meaning with GROUP BY
     internal      made by the analyzer, not callable from SQL
     openmldb_refuses  first-argument types that OpenMLDB refuses though they make sense (compat="openmldb" refuses them)
     """

@@ -1,6 +1,6 @@
 """The texts ``key:value,key:value`` of sliding frames.
 
-Each row that comes in or leaves changes one category's value; only the values that have changed are written anew, and
+Each row that enters or leaves changes one category's value; only the values that have changed are written again, and
 a frame's text is put together from the pieces at hand.
 """
 
@@ -38,7 +38,7 @@ CURSOR = 8
 
 _COMMA = 44
 _COLON = 58
-#: From so many changed categories on, if they are an eighth of all, the list is sorted anew.
+#: From this many changed categories on, if they are an eighth of all, the list is sorted again.
 _MANY = 32
 
 
@@ -56,7 +56,7 @@ class Slices(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """The categories that are in: `codes` and `ranks` as in `sorted_codes`; listed bool[c]; touched int64[c] and
+    """The categories in the frame: `codes` and `ranks` as in `sorted_codes`; listed bool[c]; touched int64[c] and
     is_touched bool[c], those that have changed; numbers int64[c], the codes of their values; value_texts uint8[c, w]
     and lengths int64[c], their texts, w = 0 if they are written each time; key_texts uint8[k] end to end,
     key_ends int64[c + 1].
@@ -99,11 +99,11 @@ def category_texts(
     offsets: Int32Array,
     out: ByteArray,
 ) -> int:
-    """Write the texts of frames first, first + 1, ... to `out` until it is full; gives the first one not written.
+    """Write the texts of frames first, first + 1, ... to `out` until it is full; returns the first one not written.
 
     Call again with it and a larger `out` that holds the bytes written. Text i is out[offsets[i]:offsets[i + 1]].
     cursor int64[8] is state, all 0 at first; scratch int64[l + 1], and at least DOUBLE_SCRATCH. cursor[OVERFLOW] is
-    set, and the work ends, at a sum that does not fit.
+    set, and the kernel stops, at a sum that does not fit.
 
     Measured on a busy 2-core machine (CPU time of the whole operator, 10 categories): 0.6 to 0.95 us a row for every
     function, in windows of 10, 1,000 and 100,000 rows alike. Top 3 of 1,000 categories: by key 0.7 us, by value 0.8,
@@ -152,7 +152,7 @@ def _move(
     listing: Listing,
     cursor: Int64Array,
 ) -> None:
-    """From the last frame to frame i. A frame that begins before the last one is filled anew."""
+    """Move from the last frame to frame i. A frame that begins before the last one is filled again."""
     lo, hi, lo2, hi2 = slices.lo[i], slices.hi[i], slices.lo2[i], slices.hi2[i]
     if slices.fresh[i] or lo < cursor[LOW] or lo2 < cursor[LOW2]:
         for k in range(cursor[LISTED]):
@@ -253,7 +253,7 @@ def _write_value(out: ByteArray, at: int, number: int, style: Style, scratch: In
 
 @jit
 def _write(listing: Listing, style: Style, size: int, at: int, out: ByteArray, scratch: Int64Array) -> int:
-    """Write a text at out[at:]; the place behind it, or -1 if there may not be room for it."""
+    """Write a text at out[at:]; returns the place after it, or -1 if there may not be room for it."""
     wanted = size if style.n < 0 else min(style.n, size)
     has_texts = listing.value_texts.shape[1] > 0
     for k in range(wanted):

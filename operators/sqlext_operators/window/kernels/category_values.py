@@ -18,9 +18,9 @@ ByteArray = npt.NDArray[np.uint8]
 
 #: Kinds of values.
 COUNT, INTEGER_SUM, DOUBLE_SUM, MEAN, EXTREME = range(5)
-#: Kinds of doubles that are no numbers; 0 is a number.
+#: Kinds of doubles that are not numbers; 0 is a number.
 NAN, INFINITY, MINUS_INFINITY = 1, 2, 3
-#: What `Totals.best` holds of a category that has nothing folded: no code is above it.
+#: What `Totals.best` holds for a category without folded rows: no code is above it.
 NO_CODE = np.iinfo(np.int64).max
 
 _LOWER_BITS = 0x7FFFFFFFFFFFFFFF
@@ -89,7 +89,7 @@ def code_double(code: int) -> float:
 
 @jit
 def change(totals: Totals, rows: RowValues, measure: Measure, row: int, category: int, sign: int) -> None:
-    """Add a row to its category's count and sum (sign 1), or take it away again (-1)."""
+    """Add a row to its category's count and sum (sign 1), or remove it again (-1)."""
     totals.counts[category] += sign
     if measure.kind != COUNT and measure.kind != EXTREME:
         if len(rows.special) > 0 and rows.special[row] != 0:
@@ -101,7 +101,7 @@ def change(totals: Totals, rows: RowValues, measure: Measure, row: int, category
 
 @jit
 def enter(totals: Totals, rows: RowValues, measure: Measure, row: int, category: int, queue: int) -> None:
-    """A row comes into a slice; it is newer than all that are in."""
+    """A row enters a slice; it is newer than all rows in it."""
     change(totals, rows, measure, row, category, 1)
     if measure.kind == EXTREME:
         number = rows.number[row]
@@ -125,7 +125,7 @@ def leave(totals: Totals, rows: RowValues, measure: Measure, row: int, category:
 
 @jit
 def forget(totals: Totals, measure: Measure, category: int) -> None:
-    """Nothing is in a category any more."""
+    """A category has no rows any more."""
     totals.counts[category] = 0
     if measure.kind == EXTREME:
         totals.best[category] = NO_CODE
@@ -175,7 +175,7 @@ def _double_value(totals: Totals, measure: Measure, category: int, count: int, s
 
 @jit
 def keep_rows(totals: Totals, rows: RowValues, measure: Measure, places: Int64Array) -> None:
-    """The rows at these places stay in for good."""
+    """The rows at these places stay for good."""
     for row in places:
         category = rows.category[row]
         if category >= 0:

@@ -44,7 +44,7 @@ def count_of(key: int, by_value: bool) -> int:
 
 @jit
 def rise(heap: Int64Array, place: Int64Array, at: int, key: int, by_value: bool) -> None:
-    """Put `key` in at place `at`, which is free, or above it."""
+    """Insert `key` at place `at`, which is free, or above it."""
     while at > 0:
         parent = (at - 1) >> 1
         above = heap[parent]
@@ -59,7 +59,7 @@ def rise(heap: Int64Array, place: Int64Array, at: int, key: int, by_value: bool)
 
 @jit
 def sink(heap: Int64Array, place: Int64Array, size: int, at: int, key: int, by_value: bool) -> None:
-    """Put `key` in at place `at`, which is free, or below it."""
+    """Insert `key` at place `at`, which is free, or below it."""
     while True:
         child = 2 * at + 1
         if child >= size:
@@ -79,7 +79,7 @@ def sink(heap: Int64Array, place: Int64Array, size: int, at: int, key: int, by_v
 
 @jit
 def add(heap: Int64Array, place: Int64Array, size: int, code: int, by_value: bool) -> int:
-    """Take one more `code` in; the new size."""
+    """Add one more `code`; returns the new size."""
     at = place[code]
     if at < 0:
         rise(heap, place, size, key_of(code, 1, by_value), by_value)
@@ -90,7 +90,7 @@ def add(heap: Int64Array, place: Int64Array, size: int, code: int, by_value: boo
 
 @jit
 def remove(heap: Int64Array, place: Int64Array, size: int, code: int, by_value: bool) -> int:
-    """Take one `code` out; the new size."""
+    """Remove one `code`; returns the new size."""
     at = place[code]
     key = heap[at] - (key_of(0, 1, by_value) - key_of(0, 0, by_value))
     if count_of(key, by_value) > 0:
@@ -109,7 +109,7 @@ def remove(heap: Int64Array, place: Int64Array, size: int, code: int, by_value: 
 
 @jit
 def insert(heap: Int64Array, place: Int64Array, codes: Int64Array, counts: Int64Array, by_value: bool) -> int:
-    """Take `codes` into the empty set, each as often as `counts` says; the size."""
+    """Add `codes` to the empty set, each as often as `counts` says; returns the size."""
     for i in range(len(codes)):
         rise(heap, place, i, key_of(codes[i], counts[i], by_value), by_value)
     return len(codes)
@@ -120,7 +120,7 @@ def take_best(
     heap: Int64Array, place: Int64Array, size: int, by_value: bool, wanted: int, frontier: Int64Array, best: Int64Array
 ) -> int:
     """best[:k] = the keys of the best codes, best first, until there are `wanted` (`by_value`: codes counted as often
-    as they are in); gives k. The set stays as it is.
+    as they are in); returns k. The set stays as it is.
 
     O(k log k): only the children of keys already taken can be next; `frontier` int64[k + 1] is a heap of them.
     """

@@ -1,4 +1,4 @@
-"""Exact sums of fixed-point numbers: what has been added can be taken away again, and leaves no trace.
+"""Exact sums of fixed-point numbers: a number that was added can be removed again, and leaves no trace.
 
 A number is mantissa * 2**(base + shift), with a `base` that is common to all of them: integers have shift 0, a double
 its own exponent. A sum is kept in int64 limbs, limb j counting 2**(base + 32 * j), so that up to 2**31 numbers of each
@@ -80,7 +80,7 @@ def rounded_double(limbs: Int64Array, base: int, digits: Int64Array) -> float:
 
 @jit
 def _leading(digits: Int64Array, top: int, base: int) -> float:
-    """The value of digits[:top + 1]: its 55 leading bits, the lowest one set if any bit behind them is."""
+    """The value of digits[:top + 1]: its 55 leading bits, the lowest one set if any bit after them is."""
     first = digits[top]
     second = digits[top - 1] if top > 0 else 0
     third = digits[top - 2] if top > 1 else 0
@@ -98,5 +98,5 @@ def _leading(digits: Int64Array, top: int, base: int) -> float:
         rest |= digits[j]
     if rest != 0:
         leading |= 1
-    # A subnormal result has no more than 52 bits in all, as every double is a multiple of 2**-1074: ldexp is exact.
+    # A subnormal result has at most 52 bits in all, because every double is a multiple of 2**-1074: ldexp is exact.
     return math.ldexp(float(leading), 32 * (top - 2) + dropped + base)

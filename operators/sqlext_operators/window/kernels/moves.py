@@ -1,4 +1,4 @@
-"""Which candidates come into a frame of two slices, and which leave it, as the frame moves on."""
+"""Which candidates enter a frame of two slices, and which leave it, as the frame moves on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlext_operators.kernels.jit import jit
 
 Int64Array = npt.NDArray[np.int64]
 
-#: Rows of `moves` that come in; the others leave.
+#: Rows of `moves` that enter; the others leave.
 ENTERING = 3
 #: How many rows there are.
 MOVES = 5
@@ -19,8 +19,8 @@ MOVES = 5
 def moves(edges: Int64Array, lo: int, hi: int, lo2: int, hi2: int, out: Int64Array) -> None:
     """From the slices `edges` = (low, end, low2, end2) to [lo, hi) and [lo2, hi2): ranges int64[5, 2], often empty.
 
-    The first three ranges of `out` come in, the last two leave, each candidate once for each slice that it passes
-    through; those that come in have to be taken in first. Only `lo` may be below its last value. `edges` is updated.
+    The first three ranges of `out` enter, the last two leave, each candidate once for each slice that it passes
+    through; those that enter must be added first. Only `lo` may be below its last value. `edges` is updated.
     """
     low = edges[0]
     low2 = edges[2]

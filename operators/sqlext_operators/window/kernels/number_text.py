@@ -35,7 +35,7 @@ _BILLION = 1000000000
 
 @jit
 def write_digits(out: ByteArray, at: int, value: int, least: int) -> int:
-    """Write value >= 0 with at least `least` digits at out[at:]; returns the place behind it."""
+    """Write value >= 0 with at least `least` digits at out[at:]; returns the place after it."""
     digits = 1
     rest = value // 10
     while rest > 0:
@@ -52,7 +52,7 @@ def write_digits(out: ByteArray, at: int, value: int, least: int) -> int:
 
 @jit
 def write_integer(out: ByteArray, at: int, value: int) -> int:
-    """Write an int64 at out[at:]; returns the place behind it, at most `INTEGER_BYTES` on."""
+    """Write an int64 at out[at:]; returns the place after it, at most `INTEGER_BYTES` on."""
     if value >= 0:
         return write_digits(out, at, value, 1)
     out[at] = _MINUS
@@ -70,10 +70,10 @@ def write_integer(out: ByteArray, at: int, value: int) -> int:
 
 @jit
 def write_double(out: ByteArray, at: int, value: float, scratch: Int64Array) -> int:
-    """Write a double at out[at:] as ``%f`` does; returns the place behind it, at most `DOUBLE_BYTES` on.
+    """Write a double at out[at:] as ``%f`` does; returns the place after it, at most `DOUBLE_BYTES` on.
 
     Six decimals, the exact value rounded to nearest, ties to even; NaN is ``nan``, infinities ``inf`` and ``-inf``.
-    `scratch` int64[DOUBLE_SCRATCH] holds nothing.
+    `scratch` int64[DOUBLE_SCRATCH] is only working space.
     """
     if value != value:
         out[at] = 110

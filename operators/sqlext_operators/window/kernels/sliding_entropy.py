@@ -1,4 +1,4 @@
-"""Sums of c * log2(c) over the counts c of the values of sliding frames: what Shannon's entropy is made of."""
+"""Sums of c * log2(c) over the counts c of the values of sliding frames: the terms of Shannon's entropy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BoolArray = npt.NDArray[np.bool_]
 #: A sum of terms is held in two int64: units of 2**-25, and of 2**-51 for the rest.
 UPPER = 2.0**25
 REST = 2.0**26
-#: Place in the `cursor` of `sliding_entropy`, behind the edges of the slices.
+#: Place in the `cursor` of `sliding_entropy`, after the edges of the slices.
 IS_PERMANENT = 4
 
 
@@ -45,7 +45,7 @@ def sum_terms(counts: Int64Array) -> Int64Array:
 
 @jit
 def _change(counts: Int64Array, code: int, by: int, sums: Int64Array) -> None:
-    """`by` more (or less) values of this code, if it is one."""
+    """Count `by` more (or fewer) values of this code, if it is one."""
     if code < 0:
         return
     before = counts[code]
@@ -79,7 +79,7 @@ def sliding_entropy(
     until one is `fresh`.
 
     For a count of up to 2**31 the double c * log2(c) is a multiple of 2**-51 and below 2**36, so the two int64 sums
-    are exact: nothing drifts, and a sum depends on nothing but the counts. O(1) for each code that comes in or leaves.
+    are exact: nothing drifts, and a sum depends on nothing but the counts. O(1) for each code that enters or leaves.
     Measured, ns a row in windows of 10, 1,000, 100,000 rows, ranking included: 310, 340, 340 with 630,000 distinct
     values, 50, 73, 70 with 1,000.
     """

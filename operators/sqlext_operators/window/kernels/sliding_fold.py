@@ -22,7 +22,7 @@ WIDTHS = (5, 3, 3)
 
 #: Where the `cursor` array of `sliding_fold` holds its end.
 END = 2
-#: The end of a cursor that no slice has been seen for.
+#: The end of a cursor that has seen no slice.
 UNSET = np.iinfo(np.int64).min
 
 
@@ -85,7 +85,7 @@ def merge(kind: int, rate: float, a: State, b: State) -> State:
 
 @jit
 def _newer_share(rate: float, older: float, newer: float) -> float:
-    """The share of `newer` values in the sum of all weights, `older` ones being before them."""
+    """The share of `newer` values in the sum of all weights, with `older` ones before them."""
     if rate == 0.0:
         return newer / (older + newer)
     return math.expm1(newer * rate) / math.expm1((older + newer) * rate)
@@ -147,7 +147,7 @@ def fold_forward(
     end: int,
     states: FloatArray,
 ) -> None:
-    """states[0] is merged with the usable values of [start, end)."""
+    """Merge the usable values of [start, end) into states[0]."""
     state = _load(states, 0)
     for k in range(start, end):
         if usable[k]:
@@ -157,7 +157,7 @@ def fold_forward(
 
 @jit
 def merge_rows(kind: int, rate: float, states: FloatArray, newer: FloatArray) -> None:
-    """states[i] is merged with newer[i]."""
+    """Merge newer[i] into states[i]."""
     for i in range(len(states)):
         _store(states, i, merge(kind, rate, _load(states, i), _load(newer, i)))
 

@@ -24,9 +24,9 @@ def sliding_min(
 ) -> None:
     """out[i] = the place of the smallest usable code in [lo[i], hi[i]), the first of equal ones; -1 if there is none.
 
-    codes int64[n], usable bool[n]; lo, hi int64[m], hi never falling while fresh is false, nor lo but at the
+    codes int64[n], usable bool[n]; lo, hi int64[m], hi never falling while fresh is false, nor lo except at the
     price of a rescan. State: cursor int64[4] = (low, end, head, tail), all 0 at first; deque int64[n + 1], where
-    deque[head:tail] are the places that are still smaller than everything behind them in [low, end).
+    deque[head:tail] are the places that are still smaller than everything after them in [low, end).
     """
     low = cursor[0]
     end = cursor[1]

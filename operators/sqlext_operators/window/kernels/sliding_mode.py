@@ -11,7 +11,7 @@ from sqlext_operators.window.kernels.moves import ENTERING, MOVES, moves
 Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-#: Places in the `cursor` of `sliding_mode`, behind the edges of the slices.
+#: Places in the `cursor` of `sliding_mode`, after the edges of the slices.
 TOTAL = 4
 BASE = 5
 MODE = 6
@@ -39,7 +39,7 @@ def sliding_mode(
     are in every frame until one is `fresh`; `base` is the largest of them, so that no smaller count can be the largest
     one. ties[x - base], int64[2n + 2], is how many codes have the count x > base.
 
-    O(1) for each code that comes in or leaves: if it was the only one with the largest count and leaves, the largest
+    O(1) for each code that enters or leaves: if it was the only one with the largest count and leaves, the largest
     count is one less, its own.
     """
     lo, hi, lo2, hi2 = slices

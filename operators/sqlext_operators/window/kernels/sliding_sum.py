@@ -13,7 +13,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 #: Where the `cursor` array of `sliding_sums` holds its end.
 END = 2
-#: The end of a cursor that no slice has been seen for.
+#: The end of a cursor that has seen no slice.
 UNSET = np.iinfo(np.int64).min
 
 
@@ -52,7 +52,7 @@ def sliding_sums(
     sum of values[middle:end]; suffix[k] + suffix_error[k] is the sum of values[k:middle] for low <= k < middle.
 
     The two-stacks queue: rows are added to the back sum; when the slice's start passes the middle, the suffix
-    sums of the whole slice are made and the back sum starts anew. Each row is added at most twice, and nothing is
+    sums of the whole slice are computed and the back sum starts again. Each row is added at most twice, and nothing is
     ever subtracted, so a value that has left the slice leaves no trace: neither 1e300 nor NaN nor infinity.
     The rounding error of every addition is kept apart (TwoSum) and added up, so that for n finite values
     |result - exact sum| <= eps * |exact sum| + (n * eps)**2 * sum(|values|), eps = 2**-53 (Ogita, Rump, Oishi 2005,

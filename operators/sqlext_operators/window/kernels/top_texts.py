@@ -15,7 +15,7 @@ BoolArray = npt.NDArray[np.bool_]
 Slices = tuple[Int64Array, Int64Array, Int64Array, Int64Array]
 
 _COMMA = np.uint8(ord(","))
-#: Places in the `cursor` of `top_texts`, behind the edges of the slices.
+#: Places in the `cursor` of `top_texts`, after the edges of the slices.
 SIZE = 4
 WRITTEN = 5
 
@@ -39,11 +39,11 @@ def top_texts(
 ) -> int:
     """Write the texts of frames first, first + 1, ... to `out`, values joined with commas, until `out` is full.
 
-    Gives the first frame that is not written: call again with it and a larger `out` that begins with the old one.
+    Returns the first frame that is not written: call again with it and a larger `out` that begins with the old one.
     codes int64[n], -1 for none; frame i is codes[lo:hi], codes[lo2:hi2] and own[i] (-1: none), with bounds
     (lo, hi, lo2, hi2) = `slices` as in `moves`; where `fresh`, what was counted before is dropped. `by_value`: the n
     largest codes, each as often as it is in; else the n most frequent codes, the smaller first of equally frequent
-    ones, then `filler` for those that there are not, but nothing for frames that are `empty`.
+    ones, then `filler` for those that are missing, but nothing for frames that are `empty`.
     texts = (offsets int64[c + 1] of each code's text, bytes, filler); out_offsets int64[m + 1] as in Arrow.
     State: counted = (heap, place) of `counted_heap`; cursor int64[6] = (edges of the slices, size of the heap, bytes
     written). scratch = three of int64[min(n, c) + 2].
@@ -106,7 +106,7 @@ def top_texts(
                 at = _write(letters, ends[best[k]], ends[best[k] + 1], out, at)
         for _ in range(left):
             at = _write(filler, 0, len(filler), out, at)
-        at -= 1  # no comma behind the last
+        at -= 1  # no comma after the last
     out_offsets[len(lo)] = at
     cursor[SIZE] = size
     cursor[WRITTEN] = at
@@ -115,7 +115,7 @@ def top_texts(
 
 @jit
 def _write(letters: ByteArray, start: int, end: int, out: ByteArray, at: int) -> int:
-    """Write letters[start:end] and a comma to `out` at `at`; the place behind them."""
+    """Write letters[start:end] and a comma to `out` at `at`; returns the place after them."""
     for k in range(start, end):
         out[at] = letters[k]
         at += 1

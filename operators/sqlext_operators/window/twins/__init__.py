@@ -1,4 +1,4 @@
-"""The brute-force twin of every window function: what it makes of a view, in plain Python."""
+"""The brute-force twin of every window function: its result for a view, in plain Python."""
 
 from sqlext_operators.window.twins import basic, categories, frequencies, statistics
 from sqlext_operators.window.twins.view import Twin, View

@@ -17,7 +17,7 @@ def _count(view: View, condition: int | None = None) -> int:
 
 
 def _sum(view: View, condition: int | None = None) -> Any:
-    """Exact for integers (not wrapped) and decimals; of doubles the correctly rounded sum."""
+    """Exact for integers (not wrapped) and decimals; for doubles the correctly rounded sum."""
     values = chosen(view, condition)
     if not values:
         return None

@@ -30,7 +30,7 @@ Twin = Callable[[View], Any]
 def chosen(view: View, condition: int | None = None) -> list[Any]:
     """The values that count, oldest first: not NULL, and with a true condition; the rows themselves for ``*``.
 
-    `condition` is the condition's place in a row, as of a list (-1 is the last).
+    `condition` is the condition's place in a row, as in a list (-1 is the last).
     """
     rows = view.rows
     if condition is not None:
@@ -47,14 +47,14 @@ def order_key(value: Any) -> Any:
 
 
 def float_sum(values: list[float]) -> float:
-    """The correctly rounded sum of doubles; of infinities and NaNs, Python's."""
+    """The correctly rounded sum of doubles; for infinities and NaNs, Python's."""
     if all(abs(value) < float("inf") for value in values):
         return float(sum(map(Fraction, values)))
     return sum(values)
 
 
 class Measured(float):
-    """A result that the function is allowed to miss by `error`."""
+    """A result that the function may miss by `error`."""
 
     error: float
 

@@ -32,11 +32,11 @@ def count_interval_matches(node: LogicalPlan) -> LogicalPlan | None:
     The operator finds the number of matches of a row without looking at them (they are a slice of a sorted array), so
     that the cost does not grow with the pairs.
 
-    Legal for keys and arguments that are columns of one side (of either: the join is turned around; the other side's
+    Legal for keys and arguments that are columns of one side (of either: the join's sides are swapped; the other side's
     column of an equality key is its partner): every row r stands for n equal pairs, n > 0. count(*) is the sum of n,
     count(v) of n where v is not NULL; min, max and DISTINCT do not see multiplicities; sum and avg weigh by n, in types
     in which no product is lost (weighted_aggregates.py), a bigint's sum in decimals. Where Spark's own running sum
-    overflows and the total does not, the total comes out.
+    overflows and the total does not, the result is the total.
 
     Counter-examples: ``sum(r.v * s.v)`` and ``max(s.v) ... GROUP BY r.k`` look at both rows of a pair; a residual over
     both sides (a Filter between) decides pair by pair; ``first(r.v)`` and ``collect_list(r.v)`` see order and

@@ -22,9 +22,9 @@ def expand_endpoint_equalities(node: LogicalPlan) -> LogicalPlan | None:
           Scan: r [ts, te]                                        Scan: r [ts, te]
           Scan: s [ts, te]                                        Scan: s [ts, te]
 
-    Spark joins on the equal ends by hash or sort, with the rest as a condition of the same join; no operator of ours is
-    as good (docs/reference/sweeps.md, section 5). Of meets, starts, finishes, equals and their inverses; not of a set
-    of several relations.
+    Spark joins on the equal ends by hash or sort, with the rest as a condition of the same join; none of our operators
+    is as good (docs/reference/sweeps.md, section 5). For meets, starts, finishes, equals and their inverses; not for a
+    set of several relations.
 
     Legal in ON of every kind of join: ON asks only whether the condition is true, and the predicate is true where its
     formula is and both periods have start < end (`PeriodPredicate.comparisons`; a NULL end makes either not true). Not

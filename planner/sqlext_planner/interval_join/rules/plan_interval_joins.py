@@ -34,10 +34,10 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
 
     Equalities between the sides are its keys, comparisons between them its conditions, period predicates give both
     conditions and periods that must be valid. Plain inequalities are taken where they bound a window on both sides
-    (overlap, containment, point in interval, band): ``a.x < b.y`` alone matches half of all pairs, which Spark makes
-    as well as anybody; nor where an aggregate has each key once, so that a row meets one other at most; nor over a
-    stream, of which the operator knows nothing. The node keeps
-    the condition as it was: whether the join is worth an operator is decided with sizes at hand (strategies.py), and
+    (overlap, containment, point in interval, band): ``a.x < b.y`` alone matches half of all pairs, and Spark makes
+    those just as well. They are not taken where an aggregate has each key once, so that a row meets at most one other,
+    nor over a stream, which the operator does not support. The node keeps
+    the condition as it was: strategies.py decides, with sizes at hand, whether the join is worth an operator, and
     with NO_SWEEP it stays a Join.
 
     Legal because a pair matches if the condition is true: keys, conditions and valid periods together are true exactly
@@ -68,12 +68,12 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
 
 
 def _is_lookup(left: LogicalPlan, right: LogicalPlan, terms: IntervalTerms) -> bool:
-    """Whether a side has one row at most for each value of the equality keys."""
+    """Whether a side has at most one row for each value of the equality keys."""
     return has_each_once(left, terms.left_keys) or has_each_once(right, terms.right_keys)
 
 
 def _interval_join(node: Join, kind: IntervalJoinKind, terms: IntervalTerms) -> IntervalJoin:
-    """The node for terms without one-sided ones. Its `condition` is ON as written, but for what is filtered above."""
+    """The node for terms without one-sided ones. Its `condition` is ON as written, without what is filtered above."""
     kept = [term for term in conjuncts(node.condition) if not any(term is other for other in terms.residual)]
     return IntervalJoin(
         left=node.left,

@@ -1,4 +1,4 @@
-"""What the conditions of a chain of LAST JOINs compute from its first table is computed there, once."""
+"""Operands that the conditions of a chain of LAST JOINs compute from its first table are computed there, once."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def compute_last_join_operands(node: LogicalPlan) -> LogicalPlan | None:
           Scan: c                                            Scan: b
                                                            Scan: c
 
-    A column computed between two joins costs a way through Spark's rows for all that has been joined so far; computed
-    below it costs one column. Legal for a movable operand over the first table's columns alone: a LAST JOIN hands each
-    left row on once, unchanged. Operands of the lowest join stay: they are computed where the table is read anyway.
+    A column computed between two joins sends all that has been joined so far through Spark's rows; computed below it
+    costs one column. Legal for a movable operand over the first table's columns alone: a LAST JOIN passes each left
+    row on once, unchanged. Operands of the lowest join stay: they are computed where the table is read anyway.
     """
     match node:
         case LastJoin(LastJoin() as inner, rights, matches):

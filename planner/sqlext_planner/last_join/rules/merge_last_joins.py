@@ -24,11 +24,11 @@ def merge_last_joins(node: LogicalPlan) -> LogicalPlan | None:
           Scan: c                                          Scan: c
 
     One exchange of a instead of two. Legal if the left keys are the same expressions, in any order, if the outer match
-    reads no column of the inner right sides (then it finds the same row for a row of a whether b stands beside it or
-    not), and if the right keys have the same types in both, all known: the keys of one exchange are compared
-    as one type. ``<=>`` may stand beside ``=``; residuals and order keys are each right side's own.
+    reads no column of the inner right sides (then it finds the same row for a row of a with or without b beside it),
+    and if the right keys have the same types in both, all known: the keys of one exchange are compared
+    as one type. ``<=>`` may be mixed with ``=``; residuals and order keys are each right side's own.
 
-    Joins on other keys in between are passed over, for LAST JOINs that do not read each other's right sides commute;
+    Joins on other keys in between are skipped, because LAST JOINs that do not read each other's right sides commute;
     a Project above then restores the order of the columns.
 
     Not legal for ``a LAST JOIN b ON a.k = b.k LAST JOIN c ON b.j = c.j``: c's key is only known once b is joined; nor
@@ -44,7 +44,7 @@ def merge_last_joins(node: LogicalPlan) -> LogicalPlan | None:
 
 
 def _into(inner: LastJoin, outer: LastJoin) -> LastJoin | None:
-    """`inner` with the right sides of `outer` in it, or in the first join of its chain that takes them."""
+    """`inner` with the right sides of `outer` added to it, or to the first join of its chain that takes them."""
     if not all(_reads_nothing_of(match, inner.rights) for match in outer.matches):
         return None
     ordered = [_in_order_of(inner.matches[0], match) for match in outer.matches]

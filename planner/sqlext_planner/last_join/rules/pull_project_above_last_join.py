@@ -1,4 +1,4 @@
-"""What the left input of a LAST JOIN computes from an operator's result is computed above the join."""
+"""Expressions that the left input of a LAST JOIN computes from an operator's result are computed above the join."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sqlext_planner.relational.nodes import Project
 
 @rule(order="bottom_up")
 def pull_project_above_last_join(node: LogicalPlan) -> LogicalPlan | None:
-    """``LastJoin(Project(f(x) AS y, w), b)`` -> ``Project(f(x) AS y, LastJoin(w, b))`` where w is an operator of ours.
+    """``LastJoin(Project(f(x) AS y, w), b)`` -> ``Project(f(x) AS y, LastJoin(w, b))`` where w is one of our operators.
 
     ``SELECT ... FROM (SELECT k, s / 2 AS h FROM (... OVER w ...)) LAST JOIN b ON k = b.k``::
 
@@ -23,12 +23,12 @@ def pull_project_above_last_join(node: LogicalPlan) -> LogicalPlan | None:
             WindowUnion: ...                    WindowUnion: ...
           Scan: b                               Scan: b
 
-    Between two operators a computed column costs a way through Spark's rows, and a mere selection of columns nothing:
-    the join's exchange then runs the first operator itself. A Project that only reorders is pulled too: it would stand
-    between two joins that can merge.
+    Between two operators a computed column sends the rows through Spark; a plain selection of columns costs nothing:
+    the join's exchange then runs the first operator itself. A Project that only reorders is pulled too: it would
+    separate two joins that can merge.
 
     Legal because a LAST JOIN gives every left row once, so a movable expression is computed for the same rows as
-    before; what the join's condition reads has to be a column below as well. Not legal for an expression of the right
+    before; what the join's condition reads must also be a column below. Not legal for an expression of the right
     side: a left row without a match has NULL there, and ``coalesce(b.v, 0)`` computed above would be 0. Not legal for
     rand(), which would be drawn in another order.
     """

@@ -24,11 +24,11 @@ def push_filter_through_last_join(node: LogicalPlan) -> LogicalPlan | None:
                                                             Scan: b [k, ts, v]
 
     Legal for a movable conjunct over left columns: every left row gives exactly one row, with its own values and a
-    match that no other left row has a say in.
+    match that does not depend on any other left row.
 
     Never legal for a conjunct that reads the right side: ``WHERE b.v < 9`` keeps the rows whose *last* match has v < 9;
     with b filtered first, a row whose last match has v = 10 would get an older match instead, and a row without
-    any match would stay with NULLs until the filter. A condition that chooses among the matches belongs into ON.
+    any match would stay with NULLs until the filter. A condition that chooses among the matches belongs in ON.
     """
     match node:
         case Filter(condition, LastJoin(left) as join):

@@ -23,16 +23,16 @@ def decorrelate_exists(node: LogicalPlan) -> LogicalPlan | None:
                                                      Filter: s.x > 3
                                                        Scan: s [x, k]
 
-    Of a term of WHERE or HAVING. What the subquery selects does not matter, nor do DISTINCT, ORDER BY, GROUP BY without
-    HAVING, or a LIMIT of one row or more: they leave a row where there is one. (Spark 4.3 takes the LIMIT of a
-    correlated subquery for all outer rows together; where it can run the subquery, what that gives is left to it.) A
-    subquery that reads nothing of the outer query is asked for one row. top_down, as are the rules for IN and scalar
-    subqueries: a subquery in a subquery is seen where it has become part of the plan, and a common table expression
-    that both sides read stays one node.
+    For a term of WHERE or HAVING. What the subquery selects does not matter, nor do DISTINCT, ORDER BY, GROUP BY
+    without HAVING, or a LIMIT of one row or more: they leave a row if there is one. (Spark 4.3 applies the LIMIT of a
+    correlated subquery to all outer rows together; where Spark can run the subquery, its result is left to Spark.) A
+    subquery that reads nothing of the outer query is limited to one row. The rule is top_down, like those for IN and
+    scalar subqueries: it sees a subquery in a subquery once that has become part of the plan, and a common table
+    expression that both sides read stays one node.
 
     Legal because a semi join keeps the rows with a partner for which the condition is true, and the subquery has a row
-    for exactly these; what is unknown is no partner in either form. Which terms can leave the subquery is the table of
-    `correlation.Lifting`.
+    for exactly these; in either form, a row for which it is unknown is no partner. The table of `correlation.Lifting`
+    says which terms can leave the subquery.
 
     Counter-examples: ``EXISTS (SELECT max(x) FROM s WHERE s.k = t.k)`` is always true, as an aggregate without GROUP BY
     has a row; ``a = 1 OR EXISTS (...)`` keeps rows without a partner; so both stay text.
@@ -54,8 +54,8 @@ def _side(subquery: Subquery, child: LogicalPlan) -> tuple[LogicalPlan, Expressi
 
 
 def _rows(plan: LogicalPlan, *, limits: bool) -> LogicalPlan:
-    """The plan without what changes neither whether it has a row nor what it reads of the outer query; with `limits`,
-    without LIMIT."""
+    """The plan without nodes that change neither whether it has a row nor what it reads of the outer query; with
+    `limits`, also without LIMIT."""
     match plan:
         case Project(items, child) if not any(is_generator(item.expression) for item in items):
             return _rows(child, limits=limits)

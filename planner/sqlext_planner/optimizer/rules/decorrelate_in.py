@@ -23,20 +23,20 @@ def decorrelate_in(node: LogicalPlan) -> LogicalPlan | None:
                                                        Scan: s [x, k]
                                                      Scan: u [v]
 
-    Of a term of WHERE or HAVING, with one operand or several (``(a, b) IN (SELECT x, y ...)``).
+    For a term of WHERE or HAVING, with one operand or several (``(a, b) IN (SELECT x, y ...)``).
 
-    | term   | kept are the rows t with                               | condition, operand by operand |
+    | term   | keeps the rows t with                                  | condition, operand by operand |
     |--------|--------------------------------------------------------|-------------------------------|
     | IN     | a row s for which ``x = y`` is true                    | ``x = y``                     |
     | NOT IN | no row s for which ``x = y`` is true or unknown (NULL) | ``(x = y) OR isnull(x = y)``  |
 
-    Legal because these are the definitions of IN and NOT IN; a correlated term chooses the rows s, so that it stands
-    beside in either form, and must be true. ``(a, b) = (x, y)`` is false exactly if one of its equalities is. In this
-    shape, with one operand and no correlation, Catalyst plans the anti join as a null-aware hash join.
+    Legal because these are the definitions of IN and NOT IN. A correlated term chooses the rows s, so in both forms it
+    stays beside the condition and must be true. ``(a, b) = (x, y)`` is false exactly if one of its equalities is. With
+    one operand and no correlation, Catalyst plans an anti join of this form as a null-aware hash join.
 
     Counter-example: with ``x = y`` alone ``NOT IN`` would keep a row whose x is NULL, and every row where some y is
-    NULL: ``SELECT 1 WHERE 1 NOT IN (SELECT NULL)`` has no row. Operands of a type other than the subquery's column
-    where one of the two is a string stay text: IN and = do not convert them alike.
+    NULL: ``SELECT 1 WHERE 1 NOT IN (SELECT NULL)`` has no row. If an operand and the subquery's column have different
+    types and one of them is a string, the term stays text: IN and = convert them differently.
     """
     return with_membership_joins(node, "in", _side)
 
@@ -63,7 +63,7 @@ def _side(subquery: Subquery, child: LogicalPlan) -> tuple[LogicalPlan, Expressi
 
 
 def _members(plan: LogicalPlan) -> LogicalPlan:
-    """The plan without what only orders or repeats its rows, where its terms are to be lifted."""
+    """The plan without nodes that only order its rows or drop repeated ones, if it has terms to lift."""
     match plan:
         case Sort(child=child) | Distinct(child) if plan.free_columns:
             return _members(child)
@@ -71,7 +71,7 @@ def _members(plan: LogicalPlan) -> LogicalPlan:
 
 
 def _apart(plan: LogicalPlan, child: LogicalPlan) -> bool:
-    """Whether a plan's columns may stand beside those of `child` as they are called."""
+    """Whether a plan's columns can keep their names beside those of `child`."""
     return all(column.relation and column not in child.dtypes for column in plan.output_columns)
 
 

@@ -40,8 +40,8 @@ def decorrelate_scalar(node: LogicalPlan) -> LogicalPlan | None:
                                                      Filter: s.x > 3
                                                        Scan: s [x, k]
 
-    Of any place in a term of WHERE or HAVING. The other terms are filtered below the joins, the outer columns alone
-    come out above.
+    For any place in a term of WHERE or HAVING. The other terms are filtered below the joins; only the outer columns
+    are output above.
 
     | subquery                                            | term                   | join                           |
     |-----------------------------------------------------|------------------------|--------------------------------|
@@ -53,8 +53,8 @@ def decorrelate_scalar(node: LogicalPlan) -> LogicalPlan | None:
     A term is not true for a NULL if it is a comparison (not ``<=>``) one side of which is arithmetic on the value.
 
     Legal because the aggregate has one row for each value of the correlated columns (`correlation.Lifting`), so that
-    the join gives each outer row once, with the value that the subquery has for it; an outer row without a match is one
-    for which the subquery aggregates no rows. What it is then is read off its aggregates (`no_rows`).
+    the join gives each outer row once, with the value that the subquery has for it. For an outer row without a match
+    the subquery aggregates no rows; its value then follows from its aggregates (`no_rows`).
 
     Counter-examples: the count bug: ``v >= (SELECT count(*) FROM s WHERE s.k = t.k)`` is true for v = 0 and a k that s
     lacks, where an inner join has no row and a left join NULL. ``SELECT x FROM s WHERE s.k = t.k`` may have two rows,
@@ -82,7 +82,7 @@ class _Value:
     unmatched: Expression | None
 
     def kind(self, terms: Iterable[Expression]) -> JoinKind:
-        """The join that leaves at least the rows that the terms, over the column, leave."""
+        """The join that keeps at least the rows that pass the terms over the column."""
         if self.unmatched is None:
             return "cross"
         rejected = self.unmatched == NULL and any(_rejects_null(term, self.column) for term in terms)
@@ -90,7 +90,7 @@ class _Value:
 
 
 def _values(terms: Iterable[Expression], child: LogicalPlan) -> dict[Subquery, _Value]:
-    """The subqueries in the terms that can be joined with `child`; equal ones are one."""
+    """The subqueries in the terms that can be joined with `child`; equal ones share one value."""
     found: dict[Subquery, _Value] = {}
     for term in terms:
         for item in term.walk():
@@ -104,7 +104,7 @@ def _values(terms: Iterable[Expression], child: LogicalPlan) -> dict[Subquery, _
 def _joined(
     terms: Iterable[Expression], values: dict[Subquery, _Value], child: LogicalPlan, node: LogicalPlan
 ) -> LogicalPlan:
-    """The rows of `child` that the terms leave."""
+    """The rows of `child` that pass the terms."""
     columns: dict[Expression, Expression] = {item: value.column for item, value in values.items()}
     pairs = [(term, _replaced(term, columns)) for term in terms]
     own = [term for term, new in pairs if new is term]
@@ -157,7 +157,7 @@ def _value(subquery: Subquery, child: LogicalPlan) -> _Value | None:
     unmatched = value_of_no_rows(subquery.plan, column)
     if found is None or unmatched is None or not _groups_are_matches(subquery.plan, found):
         return None
-    if any(map(names_collation, found.terms)):  # values that are equal there are several groups
+    if any(map(names_collation, found.terms)):  # values that are equal under it are several groups
         return None
     read = {item for term in found.terms for item in term.references}
     keys = [item for item in found.plan.output_columns if item in read]
@@ -168,8 +168,8 @@ def _value(subquery: Subquery, child: LogicalPlan) -> _Value | None:
 
 
 def _block(plan: LogicalPlan) -> LogicalPlan:
-    """The plan without what changes nothing of a single row. (Spark 4.3 takes the LIMIT of a grouped query for all
-    outer rows together: what that gives is left to it.)"""
+    """The plan without nodes that change nothing about a single row. (Spark 4.3 applies the LIMIT of a grouped query
+    to all outer rows together: its result is left to Spark.)"""
     match plan:
         case Sort(child=child) | Distinct(child):
             return _block(child)
@@ -180,7 +180,7 @@ def _block(plan: LogicalPlan) -> LogicalPlan:
 
 
 def _groups_are_matches(plan: LogicalPlan, found: Lifted) -> bool:
-    """Whether each outer row matches one group at most: GROUP BY has no key that the correlation does not fix."""
+    """Whether each outer row matches at most one group: GROUP BY has no key that the correlation does not fix."""
     before, after = _aggregate(_block(plan)), _aggregate(found.plan)
     if before is None or after is None:
         return False

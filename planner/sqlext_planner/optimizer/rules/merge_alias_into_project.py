@@ -18,9 +18,9 @@ def merge_alias_into_project(node: LogicalPlan) -> LogicalPlan | None:
           Project: a + 1 AS y   ->      Scan: t [a]
             Scan: t [a]
 
-    Legal always: an alias only renames columns, and so may the projection itself. It lets projections of nested
-    subqueries meet. The exception is made by the executor: a projection that two aliases share (a common table
-    expression used twice) is not taken apart, as ``WITH q AS (SELECT ...) SELECT * FROM q AS x, q AS y`` shows.
+    Legal everywhere: an alias only renames columns, and the projection itself can do that too. Projections of nested
+    subqueries can then merge. The executor makes one exception: it does not change a projection that two aliases share
+    (a common table expression used twice), as ``WITH q AS (SELECT ...) SELECT * FROM q AS x, q AS y`` shows.
     """
     match node:
         case SubqueryAlias(relation, names, Project(items, child) as project):

@@ -19,7 +19,7 @@ def merge_filters(node: LogicalPlan) -> LogicalPlan | None:
           Filter: a > 1       ->        Scan: t [a, b]
             Scan: t [a, b]
 
-    Legal if both are deterministic: a row passes both or it does not, and q stays in front. Not legal for
+    Legal if both are deterministic: a row passes both or it does not, and q stays first. Not legal for
     ``... WHERE rand() < 0.5``: another rule may then move the conjuncts apart, and rand() would be drawn for
     other rows.
     """

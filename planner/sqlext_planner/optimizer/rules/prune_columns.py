@@ -22,12 +22,12 @@ def prune_columns(root: LogicalPlan) -> LogicalPlan | None:
     A root rule, because a node shared by two parents must keep what either of them reads. It walks once from the root
     to collect what each node's parents read, and once from the leaves to rebuild.
 
-    Legal because a column that no parent reads has no effect, with these cares: nodes that match by position (set
+    Legal because a column that no parent reads has no effect, with these exceptions: nodes that match by position (set
     operations, union sources) lose the same positions on both sides, through a Project where a side gives more; sets
     without ALL, and DISTINCT, compare whole rows and keep every column: ``SELECT count(*) FROM (SELECT DISTINCT a, b
-    FROM t)`` needs both; generators stay, since they make rows; a window union without a needed call is its
-    source, which has the same rows, and a group aggregate without one is Spark's; a LAST JOIN of which no right
-    column is needed is its left side, since every left row comes out exactly once; no node loses its last column,
+    FROM t)`` needs both; generators stay, since they make rows; a window union without a needed call becomes its
+    source, which has the same rows, and a group aggregate without one becomes Spark's; a LAST JOIN of which no right
+    column is needed becomes its left side, since every left row is output exactly once; no node loses its last column,
     except the payload of a window union and of a count of matches.
     """
     order = _parents_first(root)

@@ -21,7 +21,7 @@ def push_filter_through_alias(node: LogicalPlan) -> LogicalPlan | None:
             Project: t.a AS x             Project: t.a AS x
 
     Legal for every movable conjunct: an alias only renames columns. A conjunct with a subquery stays, since the
-    subquery's text may itself say ``d.x``.
+    subquery's text may itself name ``d.x``.
     """
     match node:
         case Filter(condition, SubqueryAlias(_, _, child) as alias):

@@ -26,7 +26,7 @@ def push_filter_through_project(node: LogicalPlan) -> LogicalPlan | None:
     a projection is row by row, so rows that are dropped early change no other row. Not legal for
     ``(SELECT a, monotonically_increasing_id() AS i FROM t) WHERE a > 5`` (fewer rows are numbered differently), nor for
     ``(SELECT a, rank() OVER (ORDER BY b) AS r FROM t) WHERE a > 5`` (ranks are over all rows). A conjunct over a
-    generator's column stays above; others may pass it, since every row of one input row has the same a.
+    generator's column stays above; others may pass it, since all rows made from one input row have the same a.
     """
     match node:
         case Filter(condition, Project(items, child) as project):

@@ -1,4 +1,4 @@
-"""Outer joins whose made-up NULL rows are thrown away above become inner ones."""
+"""Outer joins whose made-up NULL rows are dropped above become inner ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Join, JoinKind, Project, SubqueryAlias
 
-#: For each side of a join: do its rows go if nobody above wants what they become, and if they fail ON?
+#: For each side of a join: is a row dropped if a term above rejects what the row becomes, and if it fails ON?
 _DROPS: dict[JoinKind, tuple[tuple[bool, bool], tuple[bool, bool]]] = {
     "inner": ((True, True), (True, True)),
     "cross": ((True, True), (True, True)),
@@ -34,8 +34,8 @@ def simplify_outer_join(root: LogicalPlan) -> LogicalPlan | None:
             Scan: u [x, y]                          Scan: u [x, y]
           Scan: v [p, q]                          Scan: v [p, q]
 
-    A comparison other than ``<=>`` with a column as one side is not true where the column is NULL. Terms of filters and
-    of inner and semi joins above, and the ON of an outer join for the side that it does not keep, are looked at.
+    A comparison other than ``<=>`` with a column as one side is not true where the column is NULL. The rule looks at
+    terms of filters and of inner and semi joins above, and at ON of an outer join for the side that it does not keep.
 
     | join  | a column of the left side must not be NULL | of the right side | of both |
     |-------|--------------------------------------------|-------------------|---------|
@@ -51,7 +51,7 @@ def simplify_outer_join(root: LogicalPlan) -> LogicalPlan | None:
 
 
 class _Simplifier:
-    """One walk from the root, with the columns in which nobody above wants a NULL. A node that two others read is
+    """One walk from the root, with the columns in which a NULL is dropped above. A node that two others read is
     simplified for neither."""
 
     def __init__(self, root: LogicalPlan) -> None:

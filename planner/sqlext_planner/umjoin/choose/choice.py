@@ -1,4 +1,4 @@
-"""By which strategy a multi-way join is computed, and why."""
+"""Which strategy computes a multi-way join, and why."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SECONDS: dict[UMJoinStrategy, Callable[[JoinSizes, float, int], float]] = {
 
 @dataclass(frozen=True)
 class Obstacles:
-    """Why a strategy is closed, in words; None for an open one."""
+    """Why a strategy is not open, in words; None for an open one."""
 
     factorised: str | None
     operator: str | None
@@ -43,7 +43,7 @@ class Obstacles:
 
 @dataclass(frozen=True)
 class Choice:
-    """A strategy and the reason for it, with its numbers; `sizes` if they were looked at."""
+    """A strategy and the reason for it, with its numbers; `sizes` if they were estimated."""
 
     strategy: UMJoinStrategy
     why: str
@@ -51,10 +51,10 @@ class Choice:
 
 
 def choose(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, catalog: Catalog | None) -> Choice:
-    """The strategy to compute a node. `made` is what the operator would make: the node, or its rows counted.
+    """The strategy for a node. `made` is what the operator would compute: the node, or its rows counted.
 
-    Cost decides, and needs a gain that is worth leaving Spark's own plan. A setting or a hint goes before cost. Raises
-    UnsupportedError for a hint UMJOIN where no strategy but the cascade is open.
+    Cost decides, and leaves Spark's own plan only for a gain that is worth it. A setting or a hint comes before cost.
+    Raises UnsupportedError for a hint UMJOIN if no strategy but the cascade is open.
     """
     open_strategies: list[UMJoinStrategy] = [
         strategy for strategy in ("factorised", "operator") if obstacles.of(strategy) is None
@@ -92,7 +92,7 @@ def _cheapest(
 
 
 def _returned(made: UMJoin, sizes: JoinSizes) -> float:
-    """Rows that the operator hands to Spark: of counted ones, at most each combination of rows with payload."""
+    """Rows that the operator hands to Spark: if it counts, at most one for each combination of rows with payload."""
     if made.count is None:
         return sizes.result
     wanted = set(made.payload or ())

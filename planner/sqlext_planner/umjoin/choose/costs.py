@@ -1,4 +1,4 @@
-"""What the ways to compute a multi-way join cost, in seconds, and how many rows they go through."""
+"""What the strategies of a multi-way join cost, in seconds, and how many rows they go through."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _AGGREGATED_ROW = 120e-9  # an input's row that Spark aggregates by its keys bef
 _SHIPPED_ROW = 900e-9  # an input's row that our exchange cuts, sends, codes and sorts
 _READ_BY_ALL_ROW = 100e-9  # an input's row that every task of the operator reads, of small inputs
 _RETURNED_ROW = 60e-9  # a row that our operator hands to Spark
-_RESHUFFLED_ROW = 250e-9  # one that Spark has to sort anew for the next join, which is on another key
-#: Seconds that a stage more costs, whatever its rows.
+_RESHUFFLED_ROW = 250e-9  # a row that Spark has to sort again for the next join, which is on another key
+#: Seconds that one more stage costs, whatever its rows.
 _STAGE = 0.12
 _EXCHANGE = 0.45
 _READING = 0.2
-#: Rows of all inputs that are taken to be small (physical/umjoin_exchange.py goes by bytes).
+#: With at most this many rows in all, inputs count as small (umjoin/execute/exchanged.py goes by bytes).
 _SMALL_ROWS = 4_000_000
-#: Estimates are not good enough to leave Spark's own plan for less than this.
+#: Estimates are not good enough to leave Spark's own plan for a smaller gain than this.
 LEAST_GAIN = 2.0
 LEAST_SECONDS = 1.0
 
@@ -47,7 +47,7 @@ class JoinSizes:
 
 
 def join_sizes(node: UMJoin, catalog: Catalog) -> JoinSizes | str:
-    """The sizes, or in words why they are not looked at."""
+    """The sizes, or why they are not estimated, in words."""
     facts = input_facts(node, catalog)
     if isinstance(facts, str):
         return facts
@@ -84,7 +84,7 @@ def operator_seconds(sizes: JoinSizes, returned: float, cores: int) -> float:
 
 
 def pays(seconds: float, cascade: float) -> bool:
-    """Whether a way of `seconds` is worth leaving Spark's plan of `cascade` seconds."""
+    """Whether a strategy of `seconds` is worth leaving Spark's plan of `cascade` seconds."""
     return cascade > LEAST_GAIN * seconds and cascade - seconds > LEAST_SECONDS
 
 

@@ -21,11 +21,11 @@ from sqlext_planner.umjoin.nodes import UMJoin
 
 
 class Planner(Protocol):
-    """What is asked of the planner (strategies.py)."""
+    """What this module needs of the planner (strategies.py)."""
 
     config: Config
     catalog: Catalog | None
-    #: What was chosen for a join together with the aggregate above it, by id.
+    #: The choice for a join together with the aggregate above it, by id.
     decided: dict[int, tuple[UMJoin, Choice]]
 
     def later(self, node: LogicalPlan) -> PhysicalPlan:
@@ -49,7 +49,7 @@ def plan_umjoin(node: UMJoin, planner: Planner) -> PhysicalPlan:
 
 
 def plan_aggregate(node: Aggregate, planner: Planner) -> PhysicalPlan | None:
-    """The physical plan of an aggregate over a multi-way join where that is more than the two one above the other.
+    """The physical plan of an aggregate over a multi-way join, if it is more than the plans of the two in sequence.
 
     Raises UnsupportedError for a hint that cannot be followed.
     """
@@ -73,7 +73,7 @@ def plan_aggregate(node: Aggregate, planner: Planner) -> PhysicalPlan | None:
 
 
 def _joined(node: Aggregate) -> UMJoin | None:
-    """The multi-way join that an aggregate reads, through what is computed row by row."""
+    """The multi-way join that an aggregate reads, through nodes that compute row by row."""
     below: LogicalPlan = node.child
     while isinstance(below, Project):
         below = below.child

@@ -1,4 +1,4 @@
-"""What is known of the inputs of a multi-way join: rows, numbers of values of the keys, a sample of the keys."""
+"""What is known about the inputs of a multi-way join: rows, numbers of values of the keys, a sample of the keys."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 #: Rows of a key sample, read and joined in a few milliseconds.
 SAMPLE_ROWS = 32_768
-#: The part of the rows that a term of a filter is taken to keep, as in System R: equality, anything else.
+#: The part of the rows that a filter's term is assumed to keep, as in System R: equality, anything else.
 _KEPT = {"=": 0.1, "<=>": 0.1}
 _KEPT_BY_OTHERS = 1 / 3
 
 
 @dataclass(frozen=True)
 class InputFacts:
-    """One input: about how many rows it has, and for each of its key classes (by number) its column, the number of
-    values that it has at most (None where nobody knows), and a sample of the keys before filters, if there is one."""
+    """One input: about how many rows it has, and for each of its key classes (by number) its column, the most values
+    that it can have (None if unknown), and a sample of the keys before filters, if there is one."""
 
     kind: MemberKind
     rows: float
@@ -47,7 +47,7 @@ class InputFacts:
 
 
 def input_facts(node: UMJoin, catalog: Catalog) -> list[InputFacts] | str:
-    """The facts of every input in order, or in words why they are not known."""
+    """The facts of every input in order, or why they are unknown, in words."""
     classes = {column: number for number, found in enumerate(node.key_classes) for column in found}
     facts = []
     for child, kind in zip(node.inputs, node.kinds, strict=True):
@@ -69,7 +69,7 @@ class _Base:
     scan: Scan
     columns: Mapping[Column, Column]
     kept: float
-    #: Output columns that are unique together, if an aggregate or DISTINCT stands in between.
+    #: Output columns that are unique together, if there is an aggregate or DISTINCT in between.
     unique: frozenset[Column] | None = None
 
 

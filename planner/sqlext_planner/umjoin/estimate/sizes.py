@@ -1,4 +1,4 @@
-"""About how many rows the steps of a multi-way join have: the keys' values of samples are joined step by step."""
+"""Estimates how many rows the steps of a multi-way join have: it joins the key values of samples step by step."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
 
-#: More rows a key than this is no foreign key any more: of a key with as many values as rows, some repeat.
+#: With more rows a key than this, it is not a foreign key: if a key has as many values as rows, some repeat.
 _UNIQUE = 1.1
-#: Inputs of which all covers are tried, 3 to the power of them.
+#: The most inputs for which all covers are tried: there are 3 to the power of their number.
 _MOST_COVERED = 5
 
 
 def is_foreign_key_join(facts: Sequence[InputFacts]) -> bool:
-    """Whether from one inner input on, every other inner input has at most about one row for each row before it: then
-    no step has more rows than that input.
+    """Whether, starting from one inner input, every other inner input has at most about one row for each row before
+    it: then no step has more rows than that input.
 
-    Decided by footers alone, so only for keys whose values lie densely: between the least and the greatest there are
+    Decided by footers alone, so only for keys whose values are dense: between the least and the greatest there are
     as many as the table has rows.
     """
     inner = [item for item in facts if item.kind in ("inner", "left")]
@@ -53,8 +53,8 @@ def _is_unique(item: InputFacts, number: int) -> bool:
 def prefix_rows(facts: Sequence[InputFacts], samples: Sequence[pa.Table]) -> list[float]:
     """Estimated rows after each binary join of the inner and left inputs, in the order in which Catalyst joins them.
 
-    For every class that is bound the rows' weight by value is kept. A new input's sampled row gets the weight of its
-    value in one of the classes; further shared classes keep 1 row in as many as they have values. Skew is seen as far
+    For every bound class, the rows' weight by value is kept. A new input's sampled row gets the weight of its
+    value in one of the classes; further shared classes keep 1 row in as many as they have values. Skew counts as far
     as the sample shows it. Classes that the new input lacks keep their distribution (independence).
     """
     order = _catalyst_order(facts)
@@ -85,8 +85,8 @@ def prefix_rows(facts: Sequence[InputFacts], samples: Sequence[pa.Table]) -> lis
 
 
 def uniform_rows(facts: Sequence[InputFacts]) -> list[float] | None:
-    """As `prefix_rows`, by numbers of values alone: each value as often as any other (System R). None if one of the
-    shared classes has no number."""
+    """Like `prefix_rows`, but from numbers of values alone: each value occurs as often as any other (System R). None if
+    one of the shared classes has no number."""
     order = _catalyst_order(facts)
     total = facts[order[0]].rows
     values = dict(facts[order[0]].distinct)
@@ -108,7 +108,7 @@ def uniform_rows(facts: Sequence[InputFacts]) -> list[float] | None:
 def _most_rows(facts: Sequence[InputFacts], repeats: Sequence[float]) -> float:
     """The bound of Atserias, Grohe and Marx: the product of the inputs' numbers of keys to the power of the weights of
     the best fractional cover of the classes, times how often each input repeats a key. Weights 0, 1/2 and 1 suffice for
-    inputs of two classes; no bound is looked for of many inputs."""
+    inputs of two classes; no bound is computed for many inputs."""
     members = [(item, often) for item, often in zip(facts, repeats, strict=True) if item.kind == "inner"]
     if len(members) > _MOST_COVERED:
         return math.inf
@@ -155,7 +155,7 @@ def _joined(
     best = min(shared, key=lambda number: float(matched[number].sum()))
     rows = matched[best] * scale
     for number in shared:
-        if number != best:  # given the one, the other holds for as many rows as its weight says of all
+        if number != best:  # given the best class, another one holds for the share of its weight among all rows
             rows = rows * (matched[number] / max(before, 1e-9))
     return rows, float(rows.sum())
 
@@ -198,7 +198,7 @@ def _codes(samples: Sequence[pa.Table]) -> list[dict[int, npt.NDArray[np.int64]]
 
 
 def _catalyst_order(facts: Sequence[InputFacts]) -> list[int]:
-    """Inner inputs in the order of the text, but always the next that shares a class; then left ones."""
+    """Inner inputs in the order of the text, but always the next one that shares a class; then left ones."""
     rest = [place for place, item in enumerate(facts) if item.kind == "inner"]
     order = [rest.pop(0)]
     bound = set(facts[order[0]].keys)

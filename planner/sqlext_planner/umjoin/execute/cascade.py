@@ -1,4 +1,4 @@
-"""A multi-way join as binary joins of Catalyst's, one after the other."""
+"""A multi-way join as Catalyst's binary joins, one after the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlext_planner.umjoin.nodes import MemberKind
 
 
 class Members(Protocol):
-    """What the logical and the physical multi-way join say alike of their inputs (logical/umjoin.py)."""
+    """What the logical and the physical multi-way join both say about their inputs (umjoin/nodes.py)."""
 
     @property
     def kinds(self) -> tuple[MemberKind, ...]: ...
@@ -39,10 +39,10 @@ def cascade(node: Members, inputs: Sequence[PhysicalPlan], why: str = "") -> Phy
     """The rows of a multi-way join over `inputs` by binary joins; `why` is the reason, on the topmost join.
 
     Inner inputs come first, in their order, but after the first one always the next that a term connects to those
-    before it, as Catalyst's ReorderJoin does; without one, the next at all (a cross join). A term is part of the first
-    join at which all its columns are there, one over a single inner input filters that input. Then the other inputs
-    follow, each as soon as the columns of its match are there. Terms that stay (over columns of left inputs, constant,
-    or tied to their place, such as rand()) filter the result. With `count`, every row is counted as one.
+    before it, as in Catalyst's ReorderJoin; if there is none, simply the next (a cross join). A term is part of the
+    first join that has all its columns; a term over a single inner input filters that input. Then the other inputs
+    follow, each as soon as the columns of its match are available. Terms that are left (over columns of left inputs,
+    constant, or tied to their place, such as rand()) filter the result. With `count`, every row counts as one.
     """
     members = list(zip(inputs, node.kinds, node.matches, strict=True))
     terms = _Terms(conjuncts(node.condition))
@@ -56,9 +56,9 @@ def cascade(node: Members, inputs: Sequence[PhysicalPlan], why: str = "") -> Phy
 def with_members(
     plan: PhysicalPlan, members: Sequence[tuple[PhysicalPlan, MemberKind, Expression | None]]
 ) -> PhysicalPlan:
-    """The joins of a plan with left, semi and anti inputs, each as soon as the columns of its match are there.
+    """The joins of a plan with left, semi and anti inputs, each as soon as the columns of its match are available.
 
-    Raises InternalError if one reads columns that never are.
+    Raises InternalError if one reads columns that never become available.
     """
     waiting = list(members)
     while waiting:
@@ -72,7 +72,7 @@ def with_members(
 
 
 def with_columns(plan: PhysicalPlan, node: Members) -> PhysicalPlan:
-    """The plan with the columns of a multi-way join, in its order; rows that have no count yet count one."""
+    """The plan with the columns of a multi-way join, in its order; rows that have no count yet count as one."""
     if plan.output_columns == tuple(item.column for item in node.output):
         return plan
     known = frozenset(plan.output_columns)
@@ -103,7 +103,7 @@ class _Terms:
         return plan
 
     def filtering(self, plan: PhysicalPlan) -> PhysicalPlan:
-        """The plan below the terms that are left."""
+        """The plan, filtered by the terms that are left."""
         condition = conjunction([*self._waiting, *self._last])
         return plan if condition is None else FilterExec(condition, plan)
 
@@ -116,7 +116,7 @@ class _Terms:
         return any(_reads_only(term, columns) for term in self._waiting)
 
     def _take(self, columns: frozenset[Column]) -> list[Expression]:
-        """The waiting terms that read only these columns; they wait no longer."""
+        """Removes and returns the waiting terms that read only these columns."""
         taken = [term for term in self._waiting if _reads_only(term, columns)]
         self._waiting = [term for term in self._waiting if not _reads_only(term, columns)]
         return taken

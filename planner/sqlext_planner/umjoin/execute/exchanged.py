@@ -1,5 +1,5 @@
-"""A multi-way join behind one Arrow-block exchange, by the hash of shared keys or in the cells of a hypercube; small
-files are read by every task instead."""
+"""A multi-way join behind one Arrow-block exchange, by the hash of shared keys or in the cells of a hypercube; every
+task reads small files itself instead."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from sqlext_planner.umjoin.execute.execution import Routing
     from sqlext_planner.umjoin.execute.inputs import TypedInputs
 
-#: More cells than this are not looked for: the rows of a cell that is still too large go to disk.
+#: More cells than this are not tried: the rows of a cell that is still too large go to disk.
 _MOST_CELLS = 4096
-#: As long as sizes are not known, copies may cost more than cells spare.
+#: As long as sizes are unknown, copies may cost more than cells save.
 _MOST_UNKNOWN_CELLS = 64
 _COUNT_BYTES = 8
-#: Inputs of so many bytes in all are read by every task instead of being shuffled.
+#: Every task reads inputs of at most this many bytes in all, instead of a shuffle.
 _MOST_READ_BYTES = 64 << 20
 
 
@@ -64,7 +64,7 @@ def join_by_exchange(
 def _small_files(
     typed: TypedInputs, sizes: Sequence[Size | None], context: ExecutionContext
 ) -> tuple[ArrowScan, ...] | None:
-    """How a task reads all inputs; None if one is no plain Parquet, or all together are too many bytes for a task."""
+    """How a task reads all inputs; None if one is not plain Parquet, or all together are too many bytes for a task."""
     from sqlext_planner.exchange.arrow_scan import scan_of
 
     if sum(math.inf if size is None else size.bytes for size in sizes) > _MOST_READ_BYTES:
@@ -83,7 +83,7 @@ def _joined_from_files(
     sizes: Sequence[Size | None],
     context: ExecutionContext,
 ) -> DataFrame:
-    """The rows of small inputs without a shuffle: a task a core reads all files and keeps the rows of its cell."""
+    """The rows of small inputs without a shuffle: one task a core reads all files and keeps the rows of its cell."""
     from sqlext_operators.umjoin.file_scan import MultiwayFiles, join_files
 
     from sqlext_planner.exchange.arrow_scan import task_rows
@@ -115,7 +115,7 @@ def _routed(
     partitions: int,
     context: ExecutionContext,
 ) -> tuple[int, list[Router]]:
-    """How many partitions there are (`partitions` or a few more), and who sends each input's rows to them."""
+    """How many partitions there are (`partitions` or a few more), and the router of each input."""
     from sqlext_operators.exchange.routing import MatchRouter
     from sqlext_operators.umjoin.shares_routing import SharesRouter
 
@@ -132,9 +132,9 @@ def _routed(
 def shares_for(
     spec: MultiwayJoinSpec, sizes: Sequence[Size | None], cells: int, context: ExecutionContext
 ) -> tuple[int, ...]:
-    """The shares of a hypercube of about so many cells: more if a cell's rows would be more than an exchange aims at,
-    and a power of two (others have few factorisations) unless the setting says how many. Inputs of unknown size count
-    as the known ones do on average."""
+    """The shares of a hypercube of about `cells` cells: more if a cell's rows would be more than an exchange aims at,
+    and a power of two (other numbers have few factorisations) unless the setting gives the number. Inputs of unknown
+    size count as much as the known ones do on average."""
     classes = [item.classes for item in spec.inputs]
     known = [size.bytes for size in sizes if size is not None]
     average = sum(known) / len(known) if known else 1.0

@@ -24,15 +24,15 @@ Routing = Literal["shared key", "hypercube"]
 
 @dataclass(frozen=True)
 class UMJoinExec(PhysicalPlan):
-    """Joins inputs on equal columns, as a UMJoin does (logical/umjoin.py), and does nothing else.
+    """Joins inputs on equal columns, as a UMJoin does (umjoin/nodes.py), and does nothing else.
 
     `condition` holds equalities of two inner inputs' columns, ``matches[i]`` of input i's columns and inner ones; rows
-    in which one of these columns is NULL do not come out. `fields` are the output: columns of inner and left inputs in
+    in which one of these columns is NULL are not output. `fields` are the output: columns of inner and left inputs in
     their order, and `count` if there is one. `shares` are the places of each key class in a hypercube, None to choose
-    them from the real inputs' sizes. `group` is the whole node's, which Spark may compute a part of.
+    them from the real inputs' sizes. `group` describes the whole node, of which Spark may compute a part.
 
-    Where types have no common one that the operator compares as Spark does, or Python does not get one, Catalyst's
-    binary joins compute the same rows.
+    If the types have no common one that the operator compares as Spark does, or Spark does not hand one to Python,
+    Catalyst's binary joins compute the same rows.
     """
 
     inputs: tuple[PhysicalPlan, ...]
@@ -68,7 +68,7 @@ class UMJoinExec(PhysicalPlan):
 
     @cached_property
     def payload(self) -> tuple[tuple[Column, ...], ...]:
-        """The columns that are handed on from each input."""
+        """The columns that are passed on from each input."""
         kept = frozenset(item.column for item in self.fields)
         return tuple(
             tuple(column for column in child.output_columns if column in kept and kind in ("inner", "left"))
@@ -104,7 +104,7 @@ class UMJoinExec(PhysicalPlan):
 
 
 def _name(child: PhysicalPlan) -> str:
-    """As `input_name` of the logical plan: the relation that all columns come from, here or below."""
+    """Like `input_name` of the logical plan: the relation that all columns come from, here or below."""
     relations = {column.relation for column in child.output_columns}
     if len(relations) == 1 and (name := relations.pop()):
         return name

@@ -1,4 +1,4 @@
-"""What a multi-way join ships: the keys of each input in types that compare, and the columns that are handed on."""
+"""What a multi-way join ships: the keys of each input in types that compare, and the columns that are passed on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from sqlext_planner.umjoin.execute.execution import UMJoinExec
 
-#: Where Spark keeps that a text is a CHAR(n): it pads the shorter of two lengths where it compares them.
+#: Where Spark records that a text is a CHAR(n): it pads the shorter of two lengths when it compares them.
 _CHAR_METADATA = "__CHAR_VARCHAR_TYPE_STRING"
 
 
@@ -38,7 +38,7 @@ class TypedInputs:
 
     @classmethod
     def of(cls, node: UMJoinExec, frames: Sequence[DataFrame]) -> TypedInputs | None:
-        """None where the operator does not compare as Spark does, or a column is of a type that Python does not get."""
+        """None if the operator does not compare as Spark does, or Spark does not hand a column's type to Python."""
         types = _key_types(node, frames)
         classes = _class_types(node.layout, types)
         if classes is None:
@@ -70,7 +70,7 @@ class _Part:
                 frame = frame.filter(spark_column(Compare("=", keys[0], other)))
         payload = node.payload[i]
         if not names and not payload:
-            wire.name(Literal("TRUE", dtype="boolean"))  # rows without a column have no number
+            wire.name(Literal("TRUE", dtype="boolean"))  # without a column, rows cannot be counted
         columns = tuple(column.spark_name for column in payload)
         item = MultiwayInput(node.kinds[i], node.layout.classes[i], tuple(names), columns)
         return cls(item, wire.select(frame, payload))
@@ -102,7 +102,7 @@ def _class_types(layout: KeyLayout, types: Mapping[Column, str]) -> list[str] | 
 
 
 def _texts(left: str, right: str) -> tuple[str, str]:
-    """CHARs of one length compare as texts, as one does with any other type."""
+    """CHARs of equal length compare as texts, and so does a CHAR with any other type."""
     chars = [kind.startswith("char(") for kind in (left, right)]
     if all(chars) and left != right:
         return left, right
@@ -110,7 +110,7 @@ def _texts(left: str, right: str) -> tuple[str, str]:
 
 
 def _result_schema(node: UMJoinExec, frames: Sequence[DataFrame]) -> StructType:
-    """The output's fields; those of left inputs can be NULL."""
+    """The output's fields; those of left inputs are nullable."""
     from pyspark.sql.types import LongType, StructField, StructType
 
     kept = []

@@ -35,7 +35,7 @@ class KeyLayout:
         inputs in `condition`, of input i's own and an inner one's in ``matches[i]``.
 
         The connected components of the inner inputs' equalities, in order of the inputs; a column that only a match
-        reads is a class as well. Matches connect nothing: ``d ON d.k = a.x AND d.k = a.y`` asks nothing of a's rows
+        reads is a class as well. Matches connect nothing: ``d ON d.k = a.x AND d.k = a.y`` does not restrict a's rows
         without d. Raises InternalError for any other term.
         """
         import networkx as nx  # 0.1 s that plans without a UMJoin need not pay
@@ -114,9 +114,9 @@ def equality(term: Expression) -> tuple[Column, Column] | None:
 def class_type(edges: Iterable[tuple[str, str]]) -> str | None:
     """The type in which a class is compared, given the types of both sides of each of its equalities.
 
-    None where one type cannot stand for what Spark compares: equalities that compare in different types are only alike
-    if these are integers and decimals, which compare by value whatever holds them. Of ``bigint = double`` and
-    ``bigint = bigint`` the first takes values for equal that the second tells apart. Likewise date and timestamp, where
+    None if no single type compares as Spark does: equalities that compare in different types only agree if these are
+    integers and decimals, which compare by value in whatever type. ``bigint = double`` takes values for equal that
+    ``bigint = bigint`` tells apart. Likewise date and timestamp, where
     a time zone skips days.
     """
     compared = [compared_type(left, right) for left, right in edges]

@@ -14,10 +14,10 @@ def choose_shares(
     `sizes[i]` are the bytes of input i, `classes[i]` the key classes that it has. An input is sent once to every
     place of the classes that it lacks, so the bytes moved are the sum of ``sizes[i] * product(shares[c] for c not in
     classes[i])``. A dominated class (another one is in all inputs that it is in) has the share 1: its places would be
-    worth more in the other class. Among equals the shares of the classes that come first are as large as can be.
+    worth more in the other class. Among equal choices the first classes have the largest shares.
 
-    Branch and bound over the factorisations of `cells`: shares of 1 for the classes to come are a lower bound. 64 cells
-    of a triangle: 0.3 ms. Raises ValueError for less than one cell, and for several cells of no class.
+    Branch and bound over the factorisations of `cells`: shares of 1 for the remaining classes give a lower bound. 64
+    cells of a triangle: 0.3 ms. Raises ValueError for less than one cell, and for several cells without a class.
     """
     if cells < 1 or (cells > 1 and number_of_classes == 0):
         raise ValueError(f"{cells} cells of {number_of_classes} key classes")
@@ -28,7 +28,7 @@ def choose_shares(
 
 
 def moved(sizes: Sequence[float], classes: Sequence[Sequence[int]], shares: Sequence[int]) -> float:
-    """The bytes that inputs of these sizes and classes are after replication."""
+    """The bytes of inputs with these sizes and classes after replication."""
     cells = math.prod(shares)
     return sum(
         size * (cells // math.prod(shares[place] for place in own))
@@ -37,7 +37,7 @@ def moved(sizes: Sequence[float], classes: Sequence[Sequence[int]], shares: Sequ
 
 
 def _is_dominated(place: int, classes: Sequence[Sequence[int]], number_of_classes: int) -> bool:
-    """Whether another class is in all inputs that have this one; of two in the same inputs, the later one is."""
+    """Whether another class is in all inputs that have this one; of two in the same inputs, the later is dominated."""
     own = {i for i, item in enumerate(classes) if place in item}
     for other in range(number_of_classes):
         inputs = {i for i, item in enumerate(classes) if other in item}

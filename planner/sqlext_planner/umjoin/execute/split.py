@@ -27,21 +27,21 @@ _MOST_UNKEYED_BYTES = 1 << 20
 @dataclass(frozen=True)
 class UMJoinSplit:
     """The parts of a multi-way join, by input: `filters` are the terms over it alone, `ours` says whether the operator
-    joins it. `condition` and `matches` are the equalities that the operator joins on, of the inputs that are its own.
+    joins it. `condition` and `matches` are the equalities that the operator joins on, for its own inputs.
 
-    What is left runs above the operator: `members` are the numbers of the inputs that Spark joins there, with their
+    The rest runs above the operator: `members` are the numbers of the inputs that Spark joins there, with their
     whole matches, `residual` the terms over several inputs.
 
-    The operator joins all inner inputs. A left, semi or anti input is its own if its match is nothing but equalities of
-    its columns with those of inner inputs. As rows with a NULL key never reach the operator's result, those columns of
-    a left or anti input's match must be NULL in no joined row: they are compared with another inner input's column or
-    with a semi input's. Not ours::
+    The operator joins all inner inputs. It joins a left, semi or anti input if its match is nothing but equalities of
+    its columns with those of inner inputs. Rows with a NULL key never reach the operator's result, so those columns of
+    a left or anti input's match must not be NULL in any joined row: they are also compared with another inner input's
+    column or with a semi input's. Not ours::
 
         SELECT * FROM a JOIN b ON a.x = b.x LEFT JOIN d ON d.k = a.z        -- rows whose a.z is NULL stay
 
-    Legal in every kind: joins with left, semi and anti inputs whose matches read only inner columns commute with one
-    another and with inner joins, as each of them looks at one row of the inner inputs' join at a time. The same holds
-    for rows that stand for several (`UMJoin.count`): they agree in all columns that are read above.
+    Legal for every kind: joins with left, semi and anti inputs whose matches read only inner columns commute with one
+    another and with inner joins, because each of them looks at one row of the inner inputs' join at a time. The same
+    holds for rows that stand for several (`UMJoin.count`): they agree in all columns that are read above.
     """
 
     filters: tuple[Expression | None, ...]
@@ -95,7 +95,7 @@ class UMJoinSplit:
 def _our_matches(
     node: UMJoin, own: Sequence[frozenset[Column]], inner: dict[Column, int], keys: Iterable[Expression]
 ) -> dict[int, tuple[list[Expression], list[Expression]]]:
-    """By input, the equalities and the terms over it alone, of the matches that the operator can test."""
+    """For each input whose match the operator can test: its equalities, and the terms over the input alone."""
     bound = {column for term in keys for column in term.references}
     found = {}
     members = [i for i, kind in enumerate(node.kinds) if kind != "inner"]
@@ -125,10 +125,10 @@ def _inner_column(term: Expression, own: frozenset[Column], inner: dict[Column, 
 
 
 def ineligible(node: UMJoin, sizes: Sequence[float | None] = ()) -> str | None:
-    """Why our operator cannot compute a multi-way join, for EXPLAIN and for whoever asked for it by a hint; None if it
-    can. `sizes` are the inputs' bytes where they are known: inputs without a key must be tiny, as those of one row are.
+    """Why our operator cannot compute a multi-way join, for EXPLAIN and for whoever asks for it with a hint; None if it
+    can. `sizes` are the inputs' bytes where known: inputs without a key must be tiny, like those of one row.
 
-    Types are judged as far as the plan knows them: `UMJoinExec` joins by cascade if the real ones do not fit.
+    Types are checked as far as the plan knows them: `UMJoinExec` joins by cascade if the real ones do not fit.
     """
     return next(_obstacles(node, sizes), None)
 
@@ -149,7 +149,7 @@ def _obstacles(node: UMJoin, sizes: Sequence[float | None]) -> Iterator[str]:
 
 
 def _is_single_row(plan: LogicalPlan) -> bool:
-    """Whether a plan has one row at most: an aggregate over everything, as scalar subqueries are."""
+    """Whether a plan has at most one row: an aggregate over everything, like scalar subqueries."""
     while isinstance(plan, (Project, Filter, SubqueryAlias)):
         plan = plan.child
     return isinstance(plan, Aggregate) and not plan.keys and plan.grouping_sets is None
@@ -168,7 +168,7 @@ def _type_obstacles(node: UMJoin, layout: KeyLayout) -> Iterator[str]:
 
 
 def _is_handed_on(dtype: str) -> bool:
-    """Whether values of a Spark type travel to Python and back; year-month intervals do as months."""
+    """Whether values of a Spark type travel to Python and back; year-month intervals travel as months."""
     if dtype.startswith(("interval year", "interval month")) or "collate" in dtype.lower():
         return True
     try:
@@ -216,7 +216,7 @@ def operator_plan(
 
 
 def _core_fields(node: UMJoin, split: UMJoinSplit, kinds: Sequence[MemberKind]) -> tuple[Field, ...]:
-    """The columns that are asked for or read above the operator; its first key if that is none and nothing counts."""
+    """The columns that are wanted or read above the operator; its first key if there are none and nothing counts."""
     read = {column for term in split.residual for column in term.references}
     for i in split.members:
         match = node.matches[i]

@@ -1,4 +1,4 @@
-"""Key classes of a UMJoin's inner inputs, and what can be said in the columns of another input."""
+"""Key classes of a UMJoin's inner inputs, and what can be expressed in the columns of another input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlext_planner.umjoin.nodes import UMJoin, input_name
 
 
 class NotFactorisedError(Exception):
-    """Why an aggregate is not factorised; never seen by a user as an error, but as the reason in EXPLAIN."""
+    """Why an aggregate is not factorised; users never see it as an error, but as the reason in EXPLAIN."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Classes:
     def members(self) -> tuple[tuple[Column, ...], ...]:
         """The classes, each in order of the inputs.
 
-        Raises NotFactorisedError where columns that equal a third one need not equal each other: 1 = '1' and
-        1 = '1.0'. Two columns alone may have any types, as they are compared as they were.
+        Raises NotFactorisedError if columns that equal a third one need not equal each other: 1 = '1' and
+        1 = '1.0'. Just two columns may have any types, since they are compared as before.
         """
         found: dict[Column, list[Column]] = {}
         for term in filter(self.is_key, conjuncts(self.join.condition)):

@@ -25,15 +25,15 @@ def counted(node: Aggregate) -> Aggregate | None:
             Scan: a [x, z, g, v]                         Scan: a [x, z, g, v]
             ...                                          ...
 
-    Pays for joins that cannot be factorised (cycles): inputs without payload are counted, not enumerated.
+    Pays off for joins that cannot be factorised (cycles): inputs without payload are counted, not enumerated.
 
-    Legal for any kinds of inputs, as a row of `UMJoin.count` stands for n > 0 joined rows that are equal in the
-    payload, and keys and arguments read nothing else. Columns of a key class that have one value are taken of one
+    Legal for any kinds of inputs, because a row of `UMJoin.count` stands for n > 0 joined rows that are equal in the
+    payload, and keys and arguments read nothing else. Columns of a key class that have one value are taken from one
     input, so that few inputs have payload. count(*) is the sum of n, sum and avg weigh by n in types that lose nothing;
     min, max and DISTINCT do not see multiplicities. None for aggregates that see single rows (``collect_list``), for
     grouping sets, and where every input would have payload: then there is nothing to count. Arguments may read several
-    inputs (``sum(a.x * c.y)``): their columns stand in one row. Counter-example: a term over rows that a Filter between
-    would decide (``a.x < c.y``) must be among the join's own, which the operator asks before it counts.
+    inputs (``sum(a.x * c.y)``): their columns are in one row. Counter-example: a term that a Filter in between
+    would decide (``a.x < c.y``) must be one of the join's own, which the operator checks before it counts.
     """
     if node.grouping_sets is not None:
         return None
@@ -66,7 +66,7 @@ def _read(keys: tuple[Expression, ...], items: tuple[NamedExpr, ...]) -> frozens
 
 
 def _partners(classes: Classes, read: frozenset[Column]) -> dict[Column, Column]:
-    """For columns of a key class the same value in another input that has payload anyway, or that has most of them."""
+    """For columns of a key class, the same value in another input that has payload anyway, or that has most of them."""
     fixed = {classes.owner[column] for column in read if column not in classes.of}
     found: dict[Column, Column] = {}
     for column in sorted(read & classes.of.keys(), key=str):

@@ -31,9 +31,9 @@ class Members:
 
 
 def members(classes: Classes) -> Members:
-    """The inputs with all terms of the UMJoin's conditions in them but the equalities between inputs.
+    """The inputs with all terms of the UMJoin's conditions applied, except the equalities between inputs.
 
-    Raises NotFactorisedError for a term that looks at several inputs, or is to be evaluated where it stands.
+    Raises NotFactorisedError for a term that looks at several inputs, or must be evaluated in its own place.
     """
     join = classes.join
     filters: dict[int, list[Expression]] = {number: [] for number in range(len(join.inputs))}
@@ -64,7 +64,7 @@ def members(classes: Classes) -> Members:
 
 
 def _equal_within(classes: Classes, group: tuple[Column, ...], filters: dict[int, list[Expression]]) -> None:
-    """Columns of one input in one class: they equal each other."""
+    """Adds filters for columns of one input in one class: they equal each other."""
     first: dict[int, Column] = {}
     for column in group:
         number = classes.owner[column]
@@ -114,7 +114,7 @@ def _pair(term: Expression, own: set[Column]) -> tuple[Column, Column] | None:
 
 
 def _host(classes: Classes, number: int, match: Expression | None) -> tuple[int, int, Expression | None]:
-    """The inner input that semi or anti input `number` keeps rows of, the number, and the match in its columns."""
+    """The inner input whose rows semi or anti input `number` filters, the number, and the match in its columns."""
     own = set(classes.join.inputs[number].output_columns)
     name = input_name(classes.join.inputs[number])
     if match is not None and not is_movable(match):

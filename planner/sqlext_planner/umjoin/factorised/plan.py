@@ -33,10 +33,10 @@ class Step:
     """One step of a factorised aggregate, for cost models.
 
     `keep`: input `number` is read as it is. `reduce`: its rows become one row for each combination of `columns`, at
-    most as many. `join`: what input `number` was made of so far is joined with what `other` was made of, which has at
-    most one row for each combination of its join columns and the `carried` columns: without carried ones the result has
-    no more rows than the first. `merge`: the rows are aggregated by `columns` again. `inputs` are all that the rows
-    stand for after the step.
+    most as many. `join`: the rows made from input `number` so far are joined with those made from `other`, which have
+    at most one row for each combination of its join columns and the `carried` columns: without carried ones the result
+    has no more rows than the first. `merge`: the rows are aggregated by `columns` again. `inputs` are all inputs that
+    the rows stand for after the step.
     """
 
     action: Action
@@ -66,8 +66,8 @@ class NotFactorised:
 def factorise(node: Aggregate, sizes: Sequence[float | None] | None = None) -> Factorised | NotFactorised:
     """The aggregate over a UMJoin as aggregates over its inputs, multiplied along a join tree.
 
-    ``SELECT a.g, count(*), sum(b.v) FROM a, b, c WHERE a.k = b.k AND b.j = c.j GROUP BY a.g``, p the sum of b.v and n
-    numbers of rows::
+    ``SELECT a.g, count(*), sum(b.v) FROM a, b, c WHERE a.k = b.k AND b.j = c.j GROUP BY a.g``, where p is the sum of
+    b.v and n are numbers of rows::
 
         Aggregate: [a.g] sum(n_a * n_b), sum(n_a * p_b)
           Join: inner ON a.k = b.k
@@ -80,19 +80,19 @@ def factorise(node: Aggregate, sizes: Sequence[float | None] | None = None) -> F
                   Scan: c
 
     Message passing over a join tree (Yannakakis 1981, with the semiring of FAQ, Abo Khamis et al. 2016): every input is
-    reduced to its key classes and the values to carry (one between others is not), joined with its children's
-    messages, and aggregated to what its parent joins on. `sizes` are rows of the inputs, to choose the root.
+    reduced to its key classes and the values to carry (an input between others is not), joined with its children's
+    messages, and aggregated to what its parent joins on. `sizes` are the rows of the inputs, to choose the root.
 
     Legal because a joined row is a choice of one row of each input that agree on the classes, and inputs apart in the
-    tree agree on nothing but what the inputs between them have: for each value there, the numbers of choices multiply,
+    tree share only what the inputs between them have: for each value there, the numbers of choices multiply,
     and sums over one input's rows multiply with the numbers of the others. min, max and DISTINCT do not see
     multiplicities. A left input without a match counts as one row of NULLs; semi and anti inputs filter the input that
     they are looked up from. Not legal, so NotFactorised with the reason: inputs in a cycle (a triangle's rows are no
     product), terms over several inputs (``a.x < c.y``), arguments over several (``sum(a.x * b.y)``), aggregates that
     see single rows (``collect_list(a.x)``, ``stddev(a.x)``).
 
-    Exact: results are Spark's for counts, whole numbers and decimals; where the true count or sum is beyond bigint the
-    query fails in both ANSI modes (without ANSI Spark would wrap). A sum that is within bigint comes out although
+    Exact: results are Spark's for counts, whole numbers and decimals; if the true count or sum is beyond bigint, the
+    query fails in both ANSI modes (without ANSI Spark would wrap). A sum within bigint is returned even where
     Spark's running sum may overflow. Sums of doubles add in another order and multiply by counts: they differ in the
     last digits.
     """
@@ -210,8 +210,8 @@ class _Fold:
     def _is_kept(self, number: int) -> bool:
         """Whether an input's rows are joined with its children's messages as they are.
 
-        An input between others has seldom fewer combinations of its join columns than rows, and an aggregation more
-        costs a shuffle more; on one column it has. CPU seconds for count and sum over 4 x 1M rows, ten of each key
+        An input between others seldom has fewer combinations of its join columns than rows, and one more aggregation
+        costs one more shuffle; on one column it does. CPU seconds for count and sum over 4 x 1M rows, ten of each key
         (1e9 result rows), kept and reduced: 5.4 to 7.5 and 9.7 as a chain, 6.9 and 3.9 to 4.3 as a star on one key.
         """
         edges = self.tree.children(number)
@@ -268,7 +268,7 @@ class _Fold:
 
 
 def _aggregate(keys: list[NamedExpr], items: list[NamedExpr], plan: LogicalPlan) -> Aggregate:
-    """One row for each group; no row for no rows, also without keys."""
+    """One row for each group; no row if there are no rows, even without keys."""
     grouping = tuple(key.expression for key in keys) or (SparkExpr(("true",), dtype="boolean"),)
     return Aggregate(grouping, None, (*keys, *items), plan)
 

@@ -30,7 +30,7 @@ class Piece:
 class Result:
     """An aggregate call's result, in the column `column` of the last aggregation.
 
-    `partials` are the numbers of the partial aggregates that it is made of: of the sum and the count for avg, of none
+    `partials` are the numbers of the partial aggregates that it is made of: the sum and the count for avg, none
     for a number of rows. For a DISTINCT call, `distinct` is its text over pieces.
     """
 
@@ -45,7 +45,7 @@ class Query:
     """The keys, calls and items of an Aggregate, taken apart.
 
     `keys` are the grouping expressions over pieces, with the columns of the last aggregation that hold them; `items`
-    the user's items over those columns and the results'.
+    are the user's items over those columns and the results' columns.
     """
 
     classes: Classes
@@ -57,12 +57,12 @@ class Query:
 
     @property
     def sees_multiplicity(self) -> bool:
-        """Whether numbers of rows are needed: not for min, max, DISTINCT and keys alone."""
+        """Whether numbers of rows are needed: not if there are only min, max, DISTINCT and keys."""
         return any(result.call.sees_multiplicity for result in self.results.values())
 
 
 def read_query(node: Aggregate) -> Query:
-    """Take apart an aggregate. Raises NotFactorisedError with the reason where it cannot be factorised."""
+    """Take an aggregate apart. Raises NotFactorisedError with the reason if it cannot be factorised."""
     if node.grouping_sets is not None:
         raise NotFactorisedError("grouping sets are several aggregates")
     keys, items, join = over_join(node)
@@ -110,7 +110,7 @@ def _is_plain(expression: Expression) -> bool:
 
 
 def _carried(query: Query, expression: Expression) -> Expression:
-    """The expression over pieces: it is one itself if one inner input can compute it, else its columns are."""
+    """The expression over pieces: it is a piece itself if one inner input can compute it, else its columns are."""
     if not expression.references:
         return expression
     homes = query.classes.homes(expression)
@@ -146,7 +146,7 @@ def _restored(query: Query, expression: Expression, given: Mapping[Expression, C
 
 
 def _result(query: Query, call: AggregateCall) -> Column:
-    """The column of a call's result; equal calls have one."""
+    """The column of a call's result; equal calls share one."""
     known = query.results.get(call)
     if known is None:
         column = Column("", f"__sqlext_t{len(query.results)}")

@@ -2,7 +2,7 @@
 
 Numbers of rows and sums of whole numbers and decimals are decimals of 38 digits, which measured the same as bigint
 (500,000 keys, products and sums: 3.2 s against 3.1 s). Everything that could overflow is checked, because without ANSI
-mode Spark gives NULL for it, which the next sum would pass over: `raise_error` fails the query in both modes.
+mode Spark gives NULL for it, which the next sum would skip: `raise_error` fails the query in both modes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sqlext_planner.umjoin.factorised.classes import NotFactorisedError
 #: The type of a number of rows.
 ROWS_TYPE = "decimal(38,0)"
 _ONE = "CAST(1 AS DECIMAL(38,0))"
-#: Digits behind the point that Spark's product of a decimal with a number of rows keeps in every setting.
+#: Digits after the point that Spark's product of a decimal with a number of rows keeps in every setting.
 _MOST_SCALE = 6
 
 
@@ -29,8 +29,8 @@ _MOST_SCALE = 6
 class Partial:
     """A sum, count, minimum or maximum of `argument` over rows of input `owner`.
 
-    `dtype` is the argument's type. `absent` is the argument over a row of NULLs, where that is not NULL: what a row
-    without a match in a left input has.
+    `dtype` is the argument's type. `absent` is the argument over a row of NULLs, if that is not NULL: the value of a
+    row without a match in a left input.
     """
 
     kind: Literal["count", "sum", "min", "max"]
@@ -108,7 +108,7 @@ class Partial:
         )
 
     def merged(self, value: Expression) -> Expression:
-        """The partial result of a group of partial results, of one or more."""
+        """The partial result of a group of one or more partial results."""
         if self.kind in ("min", "max"):
             return _expr(self.type, f"{self.kind}(", value, ")")
         if self.kind == "count":
@@ -116,7 +116,7 @@ class Partial:
         return _expr("double", "sum(", value, ")") if self.type == "double" else _sum(self.type, value)
 
     def result(self, value: Expression) -> SparkExpr:
-        """What Spark's own call gives, from all partial results; there may be none."""
+        """The result of Spark's own call, from all partial results; there may be none."""
         if self.kind == "count":
             return count_of(value, "count")
         if self.kind in ("min", "max") or self.type == "double":
@@ -186,7 +186,7 @@ def _sum(dtype: str | None, value: Expression) -> SparkExpr:
 def _known(
     dtype: str | None, value: Expression, total: tuple[Token, ...], message: str | None = None, span: Span | None = None
 ) -> SparkExpr:
-    """A sum that is NULL where all values are, and fails where it overflows."""
+    """A sum that is NULL if all values are, and fails if it overflows."""
     return _expr(dtype, "CASE WHEN count(", value, ") > 0 THEN coalesce(", *total, f", {_failure(message, span)}) END")
 
 

@@ -13,7 +13,7 @@ from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
 from sqlext_planner.umjoin.factorised.members import LeftMatch
 from sqlext_planner.umjoin.nodes import input_name
 
-#: Inputs of a join up to which each is tried as the root; of more, so many of the most promising.
+#: With at most this many inputs, each is tried as the root; with more, this many of the most promising.
 _ROOTS = 16
 
 
@@ -81,7 +81,7 @@ class JoinTree:
 
     @cached_property
     def depths(self) -> dict[int, int]:
-        """Edges to the root by input; parents stand before their children."""
+        """Edges to the root by input; parents come before their children."""
         found = {self.root: 0}
         for edge in self.edges:
             found[edge.child] = found[edge.parent] + 1
@@ -94,9 +94,9 @@ def join_tree(
     """The best of the trees with each inner input as its root.
 
     `wanted` are the grouping expressions and DISTINCT arguments, each as the inputs that can compute it; `rows` the
-    sizes of the inputs. Best is what carries fewest of the wanted values over fewest edges; then what has fewest inputs
-    between root and leaves (each of them is aggregated twice); then the biggest input as the root, which is joined
-    to what the others were reduced to and aggregated straight to the result. Raises NotFactorisedError for a cycle, and
+    sizes of the inputs. The best tree carries the fewest of the wanted values over the fewest edges; then it has the
+    fewest inputs between root and leaves (each of them is aggregated twice); then the biggest input as the root, which
+    is joined to the reduced others and aggregated straight to the result. Raises NotFactorisedError for a cycle, and
     for left inputs that match with columns of several inputs.
     """
     shares = _shares(classes)
@@ -112,8 +112,8 @@ def join_tree(
 
 
 def _roots(classes: Classes, wanted: Sequence[Sequence[int]], rows: Sequence[float | None]) -> Sequence[int]:
-    """The inner inputs to try as roots. Of many, those that can compute what is wanted, then those with most neighbours
-    (fewest inputs between them and the leaves), then the biggest: a tree for each would take cubic time."""
+    """The inner inputs to try as roots. If there are many: those that can compute what is wanted, then those with most
+    neighbours (fewest inputs between them and the leaves), then the biggest. A tree for each would take cubic time."""
     if len(classes.inner) <= _ROOTS:
         return classes.inner
     homes = {number for choices in wanted for number in choices}
@@ -144,9 +144,9 @@ def _shares(classes: Classes) -> Shares:
 def _spanning(classes: Classes, root: int, shares: Shares) -> JoinTree:
     """A maximum spanning tree where an edge weighs as much as its inputs share classes (Prim's algorithm).
 
-    It is a join tree if and only if the inputs have one, which is when its weight is the sum over the classes of the
-    inputs that have it, less one (Bernstein and Goodman 1981): the same inputs that a GYO reduction takes apart. Among
-    equal edges the one nearest to the root is taken, so that inputs on one key become a star.
+    It is a join tree if and only if the inputs have one, that is, if its weight is the sum, over the classes, of the
+    number of inputs that have the class, less one (Bernstein and Goodman 1981): the same inputs that a GYO reduction
+    takes apart. Among equal edges the one nearest to the root wins, so that inputs on one key become a star.
     """
     groups = {number: classes.numbers(number) for number in classes.inner}
     depth: dict[int, int] = {}

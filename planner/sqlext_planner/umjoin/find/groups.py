@@ -23,7 +23,7 @@ _MEMBER_SIDES = {
 
 @dataclass
 class MultiJoinGroup:
-    """The joins, and what stands between them, that become one node in the place of `root`."""
+    """The joins, and the nodes between them, that become one node in place of `root`."""
 
     root: Join
     members: dict[int, LogicalPlan] = field(default_factory=dict)
@@ -47,9 +47,9 @@ class _PlanGraph:
 
 
 def create_multi_join_groups(root: LogicalPlan) -> dict[int, MultiJoinGroup]:
-    """Algorithm 2 of Hu and Qiu: the group of every member, by id(node). Goes over the plan breadth first.
+    """Algorithm 2 of Hu and Qiu: the group of every member, by id(node). Walks the plan breadth first.
 
-    A node that two others read (a CTE used twice) is no member, also where both are in one group: its rows take part
+    A node that two others read (a CTE used twice) is not a member, even if both are in one group: its rows take part
     twice, so it is two inputs.
     """
     graph = _plan_graph(root)
@@ -69,7 +69,7 @@ def create_multi_join_groups(root: LogicalPlan) -> dict[int, MultiJoinGroup]:
 def can_be_multi_join_group_member(node: LogicalPlan) -> bool:
     """Joins that keep every row of a side in its place, and Project, Filter and SubqueryAlias over such a join.
 
-    What is evaluated elsewhere afterwards must give the same there: no rand(), no subquery, no generator.
+    Their expressions are evaluated elsewhere afterwards and must give the same: no rand(), no subquery, no generator.
     """
     match node:
         case Join(kind=kind, condition=condition, sweep=sweep, umjoin=umjoin):
@@ -89,7 +89,7 @@ def _can_be_in_same_group_with_outputs(
 ) -> MultiJoinGroup | None:
     below = node
     while len(graph.outputs[id(below)]) == 1 and not isinstance(below, Join):
-        (below,) = below.children  # what stands over a join is a member if the join is
+        (below,) = below.children  # a node above a join is a member if the join is
     outputs = graph.outputs[id(node)]
     if len(graph.outputs[id(below)]) != 1 or len(outputs) != 1 or not _extends(outputs[0], node):
         return None
@@ -97,7 +97,7 @@ def _can_be_in_same_group_with_outputs(
 
 
 def _extends(output: LogicalPlan, node: LogicalPlan) -> bool:
-    """Whether the rows of `node` are extended or filtered by `output` one by one, and the joins of both can change
+    """Whether `output` extends or filters the rows of `node` one by one, and the joins of both can change
     places: see the table of shapes in rules/tsc.py."""
     if not isinstance(output, Join):
         return True
@@ -108,14 +108,14 @@ def _extends(output: LogicalPlan, node: LogicalPlan) -> bool:
     terms = conjuncts(output.condition)
     if output.kind not in ("inner", "cross") or not any(made_up & term.references for term in terms):
         return True
-    # Terms over what a left join makes wait for it; the join itself needs another term between its sides.
+    # Terms over columns that a left join makes wait for it; the join itself needs another term between its sides.
     sides_columns = [frozenset(side.output_columns) for side in (output.left, output.right)]
     known = (term.references for term in terms if not made_up & term.references)
     return any(all(references & columns for columns in sides_columns) for references in known)
 
 
 def nullable_columns(node: LogicalPlan) -> frozenset[Column]:
-    """The output columns that an outer join below may have filled with NULLs, through what can be a member."""
+    """The output columns that an outer join below may have filled with NULLs, through nodes that can be members."""
     match node:
         case Join(left, right, "left"):
             return nullable_columns(left) | frozenset(right.output_columns)

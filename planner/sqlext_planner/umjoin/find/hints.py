@@ -1,4 +1,4 @@
-"""Hints UMJOIN that TSC cannot follow are told to the user."""
+"""Reports hints UMJOIN that TSC cannot follow."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sqlext_planner.umjoin.nodes import UMJoin
 
 
 def check_hints(before: LogicalPlan, groups: Mapping[int, MultiJoinGroup], after: LogicalPlan) -> None:
-    """Raises UnsupportedError, at the hint, for one whose relations are not inputs of one group.
+    """Raises UnsupportedError, at the hint, for a hint whose relations are not inputs of one group.
 
-    `groups` are those of the plan `before`, `after` is what became of it.
+    `groups` are those of the plan `before`; `after` is the plan that TSC made of it.
     """
     hints = {node.umjoin: None for node in before.collect(Join) if node.umjoin is not None and node.umjoin.wanted}
     if not hints:
@@ -33,7 +33,7 @@ def check_hints(before: LogicalPlan, groups: Mapping[int, MultiJoinGroup], after
 
 
 def _relations(group: MultiJoinGroup) -> set[str]:
-    """All relations that a group joins, also those that are taken apart in it."""
+    """All relations that a group joins, including those that are taken apart in it."""
     plans = [*group.members.values(), *(child for member in group.members.values() for child in member.children)]
     return {column.relation for plan in plans for column in plan.output_columns}
 

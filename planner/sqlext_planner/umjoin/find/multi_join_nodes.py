@@ -38,7 +38,7 @@ class _Flat:
 def get_multi_join_node(
     node: LogicalPlan, groups: Mapping[int, MultiJoinGroup], visited: dict[int, tuple[LogicalPlan, LogicalPlan]]
 ) -> LogicalPlan:
-    """Algorithm 3: `node` with a UMJoin in the place of every group below it. A shared node stays shared."""
+    """Algorithm 3: `node` with a UMJoin in place of every group below it. A shared node stays shared."""
     known = visited.get(id(node))
     if known is not None:
         return known[1]
@@ -166,7 +166,7 @@ def _is_equality(term: Expression, flat: _Flat) -> bool:
 
 
 def _key_column(plan: LogicalPlan, number: int) -> Column:
-    """A column for a computed key, called after its input."""
+    """A column for a computed key, named after its input."""
     taken = {column.name.lower() for column in plan.output_columns}
     while f"key_{number}" in taken:
         number += 1

@@ -12,7 +12,7 @@ from sqlext_planner.umjoin.find.multi_join_nodes import get_multi_join_node
 
 @rule(order="root")
 def tsc(root: LogicalPlan) -> LogicalPlan | None:
-    """Algorithm 1, Two-Step-Convert: find groups of joins, then put a UMJoin in the place of each of 3 inputs or more.
+    """Algorithm 1, Two-Step-Convert: find groups of joins, then replace each group of 3 inputs or more by a UMJoin.
 
     ``SELECT * FROM t, u, v WHERE t.a = u.x AND u.y = v.p``::
 
@@ -30,7 +30,7 @@ def tsc(root: LogicalPlan) -> LogicalPlan | None:
     | R cross S       | * or input  | * or input  | inputs of both (a cross product stays one, with a warning)       |
     | R left S on p   | * or input  | input       | inputs of R, S as a left input that matches on p                 |
     | R right S on p  | input       | * or input  | mirrored                                                         |
-    | R semi S on p   | * or input  | input       | inputs of R, S as a semi input; anti alike                       |
+    | R semi S on p   | * or input  | input       | inputs of R, S as a semi input; anti likewise                    |
     | R full S        | -           | -           | stays: no side's rows are kept one by one                        |
     | Project, Filter | * below     |             | items are put into the expressions above, terms among the others |
     | any other node  | -           |             | an input                                                         |
@@ -39,13 +39,13 @@ def tsc(root: LogicalPlan) -> LogicalPlan | None:
     Project over it, so that they do not break the group.
 
     Legal because an inner join's terms, a semi or anti join and the matches of a left join are decided for each row of
-    the inner inputs' product alone: in which order they are asked does not matter, as long as what they read has not
-    been made by another left join. Counter-example: in ``(t LEFT JOIN u ON t.a = u.x) JOIN v ON coalesce(u.y, 0) =
-    v.p`` v is joined to nothing but what the left join makes; the left join is an input there. Where the term
-    rejects NULLs (``u.y = v.p``) the left join has become an inner one before (simplify_outer_join). What stands on
-    the other side of a left, semi or anti join stays apart: ``t LEFT JOIN (u JOIN v)`` keeps t where u has a match and
+    the inner inputs' product alone: the order in which they are checked does not matter, as long as they read nothing
+    that another left join makes. Counter-example: in ``(t LEFT JOIN u ON t.a = u.x) JOIN v ON coalesce(u.y, 0) =
+    v.p`` v is joined only to what the left join makes; the left join is an input there. Where the term
+    rejects NULLs (``u.y = v.p``), simplify_outer_join has already made the left join an inner one. The other side
+    of a left, semi or anti join stays apart: ``t LEFT JOIN (u JOIN v)`` keeps t where u has a match and
     v has none. rand(), subqueries and generators are evaluated where they are written: a join or Project with one is an
-    input. A statement over streams is grouped only where a hint asks for it: the operator knows nothing of streams.
+    input. A statement over streams is grouped only where a hint asks for it: the operator does not support streams.
     """
     if is_streaming(root) and not operators_asked_for(root):
         return None

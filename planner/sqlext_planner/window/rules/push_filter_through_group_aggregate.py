@@ -23,7 +23,7 @@ def push_filter_through_group_aggregate(node: LogicalPlan) -> LogicalPlan | None
 
     Legal for a movable conjunct over keys that are movable themselves: it drops whole groups, and the rows of one
     group have no part in another. Keys must be of a type whose equal values are the same value: with a double key,
-    0.0 and -0.0 are one group, and ``1 / k > 0`` would split it. (Of Spark's own aggregates Catalyst takes care.)
+    0.0 and -0.0 are one group, and ``1 / k > 0`` would split it. (Catalyst takes care of Spark's own aggregates.)
 
     Not legal for other columns: ``HAVING count_where(v, c) > 5`` is about the group. Nor without keys: ``SELECT
     sum_cate(v, c) FROM t HAVING false`` has no row, while the aggregate over no rows has one; so a conjunct must

@@ -26,7 +26,7 @@ def push_filter_through_window_union(node: LogicalPlan) -> LogicalPlan | None:
 
     Legal for a movable conjunct over partition keys that are plain columns of the source: it drops whole partitions,
     and rows of one partition never see another's. The union sources are filtered by position, on their own
-    key columns; rows of theirs in the dropped partitions would vanish anyway. A key column beyond a narrow union
+    key columns; their rows in the dropped partitions would vanish anyway. A key column beyond a narrow union
     source's width leaves that source as it is. Keys must be of a type whose equal values are the same
     value: with a double key, 0.0 and -0.0 are one partition, and ``1 / k > 0`` would split it.
 

@@ -1,6 +1,6 @@
 """Endpoint events in the order of the sweep: merging, interleaving with probes, one of two endpoints of a tuple.
 
-Events stand in the order (key, time, code); a code says what an event is and its place among events of one time.
+Events are in the order (key, time, code); a code says what an event is and its place among events of one time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _copy(source: EventArrays, i: int, target: EventArrays, k: int) -> None:
 
 @jit
 def _is_before(first: EventArrays, i: int, second: EventArrays, j: int) -> bool:
-    """Whether event i comes before event j, or stands with it."""
+    """Whether event i comes before event j, or equals it in order."""
     if len(first.keys) and first.keys[i] != second.keys[j]:
         return bool(first.keys[i] < second.keys[j])
     if first.times[i] != second.times[j]:
@@ -87,8 +87,8 @@ def keep_one_of_two(
 ) -> None:
     """Copy the events that pass: of a tuple's two ends (or starts) the first (or second), and all other events.
 
-    `seen` holds the tuples of which one has been. state int64[3] = (next event, events kept, size of `seen`) to go on
-    from; the kernel stops before the end where `seen` is full.
+    `seen` holds the tuples with one such event so far. state int64[3] = (next event, events kept, size of `seen`) to
+    continue from; the kernel stops before the end if `seen` is full.
     """
     i, count, size = state[0], state[1], state[2]
     while i < len(events.times):
@@ -113,11 +113,11 @@ def keep_one_of_two(
 
 @jit
 def admit(events: EventArrays, open_tuples: MapArrays, early: MapArrays, sizes: Int64s, keep: UInt8s) -> int:
-    """Let events of a stream in: keep[i] = whether event i belongs to an interval that is not empty, as far as known.
+    """Admit events of a stream: keep[i] = whether event i belongs to an interval that is not empty, as far as known.
 
     An end gets its tuple's start as its value. `open_tuples` holds the tuples that have started with their starts,
-    `early` those that ended without, whose start is then not let in: empty and reversed intervals. sizes int64[2] are
-    theirs; both have room for all. Returns the place of a start whose tuple is open already, or -1.
+    `early` those that ended without one, whose start is then not admitted: empty and reversed intervals. sizes int64[2]
+    are their sizes; both have room for all. Returns the place of a start whose tuple is open already, or -1.
     """
     for i in range(len(keep)):
         key = events.ids[i]

@@ -1,4 +1,4 @@
-"""JoinByS and LazyJoinByS (docs/reference/sweeps.md, section 2): one kernel, which stops where a buffer is full."""
+"""JoinByS and LazyJoinByS (docs/reference/sweeps.md, section 2): one kernel, which stops when a buffer is full."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def _pair_all(keys: Any, probe: int, out_active: Any, out_probe: Any) -> None:
 def _pair_some(
     keys: Any, lows: Int64s, highs: Int64s, probe: int, value: int, count: int, out_active: Any, out_probe: Any
 ) -> int:
-    """Pair a probe with those of the tuples that have lows <= value <= highs; how many pairs are out now."""
+    """Pair a probe with those of the tuples that have lows <= value <= highs; returns how many pairs there are now."""
     for k in range(len(keys)):
-        # written in any case and kept if the pair counts: no branch that cannot be foretold
+        # always written, and kept if the pair counts: no unpredictable branch
         out_active[count] = keys[k]
         out_probe[count] = probe
         count += (lows[k] <= value) & (value <= highs[k])
@@ -47,7 +47,7 @@ def _pair_some(
 def _apply(
     event: int, target: int, size: int, inserts: UInt8s, ids: Any, lows: Int64s, highs: Int64s, active: MapArrays
 ) -> tuple[int, int]:
-    """Let events come until `target`, or until the active set is full; (the next event, size of the active set)."""
+    """Apply events up to `target`, or until the active set is full; returns (next event, size of the active set)."""
     filtered = len(active.lows) > 0
     while event < target:
         if inserts[event]:
@@ -78,7 +78,7 @@ def join_by_s(
     out_active: Any,
     out_probe: Any,
 ) -> int:
-    """Pair each probe with the tuples that are active at it; how many pairs were written to the two buffers.
+    """Pair each probe with the tuples that are active at it; returns how many pairs were written to the two buffers.
 
     Probe j (probes[j], values[j]) comes after the first until[j] events; event i puts ids[i] with lows[i], highs[i]
     into the active set (inserts[i]) or takes it out, if it is in. If the active set has lows and highs, a pair counts
@@ -89,8 +89,8 @@ def join_by_s(
     buffers are short and each active tuple is loaded into L1 once a buffer.
 
     state int64[6] = (event, probe, place of the block, probe within the buffer, size of the active set, how the call
-    ended) to go on from; zeros at first. After OUTPUT_FULL take the pairs and call again; after MAP_FULL, which leaves
-    pairs too, make room in the map first. The buffers hold at least one pair.
+    ended) to continue from; zeros at first. After OUTPUT_FULL take the pairs and call again; after MAP_FULL, which
+    leaves pairs too, make room in the map first. The buffers hold at least one pair.
     """
     event, probe, scan, offset, size = state[0], state[1], state[2], state[3], state[4]
     count = 0

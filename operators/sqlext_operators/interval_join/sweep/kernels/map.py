@@ -20,7 +20,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class MapArrays(NamedTuple):
-    """The arrays of a map with room for c entries, of which the first `size` (kept by the caller) are in.
+    """The arrays of a map with room for c entries, of which the first `size` (kept by the caller) are in use.
 
     keys int32[c] or int64[c]; lows, highs int64[c], two numbers beside each key, empty if there are none; after
     int32[c], the next entry of the bucket or -1; before int32[c], the entry that points here or ~bucket; table
@@ -44,7 +44,7 @@ def bucket_of(key: int, arrays: MapArrays) -> np.int64:
 
 @jit
 def find(key: int, arrays: MapArrays) -> np.int64:
-    """The entry of a key, -1 if it is not in."""
+    """The entry of a key, -1 if it is not in the map."""
     entry = arrays.table[bucket_of(key, arrays)]
     while entry >= 0 and arrays.keys[entry] != key:
         entry = arrays.after[entry]
@@ -53,7 +53,7 @@ def find(key: int, arrays: MapArrays) -> np.int64:
 
 @jit
 def insert(key: int, low: int, high: int, size: int, arrays: MapArrays) -> int:
-    """Put a key in that is not in, where there is room for it; the new size."""
+    """Insert a key that is not in the map, which has room for it; returns the new size."""
     bucket = bucket_of(key, arrays)
     follower = arrays.table[bucket]
     arrays.keys[size] = key
@@ -70,7 +70,7 @@ def insert(key: int, low: int, high: int, size: int, arrays: MapArrays) -> int:
 
 @jit
 def _point_to(entry: int | np.int64, before: int, arrays: MapArrays) -> None:
-    """Let what stands before an entry point to `entry` (-1 for none)."""
+    """Make the predecessor of an entry point to `entry` (-1 for none)."""
     if before < 0:
         arrays.table[~before] = entry
     else:
@@ -79,7 +79,7 @@ def _point_to(entry: int | np.int64, before: int, arrays: MapArrays) -> None:
 
 @jit
 def remove(key: int, size: int, arrays: MapArrays) -> int:
-    """Take a key out; the new size, which is the old one if the key is not in."""
+    """Remove a key; returns the new size, which is the old one if the key is not in the map."""
     entry = find(key, arrays)
     if entry < 0:
         return size
@@ -103,7 +103,7 @@ def remove(key: int, size: int, arrays: MapArrays) -> int:
 
 @jit
 def insert_all(source: MapArrays, size: int, arrays: MapArrays) -> None:
-    """Put the first `size` entries of another map into an empty one, in their order."""
+    """Insert the first `size` entries of another map into an empty one, in their order."""
     paired = len(source.lows) > 0
     for entry in range(size):
         low = source.lows[entry] if paired else 0

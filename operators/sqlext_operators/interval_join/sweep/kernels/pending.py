@@ -18,7 +18,7 @@ Int8s = npt.NDArray[np.int8]
 #: pairs wait, whether a call stopped at a full buffer.
 ACTIVE_EVENT, PROBE_EVENT, ACTIVE_SIZE, PROBE_SIZE, FREE, WAITING, FULL = range(7)
 
-#: What is known of a pair (sweep/residual.py, Fate), and that nothing more is to be done with it.
+#: What is known about a pair (sweep/residual.py, Fate), and that nothing more has to be done with it.
 _OPEN, _MATCH, _DECIDED = 0, 1, 3
 
 
@@ -72,7 +72,7 @@ def _free(pair: int, pairs: PairArrays, state: Int64s) -> None:
 
 @jit
 def _end_active(pair: int, low: int, high: int, fate: int, pairs: PairArrays, state: Int64s) -> bool:
-    """The active tuple of a pair has ended; whether the pair is a match that has not come out yet."""
+    """The active tuple of a pair has ended; returns whether the pair is a match that was not output yet."""
     if pairs.ended[pair]:
         matches = pairs.fate[pair] == _OPEN and low <= pairs.lows[pair] <= high
         _free(pair, pairs, state)
@@ -86,7 +86,7 @@ def _end_active(pair: int, low: int, high: int, fate: int, pairs: PairArrays, st
 
 @jit
 def _end_probe(pair: int, value: int, fate: int, pairs: PairArrays, state: Int64s) -> bool:
-    """As `_end_active`, of the probing tuple."""
+    """Like `_end_active`, for the probing tuple."""
     if pairs.ended[pair]:
         matches = pairs.fate[pair] == _OPEN and pairs.lows[pair] <= value <= pairs.highs[pair]
         _free(pair, pairs, state)
@@ -115,12 +115,12 @@ def end_tuples(
     out_active: Any,
     out_probe: Any,
 ) -> int:
-    """Go through the ends of both sides, each ascending, in the order of time; how many matches were written.
+    """Go through the ends of both sides, each ascending, in the order of time; returns how many matches were written.
 
     A pair matches if the end of its probing tuple lies in [low, high] of its active tuple; active_fate and probe_fate
-    say what is known already when the active or the probing tuple is the first of the two to end; of ends of one time
-    those of probing tuples come first if `probes_first`. Stops with state[FULL] = 1 where the buffers are full; call
-    again then.
+    say what is known already when the active or the probing tuple is the first of the two to end; among ends of one
+    time those of probing tuples come first if `probes_first`. Stops with state[FULL] = 1 if the buffers are full; then
+    call again.
     """
     count = 0
     room = len(out_active)
