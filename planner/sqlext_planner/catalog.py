@@ -31,7 +31,7 @@ class TableInfo:
 @dataclass(frozen=True)
 class KeyStatistics:
     """What is known about a table's columns without reading it: the table's rows and, for each column, how many values
-    it has, judged by the range of integers and dates that are dense (None for others)."""
+    it has: from Spark's column statistics, or from the range of dense integers and dates (None for others)."""
 
     rows: int
     distinct: tuple[int | None, ...]
@@ -63,7 +63,7 @@ class Catalog(Protocol):
         """An estimate of a table's bytes if its `TableInfo` has none; called only where a plan depends on it."""
 
     def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
-        """Statistics of a table of plain Parquet files; None for any other. Called only where a plan depends on it."""
+        """Statistics of plain Parquet files or of ANALYZE TABLE; None without. Called only where a plan depends on it."""
 
     def key_sample(self, name: str, columns: Sequence[str], rows: int) -> pa.Table | None:
         """About `rows` rows from all over a table of plain Parquet files; None for any other table."""

@@ -28,7 +28,7 @@ def join_files(
 ) -> Iterator[pa.RecordBatch]:
     """The join of the cells whose numbers are in the first column of `batches`, batches of `spec.output`.
 
-    `partition` is in every entry point's signature. Raises OverflowError if a count is above the largest int64.
+    `partition` is in every entry point's signature. Raises OverflowError if a count reaches the largest int64.
     """
     for batch in batches:
         for cell in batch.column(0).to_pylist():

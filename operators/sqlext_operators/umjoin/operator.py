@@ -56,7 +56,7 @@ class MultiwayOperatorSpec:
 class MultiwayOperator(CollectingOperator):
     """The join of each partition's rows: a row may be in several of the partitions of a task.
 
-    Raises OverflowError if a count is above the largest int64.
+    Raises OverflowError if a count reaches the largest int64.
     """
 
     def __init__(self, spec: MultiwayOperatorSpec) -> None:

@@ -48,7 +48,7 @@ class MultiwayJoin:
     def batches(self, batch_rows: int = 262_144) -> Iterator[pa.RecordBatch]:
         """The joined rows, once, in batches of at most `batch_rows` rows and about 64 MB.
 
-        Raises OverflowError if a count is above the largest int64.
+        Raises OverflowError if a count reaches the largest int64.
         """
         if self._tries is None:
             return

@@ -94,7 +94,7 @@ def memory_bytes(config: Config) -> int:
 
 
 def join_partition_count(sizes: Sequence[Size | None], context: ExecutionContext) -> int:
-    """Like `partition_count`, but at least two a core: the work of a join is its pairs, not its bytes."""
+    """Like `partition_count`, but at least two a core for inputs that are not small: a join's work is its pairs."""
     count = partition_count(sizes, context)
     known = sum(size.bytes for size in sizes if size is not None)
     busy = None in sizes or known >= BUSY_BYTES

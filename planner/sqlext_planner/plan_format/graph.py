@@ -48,7 +48,7 @@ def _wrapped(label: str) -> list[str]:
     return textwrap.wrap(" ".join(label.split()), _WIDTH) or [label]
 
 
-#: What Mermaid takes literally inside a quoted label; words of its own grammar too are just text there.
+#: Every character but those that Mermaid takes literally inside a quoted label; its own words are just text there.
 _MERMAID_PLAIN = re.compile(r"[^\w ,.:=+*/()'!?$@~^-]|[^\x20-\x7e]")
 
 

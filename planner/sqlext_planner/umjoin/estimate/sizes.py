@@ -23,7 +23,7 @@ _MOST_COVERED = 5
 
 
 def is_foreign_key_join(facts: Sequence[InputFacts]) -> bool:
-    """Whether, starting from one inner input, every other inner input has at most about one row for each row before
+    """Whether, starting from one inner or left input, every other one has at most about one row for each row before
     it: then no step has more rows than that input.
 
     Decided by footers alone, so only for keys whose values are dense: between the least and the greatest there are
@@ -54,7 +54,7 @@ def prefix_rows(facts: Sequence[InputFacts], samples: Sequence[pa.Table]) -> lis
     """Estimated rows after each binary join of the inner and left inputs, in the order in which Catalyst joins them.
 
     For every bound class, the rows' weight by value is kept. A new input's sampled row gets the weight of its
-    value in one of the classes; further shared classes keep 1 row in as many as they have values. Skew counts as far
+    value in one of the classes; further shared classes keep the share of rows that have its value. Skew counts as far
     as the sample shows it. Classes that the new input lacks keep their distribution (independence).
     """
     order = _catalyst_order(facts)

@@ -32,8 +32,8 @@ class UMJoinSplit:
     The rest runs above the operator: `members` are the numbers of the inputs that Spark joins there, with their
     whole matches, `residual` the terms over several inputs.
 
-    The operator joins all inner inputs. It joins a left, semi or anti input if its match is nothing but equalities of
-    its columns with those of inner inputs. Rows with a NULL key never reach the operator's result, so those columns of
+    The operator joins all inner inputs. It joins a left, semi or anti input if its match is equalities of its columns
+    with those of inner inputs, and terms over itself alone. Rows with a NULL key never reach the operator's result, so those columns of
     a left or anti input's match must not be NULL in any joined row: they are also compared with another inner input's
     column or with a semi input's. Not ours::
 
