@@ -63,7 +63,7 @@ class Catalog(Protocol):
         """An estimate of a table's bytes if its `TableInfo` has none; called only where a plan depends on it."""
 
     def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
-        """Statistics of plain Parquet files or of ANALYZE TABLE; None without. Called only where a plan depends on it."""
+        """Statistics of plain Parquet files or of ANALYZE TABLE; None without. Called only if a plan depends on it."""
 
     def key_sample(self, name: str, columns: Sequence[str], rows: int) -> pa.Table | None:
         """About `rows` rows from all over a table of plain Parquet files; None for any other table."""

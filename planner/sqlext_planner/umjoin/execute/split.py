@@ -33,9 +33,9 @@ class UMJoinSplit:
     whole matches, `residual` the terms over several inputs.
 
     The operator joins all inner inputs. It joins a left, semi or anti input if its match is equalities of its columns
-    with those of inner inputs, and terms over itself alone. Rows with a NULL key never reach the operator's result, so those columns of
-    a left or anti input's match must not be NULL in any joined row: they are also compared with another inner input's
-    column or with a semi input's. Not ours::
+    with those of inner inputs, and terms over itself alone. Rows with a NULL key never reach the operator's result, so
+    those columns of a left or anti input's match must not be NULL in any joined row: they are also compared with
+    another inner input's column or with a semi input's. Not ours::
 
         SELECT * FROM a JOIN b ON a.x = b.x LEFT JOIN d ON d.k = a.z        -- rows whose a.z is NULL stay
 

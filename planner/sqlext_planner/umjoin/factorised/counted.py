@@ -66,7 +66,7 @@ def _read(keys: tuple[Expression, ...], items: tuple[NamedExpr, ...]) -> frozens
 
 
 def _partners(classes: Classes, read: frozenset[Column]) -> dict[Column, Column]:
-    """For columns of a key class, the same value in another input: one that has payload anyway, else the first that has it."""
+    """For columns of a key class, the same value in another input: one with payload anyway, else the first with it."""
     fixed = {classes.owner[column] for column in read if column not in classes.of}
     found: dict[Column, Column] = {}
     for column in sorted(read & classes.of.keys(), key=str):
