@@ -1,16 +1,23 @@
-"""Runs the command line as people do: in a process of its own."""
+"""Runs the command line: as people do, in its own process, or here on the shared Spark, where no JVM has to start."""
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from sqlext.cli import _run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -39,6 +46,30 @@ def sqlext() -> Sqlext:
         return subprocess.run(
             command, input=stdin, env=environment, cwd=cwd, capture_output=True, text=True, timeout=timeout, check=False
         )
+
+    return run
+
+
+@pytest.fixture
+def here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Sqlext:
+    """Like `sqlext`, in this process, on a session of the shared Spark, which goes on running."""
+
+    def started(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+        fresh = spark.newSession()
+        for key, value in (conf or {}).items():
+            if fresh.conf.isModifiable(key):
+                fresh.conf.set(key, value)
+        return fresh
+
+    monkeypatch.setattr("sqlext.embedded.active_session", lambda: None)
+    monkeypatch.setattr("sqlext.embedded.start_spark", started)
+    monkeypatch.setattr(type(spark), "stop", lambda stopped: None)
+
+    def run(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8"))
+        capsys.readouterr()
+        code = _run([str(item) for item in arguments])
+        return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
 
     return run
 

@@ -46,9 +46,9 @@ def test_a_mistake_in_the_schema(sqlext: Sqlext, tmp_path: Path, ddl: str, shown
 
 
 @pytest.mark.spark
-def test_run_leaves_the_declarations_out_and_says_so(sqlext: Sqlext, data: Path) -> None:
+def test_run_leaves_the_declarations_out_and_says_so(here: Sqlext, data: Path) -> None:
     script = f"USE db;\n{DDL}{DEPLOY}"
-    done = sqlext("run", "--data", data, "-", "--compat", "openmldb", "--format", "csv", stdin=script)
+    done = here("run", "--data", data, "-", "--compat", "openmldb", "--format", "csv", stdin=script)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.split()) == ["1,11", "2,13", "3,3", "id,s"]
     notes = done.stderr.splitlines()

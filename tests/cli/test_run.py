@@ -1,4 +1,4 @@
-"""`sqlext run` and `sqlext demo`: results in every format, from a Spark that the command starts itself."""
+"""`sqlext run` and `sqlext demo`: results in every format. README's commands start their own Spark (test_docs.py)."""
 
 from __future__ import annotations
 
@@ -30,18 +30,17 @@ def test_table_of_a_script_on_stdin(sqlext: Sqlext, data: Path) -> None:
     assert lines[2:] == [["1", "11", "NULL"], ["2", "13", "NULL"], ["3", "3", "NULL"], ["3", "rows"]]
 
 
-def test_csv_to_stdout(sqlext: Sqlext, data: Path) -> None:
-    done = sqlext("run", "--data", data, "-e", WINDOW, "--format", "csv")
+def test_csv_to_stdout(here: Sqlext, data: Path) -> None:
+    done = here("run", "--data", data, "-e", WINDOW, "--format", "csv")
     assert done.returncode == 0, done.stderr
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert {int(row["id"]): int(row["s"]) for row in rows} == EXPECTED
 
 
-@pytest.mark.slow  # each of these starts a JVM
-def test_json_to_a_file(sqlext: Sqlext, data: Path, tmp_path: Path) -> None:
+def test_json_to_a_file(here: Sqlext, data: Path, tmp_path: Path) -> None:
     sql = WINDOW.replace("AS s", "AS s, double('nan') AS x, timestamp '2024-01-02 03:04:05' AS t, array(1, 2) AS l")
     out = tmp_path / "out.json"
-    done = sqlext(
+    done = here(
         "run", "--data", data, "-e", sql, "--format", "json", "-o", out, "--conf", "spark.sql.session.timeZone=UTC"
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
@@ -51,11 +50,11 @@ def test_json_to_a_file(sqlext: Sqlext, data: Path, tmp_path: Path) -> None:
     assert rows[1]["t"].startswith("2024-01-02T03:04:05")
 
 
-def test_parquet_to_a_file(sqlext: Sqlext, data: Path, tmp_path: Path) -> None:
+def test_parquet_to_a_file(here: Sqlext, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     file = tmp_path / "query.sql"
     file.write_text(WINDOW)
-    done = sqlext("run", "--data", data, file, "--format", "parquet", "-o", out)
+    done = here("run", "--data", data, file, "--format", "parquet", "-o", out)
     assert done.returncode == 0, done.stderr
     table = pq.read_table(out).to_pydict()
     assert dict(zip(table["id"], table["s"], strict=True)) == EXPECTED
@@ -76,19 +75,18 @@ def test_settings_reach_spark_and_the_planner(sqlext: Sqlext, data: Path) -> Non
             "SELECT 1;\nSELECT nothing OVER w FROM a WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS 1 PRECEDING)",
             "query:2:",
         ),
-        pytest.param(
+        (
             WINDOW.replace("id,", "id, nosuch(ts),"),
             "query:1:12\n1 | SELECT id, nosuch(ts), sum(v) OVER w AS s\n               ^^^^^^^^^^",
-            marks=pytest.mark.slow,
         ),
-        pytest.param("SELECT nothing FROM a", "nothing", marks=pytest.mark.slow),
+        ("SELECT nothing FROM a", "nothing"),
         ("SELEC 1", "SELEC"),
         ("SELECT raise_error('stop here')", "stop here"),
     ],
     ids=["ours", "a function inside ours", "analysis", "syntax", "run time"],
 )
-def test_a_mistake_in_the_sql_has_no_traceback(sqlext: Sqlext, data: Path, sql: str, words: str) -> None:
-    done = sqlext("run", "--data", data, "-e", sql)
+def test_a_mistake_in_the_sql_has_no_traceback(here: Sqlext, data: Path, sql: str, words: str) -> None:
+    done = here("run", "--data", data, "-e", sql)
     assert done.stdout == ""
     assert words in done.stderr
     assert "Traceback" not in done.stderr
@@ -96,8 +94,8 @@ def test_a_mistake_in_the_sql_has_no_traceback(sqlext: Sqlext, data: Path, sql: 
     assert done.returncode == (1 if "raise_error" in sql else 2)
 
 
-def test_demo_shows_sql_plan_rows_and_time(sqlext: Sqlext, tmp_path: Path) -> None:
-    done = sqlext("demo", "--rows", "3000", "--data", tmp_path)
+def test_demo_shows_sql_plan_rows_and_time(here: Sqlext, tmp_path: Path) -> None:
+    done = here("demo", "--rows", "3000", "--data", tmp_path)
     assert done.returncode == 0, done.stderr
     for words in (
         "ROWS_RANGE BETWEEN 1h PRECEDING",
