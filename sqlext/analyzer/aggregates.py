@@ -76,7 +76,8 @@ class _AggregateBlock(Block):
         chosen: list[NamedExpr] = []
         for item, column in zip(self.items, inside, strict=True):
             expression = column if column is not None else self._above(item, above)
-            name = column if column is not None else self._window_column(item, expression)
+            taken = {named.column for named in chosen}
+            name = column if column is not None else self._window_column(item, expression, taken)
             chosen.append(NamedExpr(expression, name, span=item.span))
         having = self.node.args.get("having")
         for call in outer_calls(having.this) if having is not None else ():
@@ -156,8 +157,8 @@ class _AggregateBlock(Block):
             self.aliases.setdefault(self.context.fold(item.name), expression)
         return column
 
-    def _window_column(self, item: Item, expression: Expression) -> Column:
-        if isinstance(expression, Column) and expression.name == item.name:
+    def _window_column(self, item: Item, expression: Expression, taken: set[Column]) -> Column:
+        if isinstance(expression, Column) and expression.name == item.name and expression not in taken:
             return expression
         return self.names.column(item.name)
 

@@ -12,7 +12,7 @@ Every node remembers its place in the text (`sqlext.syntax.spans.span_of`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import sqlglot.parser
@@ -87,6 +87,16 @@ class SqlExtParser(PeriodParser):
 
     def _parse_hint(self) -> exp.Hint | None:
         return read_hints(self.sql, self._prev.start) if self._match(TokenType.HINT) else None
+
+    def _parse_csv(self, parse_method: Callable[[], Any], sep: TokenType = TokenType.COMMA) -> Any:
+        def item() -> Any:
+            before, found = self._index, parse_method()
+            empty = found is None and self._index == before
+            if empty and self._curr is not None and self._curr.token_type == sep:  # sqlglot would pass over it
+                self.raise_error("nothing stands before this comma", self._curr, help="remove the comma")
+            return found
+
+        return super()._parse_csv(item, sep)
 
     def _parse_projections(self) -> Any:
         items = super()._parse_projections()

@@ -262,3 +262,11 @@ def test_many_groups_in_small_pieces(spark: SparkSession) -> None:
     assert got == want
     assert len(got) == 700
     assert not any(math.isnan(row[0]) for row in got)
+
+
+def test_a_key_that_is_selected_again(session: Session) -> None:
+    rows = "(SELECT id % 3 AS k, id AS x FROM range(12)) t"
+    ours = session.sql(f"SELECT k, k, k AS k, distinct_count(x) AS d, k FROM {rows} GROUP BY k HAVING k > 0")
+    plain = session.spark.sql(f"SELECT k, k, k AS k, count(DISTINCT x) AS d, k FROM {rows} GROUP BY k HAVING k > 0")
+    assert ours.columns == plain.columns
+    assert sorted(ours.collect()) == sorted(plain.collect())
