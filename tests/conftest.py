@@ -51,8 +51,13 @@ def bugs() -> Iterator[None]:
         yield
 
 
+#: `make test` runs thousands of statements over a few rows each: compiling Spark's own operators for each of them takes
+#: a quarter of its time. `make test-all` runs the same tests with what Spark ships.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A local Spark with two cores, UTC, four shuffle partitions; ANSI mode as Spark ships it."""
     from sqlext.embedded import start_spark
 
@@ -69,6 +74,7 @@ def spark() -> Iterator[SparkSession]:
                 "spark.sql.session.timeZone": "UTC",
                 "spark.sql.shuffle.partitions": "4",
                 "spark.sql.warehouse.dir": warehouse,
+                **({} if request.config.getoption("--slow") else INTERPRETED),
             },
         )
         yield session

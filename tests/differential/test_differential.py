@@ -14,7 +14,7 @@ from .generator import FEATURES
 from .settings import OURS
 
 #: Statements in `make test`, and those of each feature among the slow tests.
-FEW, MANY = 80, 40
+FEW, MANY = 40, 40
 
 
 @pytest.fixture(scope="module")
