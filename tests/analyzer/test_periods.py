@@ -380,7 +380,7 @@ def test_common_types_are_symmetric_and_exact() -> None:
 
 def test_types_of_an_execution_are_checked_with_the_same_messages() -> None:
     ends = [PeriodEnd("timestamp"), PeriodEnd("timestamp"), PeriodEnd("date"), PeriodEnd("date")]
-    with pytest.raises(AnalysisError, match="ends of periods of different types, timestamp and date"):
+    with pytest.raises(AnalysisError, match="ends of the periods have different types, timestamp and date"):
         check_period_types(ends)
     with pytest.raises(AnalysisError, match="needs a unit"):
         check_period_types(ends[:2], [Amount(5, False)])

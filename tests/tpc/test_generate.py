@@ -100,7 +100,7 @@ def test_tables_that_are_half_done_are_not_seen(tmp_path: Path) -> None:
 
 def test_a_marker_of_another_kind(tmp_path: Path) -> None:
     (tmp_path / MARKER).write_text(json.dumps({"a": 1}))
-    with pytest.raises(ConfigurationError, match="is not what `generate` wrote"):
+    with pytest.raises(ConfigurationError, match="was not written by `generate`"):
         generated(tmp_path)
 
 

@@ -211,7 +211,7 @@ def test_weights() -> None:
 def test_counts_have_a_limit() -> None:
     evaluator = frequencies.topn_frequency(site("topn_frequency", pa.int64(), 1))
     evaluator.folded = (pa.array([1]), np.array([2**32 - 1]))
-    with pytest.raises(OverflowError, match="counts a value up to 4294967296 times"):
+    with pytest.raises(OverflowError, match="can count a value at most 4294967296 times"):
         evaluator.load(Rows((pa.array([1]),), None, 1))
 
 

@@ -63,7 +63,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "only touched": (touched, "has changed since"),
     "cut": (cut, "has changed since"),
     "empty": (lambda path: path.write_bytes(b""), "has changed since"),
-    "vanished": (lambda path: path.unlink(), "is not there any more"),
+    "vanished": (lambda path: path.unlink(), "no longer exists"),
 }
 
 

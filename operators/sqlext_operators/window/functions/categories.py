@@ -44,7 +44,7 @@ def _category(name: str, types: Sequence[pa.DataType]) -> None:
     if not (pa.types.is_signed_integer(dtype) or is_date or dtype in (pa.string(), pa.large_string())):
         raise FunctionTypeError(
             f"{name}() does not take {sql_name(dtype)} as category",
-            "categories are integers, dates, timestamps or strings; cast it, for example to string",
+            "a category is an integer, date, timestamp or string; cast it, for example to string",
             1,
         )
 
