@@ -90,7 +90,7 @@ class Definitions:
                 )
             if self._context.openmldb:
                 raise AnalysisError(
-                    f"window '{name}' has no frame: AS {base.name} does not copy one",
+                    f"window '{name}' has no frame: AS {base.name} does not copy the other one's frame",
                     span=span_of(node),
                     help=f"use OVER {base.name}, or write out the definition",
                 )

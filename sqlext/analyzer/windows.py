@@ -86,7 +86,7 @@ class BlockWindows:
                     "an expression may use only one window",
                     span=span_of(second),
                     help="give each aggregate a select item of its own, and combine them in an outer query",
-                    notes=(f"the first window of the expression is that of {self._text(first)}",),
+                    notes=(f"the expression already uses the window of {self._text(first)}",),
                 )
 
     def _text(self, node: exp.Expr) -> str:

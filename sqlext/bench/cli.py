@@ -255,7 +255,7 @@ def report(
     markdown_: Annotated[bool, typer.Option("--markdown", help="Print Markdown, as in docs/benchmarks.md.")] = False,
     chart: Chart = None,
 ) -> None:
-    """Print a stored report again."""
+    """Print a stored report."""
     try:
         stored = read_json(file)
         if chart is not None:

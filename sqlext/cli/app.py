@@ -176,8 +176,7 @@ def run(
     conf: Conf = None,
     compat: CompatOption = None,
 ) -> None:
-    """Run a statement on a local Spark in this process. Of several, separated by semicolons, the last one's result is
-    printed.
+    """Run one or more statements, separated by semicolons, on a local Spark in this process; print the last result.
 
     [bold]Examples[/]
 

@@ -106,7 +106,7 @@ def test_two_windows_names_the_first() -> None:
         f"SELECT sum(v) OVER w1 + sum(d) OVER w2 FROM a WINDOW w1 AS (PARTITION BY k ORDER BY ts {FRAME}), "
         f"w2 AS (PARTITION BY k ORDER BY ts {FRAME})"
     )
-    assert error.notes == ("the first window of the expression is that of sum(v) OVER w1",)
+    assert error.notes == ("the expression already uses the window of sum(v) OVER w1",)
 
 
 def test_last_as_an_alias_before_join_is_told() -> None:

@@ -81,9 +81,9 @@ def test_a_folder_that_cannot_be_used(kind: str, tmp_path: Path, monkeypatch: py
     [
         (errno.ENOSPC, "is full"),
         (errno.EDQUOT, "is full"),
-        (errno.EACCES, "cannot be written"),
-        (errno.EROFS, "cannot be written"),
-        (errno.ENOENT, "is not there"),
+        (errno.EACCES, "is not writable"),
+        (errno.EROFS, "is not writable"),
+        (errno.ENOENT, "does not exist"),
         (errno.EMFILE, "too many files"),
         (errno.EIO, "cannot be used: Input/output error"),
     ],
