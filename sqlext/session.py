@@ -63,7 +63,7 @@ class Session:
         self._spark: SparkSession | None = None
         if spark is not None:
             if is_stopped(spark):
-                help = "give a running one, or none: an embedded one is then started"
+                help = "give a running one, or none: then an embedded one is started"
                 raise ConfigurationError("the Spark session has been stopped", help=help)
             self._spark = self._attached(spark)
 
@@ -79,7 +79,7 @@ class Session:
                 if self._is_given:
                     raise ConfigurationError(
                         "the Spark session that this Session runs on has been stopped",
-                        help="make a new one with SparkSession.builder.getOrCreate(), and a Session on it",
+                        help="make a new one with SparkSession.builder.getOrCreate(), and a new Session with it",
                     )
                 self._spark = None
                 self._passed = PassthroughCache()
@@ -174,7 +174,7 @@ class Session:
             if spark.conf.isModifiable(key):
                 spark.conf.set(key, value)
             elif spark.conf.get(key, None) != value:
-                help = "give it when Spark starts"
+                help = "set it when Spark starts"
                 raise ConfigurationError(f"setting '{key}' cannot change while Spark runs", help=help)
         return spark
 

@@ -93,8 +93,8 @@ def explained(places: Places, entry: Callable[..., Iterator[pa.RecordBatch]], *a
     except MemoryError as error:
         raise TaskError(
             "a task ran out of memory",
-            "give the machine more memory, run fewer tasks at a time (spark.executor.cores), or cut the work into more "
-            "parts with a smaller sqlext.exchange.targetPartitionBytes",
+            "give the machine more memory, run fewer tasks at a time (spark.executor.cores), or split the work into "
+            "more parts with a smaller sqlext.exchange.targetPartitionBytes",
         ) from error
 
 
@@ -102,7 +102,8 @@ def _machine_error(error: OSError) -> TaskError:
     what = error.strerror or str(error)
     where = f"{error.filename}: " if error.filename else ""
     return TaskError(
-        f"a task could not read or write a file: {where}{what}", "see that the files are there, and run it again"
+        f"a task could not read or write a file: {where}{what}",
+        "make sure that the files exist, and run the statement again",
     )
 
 
@@ -125,21 +126,21 @@ def spilling(folder: str) -> Iterator[None]:
         raise _spill_error(folder, error) from error
 
 
-_OTHER_DISK = "point spark.local.dir (SPARK_LOCAL_DIRS on a cluster) to a folder with room"
+_OTHER_DISK = "point spark.local.dir (SPARK_LOCAL_DIRS on a cluster) to a folder with enough space"
 
 
 def _spill_error(folder: str, error: OSError) -> TaskError:
     code = error.errno
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return TaskError(f"the disk of the temporary folder {folder} is full", f"free space there, or {_OTHER_DISK}")
-    if code in (errno.EACCES, errno.EPERM, errno.EROFS):
         return TaskError(
-            f"the temporary folder {folder} cannot be written", f"change its permissions, or {_OTHER_DISK}"
+            f"the disk of the temporary folder {folder} is full", f"free some space there, or {_OTHER_DISK}"
         )
+    if code in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return TaskError(f"the temporary folder {folder} is not writable", f"change its permissions, or {_OTHER_DISK}")
     if code in (errno.ENOENT, errno.ENOTDIR):
         return TaskError(
-            f"the temporary folder {folder} is not there, or lost its files",
-            f"see that nothing cleans it up while a statement runs, or {_OTHER_DISK}",
+            f"the temporary folder {folder} does not exist, or its files were deleted",
+            f"make sure that nothing deletes it while a statement runs, or {_OTHER_DISK}",
         )
     if code in (errno.EMFILE, errno.ENFILE):
         return TaskError(
@@ -147,4 +148,4 @@ def _spill_error(folder: str, error: OSError) -> TaskError:
             "raise the limit of open files (ulimit -n), or run fewer tasks at a time",
         )
     reason = os.strerror(code) if code else str(error)
-    return TaskError(f"the temporary folder {folder} cannot be used: {reason}", f"see to that disk, or {_OTHER_DISK}")
+    return TaskError(f"the temporary folder {folder} cannot be used: {reason}", f"check that disk, or {_OTHER_DISK}")

@@ -35,103 +35,112 @@ class Config:
     always_lower: bool = _setting(
         "planner.alwaysLower",
         False,
-        "Lower every SELECT through our own nodes, also where the text could go to spark.sql unchanged (for tests).",
+        "Run every SELECT through sqlext's own plan, even if the text could go to spark.sql unchanged (for tests).",
         "boolean",
     )
     arrow_scan: bool = _setting(
-        "exchange.arrowScan", True, "Read plain Parquet inputs of an exchange with pyarrow in the task.", "boolean"
+        "exchange.arrowScan",
+        True,
+        "Tasks read the plain Parquet inputs of an exchange themselves, with pyarrow.",
+        "boolean",
     )
     target_partition_bytes: int = _setting(
         "exchange.targetPartitionBytes",
         128 << 20,
-        "Bytes of Arrow data that one exchange partition aims at.",
+        "Target size of one exchange partition, in bytes of Arrow data.",
         "bytes",
         1 << 40,
     )
     partitions: int = _setting(
-        "exchange.partitions", 0, "Partitions of an exchange; 0 derives it from bytes.", "count", _MOST_TASKS
+        "exchange.partitions",
+        0,
+        "Number of partitions of an exchange; 0 computes it from the number of bytes.",
+        "count",
+        _MOST_TASKS,
     )
     block_bytes: int = _setting(
-        "exchange.blockBytes", 4 << 20, "Bytes of one Arrow block in the shuffle.", "bytes", _MOST_BLOCK
+        "exchange.blockBytes", 4 << 20, "Size of one Arrow block in the shuffle, in bytes.", "bytes", _MOST_BLOCK
     )
     max_piece_rows: int = _setting(
         "exchange.maxPieceRows",
         4_000_000,
-        "Rows of one sorted piece that an operator sees at once.",
+        "Number of rows in one sorted piece, which an operator sees at once.",
         "rows",
         _MOST_ROWS,
     )
     last_join_strategy: str = _setting(
         "lastJoin.strategy",
         "auto",
-        "How right sides of LAST JOIN are joined where more than one way is exact. exchange: our operator behind one "
-        "exchange; reduce: the last row of each key is broadcast; pairs: Spark makes all matching pairs; auto: reduce "
-        "for small right sides, else exchange.",
+        "How LAST JOIN joins its right sides, where more than one way is exact. exchange: the operator of sqlext, "
+        "behind one exchange; reduce: the last row of each key is broadcast; pairs: Spark makes all matching pairs; "
+        "auto: reduce for small right sides, otherwise exchange.",
         "auto|exchange|reduce|pairs",
     )
     last_join_broadcast_bytes: int = _setting(
         "lastJoin.broadcastBytes",
         10 << 20,
-        "Right sides of LAST JOIN up to this size are reduced to one row a key and broadcast, where their last rows "
-        "do not depend on the left row.",
+        "Right sides of LAST JOIN up to this size are reduced to one row per key and broadcast, if their last rows do "
+        "not depend on the left row.",
         "bytes",
         _MOST_BROADCAST,
     )
     interval_join_strategy: str = _setting(
         "intervalJoin.strategy",
         "auto",
-        "How interval joins are made. exchange: our operator behind one exchange; broadcast: a side is collected and "
-        "sent to every task of the other, where the kind of join allows it; spark: Spark compares rows; auto: by size.",
+        "How interval joins run. exchange: the operator of sqlext, behind one exchange; broadcast: one side is "
+        "collected and sent to every task of the other, if the kind of join allows it; spark: Spark compares the "
+        "rows; auto: chosen by size.",
         "auto|exchange|broadcast|spark",
     )
     interval_join_algorithm: str = _setting(
         "intervalJoin.algorithm",
         "slices",
-        "How our operator goes through the pairs of an interval join: slices of sorted values, or one of the sweeps "
-        "over endpoints of docs/sweeps.md. The rows are the same.",
+        "How the operator finds the pairs of an interval join: as slices of sorted values, or with one of the sweeps "
+        "over endpoints in docs/sweeps.md. The result is the same.",
         "slices|join-by-s|lazy-join-by-s",
     )
     interval_join_broadcast_bytes: int = _setting(
         "intervalJoin.broadcastBytes",
         256 << 20,
-        "The smaller side of an interval join is broadcast up to this size, if that costs less than an exchange on the "
-        "cores that there are.",
+        "The smaller side of an interval join is broadcast up to this size, if that costs less than an exchange with "
+        "the available cores.",
         "bytes",
         _MOST_BROADCAST,
     )
     interval_join_least_pairs: int = _setting(
         "intervalJoin.leastPairs",
         20_000_000,
-        "Joins on plain inequalities are left to Spark where their sides' rows make fewer pairs than this.",
+        "A join on plain inequalities is left to Spark if the rows of its sides make fewer pairs than this.",
         "rows",
         (1 << 63) - 1,
     )
     interval_join_tiles: int = _setting(
         "intervalJoin.tiles",
         0,
-        "Tiles of the time axis in an exchange of an interval join without keys; 0 derives it from bytes.",
+        "Number of tiles of the time axis in the exchange of an interval join without keys; 0 computes it from the "
+        "number of bytes.",
         "count",
         _MOST_TASKS,
     )
     interval_empty: str = _setting(
         "interval.empty",
         "drop",
-        "What an empty or reversed period does in a period predicate. drop: it is related to nothing; error: the "
-        "statement fails; point: [t, t) is the one instant t, reversed ones are dropped.",
+        "What an empty or reversed period means in a period predicate. drop: it has no relation to any period; error: "
+        "the statement fails; point: [t, t) is the single instant t, and reversed periods are dropped.",
         "drop|error|point",
     )
     umjoin_strategy: str = _setting(
         "umjoin.strategy",
         "auto",
-        "How multi-way joins are made. cascade: Spark's binary joins; factorised: aggregates before the joins "
-        "where one allows it; operator: ours, behind one exchange, by a shared key or as a hypercube, where the "
-        "conditions allow it; auto: by estimated cost.",
+        "How multi-way joins run. cascade: Spark's binary joins; factorised: aggregates run before the joins, if the "
+        "query's aggregate allows it; operator: the operator of sqlext, behind one exchange, by a shared key or as a "
+        "hypercube, if the conditions allow it; auto: chosen by estimated cost.",
         "auto|cascade|factorised|operator",
     )
     output_batch_rows: int = _setting(
         "exchange.outputBatchRows",
         262_144,
-        "Rows of one Arrow batch that an operator returns to Spark.",
+        "Number of rows in one Arrow batch that an operator returns to Spark.",
         "rows",
         _MOST_ROWS,
     )

@@ -45,7 +45,7 @@ def analyze_aggregate(
         for call in outer_calls(root):
             if definitions.is_ours(call):
                 raise AnalysisError(
-                    "a window of ours does not go with GROUP BY, HAVING or aggregates in one SELECT",
+                    "a sqlext window cannot be combined with GROUP BY, HAVING or aggregates in one SELECT",
                     span=span_of(call),
                     help="aggregate in a subquery of FROM, or in an outer query",
                 )
@@ -82,7 +82,7 @@ class _AggregateBlock(Block):
         having = self.node.args.get("having")
         for call in outer_calls(having.this) if having is not None else ():
             raise AnalysisError(
-                "HAVING cannot hold a window function",
+                "HAVING cannot contain a window function",
                 span=span_of(call),
                 help="compute it in a subquery of FROM and filter its column",
             )
@@ -271,5 +271,5 @@ def _not_grouped(name: str, span: Span) -> AnalysisError:
 
 def _node(item: Item) -> exp.Expr:
     if item.node is None:
-        raise AnalysisError("a star cannot stand here", span=item.span, help="name the columns")
+        raise AnalysisError("* is not allowed here", span=item.span, help="name the columns")
     return item.node

@@ -36,12 +36,14 @@ def window_call(
     """
     function = lookup(node.name)
     if function is None:
-        raise AnalysisError(f"'{node.name}' is no window function", span=span_of(node))
+        raise AnalysisError(f"'{node.name}' is not a window function", span=span_of(node))
     arguments = list(node.expressions)
     _refuse_modifiers(node, arguments)
     star = bool(arguments) and isinstance(arguments[0], exp.Star)
     if star and not function.accepts_star:
-        raise AnalysisError(f"{function.name}(*) is not a call", span=span_of(node), help=f"write {function.signature}")
+        raise AnalysisError(
+            f"{function.name}(*) is not allowed", span=span_of(node), help=f"write {function.signature}"
+        )
     args, constants, types = [], [], []
     values = _paired(function, node, arguments)
     for parameter, argument in values:
@@ -76,30 +78,32 @@ def unknown_function(node: exp.Expr) -> SqlExtError:
     span = span_of(node)
     if isinstance(node, exp.Filter):
         return UnsupportedError(
-            "FILTER does not go with a window of ours", span=span, help="use count_where, sum_where, avg_where, ..."
+            "FILTER cannot be used with a sqlext window", span=span, help="use count_where, sum_where, avg_where, ..."
         )
     if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
         return UnsupportedError(
-            "IGNORE NULLS does not go with a window of ours", span=span, help="write last_value(x, true)"
+            "IGNORE NULLS cannot be used with a sqlext window", span=span, help="write last_value(x, true)"
         )
     public = [function.name for function in FUNCTIONS.values() if not function.internal]
     if name.lower() in _INSTEAD:
-        return AnalysisError(f"{name}() is not available over a window of ours", span=span, help=_INSTEAD[name.lower()])
+        return AnalysisError(f"{name}() is not available over a sqlext window", span=span, help=_INSTEAD[name.lower()])
     nearest = suggest(name, public)
     if nearest and name.lower() not in WINDOW_FUNCTIONS:
         return AnalysisError(f"window function '{name}' not found", span=span, help=f"did you mean '{nearest}'?")
     listing = f"available: {', '.join(dict.fromkeys(public))}"
-    return AnalysisError(f"{name}() is not available over a window of ours", span=span, help=listing)
+    return AnalysisError(f"{name}() is not available over a sqlext window", span=span, help=listing)
 
 
 def _refuse_modifiers(node: exp.Anonymous, arguments: list[exp.Expr]) -> None:
     for argument in arguments:
         if isinstance(argument, exp.Distinct):
             raise UnsupportedError(
-                "DISTINCT does not go with a window of ours", span=span_of(argument), help="use distinct_count(x)"
+                "DISTINCT cannot be used with a sqlext window", span=span_of(argument), help="use distinct_count(x)"
             )
         if isinstance(argument, (exp.Order, exp.IgnoreNulls, exp.RespectNulls, exp.Limit, exp.HavingMax, exp.Kwarg)):
-            raise UnsupportedError(f"{node.name}() takes plain arguments over a window of ours", span=span_of(argument))
+            raise UnsupportedError(
+                f"{node.name}() takes only plain arguments over a sqlext window", span=span_of(argument)
+            )
 
 
 def _paired(

@@ -157,8 +157,8 @@ def _refuse_missing(name: str, node: exp.Anonymous) -> None:
     if name in MISSING or is_pointer:
         span = span_of(node.expressions[1]) if is_pointer else span_of(node)
         help = "write the path as Spark does, '$.a.b' for '/a/b'" if is_pointer else MISSING[name]
-        what = "a JSON pointer" if is_pointer else f"{node.name}()"
-        raise UnsupportedError(f"{what} of OpenMLDB's has no equal in Spark", span=span, help=help)
+        what = "JSON pointer" if is_pointer else f"{node.name}()"
+        raise UnsupportedError(f"OpenMLDB's {what} has no equivalent in Spark", span=span, help=help)
 
 
 def _filled(builder: ExpressionBuilder, template: str, arguments: list[exp.Expr]) -> tuple[str | Expression, ...]:

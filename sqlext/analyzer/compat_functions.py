@@ -129,9 +129,9 @@ def datetime_pattern(text: str, span: Span) -> str:
             letters = _LETTERS.get(text[at + 1 : at + 2])
             if letters is None:
                 raise UnsupportedError(
-                    f"'{text[at : at + 2]}' of date_format() has no equal in Spark",
+                    f"'{text[at : at + 2]}' of date_format() has no equivalent in Spark",
                     span=span,
-                    help=f"use {' '.join('%' + letter for letter in _LETTERS)}, or a pattern of Spark's",
+                    help=f"use {' '.join('%' + letter for letter in _LETTERS)}, or a Spark pattern",
                 )
             pattern, quoted = flushed() + letters, ""
             at += 2

@@ -61,9 +61,9 @@ class Definitions:
                 continue
             if definition.is_ours or self._is_ours(inner, self._locate(inner)[2]):
                 raise AnalysisError(
-                    "a window call inside another window call",
+                    "a window call cannot be inside another window call",
                     span=span_of(inner),
-                    help="compute it in a subquery of FROM, and use its column; over a window of ours an aggregate "
+                    help="compute it in a subquery of FROM, and use its column; over a sqlext window an aggregate "
                     "in an argument belongs to the window and takes no OVER of its own: sum(x - count(x)) OVER w",
                 )
 
@@ -86,11 +86,11 @@ class Definitions:
             base = node.args["alias"]
             if any(node.args.get(key) for key in ("partition_by", "order", "spec", "union")):
                 raise AnalysisError(
-                    f"a window cannot add to '{base.name}'", span=span_of(node), help="write out the whole definition"
+                    f"a window cannot extend '{base.name}'", span=span_of(node), help="write out the whole definition"
                 )
             if self._context.openmldb:
                 raise AnalysisError(
-                    f"window '{name}' has no frame: AS {base.name} does not copy one",
+                    f"window '{name}' has no frame: AS {base.name} does not copy the other one's frame",
                     span=span_of(node),
                     help=f"use OVER {base.name}, or write out the definition",
                 )
@@ -98,7 +98,7 @@ class Definitions:
                 raise AnalysisError(
                     f"window '{base.name}' only names another one",
                     span=span_of(base),
-                    help="a window may be another name of one that is written out",
+                    help="a window may be another name only for a window that is written out",
                 )
             if self._context.fold(base.name) in seen:
                 raise AnalysisError(f"window '{name}' is defined by itself", span=span_of(base))
@@ -139,7 +139,7 @@ class Definitions:
             return f"({text})", f"window {number}", call
         if any(call.args.get(key) for key in ("partition_by", "order", "spec", "union")):
             raise AnalysisError(
-                f"OVER ({base.name} ...) cannot add to window '{base.name}'",
+                f"OVER ({base.name} ...) cannot extend window '{base.name}'",
                 span=definition_span(self._context, call),
                 help=f"write OVER {base.name}, or write out the whole definition",
             )

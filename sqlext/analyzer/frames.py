@@ -28,7 +28,7 @@ _INTERVAL_MS = {
     "WEEK": 604_800_000,
 }
 _LARGEST = 2**53
-_NO_BOUND = "write UNBOUNDED PRECEDING or UNBOUNDED FOLLOWING: nothing is bounded then"
+_NO_BOUND = "write UNBOUNDED PRECEDING or UNBOUNDED FOLLOWING; then there is no bound"
 
 
 def partition_keys(window: exp.Window, builder: ExpressionBuilder) -> tuple[Expression, ...]:
@@ -59,7 +59,7 @@ def order_key(window: exp.Window, builder: ExpressionBuilder) -> tuple[Column | 
     if len(order.expressions) > 1:
         extra = order.expressions[1]
         raise AnalysisError(
-            "a window of ours is ordered by one column", span=span_of(extra), help="remove the other columns"
+            "a sqlext window is ordered by one column", span=span_of(extra), help="remove the other columns"
         )
     item = order.expressions[0]
     if item.args.get("desc"):
@@ -96,13 +96,13 @@ def window_frame(context: Context, window: exp.Window, order_dtype: str | None) 
     places: dict[str, tuple[int, int]] = spec.meta["places"]
     if kind in ("RANGE", "GROUPS"):
         raise AnalysisError(
-            f"{kind} frames are Spark's own and cannot be combined with what this window asks for",
+            f"{kind} frames are Spark's own and cannot be combined with the other parts of this window",
             span=span_of(spec),
             help="write ROWS_RANGE (by time or by order value) or ROWS (by position)",
         )
     if spec.args.get("end") is None:
         raise AnalysisError(
-            "the frame has one bound only", span=span_of(spec), help="write BETWEEN ... AND CURRENT ROW"
+            "the frame has only one bound", span=span_of(spec), help="write BETWEEN ... AND CURRENT ROW"
         )
     if spec.args.get("exclude"):
         raise AnalysisError(
@@ -216,7 +216,7 @@ def _check_order(spec: exp.Expr, start: Bound, end: Bound, order_dtype: str | No
     low, high = start.offset(ticks_per_ms=ticks, is_start=True), end.offset(ticks_per_ms=ticks, is_start=False)
     if low is not None and high is not None and low > high:
         raise AnalysisError(
-            f"the frame is empty: its lower bound {start} lies above its upper bound {end}",
+            f"the frame is empty: its lower bound {start} is above its upper bound {end}",
             span=_between(spec, "start", "end"),
             help="write the older bound first",
         )
@@ -233,7 +233,7 @@ def _maxsize(spec: exp.Expr, kind: str) -> int | None:
         return None
     span = Span(*spec.meta["places"]["maxsize"])
     if kind == "ROWS":
-        raise AnalysisError("MAXSIZE does not go with ROWS", span=span, help="remove it: ROWS counts rows already")
+        raise AnalysisError("MAXSIZE cannot be used with ROWS", span=span, help="remove it: ROWS already counts rows")
     if not (isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit() and value.name.strip("0")):
         raise AnalysisError("MAXSIZE must be a positive integer literal", span=span, help="write MAXSIZE 1 or more")
-    return whole_number(value.name, span, "MAXSIZE", help="leave it out: all rows of the frame then stay")
+    return whole_number(value.name, span, "MAXSIZE", help="leave it out; then all rows of the frame stay")

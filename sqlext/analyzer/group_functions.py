@@ -74,7 +74,7 @@ class GroupFunctions:
         function = lookup(node.name)
         if function is not None and function.needs_order:
             raise AnalysisError(
-                f"{node.name}() asks for the order of rows, which a group does not have",
+                f"{node.name}() needs an order of the rows, which a group does not have",
                 span=span_of(node),
                 help=f"call it over a window: {function.signature.replace(function.name, node.name, 1)} OVER w",
             )
@@ -100,7 +100,7 @@ class GroupFunctions:
 def refuse_grouping_sets(call: exp.Anonymous) -> None:
     """Raises UnsupportedError: only Spark has ROLLUP, CUBE and GROUPING SETS."""
     raise UnsupportedError(
-        f"{call.name}() does not go with ROLLUP, CUBE or GROUPING SETS",
+        f"{call.name}() cannot be used with ROLLUP, CUBE or GROUPING SETS",
         span=span_of(call),
         help="write a SELECT with a plain GROUP BY for each set of keys, and combine them with UNION ALL",
     )
@@ -113,7 +113,7 @@ def _refuse_inner_aggregates(node: exp.Expr) -> None:
         ours = any(is_group_call(item) for item in (node, *argument.find_all(exp.Anonymous)))
         if inner is not None and ours:
             raise AnalysisError(
-                f"{_name(inner)} stands inside another aggregate",
+                f"{_name(inner)} is inside another aggregate",
                 span=span_of(inner),
                 help="compute it in a subquery of FROM, and use its column here",
             )
@@ -141,7 +141,7 @@ def _refuse_wrapper(node: exp.Expr) -> None:
         return
     what = "FILTER" if filtered else "IGNORE NULLS, RESPECT NULLS or WITHIN GROUP"
     raise UnsupportedError(
-        f"{what} does not go with {inner.name}()",
+        f"{what} cannot be used with {inner.name}()",
         span=span_of(node),
         help="use a function with a condition: count_where, sum_where, avg_where, ..." if filtered else None,
     )
@@ -151,7 +151,7 @@ def _refuse_modifiers(node: exp.Anonymous) -> None:
     for argument in node.expressions:
         if isinstance(argument, exp.Distinct):
             raise UnsupportedError(
-                f"DISTINCT does not go with {node.name}()", span=span_of(argument), help="use distinct_count(x)"
+                f"DISTINCT cannot be used with {node.name}()", span=span_of(argument), help="use distinct_count(x)"
             )
         if isinstance(argument, (exp.Order, exp.IgnoreNulls, exp.RespectNulls, exp.Limit, exp.HavingMax, exp.Kwarg)):
-            raise UnsupportedError(f"{node.name}() takes plain arguments", span=span_of(argument))
+            raise UnsupportedError(f"{node.name}() takes only plain arguments", span=span_of(argument))

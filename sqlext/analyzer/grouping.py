@@ -67,7 +67,7 @@ def _refuse_empty(group: exp.Group, elements: Sequence[exp.Expr], suffixes: Sequ
     for node in (item for one in (*elements, *suffixes) for item in one.find_all(exp.Rollup, exp.Cube)):
         kind = type(node).__name__.upper()
         if node.expressions and any(isinstance(item, exp.Tuple) and not item.expressions for item in node.expressions):
-            help = f"{kind} has the set of no keys without being told"
+            help = f"remove it: {kind} always includes the set without keys"
             raise AnalysisError(f"an empty set () inside {kind}", span=span_of(node), help=help)
         if not node.expressions and node in elements:
             raise AnalysisError(f"{kind} has no keys", span=span_of(node), help="write its keys in the parentheses")
@@ -116,7 +116,7 @@ class _Keys:
             return self.add_item(self._items[position])
         call = next(aggregate_calls(node), None)
         if call is not None:
-            raise AnalysisError("GROUP BY cannot hold an aggregate", span=span_of(call), help="use HAVING")
+            raise AnalysisError("GROUP BY cannot contain an aggregate", span=span_of(call), help="use HAVING")
         return self._index(self._builder.build(self._aliased(node)))
 
     def add_named(self, name: str) -> bool:
@@ -137,7 +137,7 @@ class _Keys:
         assert item.node is not None
         call = next(aggregate_calls(item.node), None)
         if call is not None:
-            raise AnalysisError("GROUP BY cannot hold an aggregate", span=span_of(call), help="group by a column")
+            raise AnalysisError("GROUP BY cannot contain an aggregate", span=span_of(call), help="group by a column")
         return self._index(self._builder.build(item.node))
 
     def _aliased(self, node: exp.Expr) -> exp.Expr:

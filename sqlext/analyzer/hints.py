@@ -69,7 +69,7 @@ def _umjoin(hint: HintCall, scope: Scope) -> UMJoinHint:
 def _unknown(hint: HintCall, item: HintParameter, relations: dict[str, str]) -> SqlExtError:
     nearest = suggest(item.name, list(relations))
     return AnalysisError(
-        f"'{item.name}' in the hint {hint.name} is no relation of this FROM",
+        f"'{item.name}' in the hint {hint.name} is not a relation of this FROM",
         span=span_of(item),
         help=f"did you mean '{nearest}'?" if nearest else f"relations here: {', '.join(relations)}",
     ).about_hint()

@@ -53,9 +53,9 @@ def _refuse_clauses_before(node: exp.Join) -> None:
         found = block.args.get(key) if isinstance(block, exp.Query) else None
         clause = found[0] if isinstance(found, list) and found else found
         if isinstance(clause, exp.Expr) and span_of(clause).start < _start(node):
-            help = "the ORDER BY of a LAST JOIN stands before its ON: LAST JOIN b ORDER BY b.ts ON a.k = b.k"
+            help = "the ORDER BY of a LAST JOIN comes before its ON: LAST JOIN b ORDER BY b.ts ON a.k = b.k"
             raise AnalysisError(
-                f"{name} stands before a join of the same FROM",
+                f"{name} comes before a join of the same FROM",
                 span=span_of(clause),
                 help=help if key == "order" else "write it after all joins",
             )

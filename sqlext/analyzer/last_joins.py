@@ -136,7 +136,7 @@ def _order_key(sides: _Sides, node: LastJoinClause) -> tuple[Expression | None, 
     item = order.expressions[0]
     if sides.context.slice(span_of(item)).upper().split()[-2:] == ["NULLS", "LAST"]:
         raise AnalysisError(
-            "a NULL order key never wins a LAST JOIN while there is another",
+            "in a LAST JOIN, a NULL order key never wins over another one",
             span=span_of(item),
             help="remove NULLS LAST; to make NULL win, order by coalesce(key, a large value)",
         )
@@ -148,15 +148,14 @@ def _order_key(sides: _Sides, node: LastJoinClause) -> tuple[Expression | None, 
         raise AnalysisError(
             f"LAST JOIN cannot be ordered by a key of type {dtype}",
             span=span_of(item.this),
-            help="order by a smallint, int, bigint or timestamp key; a date or a text of a time goes with CAST(... AS "
-            "TIMESTAMP)",
+            help="order by a smallint, int, bigint or timestamp key; cast a date or a text with CAST(... AS TIMESTAMP)",
         )
     return key, bool(item.args.get("desc"))
 
 
 def _of_right_side(sides: _Sides, node: exp.Expr) -> Expression:
     """The order key over the right side's columns: a bare name means the right side's, even if the left has it too."""
-    help = "order by a column of the table after LAST JOIN: the key chooses among its rows"
+    help = "order by a column of the table after LAST JOIN: the key chooses one of its rows"
     try:
         key = sides.of_right.build(node)
     except SqlExtError:
@@ -177,7 +176,7 @@ def _refuse_parts(node: exp.Expr, place: str) -> None:
     for found, name in ((window, "a window function"), (query, "a subquery"), (call, "an aggregate")):
         if found is not None:
             raise AnalysisError(
-                f"{place} cannot hold {name}",
+                f"{place} cannot contain {name}",
                 span=span_of(found),
                 help="compute it in a subquery of FROM, and use its column",
             )
@@ -187,9 +186,9 @@ def _refuse_unrepeatable(expression: Expression, node: exp.Expr, place: str) -> 
     """Raises AnalysisError for rand() and the like, and for functions that make several rows."""
     random = any(isinstance(inner, SparkExpr) and not inner.deterministic for inner in expression.walk())
     if random or is_generator(expression):
-        what = "an expression that is not the same twice" if random else "a function that makes several rows"
+        what = "an expression that gives a new value each time" if random else "a function that returns several rows"
         raise AnalysisError(
-            f"{place} cannot hold {what}",
+            f"{place} cannot contain {what}",
             span=expression.span or span_of(node),
             help="compute it in a subquery of FROM, and use its column",
         )

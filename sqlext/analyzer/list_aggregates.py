@@ -50,7 +50,7 @@ def mark(root: exp.Expr) -> None:
             raise UnsupportedError(
                 f"{node.name}() over the parts of a list is not supported",
                 span=span_of(node),
-                help=f"over a list there are {', '.join(_TEMPLATES)}",
+                help=f"over a list you can use {', '.join(_TEMPLATES)}",
             )
         _check(function, node)
         node.meta[_MARK] = _TEMPLATES[function.name]

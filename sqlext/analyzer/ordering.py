@@ -232,4 +232,4 @@ def limited(node: exp.Expr, plan: LogicalPlan) -> LogicalPlan:
 def _literal_count(clause: exp.Expr, value: exp.Expr | None) -> int:
     if isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit():
         return whole_number(value.name, span_of(value), "the count", most=_MOST_ROWS)
-    raise LeftToSparkError("a LIMIT or OFFSET that is no integer literal is left to Spark", span=span_of(clause))
+    raise LeftToSparkError("a LIMIT or OFFSET that is not an integer literal is left to Spark", span=span_of(clause))

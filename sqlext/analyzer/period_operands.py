@@ -116,7 +116,7 @@ def end_of(builder: ExpressionBuilder, node: exp.Expr, *, closed: bool = False, 
     if (closed or open_end) and dtype is None:
         word = "CLOSED" if closed else "OPEN"
         raise AnalysisError(
-            f"{word} needs the type of the end, which is not known here", span=span, help="CAST(... AS its type)"
+            f"{word} needs the type of the end, which is unknown here", span=span, help="CAST(... AS its type)"
         )
     if closed and dtype != "void":
         expression, dtype = _after(expression, str(dtype), span)
@@ -139,7 +139,7 @@ def _after(end: Expression, dtype: str, span: Span) -> tuple[Expression, str]:
     raise AnalysisError(
         f"PERIOD CLOSED does not take ends of type {dtype}, which have no next value",
         span=span,
-        help="give the end that is no longer part of the period: PERIOD(start, end), or cast both ends to DATE",
+        help="write PERIOD(start, end) with an end that is no longer part of the period, or cast both ends to DATE",
     )
 
 
@@ -149,9 +149,9 @@ def _struct(builder: ExpressionBuilder, node: exp.Expr, dtype: str) -> Operand:
     fields = struct_fields(dtype)
     if len(fields) != 2:
         raise AnalysisError(
-            f"a struct of {len(fields)} field{'' if len(fields) == 1 else 's'} is no period",
+            f"a struct of {len(fields)} field{'' if len(fields) == 1 else 's'} is not a period",
             span=span,
-            help="a period is a struct of two fields of one type, its start and its end; write PERIOD(x.a, x.b)",
+            help="a period is a struct of two fields of the same type (start, end); or write PERIOD(x.a, x.b)",
         )
     base = builder.build(node)
     _refuse_unrepeatable(base, span)
@@ -168,7 +168,7 @@ def _refuse_unrepeatable(expression: Expression, span: Span) -> None:
     """Raises UnsupportedError for rand() and the like: the text of an end is read more than once."""
     if any(isinstance(inner, SparkExpr) and not inner.deterministic for inner in expression.walk()):
         raise UnsupportedError(
-            "an end of a period cannot be an expression that is not the same twice",
+            "an end of a period cannot be an expression that gives a new value each time",
             span=span,
             help="compute it in a subquery of FROM, and use its column",
         )

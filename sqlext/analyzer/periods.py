@@ -47,7 +47,7 @@ def predicate(builder: ExpressionBuilder, node: exp.Expr) -> Expression | None:
         return _set(builder, node)
     if isinstance(node, PeriodOperand):
         raise AnalysisError(
-            "a period stands alone", span=span_of(node), help="compare it: PERIOD(a, b) OVERLAPS PERIOD(c, d)"
+            "a period cannot stand alone", span=span_of(node), help="compare it: PERIOD(a, b) OVERLAPS PERIOD(c, d)"
         )
     return None
 
@@ -73,10 +73,10 @@ def _infix(builder: ExpressionBuilder, node: PeriodComparison) -> PeriodPredicat
 def _no_period(builder: ExpressionBuilder, item: Operand, node: exp.Expr, relation: Relation) -> AnalysisError:
     text = " ".join(builder.context.slice(span_of(node)).split())
     dtype = item.start.type.dtype
-    what = f"{text!r} is of type {dtype}, which is no period" if dtype else f"the type of {text!r} is not known here"
+    what = f"{text!r} is of type {dtype}, which is not a period" if dtype else f"the type of {text!r} is unknown here"
     help = "write PERIOD(start, end), or use a column that is a struct of the two"
     if relation.name in ("iseql_during", "allen_during"):
-        help += "; that a period contains a point is written PERIOD(a, b) CONTAINS t"
+        help += "; to test whether a period contains a point, write PERIOD(a, b) CONTAINS t"
     return AnalysisError(what, span=span_of(node), help=help)
 
 
@@ -106,10 +106,10 @@ def _named_amounts(
     for item in named:
         name = item.this.name.lower()
         if name not in relation.parameters:
-            takes = " and ".join(relation.parameters) or "nothing but periods"
+            takes = " and ".join(relation.parameters) or "only periods"
             near = f"; did you mean {relation.parameters[0]} => ...?" if relation.parameters else ""
             raise AnalysisError(
-                f"{relation.name}() takes no {item.this.name}", span=span_of(item), help=f"it takes {takes}{near}"
+                f"{relation.name}() does not take {item.this.name}", span=span_of(item), help=f"it takes {takes}{near}"
             )
         if name in found:
             raise AnalysisError(f"{name} is given twice", span=span_of(item), help="remove one of them")
@@ -176,7 +176,7 @@ def _period(side: Operand, dtype: str | None) -> Period:
 def _refuse_open_of_unknown(end: End | None, dtype: str | None) -> None:
     if end is not None and end.open and dtype is None:
         raise AnalysisError(
-            "OPEN needs the type of all ends, and one of them is not known here",
+            "OPEN needs the types of all ends, and one of them is unknown here",
             span=end.type.span,
             help="CAST(... AS its type)",
         )

@@ -88,7 +88,7 @@ def _spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkE
     """The whole block as text, after the CTEs that it needs."""
     if subqueries.holds_operator(context, node):
         raise UnsupportedError(
-            f"{cause.message}, so it cannot stand in one block with a window of ours or a LAST JOIN",
+            f"{cause.message}, so it cannot be used in one block with a sqlext window or a LAST JOIN",
             span=cause.span,
             help="put that part into a subquery in FROM, without the window and the LAST JOIN",
         ) from None
@@ -96,7 +96,7 @@ def _spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkE
     columns = context.catalog.query_columns(text)
     if columns is None:
         raise UnsupportedError(
-            f"{cause.message}, and without a running Spark its columns are not known",
+            f"{cause.message}, and without a running Spark its columns are unknown",
             span=cause.span,
             help=cause.help or "run the statement in a Session",
         ) from None

@@ -117,11 +117,11 @@ def _cycle(node: exp.Table) -> AnalysisError | None:
     while isinstance(inside, exp.CTE):
         later = [cte.alias.lower() for cte in inside.parent.expressions] if isinstance(inside.parent, exp.With) else []
         if inside.alias.lower() == name:
-            message, help = f"'{node.name}' reads itself", "a query of its own rows is WITH RECURSIVE"
+            message, help = f"'{node.name}' reads itself", "a query that reads its own rows needs WITH RECURSIVE"
             return AnalysisError(message, span=span_of(node.parts[0]), help=help)
         if name in later[later.index(inside.alias.lower()) :]:
             message = f"'{node.name}' is defined after '{inside.alias}', which reads it"
-            help = f"write '{node.name}' first; two that read each other cannot be computed"
+            help = f"put '{node.name}' first; two queries that read each other cannot be computed"
             return AnalysisError(message, span=span_of(node.parts[0]), help=help)
         inside = inside.find_ancestor(exp.CTE)
     return None

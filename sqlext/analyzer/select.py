@@ -74,13 +74,13 @@ def _refuse_in_where(where: exp.Where) -> None:
     for inner in own_nodes(where.this):
         if isinstance(inner, exp.Window):
             raise AnalysisError(
-                "WHERE cannot hold a window function",
+                "WHERE cannot contain a window function",
                 span=span_of(inner),
                 help="compute it in a subquery of FROM and filter its column",
             )
     call = next(aggregate_calls(where.this), None)
     if call is not None:
-        raise AnalysisError("WHERE cannot hold an aggregate", span=span_of(call), help="use HAVING")
+        raise AnalysisError("WHERE cannot contain an aggregate", span=span_of(call), help="use HAVING")
 
 
 def _is_aggregate(node: exp.Select, items: list[Item], definitions: Definitions) -> bool:
@@ -125,7 +125,7 @@ class _Block(Block):
             if not isinstance(node, exp.Column) or len(node.parts) > 1:
                 continue
             if self.context.fold(node.name) in self.aliases and self.scope.find((node.name,)) is not None:
-                message = f"'{node.name}' is a column of FROM and an alias of the select list"
+                message = f"'{node.name}' is both a column of FROM and an alias of the select list"
                 raise AnalysisError(message, span=span_of(node), help="give the item another alias")
 
     def _column(self, item: Item, expression: Expression, taken: set[Column]) -> Column:

@@ -196,13 +196,13 @@ def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tupl
     edits: list[tuple[Span, str]] = []
     typed = True
     if any(is_group_call(call) for call in _sorting_calls(node)):
-        raise UnsupportedError("an aggregate of ours in HAVING or ORDER BY")
+        raise UnsupportedError("a sqlext aggregate in HAVING or ORDER BY")
     stack = [(clause, False) for clause in _clauses(node)]
     while stack:
         top, in_subquery = stack.pop()
         if isinstance(top, exp.Query) and not in_subquery:
             if subqueries.holds_operator(context, top):
-                raise UnsupportedError("an operator of ours in a subquery")
+                raise UnsupportedError("a sqlext operator in a subquery")
             in_subquery = True
         call = top if isinstance(top, exp.Window) and top.arg_key != "windows" and not in_subquery else None
         if call is not None and definitions.is_ours(call):

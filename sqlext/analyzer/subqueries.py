@@ -29,7 +29,7 @@ def subquery_edits(node: exp.Query, builder: ExpressionBuilder) -> list[Edit]:
     extension = next(_operators(builder.context, node), None)
     if extension is not None:
         raise UnsupportedError(
-            f"{extension_name(extension)} cannot stand in a subquery of an expression",
+            f"{extension_name(extension)} cannot be used in a subquery of an expression",
             span=span_of(extension),
             help="compute it in a subquery of FROM, or in WITH, and use its column here",
         )
@@ -59,7 +59,7 @@ def _refuse_left_over(node: exp.Expr, edits: list[Edit]) -> None:
         span = span_of(item)
         if not any(edit.span.start <= span.start and span.end <= edit.span.end for edit in edits):
             raise UnsupportedError(
-                "a period predicate cannot stand in this part of a subquery that goes to Spark as text",
+                "a period predicate cannot be used in this part of a subquery, which goes to Spark as text",
                 span=span,
                 help="compute it in the select list of a subquery of FROM, and use its column here",
             )
@@ -133,7 +133,7 @@ def _needed_ctes(context: Context, node: exp.Expr, env: Env, needed: dict[str, s
         cte = env[name]
         if cte.extended:
             raise UnsupportedError(
-                f"'{cte.name}' holds a window of ours or a LAST JOIN and cannot be used in text that goes to Spark",
+                f"'{cte.name}' contains a sqlext window or a LAST JOIN and cannot be used in text that goes to Spark",
                 span=span_of(table),
                 help="join it in FROM instead",
             )

@@ -83,10 +83,10 @@ class BlockWindows:
             if len(used) > 1:
                 first, second = list(used.values())[:2]
                 raise AnalysisError(
-                    "one expression may use one window",
+                    "an expression may use only one window",
                     span=span_of(second),
                     help="give each aggregate a select item of its own, and combine them in an outer query",
-                    notes=(f"the first window of the expression is that of {self._text(first)}",),
+                    notes=(f"the expression already uses the window of {self._text(first)}",),
                 )
 
     def _text(self, node: exp.Expr) -> str:

@@ -24,29 +24,33 @@ from sqlext.bench.window import WindowOptions, window_suite
 
 app = typer.Typer(
     name="bench",
-    help="Measure side by side with the peers, on the same data in one run.",
+    help="Compare with other engines, on the same data in one run.",
     no_args_is_help=True,
     add_completion=False,
 )
 
-Scale = Annotated[float, typer.Option(help="Multiplies the number of rows.", min=0.0)]
+Scale = Annotated[float, typer.Option(help="Factor for the number of rows.", min=0.0)]
 Repeat = Annotated[
-    int, typer.Option(help="Timed runs of each contestant, after warm-ups; more where a case asks for it.", min=1)
+    int, typer.Option(help="Timed runs of each contestant, after warm-ups; more for cases that need them.", min=1)
 ]
 CapSeconds = Annotated[
-    float | None, typer.Option(help="A contestant whose warm-up takes longer is not repeated; that run counts.")
+    float | None, typer.Option(help="A contestant whose warm-up takes longer runs only once; the warm-up then counts.")
 ]
-LimitSeconds = Annotated[float, typer.Option(help="A run that takes longer is interrupted.", min=1.0)]
+LimitSeconds = Annotated[float, typer.Option(help="A run that takes longer is stopped.", min=1.0)]
 Cores = Annotated[int, typer.Option(help="Cores of each engine.", min=1)]
 Memory = Annotated[str, typer.Option(help="Heap of Spark's JVM.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Write every run to this file.")]
-Chart = Annotated[Path | None, typer.Option(help="Draw the chart here (.png, .svg); by default beside the JSON file.")]
-Data = Annotated[Path | None, typer.Option(help="Keep generated data here; by default they are temporary.")]
+Chart = Annotated[
+    Path | None, typer.Option(help="Draw the chart to this file (.png, .svg); by default next to the JSON file.")
+]
+Data = Annotated[
+    Path | None, typer.Option(help="Keep the generated data here; by default they are deleted after the run.")
+]
 
 
 @app.callback()
 def bench() -> None:
-    """Measure side by side with the peers, on the same data in one run."""
+    """Compare with other engines, on the same data in one run."""
 
 
 @app.command()
@@ -110,10 +114,11 @@ def features(
 _INTERVAL = IntervalOptions()
 _INTERVAL_HELP = (
     "Interval joins by overlap, during, start preceding(delta) and before(delta).",
-    "Ours through Session.sql against DuckDB, Polars, plain Spark and Spark with hand-written bins on the same Parquet "
-    "files; our kernels against DuckDB, polars-bio, NCLS and the seed's JoinByS on tables in memory. All answers are "
-    "compared. The chart shows how many times as fast as each contestant ours is.",
-    "`make peers` installs Polars, polars-bio, NCLS and a newer DuckDB into .peers; missing ones are left out.",
+    "sqlext (`ours`) through Session.sql against DuckDB, Polars, plain Spark and Spark with hand-written bins on the "
+    "same Parquet files; its kernels against DuckDB, polars-bio, NCLS and the seed's JoinByS on tables in memory. All "
+    "answers are compared. The chart shows how many times as fast `ours` is as each contestant.",
+    "`make peers` installs Polars, polars-bio, NCLS and a newer DuckDB into .peers; those that are missing are left "
+    "out.",
     "Kernels only: sqlext bench interval --sets kernel",
     "One query of a million rows: sqlext bench interval --sets large --queries count --contestants ours,duckdb",
     "Real data: sqlext bench interval --sets real --real data/intervals",
@@ -130,13 +135,16 @@ def interval(
         ),
     ] = ",".join(_INTERVAL.sets),
     relations: Annotated[
-        str, typer.Option(help="In synthetic and kernel; also any name of docs/predicates.md, such as allen_meets.")
+        str,
+        typer.Option(
+            help="In synthetic and kernel: which relations; also any name of docs/predicates.md, such as allen_meets."
+        ),
     ] = ",".join(_INTERVAL.relations),
     rows: Annotated[str, typer.Option(help="In synthetic: rows of each table.")] = ",".join(map(str, _INTERVAL.rows)),
     lengths: Annotated[str, typer.Option(help="In synthetic: mean lengths, starts lie in 1..1000000.")] = ",".join(
         map(str, _INTERVAL.lengths)
     ),
-    queries: Annotated[str, typer.Option(help="In large.")] = ",".join(_INTERVAL.queries),
+    queries: Annotated[str, typer.Option(help="In large: which queries.")] = ",".join(_INTERVAL.queries),
     contestants: Annotated[str, typer.Option(help="Who takes part.")] = ",".join(_INTERVAL.contestants),
     max_pairs: Annotated[
         int, typer.Option(help="In synthetic: cases with more pairs are left out.")
@@ -161,7 +169,7 @@ def interval(
     chart: Chart = None,
     data: Data = None,
 ) -> None:
-    """Interval joins, and their kernels alone, against the peers."""
+    """Interval joins, and their kernels alone, against other engines."""
     options = IntervalOptions(
         sets=_names(sets),
         rows=_numbers(rows, "--rows"),
@@ -186,8 +194,8 @@ _UMJOIN = UMJoinOptions()
 _UMJOIN_HELP = (
     "Multi-way joins, TPC-H, and planning of TPC-DS.",
     "The same SQL text through Session.sql, through spark.sql in the same session, and in DuckDB, on the same Parquet "
-    "files. All answers are compared. The chart shows how many times as fast as each contestant ours is.",
-    "The tables of TPC-H and TPC-DS are those of `sqlext tpch|tpcds generate`, made when they are first needed "
+    "files. All answers are compared. The chart shows how many times as fast `ours` is as each contestant.",
+    "The tables of TPC-H and TPC-DS are those of `sqlext tpch|tpcds generate`, generated when they are first needed "
     "(pip install 'sql-for-time-on-spark[bench,tpc]').",
     "A first look, in a minute: sqlext bench umjoin --scale 0.05 --repeat 1",
     "One set of cases: sqlext bench umjoin --cases triangle --contestants ours,spark",
@@ -222,7 +230,7 @@ def umjoin(
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Keep generated data here; by default TPC tables are kept in ~/.cache/sqlext, others are temporary."
+            help="Keep generated data here; by default TPC tables are kept in ~/.cache/sqlext, and others are deleted."
         ),
     ] = None,
 ) -> None:
@@ -247,7 +255,7 @@ def report(
     markdown_: Annotated[bool, typer.Option("--markdown", help="Print Markdown, as in docs/benchmarks.md.")] = False,
     chart: Chart = None,
 ) -> None:
-    """Print a stored report again."""
+    """Print a stored report."""
     try:
         stored = read_json(file)
         if chart is not None:

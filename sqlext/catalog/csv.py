@@ -48,7 +48,8 @@ def csv_columns(files: Sequence[Path]) -> tuple[tuple[tuple[str, str], ...], int
     for file in files:
         if _header(file) != header:
             raise ConfigurationError(
-                f"'{file}' has another header than '{files[0]}'", help="files of one table have the same columns"
+                f"'{file}' has another header than '{files[0]}'",
+                help="the files of one table must have the same columns",
             )
         for batch in _batches(file, header):
             rows += batch.num_rows
@@ -69,17 +70,17 @@ def _header(file: Path) -> list[str]:
         if len(first) > _MOST_HEADER:
             raise ConfigurationError(
                 f"the first line of '{file}' has more than {_MOST_HEADER >> 20} MB",
-                help="the first line of a CSV file names its columns",
+                help="the first line of a CSV file must name its columns",
             )
         text.seek(0)
         try:
             header = next(csv.reader(text), None)
         except csv.Error as error:
             raise ConfigurationError(
-                f"the header of '{file}' cannot be read: {error}", help="mend its first line"
+                f"the header of '{file}' cannot be read: {error}", help="correct its first line"
             ) from None
     if not header:
-        raise ConfigurationError(f"'{file}' has no header", help="the first line of a CSV file names its columns")
+        raise ConfigurationError(f"'{file}' has no header", help="the first line of a CSV file must name its columns")
     return header
 
 

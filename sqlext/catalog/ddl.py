@@ -88,7 +88,7 @@ def _read_column(text: str, element: Sequence[Token], columns: dict[str, str]) -
         raise ParseError(f"column '{head.text}' has no type", span=span_of_tokens(element), help=_HELP)
     if head.text.lower() in {known.lower() for known in columns}:
         raise AnalysisError(
-            f"column '{head.text}' repeats", span=span_of_tokens(element[:1]), help="rename one of them"
+            f"column '{head.text}' is defined twice", span=span_of_tokens(element[:1]), help="rename one of them"
         )
     end = next((at for at in range(2, len(element)) if element[at].text.upper() in _OPTIONS), len(element))
     written = span_of_tokens(element[1:end])
@@ -104,7 +104,7 @@ def _type(written: str, tokens: Sequence[Token]) -> str:
     except SqlExtError:
         known = "int, bigint, smallint, float, double, bool, string, date, timestamp"
         raise AnalysisError(
-            f"'{written}' is no type of a column",
+            f"'{written}' is not a column type",
             span=span_of_tokens(tokens),
-            help=f"use {known}, or a type of Spark's",
+            help=f"use {known}, or a Spark type",
         ) from None

@@ -113,11 +113,11 @@ def data_files(folder: Path | str) -> dict[str, Path]:
         other = next((known for known in found if known.lower() == name.lower()), None)
         if other is not None:
             raise ConfigurationError(
-                f"'{found[other].name}' and '{path.name}' are both table '{name}'", help="rename one of them"
+                f"'{found[other].name}' and '{path.name}' would both be table '{name}'", help="rename one of them"
             )
         found[name] = path
     if not found:
-        raise ConfigurationError(f"folder '{root}' holds no data files", help=_LAYOUT)
+        raise ConfigurationError(f"folder '{root}' contains no data files", help=_LAYOUT)
     return found
 
 
@@ -158,9 +158,9 @@ def table_files(path: Path) -> tuple[list[Path], str, bool]:
             raise ConfigurationError(f"'{file}' is {_kind(file)}, not a file", help=help)
     kinds = {file.suffix.lower() for file in files}
     if not files or not kinds <= set(SUFFIXES):
-        raise ConfigurationError(f"'{path}' holds no Parquet or CSV file", help=_LAYOUT)
+        raise ConfigurationError(f"'{path}' contains no Parquet or CSV file", help=_LAYOUT)
     if len(kinds) > 1:
-        raise ConfigurationError(f"'{path}' holds both Parquet and CSV files", help="keep one kind in a folder")
+        raise ConfigurationError(f"'{path}' contains both Parquet and CSV files", help="keep only one kind in a folder")
     return (
         files,
         kinds.pop()[1:],
@@ -194,7 +194,7 @@ def _kind(path: Path) -> str:
     for test, name in _KINDS:
         if test(mode):
             return name
-    return "no file"
+    return "a special file"
 
 
 _KINDS = (

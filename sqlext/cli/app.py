@@ -32,7 +32,7 @@ app = typer.Typer(
         WINDOW w AS (UNION orders PARTITION BY user ORDER BY ts
                      ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW)"
 
-    DIR holds the tables: NAME.parquet, NAME.csv, or a folder NAME of such files, is table NAME.
+    DIR contains the tables: NAME.parquet, NAME.csv, or a folder NAME of such files, is table NAME.
     """,
 )
 
@@ -72,15 +72,20 @@ class Compat(StrEnum):
     openmldb = "openmldb"
 
 
-File = Annotated[str | None, typer.Argument(metavar="FILE", help="A file with the SQL; - is standard input.")]
+File = Annotated[str | None, typer.Argument(metavar="FILE", help="File with the SQL; - is standard input.")]
 Sql = Annotated[str | None, typer.Option("-e", "--sql", metavar="SQL", help="The SQL itself.")]
 Data = Annotated[
     Path | None,
     typer.Option(help="Folder of tables: NAME.parquet, NAME.csv or a folder NAME of such files.", metavar="DIR"),
 ]
-Conf = Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting, `sqlext.*` or Spark's. Repeatable.")]
+Conf = Annotated[
+    list[str] | None, typer.Option(metavar="K=V", help="A setting, `sqlext.*` or Spark's. Can be given several times.")
+]
 CompatOption = Annotated[
-    Compat | None, typer.Option(help="Read the SQL as OpenMLDB does: every window is OpenMLDB's, refusals too.")
+    Compat | None,
+    typer.Option(
+        help="Read the SQL as OpenMLDB does: windows mean what they mean there, and what it refuses is an error."
+    ),
 ]
 
 
@@ -101,11 +106,11 @@ def sqlext(
 
 @app.command()
 def demo(
-    rows: Annotated[int, typer.Option(help="Rows of the generated tables together.", min=1000)] = 300_000,
-    seed: Annotated[int, typer.Option(help="Seed of the generator: the same seed, the same data.")] = 1,
+    rows: Annotated[int, typer.Option(help="Total number of rows of the generated tables.", min=1000)] = 300_000,
+    seed: Annotated[int, typer.Option(help="Seed of the generator: the same seed gives the same data.")] = 1,
     data: Annotated[Path | None, typer.Option(help="Keep the generated tables here.", metavar="DIR")] = None,
 ) -> None:
-    """The main job, on generated data: features of each user action from the orders of the hour before it.
+    """The main job, on generated data: features of each user action from the orders in the hour before it.
 
     Prints the SQL, the plan before and after the rules, the first rows and the time. Needs nothing but this package.
 
@@ -128,13 +133,13 @@ def plan(
     schema: Annotated[
         Path | None,
         typer.Option(
-            help='Tables by their types only: {"table": {"column": "spark type"}}, or CREATE TABLE statements.',
+            help='Only the types of the tables: {"table": {"column": "spark type"}}, or CREATE TABLE statements.',
             metavar="FILE.json|.sql",
         ),
     ] = None,
     stage: Annotated[
         Stage | None,
-        typer.Option(help="One stage, or all; by default the plan before and after the rules and the physical one."),
+        typer.Option(help="One stage, or all; by default the plan before and after the rules, and the physical plan."),
     ] = None,
     format: Annotated[PlanFormat, typer.Option(help="How to print it.")] = PlanFormat.text,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file.", metavar="OUT")] = None,
@@ -167,11 +172,11 @@ def run(
         RunFormat, typer.Option(help="A table of the first rows, or the whole result as csv, json or parquet.")
     ] = RunFormat.table,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file.", metavar="OUT")] = None,
-    limit: Annotated[int, typer.Option(help="Rows that a table shows; 0 shows all.", min=0)] = 20,
+    limit: Annotated[int, typer.Option(help="Number of rows that a table shows; 0 shows all.", min=0)] = 20,
     conf: Conf = None,
     compat: CompatOption = None,
 ) -> None:
-    """Run a statement on a local Spark in this process. Several, parted by semicolons, print the last one's result.
+    """Run one or more statements, separated by semicolons, on a local Spark in this process; print the last result.
 
     [bold]Examples[/]
 
@@ -190,7 +195,7 @@ def run(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )
 def bench(context: typer.Context) -> None:
-    """Measure side by side with native Spark and DuckDB: `sqlext bench --help` lists the suites."""
+    """Compare with native Spark and DuckDB: `sqlext bench --help` lists the suites."""
     from sqlext.bench.cli import app as suites
 
     suites(args=context.args, prog_name="sqlext bench")

@@ -27,9 +27,7 @@ def report(error: BaseException) -> int:
         case SqlExtError():
             return _say(error.text(width_of(sys.stderr, WIDTH)), USER_ERROR)
         case typer.TyperException():
-            return _say(
-                f"{error.format_message()}\nhelp: `sqlext --help` and `sqlext COMMAND --help` tell more", USER_ERROR
-            )
+            return _say(f"{error.format_message()}\nhelp: see `sqlext --help` and `sqlext COMMAND --help`", USER_ERROR)
         case typer.Abort():
             return _say("stopped", FAILURE)
         case OSError() if error.filename is not None:
@@ -85,7 +83,7 @@ def missing_package(name: str) -> ConfigurationError:
     """The error if a Python worker of Spark lacks a package."""
     return ConfigurationError(
         f"Spark's Python workers cannot import '{name}'",
-        help="install this package on every executor, and name that Python in PYSPARK_PYTHON",
+        help="install this package on every executor, and point PYSPARK_PYTHON to that Python",
     )
 
 

@@ -45,7 +45,7 @@ def run_query(
     if compat == "openmldb":
         places = _without_declarations(text, places)
     if not places:
-        raise ConfigurationError("there is no statement in the text", help="give the SQL with -e or as a file")
+        raise ConfigurationError("the text contains no statement", help="give the SQL with -e or as a file")
     with progress("Starting Spark"):
         session = _session(data, conf, compat)
     try:
@@ -71,7 +71,7 @@ def _without_declarations(text: str, places: Sequence[Span]) -> list[Span]:
         if declares(statement):
             line = text.count("\n", 0, place.start) + 1
             typer.echo(
-                f"not run, the tables are those of --data: line {line}: {visible(_summary(statement))}", err=True
+                f"not run, because the tables come from --data: line {line}: {visible(_summary(statement))}", err=True
             )
         else:
             asked.append(place)
@@ -123,7 +123,7 @@ def _write(result: pa.Table, format: str, output: Path | None, shown: int | None
                 pq.write_table(result, sink, write_statistics=_without_nan(result.schema))
         except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
             help = "cast that column in the statement, or write csv or json"
-            raise ConfigurationError(f"a Parquet file cannot hold this result: {error}", help=help) from error
+            raise ConfigurationError(f"a Parquet file cannot store this result: {error}", help=help) from error
         return
     if format == "table":
         if output is not None:

@@ -21,7 +21,7 @@ _MOST_BYTES = 64 << 20
 def read_sql(file: str | None, text: str | None) -> str:
     """The SQL of `-e TEXT`, of FILE, or of stdin (`-`). Raises ConfigurationError for a file that cannot be read."""
     if (file is None) == (text is None):
-        raise typer.BadParameter("give the SQL as a FILE (`-` is standard input) or with -e, one of them")
+        raise typer.BadParameter("give the SQL either as a FILE (`-` is standard input) or with -e")
     if text is not None:
         return _utf8(text)
     if file == "-":

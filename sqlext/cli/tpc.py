@@ -18,13 +18,15 @@ class PlanFormat(StrEnum):
 
 _Queries = Annotated[
     str | None,
-    typer.Option(help="Numbers of queries, as in 3,5 or 1-9; all of them by default.", metavar="3,5"),
+    typer.Option(help="Numbers of the queries, as in 3,5 or 1-9; by default all of them.", metavar="3,5"),
 ]
 _Scale = Annotated[
     float | None,
     typer.Option(help="Scale factor: 1 is about 1 GB of text. By default 0.1.", metavar="F", show_default=False),
 ]
-_Conf = Annotated[list[str] | None, typer.Option(metavar="K=V", help="A setting, `sqlext.*` or Spark's. Repeatable.")]
+_Conf = Annotated[
+    list[str] | None, typer.Option(metavar="K=V", help="A setting, `sqlext.*` or Spark's. Can be given several times.")
+]
 
 
 def tpc_app(name: str, title: str) -> typer.Typer:
@@ -34,7 +36,7 @@ def tpc_app(name: str, title: str) -> typer.Typer:
         add_completion=False,
         no_args_is_help=True,
         rich_markup_mode="rich",
-        help=f"""{title}: generate its tables, plan and run its queries, check the answers against plain Spark.
+        help=f"""{title}: generate its tables, plan and run its queries, and check the answers against plain Spark.
 
         [bold]Examples[/]
 
@@ -44,7 +46,7 @@ def tpc_app(name: str, title: str) -> typer.Typer:
 
           sqlext {name} run --data DIR --check
 
-        Tables without --data are kept in ~/.cache/sqlext/{name}-SCALE (below XDG_CACHE_HOME if that is set).
+        Tables without --data are kept in ~/.cache/sqlext/{name}-SCALE (in XDG_CACHE_HOME if that is set).
         """,
     )
     _add_generate(app, name, title)
@@ -55,7 +57,7 @@ def tpc_app(name: str, title: str) -> typer.Typer:
 
 def _add_generate(app: typer.Typer, name: str, title: str) -> None:
     @app.command(
-        help=f"""Make the tables of {title} as Parquet files, one for each table. Does nothing if they are there.
+        help=f"""Make the tables of {title} as Parquet files, one for each table. Does nothing if they already exist.
 
         Needs the packages of the extra `tpc` (DuckDB and its generator); downloads nothing. Memory stays below 2 GB.
 
@@ -70,7 +72,7 @@ def _add_generate(app: typer.Typer, name: str, title: str) -> None:
         scale: _Scale = None,
         data: Annotated[
             Path | None,
-            typer.Option(help="Folder for the tables; by default that of the cache.", metavar="DIR"),
+            typer.Option(help="Folder for the tables; by default the one in the cache.", metavar="DIR"),
         ] = None,
     ) -> None:
         from sqlext.cli.tpc_commands import run_generate
@@ -82,8 +84,8 @@ def _add_plan(app: typer.Typer, name: str, title: str) -> None:
     @app.command(
         help=f"""Show how the queries of {title} are rewritten. Starts no Spark and needs no data.
 
-        Prints the plan before and after the rules and the physical one. --format json prints
-        {{"benchmark": "{name}", "queries": {{"2": PAGE, ...}}}}, by the number of the query; a PAGE is what
+        Prints the plan before and after the rules, and the physical plan. --format json prints
+        {{"benchmark": "{name}", "queries": {{"2": PAGE, ...}}}}, keyed by query number; a PAGE is what
         `sqlext plan --format json` prints: sql, stages, umjoins, extensions.
 
         [bold]Examples[/]
@@ -98,7 +100,7 @@ def _add_plan(app: typer.Typer, name: str, title: str) -> None:
         data: Annotated[
             Path | None,
             typer.Option(
-                help="Folder of the tables, whose sizes the choices then follow; by default only the types are known.",
+                help="Folder of the tables, whose sizes then guide the choices; by default only the types are known.",
                 metavar="DIR",
             ),
         ] = None,
@@ -118,8 +120,8 @@ def _add_run(app: typer.Typer, name: str, title: str) -> None:
         help=f"""Run the queries of {title} on a local Spark: a line for each, with its rows and seconds.
 
         --check also runs each with plain spark.sql on the same tables and compares the answers: names and types of the
-        columns, the rows with all their duplicates, NULL as NULL, the order that ORDER BY asks for, and with LIMIT
-        that only rows are left out which may be. Floats may differ by 1e-9. Exits with 1 if any answer differs.
+        columns, the rows with all their duplicates, NULL as NULL, and the order that ORDER BY asks for. With LIMIT,
+        only rows that may be left out may be missing. Floats may differ by 1e-9. Exits with 1 if any answer differs.
 
         [bold]Examples[/]
 
@@ -136,7 +138,7 @@ def _add_run(app: typer.Typer, name: str, title: str) -> None:
         data: Annotated[
             Path | None,
             typer.Option(
-                help="Folder of the tables; by default that of the cache, filled at --scale if it is empty.",
+                help="Folder of the tables; by default the one in the cache, filled at --scale if it is empty.",
                 metavar="DIR",
             ),
         ] = None,

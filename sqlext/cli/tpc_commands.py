@@ -34,10 +34,10 @@ def run_generate(name: str, scale: float | None, data: Path | None) -> None:
     factor = _factor(scale)
     folder = data or benchmark.cache(factor)
     if not _fill(benchmark, factor, folder, typer.echo):
-        typer.echo(f"{folder} holds {benchmark.title} at scale {factor:g} already")
+        typer.echo(f"{folder} already contains {benchmark.title} at scale {factor:g}")
     else:
         typer.echo(
-            f"{folder} holds {benchmark.title} at scale {factor:g}; try: sqlext {name} run --data {folder} --check"
+            f"{folder} contains {benchmark.title} at scale {factor:g}; try: sqlext {name} run --data {folder} --check"
         )
 
 

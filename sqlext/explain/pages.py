@@ -114,5 +114,5 @@ def _json(tree: TreeNode) -> dict[str, Any]:
 
 
 def _passthrough_note(plan: StagedPlan) -> str:
-    reason = "No node of the extension is left" if plan.physical is not None else "Nothing here is the extension's"
+    reason = "No node of the extension is left" if plan.physical is not None else "Nothing here needs the extension"
     return f"{reason}: the text goes to spark.sql as it is."

@@ -113,7 +113,7 @@ def format_references(sql: str, values: Mapping[str, Any], convert: Callable[[An
             value, _ = formatter.get_field(name or "", (), values)
         except (KeyError, AttributeError, IndexError) as error:
             known = ", ".join(sorted(values))
-            message = f"nothing was given for {{{name}}}"
+            message = f"no value was given for {{{name}}}"
             raise AnalysisError(message, span=span, help=f"known names: {known}") from error
         converted = formatter.convert_field(convert(value), conversion)
         edits.append((span, formatter.format_field(converted, formatter.vformat(spec or "", (), values))))
@@ -228,8 +228,8 @@ def _fields(sql: str) -> Iterator[Span]:
                 place += 1
             if depth != 0:
                 span = Span(found.start(), found.start() + 1)
-                help = "write {{ or }} for a brace of the text itself"
-                raise AnalysisError("a single brace in a text with {references}", span=span, help=help)
+                help = "write {{ or }} for a brace that belongs to the text"
+                raise AnalysisError("the text contains {references}, and also a single brace", span=span, help=help)
         yield Span(found.start(), place)
 
 

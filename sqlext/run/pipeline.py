@@ -92,9 +92,9 @@ def stage(
     statement = parse(text, compat=compat, is_user_function=catalog.has_function, settings=settings)
     if explain is not None and mode == "analyze" and statement.kind != "query":
         raise UnsupportedError(
-            "EXPLAIN ANALYZE runs a query, and this is none",
+            "EXPLAIN ANALYZE runs a query, and this is not a query",
             span=Span(min(explain.end(), len(sql.rstrip()) - 1), len(sql.rstrip())),
-            help="EXPLAIN without ANALYZE shows a plan and runs nothing",
+            help="use EXPLAIN without ANALYZE: it shows the plan and runs nothing",
         )
     refusal = settings.refusal(statement.query) if statement.query is not None else None
     if refusal is not None and (statement.uses_extension or mode == "analyze"):
@@ -166,7 +166,7 @@ def _refuse_endless(plan: LogicalPlan) -> None:
 
     stream = next(streams_of(plan), None)
     if stream is not None:
-        raise stream_refusal("EXPLAIN ANALYZE runs a query to its end, and a stream has none", stream)
+        raise stream_refusal("EXPLAIN ANALYZE runs a query to its end, and a stream has no end", stream)
 
 
 def too_deep(statement: Statement) -> SqlExtError:
@@ -174,5 +174,5 @@ def too_deep(statement: Statement) -> SqlExtError:
     from sqlext.syntax.spans import deepest_span
 
     span = None if statement.query is None else deepest_span(statement.query)
-    help = "split it: materialise a part of it as a table, or compute a part of it in a statement of its own"
+    help = "split it: store a part of it as a table, or compute a part of it in a separate statement"
     return UnsupportedError("the statement is nested too deeply", span=span, help=help, sql=statement.sql)

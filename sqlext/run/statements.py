@@ -90,7 +90,7 @@ def _create_view(create: exp.Create, plan: StagedPlan, frame: DataFrame, spark: 
         )
     if kinds - {exp.TemporaryProperty, exp.GlobalProperty}:
         raise UnsupportedError(
-            "a temporary view over this query takes no COMMENT and no TBLPROPERTIES",
+            "a temporary view over this query cannot have COMMENT or TBLPROPERTIES",
             span=Span(0, _span(plan).start),
             help="leave them out",
         )
@@ -100,7 +100,7 @@ def _create_view(create: exp.Create, plan: StagedPlan, frame: DataFrame, spark: 
     if names is not None:
         if len(names) != len(frame.columns):
             raise UnsupportedError(
-                f"the view lists {len(names)} columns for a query of {len(frame.columns)}",
+                f"the view lists {len(names)} columns, and its query has {len(frame.columns)}",
                 span=Span(0, _span(plan).start),
             )
         frame = frame.toDF(*names)

@@ -93,7 +93,7 @@ class SqlExtParser(PeriodParser):
             before, found = self._index, parse_method()
             empty = found is None and self._index == before
             if empty and self._curr is not None and self._curr.token_type == sep:  # sqlglot would pass over it
-                self.raise_error("nothing stands before this comma", self._curr, help="remove the comma")
+                self.raise_error("there is nothing before this comma", self._curr, help="remove the comma")
             return found
 
         return super()._parse_csv(item, sep)
@@ -101,7 +101,7 @@ class SqlExtParser(PeriodParser):
     def _parse_projections(self) -> Any:
         items = super()._parse_projections()
         if self._prev.token_type == TokenType.COMMA and not self.TRAILING_COMMA:
-            self.raise_error("a comma stands before FROM", self._prev, help="remove the comma")
+            self.raise_error("there is a comma before FROM", self._prev, help="remove the comma")
         return items
 
     def _parse_case(self) -> Any:
@@ -112,7 +112,7 @@ class SqlExtParser(PeriodParser):
         index = self._index
         if self._curr.token_type in _JOIN_WORDS and self._next.text.upper() == "LAST":
             help = "remove it: LAST JOIN keeps every left row, with NULLs where nothing matches"
-            self.raise_error(f"{self._curr.text.upper()} does not go with LAST JOIN", self._curr, help=help)
+            self.raise_error(f"{self._curr.text.upper()} cannot be combined with LAST JOIN", self._curr, help=help)
         join = self._parse_last_join() if self._at_last_join() else super()._parse_join(*args, **kwargs)
         return mark(self, join, index)
 
@@ -142,7 +142,7 @@ class SqlExtParser(PeriodParser):
         if self._match(TokenType.ON):
             args["on"] = self._parse_disjunction()
             if args["on"] is None:
-                self.raise_error("a condition follows ON", help="write for example ON a.k = b.k")
+                self.raise_error("a condition must follow ON", help="write for example ON a.k = b.k")
         elif self._match(TokenType.USING):
             args["using"] = self._parse_using_identifiers()
         return self.expression(LastJoinClause(**args))
@@ -177,7 +177,7 @@ class SqlExtParser(PeriodParser):
                 node = UnionWindow(**node.args, union=extras["union"])
             if not alias and node.args.get("alias") is None and self._prev.token_type == TokenType.OVER:
                 self.raise_error(
-                    "OVER stands before a window's name or a definition in parentheses",
+                    "OVER must be followed by a window's name or a definition in parentheses",
                     help="write OVER w, or OVER (PARTITION BY ...)",
                 )
         return mark(self, node, index, this)
@@ -242,11 +242,11 @@ class SqlExtParser(PeriodParser):
         args[side] = "UNBOUNDED" if self._match_text_seq("UNBOUNDED") else self._parse_duration()
         if self._match_text_seq("OPEN"):
             if args[side] == "UNBOUNDED":
-                self.raise_error("UNBOUNDED has no end that could be OPEN", self._prev, help="remove OPEN")
+                self.raise_error("UNBOUNDED cannot be OPEN", self._prev, help="remove OPEN")
             args[f"{side}_open"] = True
         if args[side] is None or not self._match_texts(self.WINDOW_SIDES):
             self.raise_error(
-                "a frame bound ends with PRECEDING or FOLLOWING",
+                "a frame bound must end with PRECEDING or FOLLOWING",
                 help="write CURRENT ROW, UNBOUNDED PRECEDING, 10 PRECEDING or 10s PRECEDING (units: ms s m h d)",
             )
         args[f"{side}_side"] = self._prev.text.upper()
@@ -284,10 +284,10 @@ class SqlExtParser(PeriodParser):
     def _refuse_window_token(self) -> None:
         word = self._curr.text.upper()
         hints = {
-            "MAXSIZE": "MAXSIZE stands directly after the frame, before EXCLUDE and INSTANCE_NOT_IN_WINDOW",
-            "UNION": "UNION stands first in the window: (UNION t PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN ...)",
-            "COMMA": "the attributes of a window are separated by blanks",
-            ",": "the attributes of a window are separated by blanks",
+            "MAXSIZE": "MAXSIZE comes directly after the frame, before EXCLUDE and INSTANCE_NOT_IN_WINDOW",
+            "UNION": "UNION comes first in the window: (UNION t PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN ...)",
+            "COMMA": "separate the attributes of a window by blanks",
+            ",": "separate the attributes of a window by blanks",
         }
         self.raise_error(
             f"unexpected {self._curr.text!r} in a window definition" if self._curr else "the window is not closed",

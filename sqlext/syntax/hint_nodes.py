@@ -113,7 +113,7 @@ def refuse_malformed(sql: str, tree: exp.Expr) -> None:
         for item in call.expressions:
             if item.relation is None:
                 raise ParseError(
-                    f"'{item.name}' in the hint {name} is no name of a relation",
+                    f"'{item.name}' in the hint {name} is not the name of a relation",
                     span=Span(*item.meta["span"]) if item.name else place,
                     help=f"separate names by commas: /*+ {name}(a, b, c) */",
                     sql=sql,
@@ -128,7 +128,7 @@ def _calls(sql: str, start: int, end: int) -> Iterator[HintCall]:
         piece = pieces[at]
         if piece.lastgroup != "name":
             if piece.group() != "," or at == 0 or at + 1 == len(pieces) or pieces[at - 1].group() == ",":
-                yield _problem(last, f"{piece.group()!r} stands where a name is expected", *piece.span())
+                yield _problem(last, f"found {piece.group()!r} where a name is expected", *piece.span())
                 return
             at += 1
             continue

@@ -103,7 +103,7 @@ def parse(
     if pipe is not None:  # sqlglot rewrites such a text beyond recognition
         if _mentions_extension(tokens, compat):
             span = Span(pipe.start, pipe.end + 1)
-            message = "|> does not go with a window of ours, a LAST JOIN or a period predicate"
+            message = "|> cannot be combined with a sqlext window, a LAST JOIN or a period predicate"
             raise ParseError(message, span=span, help="write SELECT ... FROM", sql=text)
         return Statement(text, "spark", blanked)
     parser = (_OpenMldbParser if compat == "openmldb" else _VerbatimParser)(dialect=dialect(settings))
@@ -117,7 +117,7 @@ def parse(
         return Statement(text, "spark", blanked)
     if len(trees) != 1:
         if _mentions_extension(tokens, compat):
-            raise ParseError(f"the text holds {len(trees)} statements", help="run them one by one", sql=text)
+            raise ParseError(f"the text contains {len(trees)} statements", help="run them one by one", sql=text)
         return Statement(text, "spark", blanked)
     refuse_malformed(text, trees[0])
     trees[0] = _with_named_columns(trees[0])
@@ -189,10 +189,10 @@ def _refuse_extension(sql: str, tree: exp.Expr, compat: str | None) -> None:
     node = next(extension_nodes(tree, compat), None)
     if node is not None:
         raise UnsupportedError(
-            f"{extension_name(node)} cannot stand in this part of {type(tree).__name__.upper()}",
+            f"{extension_name(node)} cannot be used in this part of {type(tree).__name__.upper()}",
             span=span_of(node),
-            help="CREATE TEMPORARY VIEW v AS the query that holds it, then name v here"
-            + ("; WITH may also stand after INSERT INTO" if tree.args.get("with_") else ""),
+            help="put the query that contains it into a view with CREATE TEMPORARY VIEW v AS ..., and use v here"
+            + ("; or put WITH after INSERT INTO" if tree.args.get("with_") else ""),
             sql=sql,
         )
 
@@ -226,7 +226,7 @@ def extension_name(node: ExtensionNode) -> str:
         return f"{node.name}()"
     if isinstance(node, (PeriodComparison, PeriodOperand)):
         return "a period predicate"
-    return "a LAST JOIN" if isinstance(node, LastJoinClause) else "a window of ours"
+    return "a LAST JOIN" if isinstance(node, LastJoinClause) else "a sqlext window"
 
 
 def is_extension_window(window: exp.Window) -> bool:

@@ -138,7 +138,7 @@ class PeriodParser(BaseParser):
         self._advance(skipped + len(words))
         right = self._parse_bitwise()
         if right is None:
-            self._refuse(f"a period follows {' '.join(words)}", help="write PERIOD(start, end)")
+            self._refuse(f"a period must follow {' '.join(words)}", help="write PERIOD(start, end)")
         bounds = self._parse_within(words, relation)
         node = PeriodComparison(
             this=this, expression=right, relation=relation.name, negated=bool(skipped) or None, **bounds
@@ -146,7 +146,11 @@ class PeriodParser(BaseParser):
         node = mark(self, self.expression(node), index, this)
         again = self._phrase_ahead(0)
         if again and self._operand_ahead(len(again), value=PHRASES[again].point):
-            self._refuse("a relation of three periods", self._curr, help="write two predicates with AND between them")
+            self._refuse(
+                "a relation compares two periods, not three",
+                self._curr,
+                help="write two predicates with AND between them",
+            )
         return node
 
     def _phrase_ahead(self, skipped: int) -> tuple[str, ...]:
@@ -194,8 +198,8 @@ class PeriodParser(BaseParser):
             self._refuse(
                 "STRICTLY OVERLAPS means something else in every system",
                 self._tokens[self._index + skipped],
-                help="write ALLEN OVERLAPS (r starts first, s ends last), STRICTLY CONTAINS (XTDB's, sides exchanged), "
-                "or OVERLAPS (they share time)",
+                help="write ALLEN OVERLAPS (r starts first, s ends last), STRICTLY CONTAINS (as in XTDB, with the "
+                "sides swapped), or OVERLAPS (they share time)",
             )
         self._raise_unknown(skipped, 2)
 
@@ -214,10 +218,10 @@ class PeriodParser(BaseParser):
             return {}
         if not relation.parameters:
             self._refuse(
-                f"{' '.join(words)} takes no WITHIN",
+                f"{' '.join(words)} does not take WITHIN",
                 self._curr,
-                help="WITHIN goes with the relations of ISEQL: BEFORE, AFTER, START PRECEDING, END FOLLOWING, LEFT "
-                "OVERLAP, RIGHT OVERLAP, DURING, REVERSE DURING and their inverses",
+                help="WITHIN can be used with the relations of ISEQL: BEFORE, AFTER, START PRECEDING, END FOLLOWING, "
+                "LEFT OVERLAP, RIGHT OVERLAP, DURING, REVERSE DURING and their inverses",
             )
         self._advance()
         found: dict[str, Any] = {}
@@ -235,11 +239,11 @@ class PeriodParser(BaseParser):
         token = self._curr
         name = BOUND_WORDS.get(self._word(0))
         if name is None:
-            self._refuse("a bound of WITHIN begins with START or END", help="write WITHIN (START 5, END 10)")
+            self._refuse("a bound of WITHIN must begin with START or END", help="write WITHIN (START 5, END 10)")
             return
         if name not in relation.parameters:
             other = "START" if name == "epsilon" else "END"
-            self._refuse(f"{' '.join(words)} takes no {token.text.upper()}", token, help=f"write WITHIN {other} 5")
+            self._refuse(f"{' '.join(words)} does not take {token.text.upper()}", token, help=f"write WITHIN {other} 5")
         if name in found:
             self._refuse(f"{token.text.upper()} is given twice", token, help="remove one of them")
         self._advance()

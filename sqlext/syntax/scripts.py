@@ -24,10 +24,13 @@ _CREATED = ("DATABASE", "INDEX", "TABLE")
 
 #: OpenMLDB statements without a counterpart, by their first words: what is wrong, what to do instead.
 _REFUSED = {
-    ("LOAD", "DATA", "INFILE"): ("LOAD DATA INFILE is OpenMLDB's", "read the file: session.register(name, path)"),
+    ("LOAD", "DATA", "INFILE"): (
+        "LOAD DATA INFILE works only in OpenMLDB",
+        "read the file: session.register(name, path)",
+    ),
     ("DROP", "DEPLOYMENT"): ("nothing is deployed here", "leave the statement out"),
 }
-_VARIABLE = ("a variable of OpenMLDB's has no meaning here", "leave it out, or SET a setting of Spark's")
+_VARIABLE = ("OpenMLDB's variables have no meaning here", "leave it out, or SET a Spark setting")
 
 
 def query_tokens(tokens: list[Token], sql: str, compat: str | None) -> list[Token]:
@@ -38,14 +41,14 @@ def query_tokens(tokens: list[Token], sql: str, compat: str | None) -> list[Toke
     statements = split_tokens(tokens)
     if compat != "openmldb":
         if statements and words(statements[0], 1) == ("DEPLOY",) and len(statements[0]) > 2:
-            message, help = "DEPLOY is OpenMLDB's", 'read the statement with compat="openmldb"'
+            message, help = "DEPLOY works only in OpenMLDB", 'read the statement with compat="openmldb"'
             raise ParseError(message, span=span_of_tokens(statements[0][:1]), help=help, sql=sql)
         return tokens
     try:
         asked = [statement for statement in statements if not is_declaration(statement)]
         if len(asked) > 1:
             raise ParseError(
-                f"the script holds {len(asked)} statements besides its declarations; this is the second",
+                f"the script contains {len(asked)} statements besides its declarations; this is the second",
                 span=span_of_tokens(asked[1]),
                 help="run them one by one; `sqlext run FILE` does",
             )
@@ -122,7 +125,7 @@ def _refuse_alone(statements: Sequence[Sequence[Token]]) -> None:
         for place in range(2, len(statement) - 1):
             if words(statement[place : place + 2], 2) == ("INDEX", "(") and words(statement, 2) == ("CREATE", "TABLE"):
                 raise UnsupportedError(
-                    "tables are Spark's here: they have no INDEX",
+                    "tables are Spark tables here, and these have no INDEX",
                     span=span_of_tokens(statement[place : closing(statement, place + 1) + 1]),
                     help="register the data under the table's name, or leave INDEX and OPTIONS out",
                 )
@@ -135,7 +138,9 @@ def _refuse(statement: Sequence[Token]) -> None:
     for place, token in enumerate(statement[:-1]):
         if words(statement[place : place + 2], 2) == ("INTO", "OUTFILE") and token.token_type == TokenType.INTO:
             help = "write the DataFrame, or use `sqlext run -o FILE`"
-            raise UnsupportedError("INTO OUTFILE is OpenMLDB's", span=span_of_tokens(statement[place:]), help=help)
+            raise UnsupportedError(
+                "INTO OUTFILE works only in OpenMLDB", span=span_of_tokens(statement[place:]), help=help
+            )
 
 
 def _without_deploy(statement: list[Token]) -> list[Token]:

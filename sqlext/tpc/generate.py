@@ -56,7 +56,7 @@ def connect(benchmark: Benchmark, database: Path | None = None) -> duckdb.DuckDB
     if not file.is_file():
         raise ConfigurationError(
             f"{package.replace('_', '-')} has no extension for DuckDB {version}",
-            help="install both in one version: pip install 'sql-for-time-on-spark[tpc]'",
+            help="install both in the same version: pip install 'sql-for-time-on-spark[tpc]'",
         )
     connection = duckdb.connect(
         str(database) if database is not None else ":memory:", config={"autoinstall_known_extensions": "false"}
@@ -77,7 +77,7 @@ def generated(folder: Path) -> Generated | None:
         return None
     except (ValueError, TypeError) as error:
         raise ConfigurationError(
-            f"{folder / MARKER} is not what `generate` wrote", help="remove the folder, or give another one"
+            f"{folder / MARKER} was not written by `generate`", help="remove the folder, or give another one"
         ) from error
     return found if all((folder / f"{table}.parquet").is_file() for table in found.rows) else None
 
@@ -93,7 +93,8 @@ def generate(benchmark: Benchmark, scale: float, folder: Path, report: Report) -
         if (known.benchmark, known.scale) == (benchmark.name, scale):
             return known
         raise ConfigurationError(
-            f"{folder} holds {known.benchmark} at scale {known.scale:g} already", help="give another folder as --data"
+            f"{folder} already contains {known.benchmark} at scale {known.scale:g}",
+            help="give another folder as --data",
         )
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / MARKER).exists():
@@ -119,7 +120,7 @@ def _refuse_tables(folder: Path) -> None:
     found = next((path for path in sorted(folder.iterdir()) if not path.name.startswith(".")), None)
     if found is not None:
         raise ConfigurationError(
-            f"{folder} is not empty, and `generate` did not fill it: there is {found.name}",
+            f"{folder} is not empty, and `generate` did not fill it: it contains {found.name}",
             help="give a new folder as --data",
         )
 

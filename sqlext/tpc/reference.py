@@ -56,7 +56,7 @@ def reference(sql: str, columns: Sequence[str]) -> Reference:
 def _limit(query: exp.Expr) -> int | None:
     found = query.args.get("limit")
     if query.args.get("offset") is not None:
-        raise UnsupportedError("answers of a query with OFFSET cannot be checked", help="check it without OFFSET")
+        raise UnsupportedError("the answer of a query with OFFSET cannot be checked", help="check it without OFFSET")
     if found is None:
         return None
     value = found.expression
@@ -87,7 +87,7 @@ def _with_keys(body: str, query: exp.Expr, columns: Sequence[str], keys: Sequenc
     if from_result and not any(key.find(exp.AggFunc, exp.Window) for key in keys):
         return f"SELECT *, {', '.join(items)} FROM (\n{body}\n) AS sqlext_answer"
     if not isinstance(query, exp.Select) or query.args.get("distinct"):
-        raise UnsupportedError("ORDER BY reads something that the result does not hold", help="add it to the SELECT")
+        raise UnsupportedError("ORDER BY reads something that the result does not contain", help="add it to the SELECT")
     place = _end_of_select_list(body)
     return f"{body[:place]}, {', '.join(items)}\n{body[place:]}"
 

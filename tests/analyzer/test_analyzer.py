@@ -251,7 +251,7 @@ def test_subquery_of_an_expression_brings_its_ctes() -> None:
 def test_extension_in_a_cte_cannot_go_into_text() -> None:
     cte = f"SELECT sum(v) OVER (PARTITION BY k ORDER BY ts {FRAME}) AS s FROM t"
     sql = f"WITH c AS ({cte}) SELECT v FROM t WHERE v = 1 OR v IN (SELECT s FROM c)"
-    with pytest.raises(UnsupportedError, match="'c' holds a window of ours"):
+    with pytest.raises(UnsupportedError, match="'c' contains a sqlext window"):
         plan(sql)
 
 

@@ -93,29 +93,33 @@ def test_types_of_openmldb() -> None:
 
 
 REFUSED = [
-    ("SELECT /*a*/at(v, 1)/*a*/ FROM a GROUP BY k", "at() asks for the order of rows", "at(x[, n]) OVER w"),
-    ("SELECT k, /*a*/ew_avg(v, 0.5)/*a*/ FROM a GROUP BY k", "ew_avg() asks for the order", "OVER w"),
-    ("SELECT count_where(/*a*/DISTINCT v, b/*a*/) FROM a", "DISTINCT does not go with count_where()", "distinct_count"),
-    ("SELECT max(/*a*/distinct_count(v)/*a*/) FROM a", "distinct_count() stands inside another", "subquery of FROM"),
-    ("SELECT distinct_count(1 + /*a*/sum(v)/*a*/) FROM a", "sum() stands inside another aggregate", "subquery of FROM"),
+    ("SELECT /*a*/at(v, 1)/*a*/ FROM a GROUP BY k", "at() needs an order of the rows", "at(x[, n]) OVER w"),
+    ("SELECT k, /*a*/ew_avg(v, 0.5)/*a*/ FROM a GROUP BY k", "ew_avg() needs an order", "OVER w"),
+    (
+        "SELECT count_where(/*a*/DISTINCT v, b/*a*/) FROM a",
+        "DISTINCT cannot be used with count_where()",
+        "distinct_count",
+    ),
+    ("SELECT max(/*a*/distinct_count(v)/*a*/) FROM a", "distinct_count() is inside another", "subquery of FROM"),
+    ("SELECT distinct_count(1 + /*a*/sum(v)/*a*/) FROM a", "sum() is inside another aggregate", "subquery of FROM"),
     (
         "SELECT distinct_count(/*a*/rank() OVER (ORDER BY v)/*a*/) FROM a",
-        "a window stands inside another",
+        "a window is inside another",
         "subquery",
     ),
-    ("SELECT /*a*/distinct_count(v) FILTER (WHERE b)/*a*/ FROM a", "FILTER does not go with", "count_where"),
-    ("SELECT k, /*a*/distinct_count(v)/*a*/ FROM a GROUP BY ROLLUP(k)", "does not go with ROLLUP", "UNION ALL"),
+    ("SELECT /*a*/distinct_count(v) FILTER (WHERE b)/*a*/ FROM a", "FILTER cannot be used with", "count_where"),
+    ("SELECT k, /*a*/distinct_count(v)/*a*/ FROM a GROUP BY ROLLUP(k)", "cannot be used with ROLLUP", "UNION ALL"),
     ("SELECT /*a*/distinct_count(v)/*a*/ FROM a GROUP BY GROUPING SETS ((k), ())", "GROUPING SETS", "UNION ALL"),
     ("SELECT /*a*/v/*a*/, distinct_count(v) FROM a GROUP BY k", "'v' is neither grouped", "GROUP BY"),
     ("SELECT /*a*/*/*a*/, distinct_count(v) FROM a GROUP BY k", "is neither grouped", "GROUP BY"),
-    ("SELECT k FROM a WHERE /*a*/distinct_count(v)/*a*/ > 1", "WHERE cannot hold an aggregate", "HAVING"),
-    ("SELECT k FROM a GROUP BY /*a*/distinct_count(v)/*a*/", "GROUP BY cannot hold an aggregate", "HAVING"),
+    ("SELECT k FROM a WHERE /*a*/distinct_count(v)/*a*/ > 1", "WHERE cannot contain an aggregate", "HAVING"),
+    ("SELECT k FROM a GROUP BY /*a*/distinct_count(v)/*a*/", "GROUP BY cannot contain an aggregate", "HAVING"),
     ("SELECT /*a*/count_where(v)/*a*/ FROM a", "does not take 1 argument", "count_where(x or *, condition)"),
     ("SELECT count_where(v, /*a*/w/*a*/) FROM a", "must be boolean, not int", "comparison"),
     ("SELECT distinct_count(/*a*/m/*a*/) FROM a", "does not take map", "cast"),
     ("SELECT sum_where(/*a*/k/*a*/, b) FROM a GROUP BY k", "does not take string", "cast"),
     ("SELECT top(v, /*a*/w/*a*/) FROM a GROUP BY k", "must be a literal integer", "top(x, n)"),
-    ("SELECT v, (SELECT /*a*/distinct_count(v)/*a*/ FROM a) FROM a", "cannot stand in a subquery of an", "WITH"),
+    ("SELECT v, (SELECT /*a*/distinct_count(v)/*a*/ FROM a) FROM a", "cannot be used in a subquery of an", "WITH"),
 ]
 
 

@@ -82,14 +82,14 @@ def test_what_spark_would_refuse_is_refused_at_its_place(hint: str) -> None:
 @pytest.mark.parametrize(
     ("hint", "place", "message"),
     [
-        ("/*+ UMJOIN(x y, z) */", "x y", "'x y' in the hint UMJOIN is no name of a relation"),
-        ("/*+ UMJOIN(t,, u) */", "UMJOIN(t,, u)", "is no name of a relation"),
-        ("/*+ umjoin(1 + 1) */", "1 + 1", "is no name of a relation"),
+        ("/*+ UMJOIN(x y, z) */", "x y", "'x y' in the hint UMJOIN is not the name of a relation"),
+        ("/*+ UMJOIN(t,, u) */", "UMJOIN(t,, u)", "is not the name of a relation"),
+        ("/*+ umjoin(1 + 1) */", "1 + 1", "is not the name of a relation"),
         ("/*+ index NO_UMJOIN(t */", "NO_UMJOIN(t", "a parenthesis is not closed"),
-        ("/*+ UMJOIN = 3 */", "=", "'=' stands where a name is expected"),
+        ("/*+ UMJOIN = 3 */", "=", "found '=' where a name is expected"),
         ("/*+ SWEEP(t) */", "SWEEP(t)", "the hint SWEEP takes no parameters"),
         ("/*+ NO_SWEEP('a' */", "NO_SWEEP('a'", "a parenthesis is not closed"),
-        ("/*+ `umjoin`(/* c */ 'x') */", "'x'", "is no name of a relation"),
+        ("/*+ `umjoin`(/* c */ 'x') */", "'x'", "is not the name of a relation"),
     ],
 )
 @pytest.mark.parametrize("around", ["SELECT {} * FROM t", "INSERT INTO t SELECT {} * FROM u", "EXPLAIN SELECT {} 1"])

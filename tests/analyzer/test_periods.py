@@ -380,13 +380,13 @@ def test_common_types_are_symmetric_and_exact() -> None:
 
 def test_types_of_an_execution_are_checked_with_the_same_messages() -> None:
     ends = [PeriodEnd("timestamp"), PeriodEnd("timestamp"), PeriodEnd("date"), PeriodEnd("date")]
-    with pytest.raises(AnalysisError, match="ends of periods of different types, timestamp and date"):
+    with pytest.raises(AnalysisError, match="ends of the periods have different types, timestamp and date"):
         check_period_types(ends)
     with pytest.raises(AnalysisError, match="needs a unit"):
         check_period_types(ends[:2], [Amount(5, False)])
     assert check_period_types(ends[2:], [Amount(5, True), Amount(5, False)]) == "date"
     assert check_period_types([*ends[2:], PeriodEnd(None)]) is None
-    with pytest.raises(AnalysisError, match="have no next value"):
+    with pytest.raises(AnalysisError, match="which has no next value"):
         check_period_types([PeriodEnd("double"), PeriodEnd("double")], (), "point")
 
 
@@ -405,7 +405,7 @@ def test_the_setting_for_empty_periods_reaches_the_predicate() -> None:
         (join,) = plan(sql, Options(None, empty)).collect(Join)  # type: ignore[arg-type]
         assert isinstance(join.condition, PeriodPredicate)
         assert join.condition.empty == empty
-    with pytest.raises(SqlExtError, match="have no next value"):
+    with pytest.raises(SqlExtError, match="which has no next value"):
         plan("SELECT (x, y) OVERLAPS (x, y) FROM r", Options(None, "point"))
 
 

@@ -166,7 +166,7 @@ def test_an_operator_of_ours_in_a_subquery_that_is_a_join() -> None:
     item = only(sql)
     assert item.refusal is not None
     assert item.references == {Column("t", "a")}
-    with pytest.raises(UnsupportedError, match="LAST JOIN cannot stand in a subquery"):
+    with pytest.raises(UnsupportedError, match="LAST JOIN cannot be used in a subquery"):
         item.sql()
     final = Optimizer().optimize(plan(sql)).final
     assert len(final.collect(LastJoin)) == len(final.collect(Aggregate)) == 1
@@ -181,7 +181,7 @@ def test_an_operator_of_ours_in_a_subquery_that_is_a_join() -> None:
     ],
 )
 def test_elsewhere_it_is_refused_by_the_analyzer(sql: str) -> None:
-    with pytest.raises(UnsupportedError, match="LAST JOIN cannot stand in a subquery"):
+    with pytest.raises(UnsupportedError, match="LAST JOIN cannot be used in a subquery"):
         plan(sql)
 
 
@@ -194,7 +194,7 @@ def test_elsewhere_it_is_refused_by_the_analyzer(sql: str) -> None:
     ],
 )
 def test_one_that_is_no_join_is_refused_by_the_optimizer(term: str) -> None:
-    with pytest.raises(UnsupportedError, match="LAST JOIN cannot stand in a subquery"):
+    with pytest.raises(UnsupportedError, match="LAST JOIN cannot be used in a subquery"):
         Optimizer().optimize(plan(f"SELECT a FROM t WHERE {term}"))
 
 

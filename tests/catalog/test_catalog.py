@@ -156,8 +156,8 @@ def test_nanoseconds_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "holds no data files"),
-        ({"a.parquet": "x", "A.csv": "a\n1"}, "are both table"),
+        ({}, "contains no data files"),
+        ({"a.parquet": "x", "A.csv": "a\n1"}, "would both be table"),
         ({"a.csv": ""}, "has no header"),
         ({"a.csv": "x,X\n1,2"}, "twice"),
         ({"a.parquet": "garbage"}, "table 'a' cannot be read"),

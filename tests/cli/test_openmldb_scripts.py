@@ -53,4 +53,4 @@ def test_run_leaves_the_declarations_out_and_says_so(here: Sqlext, data: Path) -
     assert sorted(done.stdout.split()) == ["1,11", "2,13", "3,3", "id,s"]
     notes = done.stderr.splitlines()
     assert [note.split(": ")[1] for note in notes] == ["line 1", "line 2", "line 3"]
-    assert notes[1].startswith("not run, the tables are those of --data: line 2: CREATE TABLE IF NOT EXISTS a(")
+    assert notes[1].startswith("not run, because the tables come from --data: line 2: CREATE TABLE IF NOT EXISTS a(")

@@ -87,9 +87,9 @@ def test_a_data_folder_that_is_none(capsys: pytest.CaptureFixture[str], tmp_path
 
 
 def test_folders_without_tables(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "holds no data files" in refused(capsys, "plan", "--data", tmp_path, "-e", "SELECT 1 AS x")
+    assert "contains no data files" in refused(capsys, "plan", "--data", tmp_path, "-e", "SELECT 1 AS x")
     (tmp_path / "t.txt").write_text("x\n1\n")
-    assert "holds no data files" in refused(capsys, "plan", "--data", tmp_path, "-e", "SELECT 1 AS x")
+    assert "contains no data files" in refused(capsys, "plan", "--data", tmp_path, "-e", "SELECT 1 AS x")
     refused(capsys, "plan", "--data", "n" * 5000, "-e", "SELECT 1 AS x")
 
 
@@ -352,7 +352,7 @@ def test_parquet_that_cannot_hold_a_result(tmp_path: Path) -> None:
     from sqlext.cli.run import _write
 
     table = pa.table({"x": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
-    with pytest.raises(ConfigurationError, match="a Parquet file cannot hold this result"):
+    with pytest.raises(ConfigurationError, match="a Parquet file cannot store this result"):
         _write(table, "parquet", tmp_path / "x.parquet", None)
     with pytest.raises(OSError, match="No space left") as caught:
         _write(pa.table({"x": list(range(100_000))}), "parquet", Path("/dev/full"), None)

@@ -10,20 +10,20 @@ from .suite import REQUIRED_RATE, Suite, score
 
 HEAD = """# Conformance with OpenMLDB's own cases
 
-Written by `python -m tests.conformance FILE... --report docs/conformance.md` (FILE: `window_cases.json`,
-`aggregate_cases.json` of OpenMLDB's cases, kept beside the project). `make test` runs the cases of the first file
-(`tests/conformance/`; required: {rate:.0%} of the cases, and every refusal with its place in the text); others through
-`SQLEXT_CASES=FILE:FILE`.
+Written by `python -m tests.conformance FILE... --report docs/conformance.md` (FILE: `window_cases.json` and
+`aggregate_cases.json`, OpenMLDB's cases, kept beside the project). `make test` runs the cases of the first file
+(`tests/conformance/`; {rate:.0%} of the cases must pass, and every refusal must have its place in the text). Give other
+files with `SQLEXT_CASES=FILE:FILE`.
 
 Each statement runs as `Session(spark, compat="openmldb").sql(text)` with `spark.sql.ansi.enabled=false` and the
 session time zone Asia/Shanghai. Rows are compared as multisets, floats to 1e-5, types with the declared ones.
-A LIMIT without ORDER BY is no exception: in one partition (small data) groups come in descending order of their keys,
-as OpenMLDB's batch engine returns them.
+This also holds for a LIMIT without ORDER BY: in one partition (small data), groups come in descending order of their
+keys, as OpenMLDB's batch engine returns them.
 
 LAST JOIN without ORDER BY takes the last row of the right side in input order; OpenMLDB's online engine takes the
-newest one by the table's index. For cases that depend on it (`last_join_without_order` in the case file) the rows of
-every table are loaded in the order of time of its first index; rows of one time keep their order.
-Cases whose tables lie in several databases run on tables in databases of those names, all others on temporary views.
+newest one by the table's index. For cases that depend on this (`last_join_without_order` in the case file), the rows of
+each table are loaded in time order of its first index; rows with the same time keep their order.
+Cases with tables in several databases run on tables in databases of those names, all others on temporary views.
 """
 
 

@@ -74,7 +74,7 @@ def _bound(rng: random.Random, rows: bool, order: Col | None, start: bool) -> Bo
 def random_window(
     rng: random.Random, keys: tuple[str, ...], orders: list[Col], *, null_times: bool, unions: bool
 ) -> Window:
-    """A legal window of ours: plain Spark would read it differently."""
+    """A legal sqlext window: plain Spark would read it differently."""
     while True:
         rows = rng.random() < 0.4
         order = rng.choice(orders)

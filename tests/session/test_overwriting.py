@@ -156,12 +156,12 @@ def test_appending_to_what_is_read_and_what_is_cached_of_it(session: Session, sp
         if plain.count() == ROWS:  # Spark has not listed the table again
             assert frame.count() == ROWS
         else:
-            with pytest.raises(ConfigurationError, match="has come to a table of the statement since it was planned"):
+            with pytest.raises(ConfigurationError, match="was added to a table of the statement after it was planned"):
                 frame.count()
         cached = session.sql(query).cache()
         assert cached.count() == 2 * ROWS
         spark.sql("INSERT INTO over_a SELECT * FROM over_other")
-        with pytest.raises(ConfigurationError, match="has come to a table of the statement since it was planned"):
+        with pytest.raises(ConfigurationError, match="was added to a table of the statement after it was planned"):
             cached.count()
         cached.unpersist()
         assert session.sql(query).count() == 3 * ROWS
@@ -206,7 +206,7 @@ def test_columns_of_any_name_are_read_and_new_files_told(spark: SparkSession, ki
         if kind == "structs" and name != "interval join, broadcast":
             assert frame.count() == spark.sql(plain.format(c=column)).count()
         else:
-            with pytest.raises(ConfigurationError, match="has come to a table of the statement since it was planned"):
+            with pytest.raises(ConfigurationError, match="was added to a table of the statement after it was planned"):
                 frame.count()
         frame.unpersist()
     finally:

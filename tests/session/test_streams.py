@@ -1,4 +1,4 @@
-"""Streams: refused below every operator of ours, at their place in the text; Spark's own in all other statements."""
+"""Streams: refused below every sqlext operator, at their place in the text; Spark's own in all other statements."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def in_batches(frame: DataFrame, folder: Path, mode: str = "append") -> list[tup
 REFUSED = {
     "window": f"SELECT id, sum(v) OVER w FROM [[s]] WINDOW w AS ({W})",
     "window union over a stream": f"SELECT id, sum(v) OVER w FROM t WINDOW w AS (UNION [[s]] {W})",
-    "function of ours": "SELECT k, distinct_count(v) FROM [[s]] GROUP BY k",
+    "sqlext function": "SELECT k, distinct_count(v) FROM [[s]] GROUP BY k",
     "LAST JOIN, left": "SELECT s.id, u.v FROM [[s]] LAST JOIN u ORDER BY u.ts ON s.k = u.k",
     "LAST JOIN, right": "SELECT t.id, s.v FROM t LAST JOIN [[s]] ORDER BY s.ts ON s.k = t.k",
     "LAST JOIN, pairs": "SELECT t.id, s.v FROM t LAST JOIN [[s]] ORDER BY s.ts ON s.k < t.k",

@@ -116,7 +116,7 @@ def test_a_reversed_period_under_the_strict_setting(spark: SparkSession, form: s
     error = caught.value
     assert error.span is not None
     assert "OVERLAPS" in sql[error.span.start : error.span.end]
-    assert error.help == "mend or leave out such rows, or set sqlext.interval.empty=drop"
+    assert error.help == "correct or leave out such rows, or set sqlext.interval.empty=drop"
 
 
 def test_without_ansi_nothing_is_raised(spark: SparkSession, session: Session) -> None:

@@ -164,7 +164,7 @@ def test_a_view_over_spark_keeps_no_text_of_ours(spark: SparkSession, session: S
 @pytest.mark.parametrize(
     ("end", "message"),
     [
-        ("to_timestamp(from_unixtime(s.int_te))", "ends of periods of different types, int and timestamp"),
+        ("to_timestamp(from_unixtime(s.int_te))", "ends of the periods have different types, int and timestamp"),
         ("concat(s.int_te, '')", "an end of a period cannot be of type string"),
     ],
 )

@@ -134,7 +134,7 @@ def test_types_and_alpha(session: Session, tables: duckdb.DuckDBPyConnection) ->
 def test_windows_of_spark_keep_sparks_functions(
     spark: SparkSession, session: Session, tables: duckdb.DuckDBPyConnection
 ) -> None:
-    """stddev over a window of Spark's is Spark's, to the last bit, beside a window of ours; over ours it is ours."""
+    """stddev over a Spark window is Spark's, to the last bit, beside a sqlext window; over that one it is ours."""
     call = "stddev(d) OVER (PARTITION BY k ORDER BY ts ROWS BETWEEN 9 PRECEDING AND CURRENT ROW)"
     alone = sorted(map(tuple, spark.sql(f"SELECT id, {call} AS x FROM stat_base").collect()))
     beside = session.sql(

@@ -76,9 +76,9 @@ def test_generate_to_the_cache_says_what_is_there(sqlext: Sqlext, tmp_path: Path
     assert (first.returncode, first.stderr) == (0, "")
     lines = first.stdout.splitlines()
     assert [line.split()[0] for line in lines[:-1]] == list(BENCHMARKS["tpch"].tables)
-    assert lines[-1].startswith(f"{folder} holds TPC-H at scale 0.001")
+    assert lines[-1].startswith(f"{folder} contains TPC-H at scale 0.001")
     second = sqlext("tpch", "generate", "--scale", "0.001", env=env)
-    assert (second.returncode, second.stdout) == (0, f"{folder} holds TPC-H at scale 0.001 already\n")
+    assert (second.returncode, second.stdout) == (0, f"{folder} already contains TPC-H at scale 0.001\n")
 
 
 @pytest.mark.spark

@@ -64,13 +64,13 @@ def test_what_is_there_stays(tables: Tables) -> None:
 
 
 def test_another_scale_needs_another_folder(tables: Tables) -> None:
-    with pytest.raises(ConfigurationError, match=r"holds tpch at scale 0\.01 already"):
+    with pytest.raises(ConfigurationError, match=r"already contains tpch at scale 0\.01"):
         generate(TPCH, 1.0, tables("tpch"), silent)
 
 
 def test_files_of_somebody_else_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "orders.parquet").write_text("mine")
-    with pytest.raises(ConfigurationError, match=r"there is orders\.parquet"):
+    with pytest.raises(ConfigurationError, match=r"it contains orders\.parquet"):
         generate(TPCH, SCALE, tmp_path, silent)
     assert [path.name for path in tmp_path.iterdir()] == ["orders.parquet"]
 
@@ -100,7 +100,7 @@ def test_tables_that_are_half_done_are_not_seen(tmp_path: Path) -> None:
 
 def test_a_marker_of_another_kind(tmp_path: Path) -> None:
     (tmp_path / MARKER).write_text(json.dumps({"a": 1}))
-    with pytest.raises(ConfigurationError, match="is not what `generate` wrote"):
+    with pytest.raises(ConfigurationError, match="was not written by `generate`"):
         generated(tmp_path)
 
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from sqlext_operators.errors import TaskError
 
-AGAIN = "run the statement again: a DataFrame keeps to the files that were there when it was made"
+AGAIN = "run the statement again: a DataFrame reads the files that existed when it was made"
 #: A Parquet file ends with the length of its footer and four letters.
 _TAIL = 8
 
@@ -61,9 +61,7 @@ def planned(path: str, state: FileState) -> Iterator[pq.ParquetFile]:
             with pq.ParquetFile(source, pre_buffer=False) as file:
                 yield file
     except FileNotFoundError:
-        raise SourceChangedError(
-            f"file '{path}' is not there any more; it was when the statement was planned"
-        ) from None
+        raise SourceChangedError(f"file '{path}' no longer exists; it did when the statement was planned") from None
     except (OSError, pa.ArrowException):
         if _overwritten(path, state, None):
             raise _changed(path) from None

@@ -95,5 +95,5 @@ def _refuse(start: pa.Array, end: pa.Array, bad: BoolArray) -> None:
     raise EmptyPeriodError(
         f"{np.count_nonzero(bad)} of {len(bad)} rows have an empty or reversed period, "
         f"such as [{start[row].as_py()}, {end[row].as_py()})",
-        "mend or leave out such rows, or set sqlext.interval.empty=drop",
+        "correct or leave out such rows, or set sqlext.interval.empty=drop",
     )

@@ -135,7 +135,7 @@ _ROWS = (
     _allen("contains", "a < c, d < b", "during", "s lies inside r and touches neither end.", "STRICTLY CONTAINS"),
     _allen("finishes", "b = d, c < a", "finished_by", "Both end together, r starts last.", "FINISHES"),
     _allen("finished_by", "b = d, a < c", "finishes", "Both end together, s starts last.", "FINISHED BY"),
-    _allen("equals", "a = c, b = d", "equals", "Both ends agree."),
+    _allen("equals", "a = c, b = d", "equals", "Both start together and end together."),
     _iseql("before", "b <= c, c - b <= delta", "after", "r ends, and s starts at most delta later.", ("delta",)),
     _iseql("after", "d <= a, a - d <= delta", "before", "s ends, and r starts at most delta later.", ("delta",)),
     _iseql(
@@ -202,7 +202,7 @@ _ROWS = (
         "s lies inside r (SQL:2011); with a point t: a <= t < b.",
         point=True,
     ),
-    _period("equals", "a = c, b = d", "equals", "Both ends agree (SQL:2011)."),
+    _period("equals", "a = c, b = d", "equals", "Both start together and end together (SQL:2011)."),
     _period("precedes", "b <= c", "succeeds", "r ends before s starts, or where it starts (SQL:2011)."),
     _period("succeeds", "d <= a", "precedes", "r starts after s ends, or where it ends (SQL:2011)."),
     _period("immediately_precedes", "b = c", "immediately_succeeds", "s starts where r ends (SQL:2011)."),

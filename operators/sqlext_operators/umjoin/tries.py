@@ -87,7 +87,7 @@ def build_tries(inputs: Sequence[SortedInput], order: SearchOrder, distinct: Seq
     if max(size, sum(len(item.rows) for item in inputs)) > np.iinfo(np.int32).max:
         raise RowOverflowError(
             "a multi-way join takes at most 2^31 rows at once",
-            "cut the inputs into more parts with sqlext.exchange.partitions, or set sqlext.umjoin.strategy=cascade",
+            "split the inputs into more parts with sqlext.exchange.partitions, or set sqlext.umjoin.strategy=cascade",
         )
     values, starts = np.empty(size, np.int32), np.empty(size, np.int32)
     base = row_base = 0

@@ -88,7 +88,7 @@ def _seconds(values: pa.Array, time_zone: str) -> pa.Array:
                 local = pc.local_timestamp(values.cast(pa.timestamp("us", tz=zone)))
             except pa.ArrowInvalid as error:
                 raise TaskError(
-                    f"the time zone {time_zone!r} is unknown to the workers: {error}",
+                    f"the Python workers do not know the time zone {time_zone!r}: {error}",
                     "set spark.sql.session.timeZone to a region such as Europe/Berlin, or to an offset such as +01:00",
                 ) from None
         else:

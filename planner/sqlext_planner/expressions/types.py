@@ -137,7 +137,8 @@ class _Reader:
             and max(accumulate(_STEP[sign] for sign in re.findall("[<>]", text))) > _MOST_NESTED
         ):
             raise UnsupportedError(
-                f"types nest at most {_MOST_NESTED} deep, and '{text[:40]}...' does deeper", help="flatten the column"
+                f"a type may nest at most {_MOST_NESTED} deep, and '{text[:40]}...' nests deeper",
+                help="flatten the column",
             )
 
     def whole(self) -> tuple[str, pa.DataType | None]:
@@ -251,7 +252,7 @@ class _Reader:
     def _error(self) -> UnsupportedError:
         return UnsupportedError(
             f"'{self._text}' is not a Spark type",
-            help="write it as in DDL, e.g. bigint, decimal(10,2), array<string>, struct<a:int>",
+            help="write it as in DDL, for example bigint, decimal(10,2), array<string>, struct<a:int>",
         )
 
 

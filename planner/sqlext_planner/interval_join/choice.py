@@ -65,7 +65,7 @@ def choose_strategy(
         pairs = rows[0] * rows[1]
         if pairs < config.interval_join_least_pairs:
             limit = config.interval_join_least_pairs
-            return "spark", f"{rows[0]} x {rows[1]} rows make {pairs} pairs, less than {limit}: Spark compares them"
+            return "spark", f"{rows[0]} x {rows[1]} rows make {pairs} pairs, fewer than {limit}: Spark compares them"
     if None in sizes:
         return "auto", _auto_reason(node, config)
     small = [size for size, side in zip(sizes, ("left", "right"), strict=True) if side in BROADCAST_SIDES[node.kind]]
@@ -74,7 +74,8 @@ def choose_strategy(
     if least is not None and least <= limit:
         return (
             "auto",
-            f"a side of at most {least} bytes is sent to every task of the other if that pays, up to {limit} bytes",
+            f"a side of at most {least} bytes is sent to every task of the other if that is cheaper, up to {limit} "
+            "bytes",
         )
     return "exchange", f"one exchange for sides of at most {sizes[0]} and {sizes[1]} bytes"
 

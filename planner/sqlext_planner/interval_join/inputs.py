@@ -191,7 +191,7 @@ def _numeric(
             raise AnalysisError(
                 f"a distance of {amount.sql()} does not fit values of type {kind}",
                 span=amount.span or node.condition.span,
-                help="give an INTERVAL for times, a number for numbers",
+                help="use an INTERVAL for times, and a number for numbers",
             )
         shift = sign * amount.units(kind)
     return Condition(names[item.left], item.operator, names[item.right], shift)

@@ -56,13 +56,13 @@ def _reasons(
             size for size, strategy in zip(sizes, strategies, strict=True) if strategy == "reduce" and size is not None
         ]
         size = f" of at most {sum(known)} bytes" if known else ""
-        reasons.append(f"reduce: the winner depends on the key alone, right rows{size} are broadcast, one a key")
+        reasons.append(f"reduce: the winner depends on the key alone, right rows{size} are broadcast, one per key")
     if count["auto"]:
         reasons.append(
             f"auto: the winner depends on the key alone; when it runs, right sides of at most {limit} bytes are "
-            "reduced to one row a key and broadcast, larger ones go through one exchange with the left side"
+            "reduced to one row per key and broadcast, larger ones go through one exchange with the left side"
         )
     if count["pairs"]:
-        asked = "as the setting says" if not mixed else f"only Spark evaluates {mixed[0]}"
+        asked = "as the setting says" if not mixed else f"only Spark can evaluate {mixed[0]}"
         reasons.append(f"pairs: Spark makes all matching pairs, {asked}")
     return reasons

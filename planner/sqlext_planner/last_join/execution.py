@@ -149,7 +149,7 @@ def _check_order(frame: DataFrame, match: LastMatch) -> None:
         raise AnalysisError(
             f"ORDER BY of a LAST JOIN does not take {kind}: {order}",
             span=order.span or match.span,
-            help="order by a smallint, int, bigint or timestamp column; cast it in a subquery if need be",
+            help="order by a smallint, int, bigint or timestamp column; cast it in a subquery if necessary",
         )
 
 

@@ -37,8 +37,8 @@ class EndTexts:
         nulls = " OR ".join(f"{text} IS NULL" for text in dict.fromkeys(ends))
         raised = ""
         if self.empty == "error":
-            message = "an empty or reversed period, and sqlext.interval.empty is error"
-            help = "mend or leave out such rows, or set sqlext.interval.empty=drop"
+            message = "there is an empty or reversed period, and sqlext.interval.empty is error"
+            help = "correct or leave out such rows, or set sqlext.interval.empty=drop"
             failure = raise_error(message, help, self.span)
             raised = f"WHEN NOT ({self.valid()}) THEN CAST({failure} AS {dtype}) "
         return f"(CASE {raised}WHEN {nulls} THEN {null} {otherwise} END)"

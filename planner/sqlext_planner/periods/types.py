@@ -27,7 +27,7 @@ _WORD_DIGITS = 18
 
 _CASTS = {
     "string": "write DATE '2026-01-31' or TIMESTAMP '2026-01-31 12:00:00', or cast the column",
-    "boolean": "a period is of numbers or times",
+    "boolean": "the ends of a period are numbers or times",
 }
 
 
@@ -58,7 +58,8 @@ def check_period_types(
         check_amount(amount, common.dtype)
     if empty == "point" and _has_no_next(common.dtype):
         raise AnalysisError(
-            f"with sqlext.interval.empty = point, periods of type {common.dtype} have no next value",
+            f"with sqlext.interval.empty = point, the ends of a period cannot be of type {common.dtype}, which has no "
+            "next value",
             span=common.span,
             help=f"cast the ends to a whole number, a time, or a decimal of at most {_WORD_DIGITS} digits",
         )
@@ -131,15 +132,18 @@ def _joined(left: PeriodEnd, right: PeriodEnd) -> PeriodEnd:
         return PeriodEnd(common, left.span)
     if {left.dtype, right.dtype} == {"timestamp", "timestamp_ntz"}:
         help = (
-            "a TIMESTAMP is an instant, a TIMESTAMP_NTZ what a clock shows: CAST one of them, which takes the session's"
+            "a TIMESTAMP is an instant, a TIMESTAMP_NTZ is what a clock shows: CAST one of them; this uses the "
+            "session's time zone"
         )
-        help += " time zone"
     elif left.dtype in TIMES and right.dtype in TIMES:
-        help = f"CAST(... AS {(left if right.dtype == 'date' else right).dtype.upper()}) the date"  # type: ignore[union-attr]
+        time = left.dtype if right.dtype == "date" else right.dtype
+        help = f"cast the date: CAST(... AS {time.upper()})"
     else:
         help = "cast one of them"
     raise AnalysisError(
-        f"ends of periods of different types, {left.dtype} and {right.dtype}", span=right.span or left.span, help=help
+        f"the ends of the periods have different types, {left.dtype} and {right.dtype}",
+        span=right.span or left.span,
+        help=help,
     )
 
 

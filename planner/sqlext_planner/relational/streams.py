@@ -15,7 +15,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Join, Scan, SparkRelation
 
 _HELP = (
-    "run it over a table: write the stream to one with writeStream, or compute each micro-batch as a table of its own "
+    "run it over a table: write the stream to a table with writeStream, or compute each micro-batch as its own table "
     "with foreachBatch"
 )
 

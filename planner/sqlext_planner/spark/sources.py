@@ -55,10 +55,10 @@ def _new_files(spark: SparkSession, relation: Any) -> tuple[DataFrame, str]:
     path = "_metadata.file_path"
     if any(name.lower() == "_metadata" for name in rows.columns):  # a column of the data hides Spark's
         rows, path = rows.select(rows.metadataColumn("_metadata").getField("file_path").alias("path")), "path"
-    told = "a file has come to a table of the statement since it was planned"
+    told = "a file was added to a table of the statement after it was planned"
     mark = f"{MARK} {marked('ConfigurationError', told, AGAIN, None)}"
     known, line = _text_literal("\n".join(["", *listed, ""])), _text_literal("\n")
-    after = _text_literal(f"' has come to its table since the statement was planned\n{mark}")
+    after = _text_literal(f"' was added to its table after the statement was planned\n{mark}")
     error = f"raise_error(concat('file ', {_text_literal(chr(39))}, {path}, {after}))"
     return rows.where(f"instr({known}, concat({line}, {path}, {line})) = 0"), f"{error} AS error"
 

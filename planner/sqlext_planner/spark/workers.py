@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: first to meet such a worker, long after `check_workers`: look for the mark in PythonException's message.
 WORKER_MARK = "[SQLEXT_WORKER_PACKAGE]"
 _WORKER_HELP = (
-    "install the same sql-for-time-on-spark on every executor, or ship it with "
+    "install the same version of sql-for-time-on-spark on every executor, or ship it with "
     "spark.sparkContext.addPyFile('sqlext_operators.zip'), and point PYSPARK_PYTHON "
     "(spark.pyspark.python) at that Python"
 )

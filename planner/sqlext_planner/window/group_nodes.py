@@ -25,7 +25,7 @@ class GroupAggregate(LogicalPlan):
 
     is_extension = True
     feeds_exchange = True
-    operator_name = "a grouped aggregate of ours"
+    operator_name = "a grouped sqlext aggregate"
 
     keys: tuple[NamedExpr, ...]
     items: tuple[NamedExpr, ...]

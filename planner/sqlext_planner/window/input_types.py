@@ -62,7 +62,7 @@ def check_order(expression: Expression | None, kind: DataType) -> None:
         raise AnalysisError(
             f"ORDER BY of a window union does not take {kind.simpleString()}: {expression}",
             span=expression.span,
-            help="order by a smallint, int, bigint or timestamp column; cast it in a subquery if need be",
+            help="order by a smallint, int, bigint or timestamp column; cast it in a subquery if necessary",
         )
 
 
@@ -76,7 +76,7 @@ def result_type(logical: WindowCall, call: Call, kinds: dict[str, pa.DataType], 
 
     function = lookup(call.function)
     if function is None:
-        raise InternalError(f"no window function {call.function}")
+        raise InternalError(f"there is no window function {call.function}")
     try:
         result = function.result_type([kinds[name] for name in call.args])
     except FunctionTypeError as error:
@@ -129,7 +129,7 @@ def union_columns(
                 f"UNION source {number + 1} has {theirs.name} {kind.simpleString()} as column {place + 1}, "
                 f"where FROM has {ours.name} {item.dataType.simpleString()}",
                 span=span,
-                help="a UNION source has FROM's columns: same number, order, names and types; "
+                help="a UNION source must have FROM's columns: same number, order, names and types; "
                 "use a subquery to rename, cast, fill or drop columns",
             )
         columns.append(column.alias(name))

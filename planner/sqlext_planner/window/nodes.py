@@ -83,7 +83,7 @@ class WindowUnion(LogicalPlan):
 
     is_extension = True
     feeds_exchange = True
-    operator_name = "a window of ours"
+    operator_name = "a sqlext window"
 
     partition_by: tuple[Expression, ...]
     order_by: Expression | None

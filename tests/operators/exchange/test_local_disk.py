@@ -53,7 +53,7 @@ def test_a_full_disk_for_blocks(folder: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_files_that_vanish_while_they_are_read(folder: Path) -> None:
     pieces = gather(SPILLING, broken_behind(wires(), folder))
-    with pytest.raises(TaskError, match="is not there, or lost its files"):
+    with pytest.raises(TaskError, match="does not exist, or its files were deleted"):
         list(pieces)
     assert list(folder.iterdir()) == []
 
@@ -73,7 +73,7 @@ def test_a_folder_that_cannot_be_used(kind: str, tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(place))
     with pytest.raises(TaskError) as caught:
         list(gather(SPILLING, wires()))
-    assert caught.value.message == f"the temporary folder {place} is not there, or lost its files"
+    assert caught.value.message == f"the temporary folder {place} does not exist, or its files were deleted"
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_a_folder_that_cannot_be_used(kind: str, tmp_path: Path, monkeypatch: py
     [
         (errno.ENOSPC, "is full"),
         (errno.EDQUOT, "is full"),
-        (errno.EACCES, "cannot be written"),
-        (errno.EROFS, "cannot be written"),
-        (errno.ENOENT, "is not there"),
+        (errno.EACCES, "is not writable"),
+        (errno.EROFS, "is not writable"),
+        (errno.ENOENT, "does not exist"),
         (errno.EMFILE, "too many files"),
         (errno.EIO, "cannot be used: Input/output error"),
     ],

@@ -165,7 +165,7 @@ def test_counts_of_buckets_are_added_up() -> None:
     rows = pa.RecordBatch.from_pydict({"k": np.repeat(np.arange(40), 100)})
     assert exchanged(spec, [rows] * 4, (1,), 1, 100_000, 1, 10_000) == {(): 40 * 100**4}
     rows = pa.RecordBatch.from_pydict({"k": np.repeat(np.arange(2), 50_000)})
-    with pytest.raises(OverflowError, match="more rows than a bigint holds"):
+    with pytest.raises(OverflowError, match="more rows than a bigint can count"):
         exchanged(spec, [rows] * 4, (1,), 1, 2_000_000, 1, 400_000)
 
 

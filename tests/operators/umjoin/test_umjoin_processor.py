@@ -92,7 +92,7 @@ def test_the_largest_counts() -> None:
     assert batch.column(0).to_pylist() == [50_000**4]
     for payload in ((), ("id",)):
         spec, tables = star(60_000 if not payload else 2_100_000, count=True, payload=payload)
-        with pytest.raises(OverflowError, match="more rows than a bigint holds"):
+        with pytest.raises(OverflowError, match="more rows than a bigint can count"):
             list(MultiwayJoin(spec, tables).batches())
 
 

@@ -104,7 +104,7 @@ def test_instants_of_one_second_are_different_values() -> None:
 
 
 def test_unknown_zone() -> None:
-    with pytest.raises(TaskError, match="the time zone 'Mars/Base' is unknown"):
+    with pytest.raises(TaskError, match="do not know the time zone 'Mars/Base'"):
         value_texts(pa.array([MOMENT], pa.timestamp("us", "UTC")), "Mars/Base")
 
 
@@ -211,7 +211,7 @@ def test_weights() -> None:
 def test_counts_have_a_limit() -> None:
     evaluator = frequencies.topn_frequency(site("topn_frequency", pa.int64(), 1))
     evaluator.folded = (pa.array([1]), np.array([2**32 - 1]))
-    with pytest.raises(OverflowError, match="counts a value up to 4294967296 times"):
+    with pytest.raises(OverflowError, match="can count a value at most 4294967296 times"):
         evaluator.load(Rows((pa.array([1]),), None, 1))
 
 

@@ -63,7 +63,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "only touched": (touched, "has changed since"),
     "cut": (cut, "has changed since"),
     "empty": (lambda path: path.write_bytes(b""), "has changed since"),
-    "vanished": (lambda path: path.unlink(), "is not there any more"),
+    "vanished": (lambda path: path.unlink(), "no longer exists"),
 }
 
 
@@ -160,7 +160,7 @@ def test_every_reader_tells_between_two_actions(spark: SparkSession, tmp_path: P
         frame.collect()
     assert session.sql(sql).count() == count
     (tmp_path / "a.parquet").unlink()
-    with pytest.raises((PySparkException, SqlExtError), match=r"a\.parquet'? (has changed|is not there)"):
+    with pytest.raises((PySparkException, SqlExtError), match=r"a\.parquet'? (has changed|no longer exists)"):
         frame.collect()
 
 

@@ -74,7 +74,7 @@ def test_small_inequalities_are_sparks_and_the_text_passes() -> None:
     physical = plan(join(INEQUALITIES), Sizes(a=(1_000, 32_000), b=(2_000, 64_000)))
     assert contains_extension(physical) == []
     (why,) = [item.why for item in physical.walk() if item.why]
-    assert why == "1000 x 2000 rows make 2000000 pairs, less than 20000000: Spark compares them"
+    assert why == "1000 x 2000 rows make 2000000 pairs, fewer than 20000000: Spark compares them"
 
 
 def test_estimates_of_the_catalog_leave_small_inequalities_to_spark_too() -> None:

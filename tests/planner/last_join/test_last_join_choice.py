@@ -72,7 +72,7 @@ SMALL, LARGE = 1 << 20, 1 << 30
         ({"b": LARGE}, [()], "auto", ("exchange",), "exchange: one for the left side and one right side"),
         ({"b": None}, [()], "auto", ("auto",), "when it runs, right sides of at most 10485760 bytes"),
         ({"b": SMALL}, [(EARLIER,)], "auto", ("exchange",), "exchange: one"),
-        ({"b": SMALL}, [(NEAR,)], "auto", ("pairs",), "only Spark evaluates abs(a.ts - b.ts) < 3"),
+        ({"b": SMALL}, [(NEAR,)], "auto", ("pairs",), "only Spark can evaluate abs(a.ts - b.ts) < 3"),
         ({"b": SMALL, "c": SMALL}, [(EARLIER,), ()], "auto", ("exchange", "exchange"), "one for 3 inputs"),
         ({"b": SMALL, "c": LARGE}, [(), ()], "auto", ("exchange", "exchange"), "one for 3 inputs"),
         ({"b": None, "c": SMALL}, [(NEAR,), ()], "auto", ("pairs", "reduce"), "reduce: the winner depends on the key"),

@@ -96,7 +96,7 @@ def test_a_cycle_has_no_more_rows_than_its_bound(data: Path) -> None:
 def test_foreign_keys_need_no_sample(data: Path) -> None:
     node, catalog = joined("SELECT a.v FROM a, dim d, dim e WHERE a.k = d.k AND d.k = e.k", data)
     catalog.key_sample = None  # type: ignore[method-assign, assignment]
-    assert join_sizes(node, catalog) == "by foreign keys no join has more rows than one of the tables"
+    assert join_sizes(node, catalog) == "because of foreign keys, no join has more rows than one of the tables"
 
 
 def test_without_samples_values_are_taken_to_be_uniform(data: Path) -> None:
@@ -108,17 +108,17 @@ def test_without_samples_values_are_taken_to_be_uniform(data: Path) -> None:
 
 def test_what_is_not_known_is_said(data: Path) -> None:
     node, _ = joined(f"SELECT a.v {STAR}", data)
-    assert "no data to estimate by" in choose(node, Obstacles(None, None), node, Config(), None).why
+    assert "no data for an estimate" in choose(node, Obstacles(None, None), node, Config(), None).why
     schemas = DictCatalog({name: {"k": "bigint", "v": "bigint"} for name in "abc"})
     assert join_sizes(node, schemas) == "'a' has no statistics"
     texts, catalog = joined("SELECT x.v FROM texts x, texts y, (SELECT 1 AS k, v FROM a ORDER BY v LIMIT 2) z WHERE "
                             "x.k = y.k AND y.v = z.v", data)  # fmt: skip
-    assert join_sizes(texts, catalog) == "nothing is known of the input 'z'"
+    assert join_sizes(texts, catalog) == "nothing is known about the input 'z'"
 
 
 def test_an_aggregate_has_each_key_once(data: Path) -> None:
     sql = "SELECT a.v FROM a, (SELECT k, count(*) AS n FROM b GROUP BY k) s, dim d WHERE a.k = s.k AND s.k = d.k"
-    assert join_sizes(*joined(sql, data)) == "by foreign keys no join has more rows than one of the tables"
+    assert join_sizes(*joined(sql, data)) == "because of foreign keys, no join has more rows than one of the tables"
 
 
 def test_the_cores_are_those_that_the_query_runs_on(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ def test_cross_products_are_kept_and_told(data: Path) -> None:
     def warnings(sql: str) -> list[str | None]:
         return [item.get("warning") for item in umjoins_json(stage(sql, FileCatalog(data), Config()))]
 
-    told = "no condition ties d, e to the other inputs: all rows are paired"
+    told = "no condition connects d, e to the other inputs: all rows are paired"
     assert warnings("SELECT a.v FROM a, b, dim d, dim e WHERE a.k = b.k AND d.k = e.k") == [told]
     assert warnings("SELECT a.v FROM a, b, dim d WHERE a.k = b.k AND a.v + b.v < d.k") == [None]
     assert warnings("SELECT a.v FROM a, b, (SELECT max(k) AS k FROM dim) d WHERE a.k = b.k") == [None]

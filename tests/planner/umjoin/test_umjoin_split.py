@@ -99,7 +99,7 @@ def test_a_join_without_columns_has_its_first_key() -> None:
 def test_why_a_join_is_not_the_operators() -> None:
     rand = SparkExpr(("rand() < ", column("a.id")), deterministic=False)
     reasons = {
-        "only Spark evaluates rand() < a.id": umjoin("a=t0 b=t1", equal("a.i", "b.i"), rand),
+        "only Spark can evaluate rand() < a.id": umjoin("a=t0 b=t1", equal("a.i", "b.i"), rand),
         "no two of its inputs are joined on equal columns": umjoin("a=t0 b=t1", term("{a.i} < {b.i}")),
         "no column of c must be equal to another input's": umjoin("a=t0 b=t1 c=t2", equal("a.i", "b.i")),
         "the operator has no common type for the keys a.i = b.s (int, string)": umjoin(
@@ -128,7 +128,7 @@ def test_types_that_no_operator_gets() -> None:
 
     odd = Scan("o", "o", (Field(Column("o", "i"), "int"), Field(Column("o", "v"), "variant")))
     node = UMJoin((odd, scan("a", "t0")), ("inner", "inner"), equal("o.i", "a.i"), (None, None))
-    assert ineligible(node) == "o.v has the type variant, which Spark hands to no operator"
+    assert ineligible(node) == "o.v has the type variant, which Spark cannot pass to an operator"
     months = Scan("o", "o", (Field(Column("o", "i"), "int"), Field(Column("o", "v"), "interval year to month")))
     assert ineligible(UMJoin((months, scan("a", "t0")), ("inner", "inner"), equal("o.i", "a.i"), (None, None))) is None
 

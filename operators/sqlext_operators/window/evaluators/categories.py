@@ -167,7 +167,7 @@ class CategoryTexts(Evaluator):
     def _grow(self) -> None:
         if len(self._out) == _MOST_BYTES:
             raise RowOverflowError(
-                f"a result of {self.site.function.name}() has more than 2 GB of text",
+                f"a result of {self.site.function.name}() is longer than 2 GB",
                 "use one of the top_n functions, or a category with fewer values",
             )
         pair = self._longest + self._loaded.width + 2

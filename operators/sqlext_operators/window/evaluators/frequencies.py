@@ -47,7 +47,7 @@ class TopTexts(ValueCounts):
         most = int(self.permanent_counts.max(initial=0)) + 2 * len(self.codes) + 1
         if most >= heaps.MOST:
             raise RowOverflowError(
-                f"{self.site.function.name}() counts a value up to {heaps.MOST} times",
+                f"{self.site.function.name}() can count a value at most {heaps.MOST} times",
                 "give the window a shorter frame",
             )
         self._counted = np.empty(distinct, np.int64), np.full(distinct, -1)

@@ -10,17 +10,17 @@ _CONDITION = Parameter("condition", "condition")
 _IGNORE_NULL = Parameter("ignore_null", "boolean", optional=True, default=False)
 
 _SUM_DOC = (
-    "Integers keep their type and wrap around at its width (under ANSI an overflow is an error); float stays float "
-    "(added up in double), a sum of timestamps is a timestamp; decimals are exact, an overflow is NULL (ANSI: an "
-    "error). NULL when no value is left."
+    "Integers keep their type and wrap around on overflow (an error under ANSI). A sum of floats is a float (added up "
+    "in double), a sum of timestamps is a timestamp. Decimals are exact; an overflow gives NULL (an error under ANSI). "
+    "NULL if no value is left."
 )
 _AVG_DOC = (
-    "double, from exact sums for integers; the mean of floats is the double mean of their values; decimals give "
-    "decimal(p+4, s+4) rounded half up. NULL when no value is left."
+    "The result is a double: integers are summed exactly, and the mean of floats is computed in double. For decimals "
+    "it is decimal(p+4, s+4), rounded half up. NULL if no value is left."
 )
 _EXTREME_DOC = (
-    "NULL when no value is left. NaN is the largest number, -0.0 equals 0.0, false is below true, strings compare by "
-    "their UTF-8 bytes, as in Spark."
+    "NULL if no value is left. As in Spark, NaN is the largest number, -0.0 equals 0.0, false is less than true, and "
+    "strings compare by their UTF-8 bytes."
 )
 
 ROWS = (
@@ -33,7 +33,7 @@ ROWS = (
         accepts_star=True,
     ),
     WindowFunction("sum", (_VALUE,), types.summed, Evaluation("sums", "total"), f"Sum of the values. {_SUM_DOC}"),
-    WindowFunction("avg", (_VALUE,), types.averaged, Evaluation("sums", "average"), f"Mean value: {_AVG_DOC}"),
+    WindowFunction("avg", (_VALUE,), types.averaged, Evaluation("sums", "average"), f"Mean of the values. {_AVG_DOC}"),
     WindowFunction(
         "min",
         (_VALUE,),
@@ -55,17 +55,17 @@ ROWS = (
         (_VALUE,),
         types.countable,
         Evaluation("distinct", "distinct_count"),
-        "Number of distinct values; 0 for an empty window. A NULL counts as the type's zero value, as in OpenMLDB: "
-        "0, false, '', the epoch for a timestamp, midnight for a time. A NULL date counts as a value of its own "
-        "(OpenMLDB's zero date is no day of the calendar). NaNs are one value, -0.0 and 0.0 are one value.",
+        "Number of distinct values; 0 for an empty window. As in OpenMLDB, a NULL counts as the zero value of its "
+        "type: 0, false, '', the epoch for a timestamp, midnight for a time. A NULL date counts as a value of its own "
+        "(OpenMLDB's zero date is not a day in the calendar). All NaNs count as one value, and so do -0.0 and 0.0.",
     ),
     WindowFunction(
         "first_value",
         (_VALUE, _IGNORE_NULL),
         types.first_argument,
         Evaluation("positions", "first_value"),
-        "Value of the oldest row of the window; with ignore_null, of the oldest row that has one. NULL when there is "
-        "no such row.",
+        "Value of the oldest row of the window; with ignore_null, of the oldest row whose value is not NULL. NULL if "
+        "there is no such row.",
         needs_order=True,
     ),
     WindowFunction(
@@ -73,8 +73,8 @@ ROWS = (
         (_VALUE, _IGNORE_NULL),
         types.first_argument,
         Evaluation("positions", "last_value"),
-        "Value of the newest row of the window; with ignore_null, of the newest row that has one. NULL when there is "
-        "no such row.",
+        "Value of the newest row of the window; with ignore_null, of the newest row whose value is not NULL. NULL if "
+        "there is no such row.",
         needs_order=True,
     ),
     WindowFunction(
@@ -82,9 +82,9 @@ ROWS = (
         (_VALUE, Parameter("n", "integer", optional=True, minimum=0, default=1)),
         types.first_argument,
         Evaluation("positions", "lag"),
-        "Value of the row n places before the current row in the partition's sequence, not in the frame (EXCLUDE "
-        "CURRENT_TIME and INSTANCE_NOT_IN_WINDOW still leave rows out); n = 0 is the current row. NULL when there "
-        "is no such row.",
+        "Value of the row n places before the current row. It counts rows of the partition, not of the frame (but "
+        "EXCLUDE CURRENT_TIME and INSTANCE_NOT_IN_WINDOW still leave rows out). n = 0 is the current row. NULL if "
+        "there is no such row.",
         aliases=("at",),
         positional=True,
         needs_order=True,
@@ -94,7 +94,7 @@ ROWS = (
         (_VALUE, _CONDITION),
         types.bigint,
         Evaluation("sums", "count"),
-        "Number of non-NULL values, or of rows for *, where the condition is true; a NULL condition is false.",
+        "Number of non-NULL values, or of rows for *, where the condition is true. A NULL condition counts as false.",
         accepts_star=True,
     ),
     WindowFunction(
@@ -102,15 +102,15 @@ ROWS = (
         (_VALUE, _CONDITION),
         types.summed,
         Evaluation("sums", "total"),
-        "Sum of the values where the condition is true (NULL is false). OpenMLDB leaves out x = 0 by mistake, so "
-        f"that a sum of zeros is NULL there; here it is 0. {_SUM_DOC}",
+        "Sum of the values where the condition is true (NULL counts as false). OpenMLDB skips x = 0 by mistake, so a "
+        f"sum of zeros is NULL there; here it is 0. {_SUM_DOC}",
     ),
     WindowFunction(
         "avg_where",
         (_VALUE, _CONDITION),
         types.averaged,
         Evaluation("sums", "average"),
-        "Mean of the values where the condition is true (NULL is false). OpenMLDB leaves out x = 0 by mistake; here "
+        "Mean of the values where the condition is true (NULL counts as false). OpenMLDB skips x = 0 by mistake; here "
         f"zeros count. {_AVG_DOC}",
     ),
     WindowFunction(
@@ -118,7 +118,7 @@ ROWS = (
         (_VALUE, _CONDITION),
         types.ordered,
         Evaluation("extremes", "smallest"),
-        f"Smallest value where the condition is true (NULL is false). {_EXTREME_DOC}",
+        f"Smallest value where the condition is true (NULL counts as false). {_EXTREME_DOC}",
         openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
     ),
     WindowFunction(
@@ -126,7 +126,7 @@ ROWS = (
         (_VALUE, _CONDITION),
         types.ordered,
         Evaluation("extremes", "largest"),
-        f"Largest value where the condition is true (NULL is false). {_EXTREME_DOC}",
+        f"Largest value where the condition is true (NULL counts as false). {_EXTREME_DOC}",
         openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
     ),
     WindowFunction(
@@ -135,7 +135,7 @@ ROWS = (
         types.first_argument,
         Evaluation("positions", "frame_at"),
         "Value of the n-th newest row of the frame, 0 for the newest: what OpenMLDB's lag means inside a larger "
-        "expression. NULL when the frame has no such row.",
+        "expression. NULL if the frame has no such row.",
         internal=True,
     ),
     WindowFunction(

@@ -23,18 +23,19 @@ _WHAT = {
 }
 _FORM = {
     "count": "",
-    "sum": "Integers wrap around at their type's width (under ANSI an overflow is an error); sums of float and double "
-    "are exact and rounded once, to x's type. ",
+    "sum": "Integers wrap around on overflow (an error under ANSI). Sums of float and double are exact and rounded "
+    "once, to the type of x. ",
     "avg": "The mean is the exact sum, rounded to double and divided by the count. ",
     "min": "NaN is the largest number. ",
     "max": "NaN is the largest number. ",
 }
 _TEXT = (
-    "Integers are written plain, float, double and means with six decimals (`%f`), dates as 2020-05-29, timestamps "
-    "as 2020-05-29 15:56:30 in the session's time zone without fractions of a second. '' when no row is left. Never "
-    "cut (OpenMLDB stops at 4096 bytes)."
+    "Integers are written as they are; float, double and means with six decimals (`%f`); dates as 2020-05-29; "
+    "timestamps as 2020-05-29 15:56:30 in the session's time zone, without fractions of a second. '' if no row is "
+    "left. The text is never cut off (OpenMLDB stops at 4096 bytes)."
 )
-_TOP = "n < 0 stands for all, 0 gives ''"
+_TOP = "all of them if n < 0, '' if n = 0"
+_WHERE = "over the rows where the condition is true (NULL counts as false)"
 
 
 def _category(name: str, types: Sequence[pa.DataType]) -> None:
@@ -43,7 +44,7 @@ def _category(name: str, types: Sequence[pa.DataType]) -> None:
     if not (pa.types.is_signed_integer(dtype) or is_date or dtype in (pa.string(), pa.large_string())):
         raise FunctionTypeError(
             f"{name}() does not take {sql_name(dtype)} as category",
-            "categories are integers, dates, timestamps or strings; cast it, for example to string",
+            "a category is an integer, date, timestamp or string; cast it, for example to string",
             1,
         )
 
@@ -69,40 +70,42 @@ def _rows() -> Iterator[WindowFunction]:
         keys, top_keys, top_values = (
             Evaluation("categories", "categories", (name, order)) for order in ("keys", "top_keys", "top_values")
         )
-        each = f"{what} of each category, as `key:value,key:value`"
+        each, pairs = f"{what} of each category", "as `key:value,key:value`"
         rest = f"Rows where x or cate is NULL are left out. {_FORM[name]}{_TEXT}"
-        where = "of the rows where the condition is true (NULL is false)"
-        yield WindowFunction(f"{name}_cate", (_VALUE, _CATEGORY), rule, keys, f"{each}, keys ascending. {rest}")
+        yield WindowFunction(
+            f"{name}_cate", (_VALUE, _CATEGORY), rule, keys, f"{each}, {pairs}, in ascending order of the keys. {rest}"
+        )
         yield WindowFunction(
             f"{name}_cate_where",
             (_VALUE, _CONDITION, _CATEGORY),
             rule,
             keys,
-            f"{each}, keys ascending, {where}. {rest}",
+            f"{each}, {_WHERE}, {pairs}, in ascending order of the keys. {rest}",
         )
         yield WindowFunction(
             f"top_n_key_{name}_cate_where",
             (_VALUE, _CONDITION, _CATEGORY, _N),
             rule,
             top_keys,
-            f"{each}, for the n largest keys, descending ({_TOP}), {where}. {rest}",
+            f"{each}, {_WHERE}, {pairs}, for the n largest keys in descending order ({_TOP}). {rest}",
         )
         yield WindowFunction(
             f"top_n_value_{name}_cate_where",
             (_VALUE, _CONDITION, _CATEGORY, _N),
             rule,
             top_values,
-            f"{each}, for the n largest values, descending, of equal ones the larger key first ({_TOP}), {where}. "
-            f"{rest}",
+            f"{each}, {_WHERE}, {pairs}, for the n largest values in descending order ({_TOP}). Of equal values the "
+            f"one with the larger key comes first. {rest}",
         )
-    for order, chosen in (("key", "n largest keys, descending"), ("value", "n largest shares, descending")):
+    for order, chosen in (("key", "keys"), ("value", "shares")):
         yield WindowFunction(
             f"top_n_{order}_ratio_cate",
             (_VALUE, _CONDITION, _CATEGORY, _N),
             _any_by_category,
             Evaluation("categories", "categories", ("ratio", f"top_{order}s")),
             "Share of the rows where the condition is true among all rows of each category, as `key:share,key:share`, "
-            f"for the {chosen} ({_TOP}). Rows where x or cate is NULL are left out; a NULL condition is false. {_TEXT}",
+            f"for the n largest {chosen} in descending order ({_TOP}). Rows where x or cate is NULL are left out; a "
+            f"NULL condition counts as false. {_TEXT}",
         )
 
 

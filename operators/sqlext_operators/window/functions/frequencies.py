@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlext_operators.window.functions import types
 from sqlext_operators.window.functions.definition import Evaluation, Parameter, WindowFunction
 
-#: More values than this are refused (OpenMLDB writes this many of them and says nothing).
+#: More values than this are refused (OpenMLDB silently writes only this many).
 MOST_FREQUENT = 1024
 
 _VALUE = Parameter("x")
@@ -14,12 +14,12 @@ _DELIMITER = Parameter("d", "string")
 _INNER_DELIMITER = Parameter("kv", "string")
 
 _TEXT_DOC = (
-    "Floats and doubles have six decimals (1.500000, nan, inf), dates and timestamps are written 2020-05-29 and "
+    "Floats and doubles are written with six decimals (1.500000, nan, inf), dates as 2020-05-29, and timestamps as "
     "2020-05-29 15:56:29 in the session's time zone."
 )
 _SPLIT_DOC = (
-    "NULLs and empty delimiters give no parts; delimiters are plain text (in OpenMLDB those of several characters are "
-    "regular expressions). All parts are there: OpenMLDB leaves out, without a word, those beyond 4096 bytes in total."
+    "A NULL string or an empty delimiter gives no parts. Delimiters are plain text (in OpenMLDB, delimiters of several "
+    "characters are regular expressions). All parts are kept; OpenMLDB silently drops those beyond 4096 bytes in total."
 )
 
 ROWS = (
@@ -28,8 +28,8 @@ ROWS = (
         (_VALUE, Parameter("n", "integer", minimum=0)),
         types.written,
         Evaluation("frequencies", "top"),
-        "The n largest values as a text, the largest first, equal ones as often as they occur: '4,4,3'. '' when no "
-        f"value is left. {_TEXT_DOC}",
+        "The n largest values as one text, the largest first; equal values are repeated: '4,4,3'. '' if no value is "
+        f"left. {_TEXT_DOC}",
         openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
     ),
     WindowFunction(
@@ -37,9 +37,9 @@ ROWS = (
         (_VALUE, Parameter("n", "integer", minimum=0, maximum=MOST_FREQUENT)),
         types.written,
         Evaluation("frequencies", "topn_frequency"),
-        "The n most frequent values as a text, the smaller first of equally frequent ones, filled up with NULL: "
-        "'1,NULL,NULL'. '' for a window without rows; n is at most 1024. -0.0 and 0.0 are one value, and so are all "
-        f"NaNs, the largest. {_TEXT_DOC}",
+        "The n most frequent values as one text, filled up with NULL: '1,NULL,NULL'. Of equally frequent values the "
+        "smaller comes first. '' for a window without rows; n is at most 1024. -0.0 and 0.0 count as one value, and "
+        f"so do all NaNs, which are the largest. {_TEXT_DOC}",
         aliases=("fz_topn_frequency",),
         openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
     ),
@@ -48,8 +48,8 @@ ROWS = (
         (_VALUE,),
         types.shared,
         Evaluation("frequencies", "top1_ratio"),
-        "Share of the most frequent value among all values, a double; 0 when no value is left. -0.0 and 0.0 are one "
-        "value, and so are all NaNs.",
+        "Share of the most frequent value among all values, a double; 0 if no value is left. -0.0 and 0.0 count as one "
+        "value, and so do all NaNs.",
         aliases=("fz_top1_ratio",),
         openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
     ),
@@ -58,8 +58,8 @@ ROWS = (
         (_STRING, _DELIMITER),
         types.split,
         Evaluation("splits", "window_split"),
-        "The parts of all strings, split at d, as array<string>: newest row first, the parts of a row in their order. "
-        f"{_SPLIT_DOC}",
+        "The parts of all strings, split at d, as array<string>: newest row first, the parts of each row in their "
+        f"order. {_SPLIT_DOC}",
         aliases=("fz_window_split",),
     ),
     WindowFunction(
@@ -67,8 +67,8 @@ ROWS = (
         (_STRING, _DELIMITER, _INNER_DELIMITER),
         types.split,
         Evaluation("splits", "window_split_by_key"),
-        "As window_split, but of each part what stands before the first kv: the k of 'k:v'. Parts without kv are left "
-        f"out. {_SPLIT_DOC}",
+        "Like window_split, but takes from each part only the text before the first kv: the k of 'k:v'. Parts without "
+        f"kv are left out. {_SPLIT_DOC}",
         aliases=("fz_window_split_by_key",),
     ),
     WindowFunction(
@@ -76,8 +76,8 @@ ROWS = (
         (_STRING, _DELIMITER, _INNER_DELIMITER),
         types.split,
         Evaluation("splits", "window_split_by_value"),
-        "As window_split, but of each part what stands between the first kv and the second one or the end: the v of "
-        f"'k:v'. Parts without kv are left out. {_SPLIT_DOC}",
+        "Like window_split, but takes from each part only the text between the first kv and the second one (or the "
+        f"end): the v of 'k:v'. Parts without kv are left out. {_SPLIT_DOC}",
         aliases=("fz_window_split_by_value",),
     ),
 )

@@ -139,14 +139,14 @@ def measured(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
 def spread(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """double; the argument must have an equality."""
     if not is_scalar(types[0]):
-        raise _refused(name, types[0], "it has no equality; use one of its fields, or cast it to a string")
+        raise _refused(name, types[0], "its values cannot be compared; use one of its fields, or cast it to a string")
     return pa.float64()
 
 
 def ordered(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """The input's type; it must have an order."""
     if not is_scalar(types[0]):
-        raise _refused(name, types[0], "it has no order; use one of its fields, or cast it to a string")
+        raise _refused(name, types[0], "its values have no order; use one of its fields, or cast it to a string")
     return types[0]
 
 
@@ -163,7 +163,7 @@ def written(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
 def shared(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """double; the argument must have an equality."""
     if not is_scalar(types[0]):
-        raise _refused(name, types[0], "it has no equality; use one of its fields, or cast it to a string")
+        raise _refused(name, types[0], "its values cannot be compared; use one of its fields, or cast it to a string")
     return pa.float64()
 
 

@@ -65,11 +65,13 @@ def choose(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, cat
     if node.asked is None and asked != "auto":
         if asked in open_strategies:
             return Choice("factorised" if asked == "factorised" else "operator", f"{asked}, as the setting says")
-        reason = "as the setting says" if asked == "cascade" else f"{asked} is not open: {_obstacle(obstacles, asked)}"
+        reason = (
+            "as the setting says" if asked == "cascade" else f"{asked} is not possible: {_obstacle(obstacles, asked)}"
+        )
         return Choice("cascade", reason)
     if node.asked is None and not open_strategies:
         return Choice("cascade", f"Catalyst's binary joins; {_closed(obstacles)}")
-    sizes = "no data to estimate by" if catalog is None else join_sizes(node, catalog)
+    sizes = "no data for an estimate" if catalog is None else join_sizes(node, catalog)
     if catalog is None or isinstance(sizes, str):
         if node.asked is not None:
             return Choice(open_strategies[0], f"as the hint says; {sizes}")

@@ -43,7 +43,8 @@ class JoinSizes:
         return self.steps[-1] if self.steps else self.inputs[0]
 
     def __str__(self) -> str:
-        return f"about {' -> '.join(map(_short, self.steps))} rows join by join, of {_short(sum(self.inputs))} read"
+        steps = " -> ".join(map(_short, self.steps))
+        return f"about {steps} rows after each join, from {_short(sum(self.inputs))} rows read"
 
 
 def join_sizes(node: UMJoin, catalog: Catalog) -> JoinSizes | str:
@@ -52,11 +53,11 @@ def join_sizes(node: UMJoin, catalog: Catalog) -> JoinSizes | str:
     if isinstance(facts, str):
         return facts
     if is_foreign_key_join(facts):
-        return "by foreign keys no join has more rows than one of the tables"
+        return "because of foreign keys, no join has more rows than one of the tables"
     samples = [item.sample(catalog) for item in facts]
     known = [sample for sample in samples if sample is not None]
     steps = prefix_rows(facts, known) if len(known) == len(facts) else uniform_rows(facts)
-    return "nothing is known of the values of some keys" if steps is None else _sizes(facts, steps)
+    return "nothing is known about the values of some keys" if steps is None else _sizes(facts, steps)
 
 
 def _sizes(facts: Sequence[InputFacts], steps: Sequence[float]) -> JoinSizes:

@@ -76,7 +76,7 @@ class _Base:
 def _facts(child: LogicalPlan, kind: MemberKind, keys: dict[int, Column], catalog: Catalog) -> InputFacts | str:
     base = _base(child)
     if base is None:
-        return f"nothing is known of the input '{input_name(child)}'"
+        return f"nothing is known about the input '{input_name(child)}'"
     names = {number: base.columns[column].name for number, column in keys.items() if column in base.columns}
     statistics = catalog.key_statistics(base.scan.table, list(names.values()))
     if statistics is None:

@@ -135,7 +135,7 @@ def ineligible(node: UMJoin, sizes: Sequence[float | None] = ()) -> str | None:
 
 def _obstacles(node: UMJoin, sizes: Sequence[float | None]) -> Iterator[str]:
     for condition in (node.condition, *node.matches):
-        yield from (f"only Spark evaluates {term}" for term in conjuncts(condition) if not is_movable(term))
+        yield from (f"only Spark can evaluate {term}" for term in conjuncts(condition) if not is_movable(term))
     split = UMJoinSplit.of(node)
     layout = split.layout
     if layout.count == 0:
@@ -164,7 +164,7 @@ def _type_obstacles(node: UMJoin, layout: KeyLayout) -> Iterator[str]:
             yield f"the operator has no common type for the keys {name} ({kinds})"
     for item in node.output:
         if item.dtype is not None and not _is_handed_on(item.dtype):
-            yield f"{item.column} has the type {item.dtype}, which Spark hands to no operator"
+            yield f"{item.column} has the type {item.dtype}, which Spark cannot pass to an operator"
 
 
 def _is_handed_on(dtype: str) -> bool:

@@ -72,7 +72,9 @@ class Classes:
             kinds = {self.dtypes[column] for column in group}
             if len(group) > 2 and (None in kinds or (len(kinds) > 1 and not kinds <= set(INTEGERS))):
                 names = ", ".join(map(str, group))
-                raise NotFactorisedError(f"the types of {names} differ: equal to one of them is not equal to all")
+                raise NotFactorisedError(
+                    f"the types of {names} differ: what equals one of them need not equal the others"
+                )
         return tuple(sorted(groups.values(), key=lambda group: place[group[0]]))
 
     @cached_property

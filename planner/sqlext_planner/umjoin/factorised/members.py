@@ -76,12 +76,14 @@ def _equal_within(classes: Classes, group: tuple[Column, ...], filters: dict[int
 def _home(classes: Classes, term: Expression) -> tuple[int, Expression]:
     """The inner input that a term of the condition filters, and the term in its columns."""
     if not is_movable(term):
-        raise NotFactorisedError(f"the term {term} has to be evaluated where it stands")
+        raise NotFactorisedError(f"the term {term} must be evaluated in its place")
     if any(not classes.is_inner(column) for column in term.references):
-        raise NotFactorisedError(f"the term {term} reads a left input: it is decided after its matches are found")
+        raise NotFactorisedError(
+            f"the term {term} reads a left input, so it is checked only after the matches are found"
+        )
     homes = classes.homes(term)
     if not homes:
-        raise NotFactorisedError(f"the term {term} looks at rows of {classes.names(term)} together")
+        raise NotFactorisedError(f"the term {term} needs rows of {classes.names(term)} together")
     return homes[0]
 
 
@@ -93,7 +95,7 @@ def _left_match(classes: Classes, number: int, match: Expression | None) -> tupl
     inside: list[Expression] = []
     for term in conjuncts(match):
         if not is_movable(term):
-            raise NotFactorisedError(f"the term {term} has to be evaluated where it stands")
+            raise NotFactorisedError(f"the term {term} must be evaluated in its place")
         pair = _pair(term, own)
         if pair is not None:
             pairs.append(pair)
@@ -102,7 +104,7 @@ def _left_match(classes: Classes, number: int, match: Expression | None) -> tupl
         elif not term.references & own:
             outer.append(term)
         else:
-            raise NotFactorisedError(f"the term {term} looks at rows of {classes.names(term)} together")
+            raise NotFactorisedError(f"the term {term} needs rows of {classes.names(term)} together")
     return LeftMatch(number, tuple(pairs), tuple(outer)), inside
 
 
@@ -118,7 +120,7 @@ def _host(classes: Classes, number: int, match: Expression | None) -> tuple[int,
     own = set(classes.join.inputs[number].output_columns)
     name = input_name(classes.join.inputs[number])
     if match is not None and not is_movable(match):
-        raise NotFactorisedError(f"the match of {name} has to be evaluated where it stands")
+        raise NotFactorisedError(f"the match of {name} must be evaluated in its place")
     outer = frozenset[Column]() if match is None else match.references - own
     if any(not classes.is_inner(column) for column in outer):
         raise NotFactorisedError(f"{name} is looked up with columns of a left input")

@@ -64,15 +64,15 @@ class Query:
 def read_query(node: Aggregate) -> Query:
     """Take an aggregate apart. Raises NotFactorisedError with the reason if it cannot be factorised."""
     if node.grouping_sets is not None:
-        raise NotFactorisedError("grouping sets are several aggregates")
+        raise NotFactorisedError("GROUPING SETS are several aggregates")
     keys, items, join = over_join(node)
     if join.count is not None:
-        raise NotFactorisedError("the join gives counts already")
+        raise NotFactorisedError("the join already counts its rows")
     query = Query(Classes(join))
     given: dict[Expression, Column] = {}
     for number, key in enumerate(keys):
         if not _is_plain(key):
-            raise NotFactorisedError(f"the grouping expression {key} has to be evaluated where it stands")
+            raise NotFactorisedError(f"the grouping expression {key} must be evaluated in its place")
         own = key if isinstance(key, Column) and key not in given.values() else None
         column = own or Column("", f"__sqlext_k{number}")
         query.keys.append(NamedExpr(_carried(query, key), column))
@@ -92,14 +92,14 @@ def over_join(node: Aggregate) -> tuple[tuple[Expression, ...], tuple[NamedExpr,
     while isinstance(child, Project):
         given: Mapping[Column, Expression] = {item.column: item.expression for item in child.items}
         if any(not is_movable(expression) for expression in given.values()):
-            raise NotFactorisedError("an expression below the aggregate has to be evaluated where it stands")
+            raise NotFactorisedError("an expression below the aggregate must be evaluated in its place")
         keys = tuple(inline(key, given) for key in keys)
         items = tuple(NamedExpr(inline(item.expression, given), item.column, span=item.span) for item in items)
         child = child.child
     if not isinstance(child, UMJoin):
-        raise NotFactorisedError("the aggregate does not stand over the join")
+        raise NotFactorisedError("the aggregate is not directly above the join")
     if child.count is not None:
-        raise NotFactorisedError("the join gives counts already")
+        raise NotFactorisedError("the join already counts its rows")
     return keys, items, child
 
 
@@ -135,7 +135,7 @@ def _restored(query: Query, expression: Expression, given: Mapping[Expression, C
         raise NotFactorisedError(f"{expression} is neither a key nor an aggregate")
     pieces = aggregate_calls(expression)
     if pieces is None:
-        raise NotFactorisedError(f"{expression} holds more than count, sum, avg, min and max")
+        raise NotFactorisedError(f"{expression} contains more than count, sum, avg, min and max")
     parts: list[Token] = []
     for piece in pieces:
         if isinstance(piece, AggregateCall):
@@ -163,7 +163,7 @@ def _result(query: Query, call: AggregateCall) -> Column:
 def _distinct(query: Query, call: AggregateCall) -> Expression:
     for argument in (*call.arguments, *(() if call.condition is None else (call.condition,))):
         if not _is_plain(argument):
-            raise NotFactorisedError(f"{argument} has to be evaluated where it stands")
+            raise NotFactorisedError(f"{argument} must be evaluated in its place")
         _carried(query, argument)
     return SparkExpr(call.text)
 
@@ -172,10 +172,10 @@ def _partials(query: Query, call: AggregateCall) -> tuple[int, ...]:
     value = call.filtered_argument
     assert value is not None
     if not _is_plain(value):
-        raise NotFactorisedError(f"{value} has to be evaluated where it stands")
+        raise NotFactorisedError(f"{value} must be evaluated in its place")
     homes = query.classes.homes(value) if value.references else ((query.classes.inner[0], value),)
     if not homes:
-        raise NotFactorisedError(f"{call.name}({value}) looks at rows of {query.classes.names(value)} together")
+        raise NotFactorisedError(f"{call.name}({value}) needs rows of {query.classes.names(value)} together")
     owner, own = homes[0]
     dtype = arithmetic_type(own, query.classes.dtypes)
     absent = _absent(query.classes, own) if query.classes.join.kinds[owner] == "left" else None
@@ -183,7 +183,7 @@ def _partials(query: Query, call: AggregateCall) -> tuple[int, ...]:
         kinds: tuple[str, ...] = (call.name,)
     else:
         if dtype not in (*INTEGERS, *FLOATS):
-            raise NotFactorisedError(f"avg({own}): of {dtype or 'a type not known here'} Spark rounds on the way")
+            raise NotFactorisedError(f"avg({own}): Spark rounds averages of {dtype or 'an unknown type'} on the way")
         kinds = ("sum", "count")
     found = []
     for kind in kinds:
@@ -201,6 +201,6 @@ def _absent(classes: Classes, value: Expression) -> Expression | None:
         return None
     unknown = [column for column in value.references if classes.dtypes[column] is None]
     if unknown:
-        raise NotFactorisedError(f"{value} reads {unknown[0]} of a left input, whose type is not known here")
+        raise NotFactorisedError(f"{value} reads {unknown[0]} of a left input, whose type is unknown")
     nulls = {column: SparkExpr((f"CAST(NULL AS {classes.dtypes[column]})",)) for column in value.references}
     return value.substitute(nulls)

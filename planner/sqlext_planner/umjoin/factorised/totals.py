@@ -57,7 +57,7 @@ class Partial:
             return
         shape = decimal_shape(self.dtype)
         if shape is None:
-            found = "of no type known here" if self.dtype is None else self.dtype
+            found = "of an unknown type" if self.dtype is None else self.dtype
             raise NotFactorisedError(f"sum({self.argument}): the argument is {found}")
         if shape[1] > _MOST_SCALE:
             raise NotFactorisedError(f"sum({self.argument}): {self.dtype} times a number of rows may lose digits")
@@ -192,7 +192,7 @@ def _known(
 
 def _failure(message: str | None = None, span: Span | None = None) -> str:
     text = message or "a sum of the join has more than 38 digits"
-    return raise_error(text, "set sqlext.umjoin.strategy=operator, or add up doubles", span)
+    return raise_error(text, "set sqlext.umjoin.strategy=operator, or sum doubles instead", span)
 
 
 def _expr(dtype: str | None, *parts: Token) -> SparkExpr:

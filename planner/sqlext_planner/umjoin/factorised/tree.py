@@ -187,7 +187,7 @@ def _with_lefts(classes: Classes, tree: JoinTree, lefts: Sequence[LeftMatch]) ->
                 break
         else:
             name = input_name(classes.join.inputs[left.number])
-            raise NotFactorisedError(f"left input {name} matches with columns of several inputs")
+            raise NotFactorisedError(f"left input {name} is matched with columns of several inputs")
     return tree
 
 

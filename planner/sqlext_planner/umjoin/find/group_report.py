@@ -31,7 +31,7 @@ class UMJoinGroup:
         """What a reader should know before the query runs, for EXPLAIN."""
         if not self.apart:
             return {}
-        return {"warning": f"no condition ties {', '.join(self.apart)} to the other inputs: all rows are paired"}
+        return {"warning": f"no condition connects {', '.join(self.apart)} to the other inputs: all rows are paired"}
 
     def __str__(self) -> str:
         pairs = zip(self.inputs, self.kinds, strict=True)

@@ -44,7 +44,7 @@ def _reason(plan: LogicalPlan, hint: UMJoinHint, reach: list[set[str]]) -> str:
     if apart is not None and apart.kind == "full":
         return "a FULL JOIN keeps the rows of both sides and cannot be grouped"
     if apart is not None:
-        return f"the join ON {apart.condition} holds a subquery or rand() and cannot be grouped"
+        return f"the join ON {apart.condition} contains a subquery or rand() and cannot be grouped"
     if not reach:
         return f"a group has {LEAST_INPUTS} inputs or more"
     most = max(reach, key=lambda relations: len(set(hint.names) & relations))
