@@ -76,9 +76,9 @@ def shop(spark: SparkSession, folder: Path) -> Iterator[Session]:
     session = Session(spark)
     for name in ("views", "orders"):
         session.register(name, folder / "shop" / f"{name}.parquet")
-    before = {table.name for table in spark.catalog.listTables()}
+    before = {row.tableName for row in spark.sql("SHOW TABLES").collect()}
     yield session
-    for name in {table.name for table in spark.catalog.listTables()} - before | {"views", "orders"}:
+    for name in {row.tableName for row in spark.sql("SHOW TABLES").collect()} - before | {"views", "orders"}:
         spark.catalog.dropTempView(name)
 
 

@@ -19,10 +19,10 @@ pytestmark = pytest.mark.spark
 EXPECTED = {1: 11, 2: 13, 3: 3}
 
 
-def test_table_of_a_script_on_stdin(sqlext: Sqlext, data: Path) -> None:
+def test_table_of_a_script_on_stdin(here: Sqlext, data: Path) -> None:
     script = f"-- made first; used below\nCREATE TEMP VIEW made AS {WINDOW};\n"
     script += "SELECT id, s, NULL AS n FROM made ORDER BY id;\n"
-    done = sqlext("run", "--data", data, "-", stdin=script)
+    done = here("run", "--data", data, "-", stdin=script)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     lines = [line.split() for line in done.stdout.splitlines() if line.strip()]

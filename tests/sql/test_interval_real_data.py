@@ -102,7 +102,7 @@ def test_git_with_open_ends(end: str, session: Session, real: Callable[[str], st
 EXONS = "SELECT {} FROM exons e JOIN fbrain f ON e.contig = f.contig AND {}"
 
 
-@pytest.mark.parametrize("form", ["exchange", "broadcast", "auto"])
+@pytest.mark.parametrize("form", ["exchange", pytest.param("broadcast", marks=pytest.mark.slow), "auto"])
 def test_exons_and_fbrain(form: str, spark: SparkSession, real: Callable[[str], str]) -> None:
     """Half-open, closed, and closed as inequalities; counted, and with the pairs made."""
     session = Session(spark, config={"sqlext.intervalJoin.strategy": form})

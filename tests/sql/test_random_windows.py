@@ -106,7 +106,13 @@ def random_tables(rng: random.Random, spark: SparkSession, *, null_order: bool) 
     return tables
 
 
-@pytest.mark.parametrize("seed", range(24))
+def seeds(first: int, few: int, many: int) -> list[Any]:
+    """The first few seeds, and many more for `make test-all`."""
+    more = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(first + few, first + many)]
+    return [*range(first, first + few), *more]
+
+
+@pytest.mark.parametrize("seed", seeds(0, 12, 48))
 def test_windows_of_one_partitioning(spark: SparkSession, session: Session, seed: int) -> None:
     """They share one exchange and one sort; frames, attributes and union sources differ."""
     rng = random.Random(seed)
@@ -120,7 +126,7 @@ def test_windows_of_one_partitioning(spark: SparkSession, session: Session, seed
     check_random_calls(session, rng, tables, windows)
 
 
-@pytest.mark.parametrize("seed", range(100, 112))
+@pytest.mark.parametrize("seed", seeds(100, 6, 24))
 def test_windows_of_several_partitionings(spark: SparkSession, session: Session, seed: int) -> None:
     """Input order breaks ties in each of them, also in those that are computed after another one."""
     rng = random.Random(seed)

@@ -10,9 +10,9 @@ import pytest
 
 from sqlext.tpc import BENCHMARKS
 from sqlext.tpc.generate import generate
-from tests.cli.conftest import sqlext
+from tests.cli.conftest import here, sqlext
 
-__all__ = ["SCALE", "sqlext", "tables"]
+__all__ = ["SCALE", "here", "sqlext", "tables"]
 
 SCALE = 0.01
 

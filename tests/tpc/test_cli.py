@@ -82,10 +82,10 @@ def test_generate_to_the_cache_says_what_is_there(sqlext: Sqlext, tmp_path: Path
 
 
 @pytest.mark.spark
-def test_run_and_check(sqlext: Sqlext, tables: Tables, tmp_path: Path) -> None:
+def test_run_and_check(here: Sqlext, tables: Tables, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     conf = ("--conf", "sqlext.planner.alwaysLower=true", "--conf", "spark.sql.shuffle.partitions=2")
-    done = sqlext("tpch", "run", "--queries", "3,6,22", "--data", tables("tpch"), "--check", *conf, "--json", out)
+    done = here("tpch", "run", "--queries", "3,6,22", "--data", tables("tpch"), "--check", *conf, "--json", out)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["q03", "q06", "q22", "3"]

@@ -139,7 +139,10 @@ def union(texts: Iterable[str]) -> str:
     return " UNION ALL ".join(text.replace("SELECT ", f"SELECT {i} AS c, ", 1) for i, text in enumerate(texts))
 
 
-@pytest.mark.parametrize("form", FORMS)
+# Every strategy is in `make test`; variations of the exchange on all kinds are for `make test-all`.
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=pytest.mark.slow) if form in ("single", "disk") else form for form in FORMS]
+)
 def test_every_kind_with_and_without_keys(spark: Spark, tables: SparkCatalog, form: str) -> None:
     pairs = itertools.product(KINDS, ("", "safe"))
     sql = union(

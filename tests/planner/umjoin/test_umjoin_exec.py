@@ -169,7 +169,7 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("ansi", ["true", pytest.param("false", marks=pytest.mark.slow)])
 def test_types_that_compare(spark: Spark, ansi: str) -> None:
     before = spark.conf.get("spark.sql.ansi.enabled")
     assert before is not None

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlext import Session
 
 QUERIES = (
-    "SELECT a.v, b.v, c.v FROM x a, y b, z c WHERE a.k = b.k AND b.k = c.k",
+    "SELECT a.v, b.v, c.v FROM x a, y b, z c WHERE a.k = b.k AND b.k = c.k AND a.v < 40",
     "SELECT count(*) FROM x a, y b, z c WHERE a.k = b.k AND b.k = c.k",
     "SELECT a.v, count(*) FROM x a, y b, z c WHERE a.k = b.k AND b.j = c.j AND c.k = a.j GROUP BY a.v",
     "SELECT a.v FROM x a, y b, z c WHERE a.k = b.k AND b.j = c.j AND c.k = a.j AND a.v > 500",

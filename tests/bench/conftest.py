@@ -1,0 +1,24 @@
+"""Spark as it ships for the benchmarks' tests: they run the plain queries of the other contestants over many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import INTERPRETED
+
+
+@pytest.fixture(autouse=True)
+def compiled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Spark's own operators are compiled, if the test uses Spark."""
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    spark = request.getfixturevalue("spark")
+    before = {key: spark.conf.get(key) for key in INTERPRETED}
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    yield
+    for key, value in before.items():
+        spark.conf.set(key, str(value))
