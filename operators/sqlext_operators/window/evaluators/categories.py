@@ -47,6 +47,8 @@ class _Kept:
 class CategoryTexts(Evaluator):
     """The texts ``key:value,...`` by a counted map of categories: each row that enters or leaves is added to or
     removed from one category, exactly, and the categories of the frame are kept sorted.
+
+    `aggregate` is count, sum, avg, min, max or ratio; `order` "keys", "top_keys" (the n largest keys) or "top_values".
     """
 
     def __init__(self, site: CallSite, aggregate: str, order: str) -> None:
@@ -203,9 +205,3 @@ class CategoryTexts(Evaluator):
 def _chosen(array: IntArray, places: IntArray) -> IntArray:
     """array[places]; an array that is not in use stays empty."""
     return array[places] if len(array) else array
-
-
-def categories(site: CallSite, aggregate: str, order: str) -> Evaluator:
-    """The evaluator of "count", "sum", "avg", "min", "max" or "ratio" by category: of all "keys", of the n largest
-    keys ("top_keys"), or of those with the n largest values ("top_values")."""
-    return CategoryTexts(site, aggregate, order)

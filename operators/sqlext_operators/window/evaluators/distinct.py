@@ -141,8 +141,3 @@ def zero_filled(array: pa.Array) -> pa.Array:
     elif pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
         zero = ""
     return pc.fill_null(array, pa.scalar(zero, dtype))
-
-
-def distinct_count(site: CallSite) -> Evaluator:
-    """The evaluator of distinct_count."""
-    return DistinctCount(site)

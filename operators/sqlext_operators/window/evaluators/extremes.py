@@ -84,13 +84,3 @@ class Extreme(Evaluator):
             return older
         wins = (newer >= 0) & ((older < 0) | (self._codes[newer] < self._codes[older]))
         return np.where(wins, newer, older)
-
-
-def smallest(site: CallSite) -> Evaluator:
-    """The evaluator of min and min_where."""
-    return Extreme(site, largest=False)
-
-
-def largest(site: CallSite) -> Evaluator:
-    """The evaluator of max and max_where."""
-    return Extreme(site, largest=True)

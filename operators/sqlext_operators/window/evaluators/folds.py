@@ -176,33 +176,8 @@ class Drawdown(Fold):
         return to_array(fall, peak >= 0, pa.float64())
 
 
-def stddev(site: CallSite) -> Evaluator:
-    """The evaluator of stddev."""
-    return Deviation(site, sample=True, root=True)
-
-
-def stddev_pop(site: CallSite) -> Evaluator:
-    """The evaluator of stddev_pop."""
-    return Deviation(site, sample=False, root=True)
-
-
-def var_samp(site: CallSite) -> Evaluator:
-    """The evaluator of var_samp."""
-    return Deviation(site, sample=True, root=False)
-
-
-def var_pop(site: CallSite) -> Evaluator:
-    """The evaluator of var_pop."""
-    return Deviation(site, sample=False, root=False)
-
-
 def ew_avg(site: CallSite) -> Evaluator:
     """The evaluator of ew_avg; without decay it is that of avg."""
     if site.constants[0] or pa.types.is_decimal(site.types[0]):
         return WeightedAverage(site)
     return FloatAverage(site) if pa.types.is_floating(site.types[0]) else IntegerAverage(site)
-
-
-def drawdown(site: CallSite) -> Evaluator:
-    """The evaluator of drawdown."""
-    return Drawdown(site)

@@ -8,7 +8,6 @@ import pyarrow as pa
 from sqlext_operators.columns.flat import take
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.frames import Frames, IntArray
-from sqlext_operators.window.functions.definition import CallSite
 
 
 class FrameRows(Evaluator):
@@ -53,8 +52,3 @@ def _within(size: IntArray) -> IntArray:
     ends = np.cumsum(size)
     total = int(ends[-1]) if len(ends) else 0
     return np.arange(total) - np.repeat(ends - size, size)
-
-
-def frame_rows(site: CallSite) -> Evaluator:
-    """The evaluator of frame_rows."""
-    return FrameRows(site)

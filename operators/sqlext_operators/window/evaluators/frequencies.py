@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from sqlext_operators.columns.flat import to_array
 from sqlext_operators.errors import RowOverflowError
-from sqlext_operators.window.evaluators.base import Evaluator
 from sqlext_operators.window.evaluators.value_counts import ValueCounts
 from sqlext_operators.window.frames import Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
@@ -104,21 +103,6 @@ class Top1Ratio(ValueCounts):
         return pa.array(mode / np.maximum(total, 1))
 
 
-def top(site: CallSite) -> TopTexts:
-    """The evaluator of top."""
-    return TopTexts(site, by_value=True)
-
-
-def topn_frequency(site: CallSite) -> TopTexts:
-    """The evaluator of topn_frequency."""
-    return TopTexts(site, by_value=False)
-
-
-def top1_ratio(site: CallSite) -> Top1Ratio:
-    """The evaluator of top1_ratio."""
-    return Top1Ratio(site)
-
-
 class Entropy(ValueCounts):
     """log2(n) - sum(c * log2(c)) / n for the counts c of n values: Shannon's entropy in bits, within 1e-14."""
 
@@ -134,8 +118,3 @@ class Entropy(ValueCounts):
         n = np.maximum(total, 1)
         bits = np.log2(n) - (upper / UPPER + rest / (UPPER * REST)) / n
         return to_array(np.where(distinct > 1, np.maximum(bits, 0.0), 0.0), total > 0, pa.float64())
-
-
-def entropy(site: CallSite) -> Evaluator:
-    """The evaluator of entropy."""
-    return Entropy(site)

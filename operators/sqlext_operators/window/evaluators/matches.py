@@ -95,8 +95,3 @@ class CountWhereAt(Evaluator):
 def _codes_with_null(*arrays: pa.Array) -> tuple[IntArray, int]:
     """Dense codes over all arrays, with that of NULL as the last."""
     return dense_codes(pa.concat_arrays([*arrays, pa.nulls(1, arrays[0].type)]))
-
-
-def count_where_at(site: CallSite) -> Evaluator:
-    """The evaluator of count_where_at."""
-    return CountWhereAt(site)

@@ -8,10 +8,8 @@ import pyarrow as pa
 
 from sqlext_operators.columns.flat import to_array
 from sqlext_operators.window.doubles import doubles
-from sqlext_operators.window.evaluators.base import Evaluator
 from sqlext_operators.window.evaluators.value_counts import ValueCounts
 from sqlext_operators.window.frames import Frames, IntArray
-from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.sliding_median import fenwick, sliding_median
 
 
@@ -41,8 +39,3 @@ class Median(ValueCounts):
             middle = (a + b) / 2 + (self._low[lower] + self._low[upper]) / 2
             middle = np.where(np.isinf(middle), a / 2 + b / 2, middle)
         return np.where(lower == upper, a, middle)
-
-
-def median(site: CallSite) -> Evaluator:
-    """The evaluator of median."""
-    return Median(site)

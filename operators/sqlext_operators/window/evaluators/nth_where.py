@@ -72,8 +72,3 @@ class NthWhere(Evaluator):
             known = values if self.kept is None else pa.concat_arrays([self.kept, values])
             self.kept = known.slice(max(0, len(known) + self.n))
             self.folded = len(self.kept)
-
-
-def nth_value_where(site: CallSite) -> Evaluator:
-    """The evaluator of nth_value_where."""
-    return NthWhere(site)

@@ -154,23 +154,3 @@ def _buffer_places(places: IntArray, candidates: IntArray | None) -> IntArray:
     if candidates is None or not len(candidates):
         return places
     return np.where(places < 0, -1, candidates[places])
-
-
-def first_value(site: CallSite) -> Evaluator:
-    """The evaluator of first_value."""
-    return EdgeValue(site, oldest=True)
-
-
-def last_value(site: CallSite) -> Evaluator:
-    """The evaluator of last_value."""
-    return EdgeValue(site, oldest=False)
-
-
-def lag(site: CallSite) -> Evaluator:
-    """The evaluator of lag and at."""
-    return Lag(site)
-
-
-def frame_at(site: CallSite) -> Evaluator:
-    """The evaluator of frame_at."""
-    return FrameAt(site)

@@ -90,18 +90,3 @@ def _sums(sizes: IntArray) -> IntArray:
     sums = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=sums[1:])
     return sums
-
-
-def window_split(site: CallSite) -> Evaluator:
-    """The evaluator of window_split."""
-    return WindowSplit(site, None)
-
-
-def window_split_by_key(site: CallSite) -> Evaluator:
-    """The evaluator of window_split_by_key."""
-    return WindowSplit(site, 0)
-
-
-def window_split_by_value(site: CallSite) -> Evaluator:
-    """The evaluator of window_split_by_value."""
-    return WindowSplit(site, 1)

@@ -205,8 +205,3 @@ class Count(Evaluator):
 
     def fold(self, start: int, end: int) -> None:
         self.counts.fold(start, end)
-
-
-def count(site: CallSite) -> Evaluator:
-    """The evaluator of count and count_where."""
-    return Count(site)

@@ -68,7 +68,8 @@ def _rows() -> Iterator[WindowFunction]:
     for name, what in _WHAT.items():
         rule: TypeRule = _any_by_category if name == "count" else _number_by_category
         keys, top_keys, top_values = (
-            Evaluation("categories", "categories", (name, order)) for order in ("keys", "top_keys", "top_values")
+            Evaluation("categories", "CategoryTexts", {"aggregate": name, "order": order})
+            for order in ("keys", "top_keys", "top_values")
         )
         each, pairs = f"{what} of each category", "as `key:value,key:value`"
         rest = f"Rows where x or cate is NULL are left out. {_FORM[name]}{_TEXT}"
@@ -102,7 +103,7 @@ def _rows() -> Iterator[WindowFunction]:
             f"top_n_{order}_ratio_cate",
             (_VALUE, _CONDITION, _CATEGORY, _N),
             _any_by_category,
-            Evaluation("categories", "categories", ("ratio", f"top_{order}s")),
+            Evaluation("categories", "CategoryTexts", {"aggregate": "ratio", "order": f"top_{order}s"}),
             "Share of the rows where the condition is true among all rows of each category, as `key:share,key:share`, "
             f"for the n largest {chosen} in descending order ({_TOP}). Rows where x or cate is NULL are left out; a "
             f"NULL condition counts as false. {_TEXT}",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -76,19 +76,17 @@ class CallSite:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A reference to an evaluator factory, imported on first use: planning must not wait for numba (0.4 s).
-
-    `options` are the factory's arguments after the call, if several functions share it.
-    """
+    """A reference to an evaluator's class, or to a function that makes one, imported on first use: planning must not
+    wait for numba (0.4 s). `options` are its arguments after the call, if several functions share it."""
 
     module: str
     factory: str
-    options: tuple[str, ...] = ()
+    options: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
 
     def create(self, site: CallSite) -> Evaluator:
         """The evaluator of one call."""
         module = importlib.import_module(f"sqlext_operators.window.evaluators.{self.module}")
-        evaluator: Evaluator = getattr(module, self.factory)(site, *self.options)
+        evaluator: Evaluator = getattr(module, self.factory)(site, **self.options)
         return evaluator
 
 

@@ -27,7 +27,7 @@ ROWS = (
         "top",
         (_VALUE, Parameter("n", "integer", minimum=0)),
         types.written,
-        Evaluation("frequencies", "top"),
+        Evaluation("frequencies", "TopTexts", {"by_value": True}),
         "The n largest values as one text, the largest first; equal values are repeated: '4,4,3'. '' if no value is "
         f"left. {_TEXT_DOC}",
         openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
@@ -36,7 +36,7 @@ ROWS = (
         "topn_frequency",
         (_VALUE, Parameter("n", "integer", minimum=0, maximum=MOST_FREQUENT)),
         types.written,
-        Evaluation("frequencies", "topn_frequency"),
+        Evaluation("frequencies", "TopTexts", {"by_value": False}),
         "The n most frequent values as one text, filled up with NULL: '1,NULL,NULL'. Of equally frequent values the "
         "smaller comes first. '' for a window without rows; n is at most 1024. -0.0 and 0.0 count as one value, and "
         f"so do all NaNs, which are the largest. {_TEXT_DOC}",
@@ -47,7 +47,7 @@ ROWS = (
         "top1_ratio",
         (_VALUE,),
         types.shared,
-        Evaluation("frequencies", "top1_ratio"),
+        Evaluation("frequencies", "Top1Ratio"),
         "Share of the most frequent value among all values, a double; 0 if no value is left. -0.0 and 0.0 count as one "
         "value, and so do all NaNs.",
         aliases=("fz_top1_ratio",),
@@ -57,7 +57,7 @@ ROWS = (
         "window_split",
         (_STRING, _DELIMITER),
         types.split,
-        Evaluation("splits", "window_split"),
+        Evaluation("splits", "WindowSplit", {"field": None}),
         "The parts of all strings, split at d, as array<string>: newest row first, the parts of each row in their "
         f"order. {_SPLIT_DOC}",
         aliases=("fz_window_split",),
@@ -66,7 +66,7 @@ ROWS = (
         "window_split_by_key",
         (_STRING, _DELIMITER, _INNER_DELIMITER),
         types.split,
-        Evaluation("splits", "window_split_by_key"),
+        Evaluation("splits", "WindowSplit", {"field": 0}),
         "Like window_split, but takes from each part only the text before the first kv: the k of 'k:v'. Parts without "
         f"kv are left out. {_SPLIT_DOC}",
         aliases=("fz_window_split_by_key",),
@@ -75,7 +75,7 @@ ROWS = (
         "window_split_by_value",
         (_STRING, _DELIMITER, _INNER_DELIMITER),
         types.split,
-        Evaluation("splits", "window_split_by_value"),
+        Evaluation("splits", "WindowSplit", {"field": 1}),
         "Like window_split, but takes from each part only the text between the first kv and the second one (or the "
         f"end): the v of 'k:v'. Parts without kv are left out. {_SPLIT_DOC}",
         aliases=("fz_window_split_by_value",),

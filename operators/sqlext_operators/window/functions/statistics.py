@@ -19,7 +19,7 @@ ROWS: tuple[WindowFunction, ...] = (
         "stddev",
         (_VALUE,),
         types.measured,
-        Evaluation("folds", "stddev"),
+        Evaluation("folds", "Deviation", {"sample": True, "root": True}),
         "Standard deviation of a sample: the sum of the squared distances from the mean is divided by n - 1. "
         f"{_SAMPLE_DOC}",
         aliases=("std", "stddev_samp"),
@@ -28,14 +28,14 @@ ROWS: tuple[WindowFunction, ...] = (
         "stddev_pop",
         (_VALUE,),
         types.measured,
-        Evaluation("folds", "stddev_pop"),
+        Evaluation("folds", "Deviation", {"sample": False, "root": True}),
         f"Standard deviation of a population: the sum of the squared distances is divided by n. {_POPULATION_DOC}",
     ),
     WindowFunction(
         "var_samp",
         (_VALUE,),
         types.measured,
-        Evaluation("folds", "var_samp"),
+        Evaluation("folds", "Deviation", {"sample": True, "root": False}),
         f"Variance of a sample, the square of stddev. {_SAMPLE_DOC}",
         aliases=("variance",),
     ),
@@ -43,14 +43,14 @@ ROWS: tuple[WindowFunction, ...] = (
         "var_pop",
         (_VALUE,),
         types.measured,
-        Evaluation("folds", "var_pop"),
+        Evaluation("folds", "Deviation", {"sample": False, "root": False}),
         f"Variance of a population, the square of stddev_pop. {_POPULATION_DOC}",
     ),
     WindowFunction(
         "median",
         (_VALUE,),
         types.measured,
-        Evaluation("medians", "median"),
+        Evaluation("medians", "Median"),
         "Middle value as a double; for an even number of values, the mean of the two in the middle (OpenMLDB's sum of "
         "two large ints overflows, here it does not). NaN is the largest number. NULL if no value is left.",
     ),
@@ -58,7 +58,7 @@ ROWS: tuple[WindowFunction, ...] = (
         "entropy",
         (_VALUE,),
         types.spread,
-        Evaluation("frequencies", "entropy"),
+        Evaluation("frequencies", "Entropy"),
         "Shannon entropy of the values' frequencies in bits (log2), a double; 0 for one distinct value. All NaNs "
         "count as one value, and so do -0.0 and 0.0. NULL if no value is left.",
     ),
@@ -66,7 +66,7 @@ ROWS: tuple[WindowFunction, ...] = (
         "nth_value_where",
         (_VALUE, Parameter("n", "integer"), Parameter("condition", "condition")),
         types.first_argument,
-        Evaluation("nth_where", "nth_value_where"),
+        Evaluation("nth_where", "NthWhere"),
         "Value of the n-th row for which the condition is true (NULL counts as false): n > 0 counts from the oldest "
         "row, n < 0 from the newest. A row with a NULL value counts too. NULL if n = 0 or if there are fewer such "
         "rows.",
@@ -86,7 +86,7 @@ ROWS: tuple[WindowFunction, ...] = (
         "drawdown",
         (_VALUE,),
         types.measured,
-        Evaluation("folds", "drawdown"),
+        Evaluation("folds", "Drawdown"),
         "Largest fall from a value to a later one, as a share of the earlier value: a double from 0 (it never falls) "
         "to 1. Negative values are left out. NULL if no value is left, NaN if a value is NaN.",
         needs_order=True,

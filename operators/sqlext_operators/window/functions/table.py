@@ -1,6 +1,6 @@
 """The table of window functions (docs/reference/windows.md, section 5).
 
-A new function is a row in one of the modules below and, if its evaluator is new, a factory in `window/evaluators`; the
+A new function is a row in one of the modules below and, if its evaluator is new, a class in `window/evaluators`; the
 analyzer, the processor, the documentation and the tests read this table.
 """
 
