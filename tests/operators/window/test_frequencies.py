@@ -196,10 +196,10 @@ def one_frame(rows: int) -> Frames:
 
 def test_weights() -> None:
     """What decides how many rows an output batch has: n texts of the longest value, or the parts of the frame."""
-    many = frequencies.topn_frequency(site("topn_frequency", pa.string(), 100))
+    many = frequencies.TopTexts(site("topn_frequency", pa.string(), 100), by_value=False)
     many.load(Rows((pa.array(["x" * 79, "y"]),), None, 2))
     assert many.weights(one_frame(2)).tolist() == [100 * 80 // 8]
-    largest = frequencies.top(site("top", pa.string(), 100))
+    largest = frequencies.TopTexts(site("top", pa.string(), 100), by_value=True)
     largest.load(Rows((pa.array(["x" * 79, "y"]),), None, 2))
     assert largest.weights(one_frame(2)).tolist() == [2 * 80 // 8]
     parts = splits.window_split(site("window_split", pa.string(), ","))
@@ -209,7 +209,7 @@ def test_weights() -> None:
 
 
 def test_counts_have_a_limit() -> None:
-    evaluator = frequencies.topn_frequency(site("topn_frequency", pa.int64(), 1))
+    evaluator = frequencies.TopTexts(site("topn_frequency", pa.int64(), 1), by_value=False)
     evaluator.folded = (pa.array([1]), np.array([2**32 - 1]))
     with pytest.raises(OverflowError, match="can count a value at most 4294967296 times"):
         evaluator.load(Rows((pa.array([1]),), None, 1))
