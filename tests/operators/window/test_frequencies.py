@@ -202,7 +202,7 @@ def test_weights() -> None:
     largest = frequencies.TopTexts(site("top", pa.string(), 100), by_value=True)
     largest.load(Rows((pa.array(["x" * 79, "y"]),), None, 2))
     assert largest.weights(one_frame(2)).tolist() == [2 * 80 // 8]
-    parts = splits.window_split(site("window_split", pa.string(), ","))
+    parts = splits.WindowSplit(site("window_split", pa.string(), ","), field=None)
     parts.load(Rows((pa.array(["a,b,c", "d"]),), None, 2))
     assert parts.weights(one_frame(2)) is not None
     assert parts.evaluate(one_frame(2)).to_pylist() == [["d", "a", "b", "c"]]
