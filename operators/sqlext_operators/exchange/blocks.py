@@ -58,6 +58,11 @@ def decode(wire: pa.RecordBatch) -> Iterator[Block]:
     """The blocks of a batch of wire rows; their columns share the wire batch's memory."""
     pids, tags = wire.column(0).to_pylist(), wire.column(1).to_pylist()
     for pid, tag, block in zip(pids, tags, wire.column(2), strict=True):
-        with pa.ipc.open_stream(block.as_buffer()) as reader:
-            batch, metadata = reader.read_next_batch_with_custom_metadata()
-        yield Block(pid, tag, int(metadata[_SEQ]), batch)
+        yield decode_block(pid, tag, block.as_buffer())
+
+
+def decode_block(pid: int, tag: int, block: pa.Buffer | bytes) -> Block:
+    """One block of a wire row; its columns share the bytes' memory."""
+    with pa.ipc.open_stream(block) as reader:
+        batch, metadata = reader.read_next_batch_with_custom_metadata()
+    return Block(pid, tag, int(metadata[_SEQ]), batch)

@@ -21,13 +21,17 @@ _MAX_FLUSH_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class ScatterSpec:
-    """How one input is cut. `columns` are the names of its columns on the wire, by position."""
+    """How one input is cut. `columns` are the names of its columns on the wire, by position.
+
+    `pids` are the partitions' names on the wire, by number; empty: their numbers.
+    """
 
     tag: int
     columns: tuple[str, ...]
     router: Router
     partitions: int
     block_bytes: int = 4 << 20
+    pids: tuple[int, ...] = ()
 
 
 def scatter(spec: ScatterSpec, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -89,7 +93,7 @@ def _sent(spec: ScatterSpec, seq: int, batch: pa.RecordBatch, routes: Routes) ->
         part = batch.take(pa.array(rows[starts[pid] : starts[pid + 1]]))
         for name, column in added.items():
             part = part.append_column(name, column.take(pa.array(places[starts[pid] : starts[pid + 1]])))
-        wire.add(Block(pid, spec.tag, seq + int(rows[starts[pid]]), part))
+        wire.add(Block(spec.pids[pid] if spec.pids else pid, spec.tag, seq + int(rows[starts[pid]]), part))
     return wire.finish()
 
 

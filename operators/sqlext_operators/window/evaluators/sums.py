@@ -165,17 +165,18 @@ class IntegerAverage(CheckedIntegerSum):
 
     def evaluate(self, frames: Frames) -> pa.Array:
         low, high = self.halves(frames)
-        return _mean(high.astype(np.float64) * 2.0**32 + low, self.counts.totals(frames))
+        return mean(high.astype(np.float64) * 2.0**32 + low, self.counts.totals(frames))
 
 
 class FloatAverage(FloatSum):
     """double mean of floating-point numbers, with the accuracy of `SlidingSums`."""
 
     def evaluate(self, frames: Frames) -> pa.Array:
-        return _mean(self.sums.totals(frames), self.counts.totals(frames))
+        return mean(self.sums.totals(frames), self.counts.totals(frames))
 
 
-def _mean(total: npt.NDArray[np.float64], count: npt.NDArray[np.int64]) -> pa.Array:
+def mean(total: npt.NDArray[np.float64], count: npt.NDArray[np.int64]) -> pa.Array:
+    """double[n], total / count; NULL where the count is 0."""
     valid = count > 0
     return to_array(total / np.where(valid, count, 1), valid, pa.float64())
 

@@ -1,0 +1,138 @@
+"""Chunks that a worker has at hand: decoded ones in the process, and files that all workers of the executor find.
+
+The state store is the truth. A file is used only if its bytes have the digest that its name says, so a damaged file,
+one of another query, or none at all costs a read from the store and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+from sqlext_operators.exchange.chunks import decoded, encoded, name_of
+
+#: Bytes of decoded chunks that a worker process keeps. Mapped files count too, though their memory is the system's.
+DECODED_BYTES = 256 << 20
+_FOLDER = "sqlext-chunks"
+_DIGEST = 32
+#: Added to order values in file names, so that these sort like the values.
+_ZERO = 1 << 63
+
+
+class ChunkCache:
+    """Batches by name. `folder` None keeps no files."""
+
+    def __init__(self, folder: Path | None, limit: int = DECODED_BYTES) -> None:
+        self._folder = folder
+        self._limit = limit
+        self._size = 0
+        self._decoded: OrderedDict[str, pa.RecordBatch] = OrderedDict()
+
+    def find(self, name: str) -> pa.RecordBatch | None:
+        """The batch whose bytes have the digest `name`."""
+        batch = self._decoded.get(name)
+        if batch is not None:
+            self._decoded.move_to_end(name)
+            return batch
+        data = self._file(name)
+        if data is None or name_of(data) != name:
+            return None
+        return self.keep(name, decoded(data))
+
+    def derived(self, owner: str, high: int, digest: str, make: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
+        """A batch that is computed from chunks: `digest` says which and how. Its file starts with the digest of the
+        rest."""
+        name = f"{owner}-{high + _ZERO:020d}-{digest}"
+        batch = self._decoded.get(name)
+        if batch is not None:
+            self._decoded.move_to_end(name)
+            return batch
+        data = self._file(name)
+        if data is not None and len(data) > _DIGEST:
+            rest = data.slice(_DIGEST)
+            if name_of(rest).encode() == data.slice(0, _DIGEST).to_pybytes():
+                return self.keep(name, decoded(rest))
+        made = make()
+        written = encoded(made)
+        self._write(name, (name_of(written).encode(), written))
+        return self.keep(name, made)
+
+    def forget_derived(self, owner: str, below: int) -> None:
+        """Delete the derived batches of an owner whose `high` is below a value."""
+        limit = f"{owner}-{below + _ZERO:020d}"
+        names = set(self._decoded)
+        if self._folder is not None:
+            with contextlib.suppress(OSError):
+                names.update(entry.name for entry in os.scandir(self._folder))
+        for name in names:
+            if name.startswith(f"{owner}-") and name < limit:
+                self.drop(name)
+
+    def add(self, name: str, data: pa.Buffer, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Keep a chunk of the store; `data` are its bytes."""
+        self._write(name, (data,))
+        return self.keep(name, batch)
+
+    def drop(self, name: str) -> None:
+        """Forget a batch and delete its file."""
+        batch = self._decoded.pop(name, None)
+        self._size -= batch.nbytes if batch is not None else 0
+        if self._folder is not None:
+            with contextlib.suppress(OSError):
+                (self._folder / name).unlink()
+
+    def keep(self, name: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Keep a decoded batch in the process; the ones used longest ago make room for it."""
+        if name not in self._decoded:
+            self._decoded[name] = batch
+            self._size += batch.nbytes
+        while self._size > self._limit and len(self._decoded) > 1:
+            _, gone = self._decoded.popitem(last=False)
+            self._size -= gone.nbytes
+        return batch
+
+    def _file(self, name: str) -> pa.Buffer | None:
+        """The bytes of a file, mapped."""
+        if self._folder is None:
+            return None
+        try:
+            with pa.memory_map(str(self._folder / name)) as file:
+                return file.read_buffer()
+        except (OSError, pa.ArrowInvalid):  # ArrowInvalid: a file without bytes cannot be mapped
+            return None
+
+    def _write(self, name: str, parts: tuple[pa.Buffer | bytes, ...]) -> None:
+        """Write a file under another name and rename it: no reader sees half of it. A full disk costs only speed."""
+        if self._folder is None:
+            return
+        temporary = self._folder / f".{name}.{os.getpid()}"
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with temporary.open("wb") as file:
+                for part in parts:
+                    file.write(part)
+            temporary.replace(self._folder / name)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+
+_CACHES: dict[Path | None, ChunkCache] = {}
+
+
+def shared_cache() -> ChunkCache:
+    """The cache of this process. Its files are below Spark's own local directories, so that they are removed with the
+    application."""
+    places = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+    folder = Path(places[0] or tempfile.gettempdir()) / _FOLDER
+    if not places[0]:
+        folder = folder / str(os.getuid())
+    if folder not in _CACHES:
+        _CACHES[folder] = ChunkCache(folder)
+    return _CACHES[folder]

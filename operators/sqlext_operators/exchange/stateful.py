@@ -1,0 +1,281 @@
+"""An operator on streams as a stateful processor of Spark, without Spark in it.
+
+Spark calls it once for each bucket and micro-batch, with the bucket's wire rows. Its state is a map of chunks by number
+and one value that lists them. Nothing is read from the map while the worker, or a file of the executor, has the chunk.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from sqlext_operators.errors import Places, TaskError
+from sqlext_operators.exchange.blocks import decode_block
+from sqlext_operators.exchange.chunk_cache import ChunkCache, shared_cache
+from sqlext_operators.exchange.chunks import FORMAT, Chunk, ChunkStore, decoded, derived_name, encoded
+from sqlext_operators.exchange.stream import Progress, StreamSpec
+
+#: The state's variables as Spark's types.
+CHUNK_KEY, CHUNK_VALUE = "no bigint", "block binary"
+META = "format int, fingerprint string, owner string, watermark bigint, next_no bigint, timer bigint, chunks binary"
+
+
+@dataclass
+class Figures:
+    """What a call did, for the user: one bigint column each in the operator's output, on the first row of a call.
+
+    rows_in, late_rows, timeless_rows, rows_out   rows read, of them below the watermark, without a time; given out
+    state_rows, state_bytes, state_chunks         what is kept after the call
+    read_bytes, written_bytes, found_chunks       from and to the state store; chunks that were at hand
+    state_ms, operator_ms                         milliseconds for the state store, and for all the rest
+    """
+
+    rows_in: int = 0
+    late_rows: int = 0
+    timeless_rows: int = 0
+    rows_out: int = 0
+    state_rows: int = 0
+    state_bytes: int = 0
+    state_chunks: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    found_chunks: int = 0
+    state_ms: int = 0
+    operator_ms: int = 0
+
+
+FIGURES = tuple(item.name for item in fields(Figures))
+#: What a call gives to Spark: the figures, then a block of results or NULL.
+RESULT_SCHEMA = ", ".join([*(f"{name} bigint" for name in FIGURES), "block binary"])
+
+
+class MapState(Protocol):
+    """A map variable of the state."""
+
+    def getValue(self, key: tuple[int]) -> Any: ...  # noqa: N802 - Spark's name
+
+    def updateValue(self, key: tuple[int], value: tuple[bytes]) -> None: ...  # noqa: N802 - Spark's name
+
+    def removeKey(self, key: tuple[int]) -> None: ...  # noqa: N802 - Spark's name
+
+
+class StoredChunks(ChunkStore):
+    """The chunks of a bucket in a map variable of Spark's state, with a cache before it.
+
+    `owner` is a name that no other bucket or query has. `seconds` is the time that reading and writing took.
+    """
+
+    def __init__(self, state: MapState, cache: ChunkCache, owner: str, index: bytes | None = None) -> None:
+        super().__init__(index)
+        self._state = state
+        self._cache = cache
+        self.owner = owner
+        self.seconds = 0.0
+
+    def read(self, chunk: Chunk) -> pa.RecordBatch:
+        found = self._cache.find(chunk.name)
+        if found is not None:
+            self.found += 1
+            return found
+        started = time.perf_counter()
+        value = self._state.getValue((chunk.no,))
+        self.seconds += time.perf_counter() - started
+        if value is None:
+            raise TaskError(
+                f"the state of the stream lacks chunk {chunk.no}, which its list names",
+                "the checkpoint is damaged: start the query with a new checkpoint location",
+            )
+        data = pa.py_buffer(bytes(value[0]))
+        self.read_bytes += len(data)
+        return self._cache.add(chunk.name, data, decoded(data))
+
+    def derived(
+        self, sources: Sequence[Chunk], recipe: str, high: int, make: Callable[[], pa.RecordBatch]
+    ) -> pa.RecordBatch:
+        return self._cache.derived(self.owner, high, derived_name(sources, recipe), make)
+
+    def forget_derived(self, below: int) -> None:
+        self._cache.forget_derived(self.owner, below)
+
+    def _put(self, chunk: Chunk, data: pa.Buffer, batch: pa.RecordBatch) -> None:
+        started = time.perf_counter()
+        self._state.updateValue((chunk.no,), (data.to_pybytes(),))
+        self.seconds += time.perf_counter() - started
+        self._cache.add(chunk.name, data, batch)
+
+    def _remove(self, chunk: Chunk) -> None:
+        self._state.removeKey((chunk.no,))
+        self._cache.drop(chunk.name)
+
+
+@dataclass(frozen=True)
+class StatefulSpec:
+    """A stateful operator: `ticks_per_ms` units of the order column are a millisecond of the watermark.
+
+    `fingerprint` is what the state depends on, part by part: a restart with another one is refused. `places` are the
+    places in the user's text for errors.
+    """
+
+    stream: StreamSpec
+    fingerprint: Mapping[str, str]
+    ticks_per_ms: int = 1_000
+    places: Places = field(default_factory=Places)
+
+    def processor(self) -> StatefulOperator:
+        """The processor."""
+        return StatefulOperator(self)
+
+
+class StatefulOperator:
+    """Spark's stateful processor (`transformWithState`, rows) over wire rows (pid, tag, block), by duck typing."""
+
+    def __init__(self, spec: StatefulSpec, cache: ChunkCache | None = None) -> None:
+        self._spec = spec
+        self._operator = spec.stream.stream()
+        self._fingerprint = json.dumps(dict(spec.fingerprint), sort_keys=True)
+        self._cache = cache
+
+    def init(self, handle: Any) -> None:
+        """Called once a task."""
+        self._handle = handle
+        self._cache = self._cache or shared_cache()
+        self._chunks = handle.getMapState("chunks", CHUNK_KEY, CHUNK_VALUE)
+        self._meta = handle.getValueState("meta", META)
+
+    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803 - Spark's
+        """Rows of a static input, before the first micro-batch."""
+        for _ in self._advance([initialState], 0):
+            raise AssertionError("an operator gave results without a watermark")
+
+    def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        """The bucket's wire rows of a micro-batch."""
+        yield from self._advance(rows, timerValues.getCurrentWatermarkInMs())
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803
+        """The watermark has reached `wakes_at`."""
+        yield from self._advance((), timerValues.getCurrentWatermarkInMs())
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _advance(self, rows: Iterable[Any], watermark_ms: int) -> Iterator[Any]:
+        try:
+            yield from self._results(rows, watermark_ms)
+        except TaskError as error:
+            if error.place is None:
+                error.place = self._spec.places.of(error.about)
+            raise
+
+    def _results(self, rows: Iterable[Any], watermark_ms: int) -> Iterator[Any]:
+        started = time.perf_counter()
+        store, timer = self._loaded()
+        state_seconds = time.perf_counter() - started
+        progress = Progress()
+        # Spark says 0 before there is a watermark
+        watermark = watermark_ms * self._spec.ticks_per_ms if watermark_ms > 0 else None
+        new = sorted((decode_block(row.pid, row.tag, row.block) for row in rows), key=lambda block: block.seq)
+        blocks = [encoded(batch).to_pybytes() for batch in self._operator.step(store, new, watermark, progress)]
+        if watermark is not None:
+            store.watermark = watermark if store.watermark is None else max(watermark, store.watermark)
+        saving = time.perf_counter()
+        self._save(store, timer)
+        state_seconds += time.perf_counter() - saving + store.seconds
+        figures = _figures(progress, store)
+        figures.state_ms = round(1000 * state_seconds)
+        figures.operator_ms = round(1000 * (time.perf_counter() - started)) - figures.state_ms
+        yield _ResultRow(figures, blocks[0] if blocks else None)
+        for block in blocks[1:]:
+            yield _ResultRow(Figures(), block)
+
+    def _loaded(self) -> tuple[StoredChunks, int | None]:
+        """The bucket's chunks, and the time of its timer."""
+        assert self._cache is not None
+        meta = self._meta.get()
+        if meta is None:
+            return StoredChunks(self._chunks, self._cache, uuid.uuid4().hex), None
+        version, fingerprint, owner, watermark, next_no, timer, index = meta
+        if version != FORMAT:
+            raise TaskError(
+                f"the checkpoint holds the stream's state in format {version}, and this version reads {FORMAT}",
+                "finish the query with the version that has written it, or start it with a new checkpoint location",
+            )
+        if fingerprint != self._fingerprint:
+            raise _changed(fingerprint, self._fingerprint)
+        store = StoredChunks(self._chunks, self._cache, owner, bytes(index))
+        store.watermark = watermark
+        store.next_no = next_no
+        return store, timer
+
+    def _save(self, store: StoredChunks, timer: int | None) -> None:
+        """Write the list of chunks and register the timer. Spark deletes a timer after its handler: one that stays
+        has another time."""
+        wakes = self._operator.wakes_at(store)
+        wanted = None if wakes is None else -(-wakes // self._spec.ticks_per_ms)
+        if timer != wanted:
+            if timer is not None:
+                self._handle.deleteTimer(timer)
+            if wanted is not None:
+                self._handle.registerTimer(wanted)
+        index = store.index()
+        store.written_bytes += len(index)
+        self._meta.update((FORMAT, self._fingerprint, store.owner, store.watermark, store.next_no, wanted, index))
+
+
+class _ResultRow:
+    """A row for Spark, which asks for nothing but its dictionary."""
+
+    def __init__(self, figures: Figures, block: bytes | None) -> None:
+        self._figures, self._block = figures, block
+
+    def asDict(self, recursive: bool = False) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """The columns of `RESULT_SCHEMA`."""
+        return {**vars(self._figures), "block": self._block}
+
+
+def _figures(progress: Progress, store: ChunkStore) -> Figures:
+    chunks = list(store.all())
+    return Figures(
+        rows_in=progress.rows,
+        late_rows=progress.late,
+        timeless_rows=progress.timeless,
+        rows_out=progress.results,
+        state_rows=sum(chunk.rows for chunk in chunks),
+        state_bytes=sum(chunk.size for chunk in chunks),
+        state_chunks=len(chunks),
+        read_bytes=store.read_bytes,
+        written_bytes=store.written_bytes,
+        found_chunks=store.found,
+    )
+
+
+def _changed(before: str, now: str) -> TaskError:
+    """The error for a checkpoint of another query."""
+    try:
+        old, new = json.loads(before), json.loads(now)
+        parts = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+        shown = "; ".join(f"{name} was {_short(old.get(name))}, and is {_short(new.get(name))}" for name in parts)
+    except (ValueError, AttributeError):
+        shown = "its description cannot be read"
+    return TaskError(
+        f"the checkpoint belongs to another query: {shown}",
+        "start the changed query with a new checkpoint location, or undo the change",
+    )
+
+
+def _short(text: object) -> str:
+    shown = "nothing" if text is None else str(text)
+    return shown if len(shown) <= 200 else f"{shown[:200]}..."
+
+
+def unpacked(partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The entry point behind the stateful operator: its output rows in, the result batches of their blocks out."""
+    for batch in batches:
+        for block in batch.column(batch.schema.get_field_index("block")):
+            if block.is_valid:
+                yield decoded(block.as_buffer())

@@ -1,0 +1,60 @@
+"""How far the windows of a specification reach from a row: what a stream has to keep, and for how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlext_operators.window.functions import FUNCTIONS
+from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
+
+#: Longer reaches are cut here, so that adding them to a time cannot overflow.
+_FARTHEST = 1 << 61
+
+
+@dataclass(frozen=True)
+class Reach:
+    """back, ahead   how far windows reach before and after a row, in units of the order column
+    rows          how many rows before it of each key and source, whatever their time
+    unbounded     some windows begin at the first row there is
+    shows_from    some windows hold other FROM rows
+    """
+
+    back: int = 0
+    ahead: int = 0
+    rows: int = 0
+    unbounded: bool = False
+    shows_from: bool = False
+
+
+def reach_of(spec: WindowUnionSpec) -> Reach:
+    """The reach of all windows together."""
+    found = [window_reach(window) for window in spec.windows]
+    return Reach(
+        max((one.back for one in found), default=0),
+        max((one.ahead for one in found), default=0),
+        max((one.rows for one in found), default=0),
+        any(one.unbounded for one in found),
+        any(one.shows_from for one in found),
+    )
+
+
+def window_reach(window: Window) -> Reach:
+    """The reach of one window with its calls."""
+    frame = window.frame
+    shows = not frame.instance_not_in_window
+    rows = max((_rows_before(call) for call in window.calls), default=0)
+    if frame.unit == "rows":
+        before = 0 if frame.start is None else max(-frame.start, 0)
+        return Reach(0, 0, max(rows, before), frame.start is None, shows)
+    ahead = min(max(frame.end or 0, 0), _FARTHEST)
+    if frame.start is None:  # the newest `maxsize` rows, or all
+        return Reach(0, ahead, max(rows, frame.maxsize or 0), frame.maxsize is None, shows)
+    return Reach(min(max(-frame.start, 0), _FARTHEST), ahead, rows, False, shows)
+
+
+def _rows_before(call: Call) -> int:
+    """How many rows before the current one a call reads that need not be in the frame (lag)."""
+    function = FUNCTIONS[call.function]
+    if not function.positional:
+        return 0
+    return max((n for n in function.complete_constants(call.constants) if isinstance(n, int)), default=0)

@@ -1,0 +1,291 @@
+"""The answers of a window union on streams: which rows go into the batch operator, as which source.
+
+The sources of the batch operator are moved up by one: source 0 are the FROM rows to answer now, source 1 the other FROM
+rows of their windows, source i + 1 is union i. No kernel knows about streams. A long window that holds many rows gets
+two sources of its own: the condensed rows of its middle, which all the rows to answer share, and the rows before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from sqlext_operators.columns.batches import take_rows
+from sqlext_operators.columns.keys import KeyCodes
+from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.chunks import Chunk, ChunkStore
+from sqlext_operators.window.condense import Partial
+from sqlext_operators.window.operator import WindowOperatorSpec
+from sqlext_operators.window.reach import Reach, window_reach
+from sqlext_operators.window.sequence import FROM
+from sqlext_operators.window.spec import Window
+from sqlext_operators.window.stream_split import History, SplitWindow, Stretches, split_windows, with_partials
+from sqlext_operators.window.stream_state import FAR, Part, WindowState, joined
+
+#: The source of FROM rows that are candidates, but are not answered now.
+SHOWN = 1
+#: Rows of other keys are left out if there are this many times the rows to answer.
+_MANY = 4
+#: The most sources of a window operator.
+_MOST_SOURCES = 250
+
+
+@dataclass(frozen=True)
+class Core:
+    """A split window whose rows with start <= time < the boundary are condensed; `reach` is the least time in it, FAR
+    before all for a window that begins at the first row there is."""
+
+    place: int
+    split: SplitWindow
+    reach: int
+    start: int
+    source: int
+
+
+class Answers:
+    """Answers FROM rows from the rows of a state."""
+
+    def __init__(
+        self, operator: WindowOperatorSpec, reach: Reach, state: WindowState, store: ChunkStore, condense_from: int
+    ) -> None:
+        self._operator = operator
+        self._spec = operator.window
+        self._sequence = operator.sequence
+        self._reach = reach
+        self._state = state
+        self._store = store
+        self._condense_from = condense_from
+        assert operator.sequence.order is not None
+        self._order = operator.sequence.order
+        self._stretches = Stretches(operator.sequence.keys, self._order, reach.back, state, store)
+
+    def until(self, end: int) -> Iterator[pa.RecordBatch]:
+        """The results of the FROM rows that are not answered yet and are before `end`."""
+        ready = list(self._state.parts(FROM, self._state.answered, end, payload=True))
+        if not ready:
+            return
+        low = min(int(part.times[0]) for part in ready)
+        high = max(int(part.times[-1]) for part in ready)
+        types = {name: ready[0].batch.schema.field(name).type for name in self._sequence.args}
+        boundary, cores = self._cores(low, high, types)
+        blocks = self._blocks(ready, end, high, boundary, cores)
+        with self._moved(cores).operator() as operator:
+            for block in self._of_keys(blocks, ready):
+                yield from operator.push(block)
+            blocks.clear()
+            for batch in operator.finish():
+                yield self._finished(batch, cores) if cores else batch
+
+    # Which windows are condensed
+
+    def _cores(self, low: int, high: int, types: Mapping[str, pa.DataType]) -> tuple[int, list[Core]]:
+        """(boundary, cores): rows from the boundary on are fed as they are, to all windows."""
+        splits = split_windows(self._spec, types)[0]
+        width = self._stretches.width
+        reaches = [window_reach(window) for window in self._spec.windows]
+        order = sorted(range(len(reaches)), key=lambda place: (reaches[place].unbounded, reaches[place].back))
+        last = low + min([0, *(w.frame.end or 0 for w in self._spec.windows if w.frame.unit == "range")])
+        boundary = last // width * width
+        many = self._rows_between(low - self._reach.back, low) >= self._condense_from
+        chosen: list[int] = []
+        for place in order:
+            one, split = reaches[place], splits[place]
+            if split is None or not (one.unbounded or (many and _is_long(one, high, boundary))):
+                boundary = min(boundary, low - one.back)
+                chosen = [c for c in chosen if reaches[c].unbounded or _is_long(reaches[c], high, boundary)]
+            else:
+                chosen.append(place)
+        boundary = boundary // width * width if chosen else boundary
+        chosen = chosen[: (_MOST_SOURCES - 2 * self._operator.inputs) // 2]
+        return boundary, [self._core(n, place, splits[place], low, high) for n, place in enumerate(chosen)]
+
+    def _core(self, number: int, place: int, split: SplitWindow | None, low: int, high: int) -> Core:
+        assert split is not None
+        reach, width = window_reach(split.window), self._stretches.width
+        source = 2 * self._operator.inputs + 1 + 2 * number
+        if reach.unbounded:
+            oldest = self._state.oldest(split.group.tags)
+            start = low if oldest is None or not self._reach.back else max(oldest, low - self._reach.back)
+            return Core(place, split, -FAR, -(-start // width), source)
+        return Core(place, split, low - reach.back, -(-(high - reach.back) // width), source)
+
+    def _rows_between(self, start: int, end: int) -> int:
+        return sum(chunk.rows for chunk in self._state.overlapping(range(self._operator.inputs), start, end))
+
+    # What is fed
+
+    def _blocks(self, ready: Sequence[Part], end: int, high: int, boundary: int, cores: Sequence[Core]) -> list[Block]:
+        """The rows of all sources. FROM rows that are not answered now have times before or after all that are."""
+        feed = _Feed(_partials(cores), ready[0].batch.schema, self._order)
+        feed.add(FROM, ready)
+        last = high + self._reach.ahead + 1
+        if self._reach.shows_from:
+            for start, stop in ((boundary, self._state.answered), (end, last)):
+                feed.add(SHOWN, self._state.parts(FROM, start, stop))
+        for tag in range(1, self._operator.inputs):
+            feed.add(tag + 1, self._state.parts(tag, boundary, last))
+        if self._reach.rows:
+            self._add_older(feed, boundary)
+        for core in cores:
+            self._add_core(feed, core, boundary)
+        return feed.blocks
+
+    def _add_older(self, feed: _Feed, boundary: int) -> None:
+        """Rows before the boundary, of which windows that count rows need the newest of each key: those that are kept
+        for their time, and the newest of the others."""
+        for tag in range(self._operator.inputs):
+            parts = [*self._state.newest(tag), *self._state.parts(tag, -FAR, boundary)]
+            if parts:
+                rows = joined(parts)
+                order = np.argsort(rows.positions)
+                batch = take_rows(rows.batch, order)
+                feed.add(self._older(tag), [Part(batch, rows.times[order], rows.positions[order])])
+
+    def _older(self, tag: int) -> int:
+        """The source of an input's rows before the boundary: in the order of the inputs, as the others."""
+        return self._operator.inputs + 1 + tag
+
+    def _add_core(self, feed: _Feed, core: Core, boundary: int) -> None:
+        """The rows before a window's core, the condensed rows of the core, and its history."""
+        group, width = core.split.group, self._stretches.width
+        stop = max(min(core.start * width, boundary), core.reach)
+        for tag in group.tags:
+            feed.add(core.source, self._state.parts(tag, core.reach, stop))
+        if core.reach == -FAR:
+            history = History(group, self._operator.inputs, self._stretches, self._store)
+            for rows in history.rows():
+                feed.add_condensed(core.source + 1, rows, stop - 1)
+        for level, number in self._stretches.cover(core.start, boundary // width):
+            found = self._stretches.rows(group, level, number)
+            if found is not None:
+                feed.add_condensed(core.source + 1, found, (number << level) * width)
+
+    def _of_keys(self, blocks: Sequence[Block], ready: Sequence[Part]) -> Iterator[Block]:
+        """The blocks without the rows of keys that no row to answer has, if that saves much."""
+        count = sum(part.batch.num_rows for part in ready)
+        if sum(block.batch.num_rows for block in blocks) <= (_MANY + 1) * count:
+            yield from blocks
+            return
+        codes = KeyCodes(len(self._sequence.keys))
+        for part in ready:
+            codes.encode([part.batch.column(name) for name in self._sequence.keys])
+        for block in blocks:
+            if block.tag == FROM:
+                yield block
+                continue
+            known = codes.find([block.batch.column(name) for name in self._sequence.keys]) >= 0
+            if known.all():
+                yield block
+            elif known.any():
+                rows = np.flatnonzero(known)
+                yield replace(block, seq=block.seq + int(rows[0]), batch=take_rows(block.batch, rows))
+
+    # How it is computed
+
+    def _moved(self, cores: Sequence[Core]) -> WindowOperatorSpec:
+        """The operator over the moved sources."""
+        by_place = {core.place: core for core in cores}
+        windows = tuple(
+            self._moved_window(window, by_place.get(place)) for place, window in enumerate(self._spec.windows)
+        )
+        args = (*self._sequence.args, *(partial.column for partial in _partials(cores)))
+        return replace(
+            self._operator,
+            sequence=replace(self._sequence, args=args),
+            window=replace(self._spec, windows=windows),
+            inputs=2 * self._operator.inputs + 1 + 2 * len(cores),
+        )
+
+    def _moved_window(self, window: Window, core: Core | None) -> Window:
+        shown = () if window.frame.instance_not_in_window else (SHOWN,)
+        sources = (*shown, *(source + 1 for source in window.sources))
+        if core is not None:
+            sources = (*sources, core.source, core.source + 1)
+            return replace(window, sources=sources, calls=core.split.partial_calls)
+        if window_reach(window).rows:
+            older = () if window.frame.instance_not_in_window else (self._older(FROM),)
+            sources = (*sources, *older, *(self._older(source) for source in window.sources))
+        return replace(window, sources=sources)
+
+    def _finished(self, batch: pa.RecordBatch, cores: Sequence[Core]) -> pa.RecordBatch:
+        """A batch with the results of partial calls replaced by those of the calls."""
+        by_place = {core.place: core.split for core in cores}
+        at = len(self._spec.payload)
+        columns, names = list(batch.columns[:at]), list(batch.schema.names[:at])
+        for place, window in enumerate(self._spec.windows):
+            split = by_place.get(place)
+            width = len(window.calls) if split is None else len(split.partials)
+            found = batch.columns[at : at + width]
+            if split is not None:
+                found = split.finished({p.column: column for p, column in zip(split.partials, found, strict=True)})
+            columns += found
+            names += [call.output for call in window.calls]
+            at += width
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+    # What stays
+
+    def keep_history(self, watermark: int) -> None:
+        """Let go what no later answer needs, but for what windows keep of it."""
+        expired = self._state.expired(watermark)
+        for tag, chunks in expired.items():
+            self._state.keep_newest(tag, chunks)
+        if self._reach.unbounded:
+            self._condense_expired(expired)
+        for chunk in (chunk for chunks in expired.values() for chunk in chunks):
+            self._store.drop(chunk)
+
+    def _condense_expired(self, expired: Mapping[int, Sequence[Chunk]]) -> None:
+        parts = {tag: [self._state.whole(chunk) for chunk in chunks] for tag, chunks in expired.items()}
+        known = next((part for found in parts.values() for part in found), None)
+        if known is None:
+            return
+        types = {name: known.batch.schema.field(name).type for name in self._sequence.args}
+        splits, groups = split_windows(self._spec, types)
+        for group in groups:
+            if any(s is not None and s.group == group and window_reach(s.window).unbounded for s in splits):
+                rows = [part for tag in group.tags for part in parts.get(tag, [])]
+                History(group, self._operator.inputs, self._stretches, self._store).add(rows)
+
+
+class _Feed:
+    """Collects the blocks of an answer. All have the columns of `partials`; `schema` is that of the FROM rows."""
+
+    def __init__(self, partials: Sequence[Partial], schema: pa.Schema, order: str) -> None:
+        self._partials = partials
+        self._schema = schema
+        self._order = order
+        self.blocks: list[Block] = []
+
+    def add(self, source: int, parts: Iterable[Part]) -> None:
+        """Rows of chunks."""
+        for part in parts:
+            batch = with_partials(part.batch, self._partials)
+            self.blocks.append(Block(0, source, int(part.positions[0]), batch))
+
+    def add_condensed(self, source: int, rows: pa.RecordBatch, time: int) -> None:
+        """Condensed rows, with a time, and NULL in what they do not have."""
+        given = {name: rows.column(name) for name in rows.schema.names}
+        kind = self._schema.field(self._order).type
+        times = pa.array(np.full(rows.num_rows, time), pa.int64())
+        given[self._order] = (
+            times.cast(pa.timestamp("us")).cast(kind) if pa.types.is_timestamp(kind) else times.cast(kind)
+        )
+        for item in self._schema:
+            given.setdefault(item.name, pa.nulls(rows.num_rows, item.type))
+        for partial in self._partials:
+            given.setdefault(partial.column, pa.nulls(rows.num_rows, partial.dtype(self._schema)))
+        self.blocks.append(Block(0, source, time, pa.RecordBatch.from_pydict(given)))
+
+
+def _partials(cores: Sequence[Core]) -> tuple[Partial, ...]:
+    """The partials of all cores, each once."""
+    return tuple(dict.fromkeys(partial for core in cores for partial in core.split.partials))
+
+
+def _is_long(reach: Reach, high: int, boundary: int) -> bool:
+    """Whether most of a window is before the boundary and common to all rows up to `high`."""
+    return boundary - (high - reach.back) > reach.back // 2

@@ -1,0 +1,185 @@
+"""Windows whose rows can be condensed, and the condensed rows of stretches of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from sqlext_operators.columns.batches import whole
+from sqlext_operators.exchange.chunks import Chunk, ChunkStore
+from sqlext_operators.window.condense import Partial, SplitCall, condensed, split_call
+from sqlext_operators.window.sequence import FROM
+from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
+from sqlext_operators.window.stream_state import Part, WindowState, history_kind, joined
+
+#: The longest window spans about this many leaves.
+_LEAVES = 256
+#: Stretches are condensed up to this many leaves long.
+_MOST_LEVELS = 20
+
+
+@dataclass(frozen=True)
+class Group:
+    """Windows over the same sources share what is condensed: `tags` are the inputs, the first listed the newest."""
+
+    number: int
+    tags: tuple[int, ...]
+    partials: tuple[Partial, ...]
+
+
+@dataclass(frozen=True)
+class SplitWindow:
+    """A window with its calls as partial calls."""
+
+    window: Window
+    calls: tuple[SplitCall, ...]
+    group: Group
+
+    @property
+    def partial_calls(self) -> tuple[Call, ...]:
+        """The partial calls, each once."""
+        return tuple(partial.call for partial in self.partials)
+
+    @property
+    def partials(self) -> tuple[Partial, ...]:
+        """The partials of all calls, each once."""
+        return tuple(dict.fromkeys(partial for call in self.calls for partial in call.partials))
+
+    def finished(self, columns: Mapping[str, pa.Array]) -> list[pa.Array]:
+        """The window's results from those of its partial calls."""
+        return [call.finish([columns[partial.column] for partial in call.partials]) for call in self.calls]
+
+
+def split_windows(
+    spec: WindowUnionSpec, types: Mapping[str, pa.DataType]
+) -> tuple[list[SplitWindow | None], list[Group]]:
+    """Each window split, or None, and the groups of the split ones."""
+    found: list[tuple[Window, tuple[SplitCall, ...]] | None] = []
+    tags: dict[tuple[int, ...], dict[Partial, None]] = {}
+    for window in spec.windows:
+        calls = [split_call(call, types, ansi=spec.ansi) for call in window.calls] if _is_split(window) else [None]
+        split = tuple(call for call in calls if call is not None)
+        if len(split) < len(calls):
+            found.append(None)
+            continue
+        found.append((window, split))
+        partials = tags.setdefault(_tags(window), {})
+        partials.update(dict.fromkeys(partial for call in split for partial in call.partials))
+    groups = {names: Group(n, names, tuple(partials)) for n, (names, partials) in enumerate(tags.items())}
+    splits = [None if item is None else SplitWindow(*item, groups[_tags(item[0])]) for item in found]
+    return splits, list(groups.values())
+
+
+def unsplit_calls(window: Window, types: Mapping[str, pa.DataType], *, ansi: bool) -> list[Call]:
+    """The calls of a window that have no partial calls; all, if its rows cannot be condensed."""
+    if not _is_split(window):
+        return list(window.calls)
+    return [call for call in window.calls if split_call(call, types, ansi=ansi) is None]
+
+
+def _is_split(window: Window) -> bool:
+    """Whether rows in the middle of the frame can be condensed: it must not count rows."""
+    frame = window.frame
+    if frame.maxsize is not None:
+        return False
+    return frame.unit == "range" or (frame.start is None and frame.end == 0)
+
+
+def _tags(window: Window) -> tuple[int, ...]:
+    """The inputs of a window in sequence order: unions, last listed first, then FROM."""
+    unions = tuple(sorted(window.sources, reverse=True))
+    return unions if window.frame.instance_not_in_window else (*unions, FROM)
+
+
+class Stretches:
+    """The condensed rows of stretches of time below the watermark.
+
+    Time is cut into leaves of `width`; stretches of 2, 4, 8 ... leaves are condensed from their halves. A window is
+    covered by a few of them for each power of two, whatever its length. They are derived from chunks: nothing of them
+    is in the state store.
+    """
+
+    def __init__(self, keys: Sequence[str], order: str, back: int, state: WindowState, store: ChunkStore) -> None:
+        self.keys = tuple(keys)
+        self._order = order
+        self._state = state
+        self._store = store
+        self.width = max(1, back // _LEAVES)
+
+    def cover(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """(level, number) of stretches that make up the leaves [start, end), oldest first."""
+        while start < end:
+            level = 0
+            while level < _MOST_LEVELS and start % (2 << level) == 0 and start + (2 << level) <= end:
+                level += 1
+            yield level, start >> level
+            start += 1 << level
+
+    def rows(self, group: Group, level: int, number: int) -> pa.RecordBatch | None:
+        """The condensed rows of a stretch: columns `keys` and those of the group's partials; None if it has none."""
+        start = (number << level) * self.width
+        end = start + (self.width << level)
+        chunks = self._state.overlapping(group.tags, start, end)
+        if not chunks:
+            return None
+        recipe = repr((group.tags, group.partials, self.keys, self._order, level, number, self.width))
+        return self._store.derived(chunks, recipe, end, lambda: self._made(group, level, number, chunks))
+
+    def _made(self, group: Group, level: int, number: int, chunks: Sequence[Chunk]) -> pa.RecordBatch:
+        if level:
+            halves = (self.rows(group, level - 1, 2 * number + side) for side in (0, 1))
+            known = [half for half in halves if half is not None]
+            return condensed(whole(known[0].schema, known), self.keys, group.partials)
+        start = number * self.width
+        parts = [part for tag in group.tags for part in self._state.parts(tag, start, start + self.width)]
+        return self.of_parts(group, parts or [self._state.no_rows(chunks[0])])
+
+    def of_parts(self, group: Group, parts: Sequence[Part]) -> pa.RecordBatch:
+        """The condensed rows of parts (at least one), which come in the order of the sources."""
+        rows = joined(parts)
+        order = pa.array(np.argsort(rows.times, kind="stable"))
+        return condensed(with_partials(rows.batch.take(order), group.partials), self.keys, group.partials)
+
+
+class History:
+    """The condensed rows before all that are kept for their time, for windows that begin at the first row there is.
+
+    They are chunks of the store; they are merged when they have grown to twice what is left of them.
+    """
+
+    def __init__(self, group: Group, inputs: int, stretches: Stretches, store: ChunkStore) -> None:
+        self._group = group
+        self._kind = history_kind(inputs, group.number)
+        self._stretches = stretches
+        self._store = store
+
+    def rows(self) -> list[pa.RecordBatch]:
+        """The condensed rows, oldest first."""
+        return [self._store.read(chunk) for chunk in self._store.chunks(self._kind)]
+
+    def add(self, parts: Sequence[Part]) -> None:
+        """Rows that are about to go, in the order of the sources."""
+        if not parts:
+            return
+        low = min(int(part.times[0]) for part in parts)
+        high = max(int(part.times[-1]) for part in parts)
+        new = self._stretches.of_parts(self._group, parts)
+        older = self._store.chunks(self._kind)
+        most = max((chunk.rows for chunk in older), default=0)
+        if older and new.num_rows + sum(chunk.rows for chunk in older) > 2 * max(most, new.num_rows):
+            merged = whole(new.schema, [*self.rows(), new])
+            new = condensed(merged, self._stretches.keys, self._group.partials)
+            low = min(low, *(chunk.low for chunk in older))
+            for chunk in older:
+                self._store.drop(chunk)
+        self._store.append(self._kind, low, high, new)
+
+
+def with_partials(batch: pa.RecordBatch, partials: Sequence[Partial]) -> pa.RecordBatch:
+    """The batch with the columns of partials appended."""
+    names = [*batch.schema.names, *(partial.column for partial in partials)]
+    added = [partial.values(batch.column, batch.num_rows) for partial in partials]
+    return pa.RecordBatch.from_arrays([*batch.columns, *added], names=names)

@@ -1,0 +1,232 @@
+"""What a window union on streams keeps of each input: rows by time, the newest rows of each key, condensed history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from sqlext_operators.columns.batches import take_rows, whole
+from sqlext_operators.columns.codes import NULL_ORDER, order_values
+from sqlext_operators.columns.keys import KeyCodes
+from sqlext_operators.errors import RowError
+from sqlext_operators.exchange.chunks import Chunk, ChunkStore
+from sqlext_operators.exchange.stream import Progress
+from sqlext_operators.window.frames import IntArray
+from sqlext_operators.window.reach import Reach
+from sqlext_operators.window.sequence import FROM, SequenceSpec
+
+#: Kinds of chunks: `_ROLES` times the input's tag, plus a role: rows, what passes through of FROM rows, newest rows.
+_ROLES = 3
+_ROWS, _PAYLOAD, _NEWEST = range(_ROLES)
+#: The most chunks that one input's rows of one micro-batch are cut into.
+_MOST_CHUNKS = 16
+#: Chunks of newest rows are merged when they have this many times the rows that are left of them.
+_GROWTH = 2
+#: Beyond all times.
+FAR = 1 << 62
+#: A row's position in its input, in chunks of newest rows.
+_POSITION = "__position"
+
+
+class Part(NamedTuple):
+    """Rows in the order of time; `positions` int64[n] are their places in the input."""
+
+    batch: pa.RecordBatch
+    times: IntArray
+    positions: IntArray
+
+
+class WindowState:
+    """The rows of `inputs` inputs, in the chunks of a store. FROM is input 0."""
+
+    def __init__(self, sequence: SequenceSpec, reach: Reach, inputs: int, store: ChunkStore) -> None:
+        assert sequence.order is not None
+        self._order = sequence.order
+        self._keys = sequence.keys
+        self._reach = reach
+        self._inputs = inputs
+        self._store = store
+        names = dict.fromkeys([*sequence.keys, sequence.order, *sequence.args])
+        self._row_columns = tuple(names)
+        self._payload_columns = tuple(name for name in dict.fromkeys(sequence.payload) if name not in names)
+
+    @property
+    def answered(self) -> int:
+        """FROM rows before this time have been answered."""
+        return -FAR if self._store.watermark is None else self._store.watermark - self._reach.ahead
+
+    def add(self, tag: int, batches: Sequence[pa.RecordBatch], progress: Progress, *, late_fails: bool) -> None:
+        """Write the new rows of an input, but the late ones, sorted by time."""
+        if not batches:
+            return
+        batch = batches[0] if len(batches) == 1 else whole(batches[0].schema, batches)
+        times = order_values(batch.column(self._order))
+        timeless = times == NULL_ORDER
+        watermark = self._store.watermark
+        late = ~timeless & (times < watermark) if watermark is not None else np.zeros_like(timeless)
+        progress.rows += batch.num_rows
+        progress.timeless += int(timeless.sum())
+        progress.late += int(late.sum())
+        if late_fails and (late.any() or timeless.any()):
+            raise _late_error(int(late.sum()), int(timeless.sum()))
+        kept = np.flatnonzero(~(timeless | late))
+        rows = kept[np.argsort(times[kept], kind="stable")]
+        if len(rows):
+            in_order = len(rows) == batch.num_rows and bool((np.diff(rows) == 1).all())
+            self._write(tag, batch if in_order else take_rows(batch, rows), times[rows])
+
+    def _write(self, tag: int, batch: pa.RecordBatch, times: IntArray) -> None:
+        """Rows in the order of time, as chunks that span no more than a window: they can go soon after it."""
+        width = max(self._reach.back + self._reach.ahead, (int(times[-1]) - int(times[0])) // _MOST_CHUNKS) + 1
+        edges = list(range(int(times[0]), int(times[-1]) + 1, width))
+        bounds = np.unique([*np.searchsorted(times, edges).tolist(), len(times)]).tolist()
+        for start, end in pairwise(bounds):
+            part, low, high = batch.slice(start, end - start), int(times[start]), int(times[end - 1])
+            self._store.append(_kind(tag, _ROWS), low, high, _columns(part, self._row_columns))
+            if tag == FROM and self._payload_columns:  # the next number after its rows
+                self._store.append(_kind(tag, _PAYLOAD), low, high, _columns(part, self._payload_columns))
+
+    def parts(self, tag: int, start: int, end: int, *, payload: bool = False) -> Iterator[Part]:
+        """Rows of an input with start <= time < end, chunk by chunk in the order of arrival; with `payload` the
+        columns that pass through too."""
+        for chunk in self.overlapping((tag,), start, end):
+            batch = self._store.read(chunk)
+            times = order_values(batch.column(self._order))
+            first, last = (int(place) for place in np.searchsorted(times, [start, end]))
+            if first < last:
+                batch = batch.slice(first, last - first)
+                if payload and self._payload_columns:
+                    batch = _beside(batch, self._payload(chunk).slice(first, last - first))
+                yield Part(batch, times[first:last], _positions(chunk, first, last))
+
+    def overlapping(self, tags: Sequence[int], start: int, end: int) -> list[Chunk]:
+        """The chunks that may hold rows with start <= time < end."""
+        found = [chunk for tag in tags for chunk in self._store.chunks(_kind(tag, _ROWS))]
+        return [chunk for chunk in found if chunk.low < end and chunk.high >= start]
+
+    def no_rows(self, chunk: Chunk) -> Part:
+        """A part of a chunk without rows."""
+        nothing = np.zeros(0, np.int64)
+        return Part(self._store.read(chunk).slice(0, 0), nothing, nothing)
+
+    def oldest(self, tags: Sequence[int]) -> int | None:
+        """The least time of the rows that are kept for their time."""
+        lows = (chunk.low for tag in tags for chunk in self._store.chunks(_kind(tag, _ROWS)))
+        return min(lows, default=None)
+
+    def newest(self, tag: int) -> Iterator[Part]:
+        """The newest rows of each key among those that are no longer kept for their time."""
+        for chunk in self._store.chunks(_kind(tag, _NEWEST)):
+            yield self._newest_part(chunk)
+
+    def _newest_part(self, chunk: Chunk) -> Part:
+        batch = self._store.read(chunk)
+        positions = batch.column(_POSITION).to_numpy(zero_copy_only=False)
+        return Part(batch.select(self._row_columns), order_values(batch.column(self._order)), positions)
+
+    def _payload(self, rows: Chunk) -> pa.RecordBatch:
+        found = next(c for c in self._store.chunks(_kind(FROM, _PAYLOAD)) if c.no == rows.no + 1)
+        return self._store.read(found)
+
+    def wakes_at(self) -> int | None:
+        """The least watermark that completes a FROM row or lets a chunk go."""
+        times = [self._next_time(chunk) for chunk in self._store.chunks(_kind(FROM, _ROWS))]
+        wakes = [time + self._reach.ahead + 1 for time in times if time is not None]
+        rows = (chunk for tag in range(self._inputs) for chunk in self._store.chunks(_kind(tag, _ROWS)))
+        wakes += [chunk.high + self._reach.ahead + self._reach.back + 1 for chunk in rows]
+        return min(wakes, default=None)
+
+    def _next_time(self, chunk: Chunk) -> int | None:
+        """The least time of a FROM row of a chunk that is not answered."""
+        if chunk.low >= self.answered:
+            return chunk.low
+        if chunk.high < self.answered:
+            return None
+        times = order_values(self._store.read(chunk).column(self._order))
+        return int(times[np.searchsorted(times, self.answered)])
+
+    def expired(self, watermark: int) -> dict[int, list[Chunk]]:
+        """The chunks by input whose times no FROM row to come, or not answered yet, can reach, in the order of arrival.
+        What passes through of answered rows is dropped."""
+        answered = watermark - self._reach.ahead
+        for chunk in self._store.chunks(_kind(FROM, _PAYLOAD)):
+            if chunk.high < answered:
+                self._store.drop(chunk)
+        found = {}
+        for tag in range(self._inputs):
+            chunks = self._store.chunks(_kind(tag, _ROWS))
+            found[tag] = [chunk for chunk in chunks if chunk.high < answered - self._reach.back]
+        return found
+
+    def keep_newest(self, tag: int, chunks: Sequence[Chunk]) -> None:
+        """Keep what is left of chunks that are about to go: the newest rows of each key."""
+        if not self._reach.rows or not chunks:
+            return
+        parts = [self.whole(chunk) for chunk in chunks]
+        older = self._store.chunks(_kind(tag, _NEWEST))
+        new = self._chosen(parts)
+        most = max((chunk.rows for chunk in older), default=0)
+        if older and len(new.times) + sum(chunk.rows for chunk in older) > _GROWTH * max(most, len(new.times)):
+            new = self._chosen([*(self._newest_part(chunk) for chunk in older), new])
+            for chunk in older:
+                self._store.drop(chunk)
+        batch = new.batch.append_column(_POSITION, pa.array(new.positions))
+        self._store.append(_kind(tag, _NEWEST), int(new.times[0]), int(new.times[-1]), batch)
+
+    def whole(self, chunk: Chunk) -> Part:
+        """All rows of a chunk."""
+        batch = self._store.read(chunk)
+        return Part(batch, order_values(batch.column(self._order)), _positions(chunk, 0, batch.num_rows))
+
+    def _chosen(self, parts: Sequence[Part]) -> Part:
+        """The newest rows of each key, in the order of time."""
+        batch, times, positions = joined(parts)
+        group = KeyCodes(len(self._keys)).encode([batch.column(name) for name in self._keys])
+        order = np.lexsort((positions, times, group))
+        ends = np.searchsorted(group[order], group[order], side="right")
+        newest = order[ends - np.arange(len(order)) <= self._reach.rows]
+        rows = newest[np.lexsort((positions[newest], times[newest]))]
+        return Part(take_rows(batch, rows), times[rows], positions[rows])
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """The rows of several parts (at least one), one part after the other."""
+    batch = whole(parts[0].batch.schema, [part.batch for part in parts])
+    times = np.concatenate([part.times for part in parts])
+    return Part(batch, times, np.concatenate([part.positions for part in parts]))
+
+
+def _kind(tag: int, role: int) -> int:
+    return _ROLES * tag + role
+
+
+def history_kind(inputs: int, group: int) -> int:
+    """The kind of the chunks with the condensed history of a group of windows."""
+    return _kind(inputs, group)
+
+
+def _positions(chunk: Chunk, first: int, last: int) -> IntArray:
+    """Later chunks have later positions, which order rows of equal time."""
+    return np.arange((chunk.no << 32) + first, (chunk.no << 32) + last)
+
+
+def _columns(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([batch.column(name) for name in names], names=list(names))
+
+
+def _beside(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
+    names = [*left.schema.names, *right.schema.names]
+    return pa.RecordBatch.from_arrays([*left.columns, *right.columns], names=names)
+
+
+def _late_error(late: int, timeless: int) -> RowError:
+    told = [f"{late} rows are older than the watermark"] if late else []
+    told += [f"{timeless} rows have no time"] if timeless else []
+    return RowError(
+        f"{' and '.join(told)}, in the order column of a window over a stream",
+        "allow more delay in the watermark, or set sqlext.stream.late=drop to leave such rows out",
+    )

@@ -1,0 +1,160 @@
+"""The window union on streams gives what the batch operator gives, whatever the micro-batches are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.chunks import MemoryChunks
+from sqlext_operators.exchange.stream import Progress
+from sqlext_operators.window.operator import WindowOperatorSpec
+from sqlext_operators.window.reach import reach_of, window_reach
+from sqlext_operators.window.sequence import SequenceSpec
+from sqlext_operators.window.spec import Window, WindowUnionSpec
+from sqlext_operators.window.stream import WindowStreamSpec
+from sqlext_operators.window.stream_split import unsplit_calls
+
+from tests.operators.window.window_data import COLUMNS, TYPES, windows
+
+LAST = 1 << 40
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of an input."""
+
+    tag: int
+    key: int | None
+    time: int | None
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Rows in micro-batches, each with the watermark that is known when it comes."""
+
+    spec: WindowOperatorSpec
+    columns: tuple[str, ...]
+    batches: tuple[tuple[int | None, tuple[Row, ...]], ...]
+
+
+def spec_of(found: Sequence[Window], inputs: int, *, ansi: bool = False) -> WindowOperatorSpec:
+    args = tuple(dict.fromkeys(name for window in found for call in window.calls for name in call.args))
+    sequence = SequenceSpec(("k",), "ts", args, ("id", "k", "ts"), piece_rows=7)
+    return WindowOperatorSpec(sequence, WindowUnionSpec(("k",), "ts", ("id", "k", "ts"), tuple(found), ansi), inputs, 5)
+
+
+def blocks_of(columns: Sequence[str], rows: Sequence[Row], inputs: int, first: int) -> list[Block]:
+    """One block for each input; `first` is the number of the first row."""
+    schema = pa.schema(
+        [("id", pa.int64()), ("k", pa.int32()), ("ts", pa.int64()), *((name, TYPES[name]) for name in columns)]
+    )
+    numbered = [(row.tag, (first + n, row.key, row.time, *row.values)) for n, row in enumerate(rows)]
+    found = []
+    for tag in range(inputs):
+        chosen = [values for owner, values in numbered if owner == tag]
+        arrays = [pa.array([v[i] for v in chosen], field.type) for i, field in enumerate(schema)]
+        if chosen:
+            found.append(Block(0, tag, first, pa.RecordBatch.from_arrays(arrays, schema=schema)))
+    return found
+
+
+def results(batches: Iterable[pa.RecordBatch]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for batch in batches:
+        found.update(map(str, batch.to_pylist()))
+    return found
+
+
+def in_batch(case: Case) -> Counter[str]:
+    """The batch operator over all rows in the order of arrival."""
+    with case.spec.operator() as operator:
+        first, found = 0, []
+        for _, rows in case.batches:
+            for block in blocks_of(case.columns, rows, case.spec.inputs, first):
+                found += list(operator.push(block))
+            first += len(rows)
+        return results([*found, *operator.finish()])
+
+
+def in_stream(case: Case, condense_from: int) -> tuple[Counter[str], Progress, MemoryChunks]:
+    """The stream's operator, with its state written down and read back after each step."""
+    store, progress = MemoryChunks(), Progress()
+    found: Counter[str] = Counter()
+    first = 0
+    for watermark, rows in (*case.batches, (LAST, ())):
+        operator = WindowStreamSpec(case.spec, condense_from=condense_from).stream()
+        wakes = operator.wakes_at(store)
+        given = blocks_of(case.columns, rows, case.spec.inputs, first)
+        before = progress.results
+        new = list(operator.step(store, given, watermark, progress))
+        found += results(new)
+        if progress.results > before and not rows:
+            assert wakes is not None
+            assert watermark is not None
+            assert wakes <= watermark
+        if watermark is not None:
+            store.watermark = max(watermark, store.watermark or watermark)
+        first += len(rows)
+        again = MemoryChunks(store.index(), store.data)
+        again.watermark, again.next_no = store.watermark, store.next_no
+        store = again
+    return found, progress, store
+
+
+def is_streamed(case: Case) -> bool:
+    """Whether every window has a bound: the planner refuses the others."""
+    types = {name: TYPES[name] for name in case.columns}
+    for window in case.spec.window.windows:
+        frame = window.frame
+        if frame.unit == "rows" and (frame.end is None or frame.end > 0):
+            return False
+        if frame.end is None or frame.end > LAST:
+            return False
+        if window_reach(window).unbounded and unsplit_calls(window, types, ansi=False):
+            return False
+    return True
+
+
+@st.composite
+def cases(draw: st.DrawFn, span: int = 12) -> Case:
+    """Rows of up to three unions and a few keys, out of order within a random delay."""
+    found = [draw(windows(n, size=3)) for n in range(draw(st.integers(1, 3)))]
+    columns = tuple(dict.fromkeys(name for window in found for call in window.calls for name in call.args))
+    value = st.tuples(*(COLUMNS[name][1] | st.none() for name in columns))
+    inputs = 4
+    delay = draw(st.integers(0, 6))
+    batches: list[tuple[int | None, tuple[Row, ...]]] = []
+    seen: int | None = None
+    watermark: int | None = None
+    for n in range(draw(st.integers(1, 6))):
+        low = watermark if watermark is not None else -5
+        times = st.integers(low, low + delay + draw(st.integers(0, span)))
+        row = st.builds(Row, st.integers(0, inputs - 1), st.none() | st.integers(0, 2), times, value)
+        rows = tuple(draw(st.lists(row, max_size=8)))
+        batches.append((watermark if draw(st.booleans()) or n else None, rows))
+        if rows:
+            seen = max([row.time for row in rows if row.time is not None] + ([] if seen is None else [seen]))
+        if seen is not None and draw(st.integers(0, 3)):
+            watermark = max(seen - delay, watermark if watermark is not None else seen - delay)
+    return Case(spec_of(found, inputs), columns, tuple(batches))
+
+
+@given(case=cases(), condense_from=st.sampled_from([0, 4, 1000]))
+@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+def test_stream_equals_batch(case: Case, condense_from: int) -> None:
+    assume(is_streamed(case))
+    event(f"condense from {condense_from}")
+    found, progress, store = in_stream(case, condense_from)
+    assert found == in_batch(case)
+    assert progress.late == progress.timeless == 0
+    assert progress.rows == sum(len(rows) for _, rows in case.batches)
+    reach = reach_of(case.spec.window)
+    if not (reach.rows or reach.unbounded or reach.back > LAST):
+        assert not list(store.all()), "rows are kept that nothing can reach any more"
