@@ -145,6 +145,14 @@ class Config:
         _MOST_ROWS,
     )
 
+    stream_late: str = _setting(
+        "stream.late",
+        "drop",
+        "What a statement over streams does with rows that come after the watermark has passed their time, or have no "
+        "time. drop: they are counted (session.streams shows how many) and change no answer; fail: the query fails.",
+        "drop|fail",
+    )
+
     @classmethod
     def from_mapping(cls, settings: Mapping[str, str]) -> Config:
         """Settings from text, e.g. ``{"sqlext.planner.alwaysLower": "true"}``.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import Catalog, TableInfo
 from sqlext_planner.config import Config
@@ -87,6 +87,17 @@ class Planner:
 Strategy = Callable[[LogicalPlan, Planner], PhysicalPlan | None]
 
 
+def window_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    """WindowUnion over a stream -> WindowStreamExec: one exchange into a stateful operator."""
+    if not isinstance(node, WindowUnion) or not node.is_streaming:
+        return None
+    from sqlext_planner.window.stream_execution import WindowStreamExec
+    from sqlext_planner.window.streams import kept
+
+    inputs = [planner.later(child) for child in (node.source, *node.unions)]
+    return WindowStreamExec(**_window_fields(node, inputs), why=kept(node))
+
+
 def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     """WindowUnion -> WindowUnionExec: one Arrow-block exchange for all inputs, one sort, one pass."""
     if not isinstance(node, WindowUnion):
@@ -96,17 +107,22 @@ def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 
     inputs = [_exchange_input(planner.later(child), planner.config) for child in (node.source, *node.unions)]
     calls = sum(len(window.calls) for window in node.windows)
-    return WindowUnionExec(
-        partition_by=node.partition_by,
-        order_by=node.order_by,
-        windows=node.windows,
-        source=inputs[0],
-        unions=tuple(inputs[1:]),
-        payload=node.payload,
-        tie_order=node.tie_order,
-        union_spans=tuple(union.span for union in node.unions),
-        why=f"one exchange and one sort for {len(inputs)} inputs, {len(node.windows)} windows and {calls} calls",
-    )
+    why = f"one exchange and one sort for {len(inputs)} inputs, {len(node.windows)} windows and {calls} calls"
+    return WindowUnionExec(**_window_fields(node, inputs), why=why)
+
+
+def _window_fields(node: WindowUnion, inputs: Sequence[PhysicalPlan]) -> dict[str, Any]:
+    """What the physical nodes take over from the logical one."""
+    return {
+        "partition_by": node.partition_by,
+        "order_by": node.order_by,
+        "windows": node.windows,
+        "source": inputs[0],
+        "unions": tuple(inputs[1:]),
+        "payload": node.payload,
+        "tie_order": node.tie_order,
+        "union_spans": tuple(union.span for union in node.unions),
+    }
 
 
 def group_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
@@ -276,7 +292,8 @@ def _plain_spark_unary(node: LogicalPlan, planner: Planner) -> PhysicalPlan | No
 
 #: First match wins.
 STRATEGIES: tuple[Strategy, ...] = (
-    # Our own operators first: no plain Spark node computes an extension node.
+    # Our own operators first: no plain Spark node computes an extension node. Those on streams before those on tables.
+    window_streams,
     window_unions,
     group_aggregates,
     last_joins,

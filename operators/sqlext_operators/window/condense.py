@@ -128,6 +128,12 @@ def split_call(call: Call, types: Mapping[str, pa.DataType], *, ansi: bool) -> S
     return _split_average(site, arg, where) if base == "avg" else None
 
 
+def splits(function: str, types: Sequence[pa.DataType], *, ansi: bool) -> bool:
+    """Whether calls of a function with arguments of these types have partial calls."""
+    names = tuple(f"c{place}" for place in range(len(types)))
+    return split_call(Call(function, names, ""), dict(zip(names, types, strict=True)), ansi=ansi) is not None
+
+
 def _split_sum(site: CallSite, arg: str, where: str | None) -> SplitCall | None:
     dtype, result = site.types[0], site.result_type
     if pa.types.is_decimal(dtype):

@@ -29,6 +29,8 @@ from sqlext_operators.window.stream_state import FAR, Part, WindowState, joined
 SHOWN = 1
 #: Rows of other keys are left out if there are this many times the rows to answer.
 _MANY = 4
+#: The longest window spans about this many of the shortest stretches.
+_LEAVES = 256
 #: The most sources of a window operator.
 _MOST_SOURCES = 250
 
@@ -60,7 +62,6 @@ class Answers:
         self._condense_from = condense_from
         assert operator.sequence.order is not None
         self._order = operator.sequence.order
-        self._stretches = Stretches(operator.sequence.keys, self._order, reach.back, state, store)
 
     def until(self, end: int) -> Iterator[pa.RecordBatch]:
         """The results of the FROM rows that are not answered yet and are before `end`."""
@@ -70,8 +71,9 @@ class Answers:
         low = min(int(part.times[0]) for part in ready)
         high = max(int(part.times[-1]) for part in ready)
         types = {name: ready[0].batch.schema.field(name).type for name in self._sequence.args}
-        boundary, cores = self._cores(low, high, types)
-        blocks = self._blocks(ready, end, high, boundary, cores)
+        stretches = self._stretches(high - low)
+        boundary, cores = self._cores(low, high, types, stretches.unit)
+        blocks = self._blocks(ready, end, high, boundary, cores, stretches)
         with self._moved(cores).operator() as operator:
             for block in self._of_keys(blocks, ready):
                 yield from operator.push(block)
@@ -79,16 +81,22 @@ class Answers:
             for batch in operator.finish():
                 yield self._finished(batch, cores) if cores else batch
 
+    def _stretches(self, span: int) -> Stretches:
+        """Stretches for an answer whose rows span some time: half as long, so that the rest, which is fed row by row,
+        is not more than the rows to answer."""
+        width = max(1, self._reach.back // _LEAVES)
+        base = max(0, (span // (2 * width)).bit_length())
+        return Stretches(self._sequence.keys, self._order, width, base, self._state, self._store)
+
     # Which windows are condensed
 
-    def _cores(self, low: int, high: int, types: Mapping[str, pa.DataType]) -> tuple[int, list[Core]]:
+    def _cores(self, low: int, high: int, types: Mapping[str, pa.DataType], unit: int) -> tuple[int, list[Core]]:
         """(boundary, cores): rows from the boundary on are fed as they are, to all windows."""
         splits = split_windows(self._spec, types)[0]
-        width = self._stretches.width
         reaches = [window_reach(window) for window in self._spec.windows]
         order = sorted(range(len(reaches)), key=lambda place: (reaches[place].unbounded, reaches[place].back))
         last = low + min([0, *(w.frame.end or 0 for w in self._spec.windows if w.frame.unit == "range")])
-        boundary = last // width * width
+        boundary = last // unit * unit
         many = self._rows_between(low - self._reach.back, low) >= self._condense_from
         chosen: list[int] = []
         for place in order:
@@ -98,26 +106,34 @@ class Answers:
                 chosen = [c for c in chosen if reaches[c].unbounded or _is_long(reaches[c], high, boundary)]
             else:
                 chosen.append(place)
-        boundary = boundary // width * width if chosen else boundary
+        boundary = boundary // unit * unit if chosen else boundary
         chosen = chosen[: (_MOST_SOURCES - 2 * self._operator.inputs) // 2]
-        return boundary, [self._core(n, place, splits[place], low, high) for n, place in enumerate(chosen)]
+        return boundary, [self._core(n, place, splits[place], low, high, unit) for n, place in enumerate(chosen)]
 
-    def _core(self, number: int, place: int, split: SplitWindow | None, low: int, high: int) -> Core:
+    def _core(self, number: int, place: int, split: SplitWindow | None, low: int, high: int, unit: int) -> Core:
         assert split is not None
-        reach, width = window_reach(split.window), self._stretches.width
+        reach = window_reach(split.window)
         source = 2 * self._operator.inputs + 1 + 2 * number
         if reach.unbounded:
             oldest = self._state.oldest(split.group.tags)
             start = low if oldest is None or not self._reach.back else max(oldest, low - self._reach.back)
-            return Core(place, split, -FAR, -(-start // width), source)
-        return Core(place, split, low - reach.back, -(-(high - reach.back) // width), source)
+            return Core(place, split, -FAR, -(-start // unit), source)
+        return Core(place, split, low - reach.back, -(-(high - reach.back) // unit), source)
 
     def _rows_between(self, start: int, end: int) -> int:
         return sum(chunk.rows for chunk in self._state.overlapping(range(self._operator.inputs), start, end))
 
     # What is fed
 
-    def _blocks(self, ready: Sequence[Part], end: int, high: int, boundary: int, cores: Sequence[Core]) -> list[Block]:
+    def _blocks(
+        self,
+        ready: Sequence[Part],
+        end: int,
+        high: int,
+        boundary: int,
+        cores: Sequence[Core],
+        stretches: Stretches,
+    ) -> list[Block]:
         """The rows of all sources. FROM rows that are not answered now have times before or after all that are."""
         feed = _Feed(_partials(cores), ready[0].batch.schema, self._order)
         feed.add(FROM, ready)
@@ -130,7 +146,7 @@ class Answers:
         if self._reach.rows:
             self._add_older(feed, boundary)
         for core in cores:
-            self._add_core(feed, core, boundary)
+            self._add_core(feed, core, boundary, stretches)
         return feed.blocks
 
     def _add_older(self, feed: _Feed, boundary: int) -> None:
@@ -148,20 +164,20 @@ class Answers:
         """The source of an input's rows before the boundary: in the order of the inputs, as the others."""
         return self._operator.inputs + 1 + tag
 
-    def _add_core(self, feed: _Feed, core: Core, boundary: int) -> None:
+    def _add_core(self, feed: _Feed, core: Core, boundary: int, stretches: Stretches) -> None:
         """The rows before a window's core, the condensed rows of the core, and its history."""
-        group, width = core.split.group, self._stretches.width
-        stop = max(min(core.start * width, boundary), core.reach)
+        group, unit = core.split.group, stretches.unit
+        stop = max(min(core.start * unit, boundary), core.reach)
         for tag in group.tags:
             feed.add(core.source, self._state.parts(tag, core.reach, stop))
         if core.reach == -FAR:
-            history = History(group, self._operator.inputs, self._stretches, self._store)
+            history = History(group, self._operator.inputs, stretches, self._store)
             for rows in history.rows():
                 feed.add_condensed(core.source + 1, rows, stop - 1)
-        for level, number in self._stretches.cover(core.start, boundary // width):
-            found = self._stretches.rows(group, level, number)
+        for level, number, time in stretches.cover(core.start, boundary // unit):
+            found = stretches.rows(group, level, number)
             if found is not None:
-                feed.add_condensed(core.source + 1, found, (number << level) * width)
+                feed.add_condensed(core.source + 1, found, time)
 
     def _of_keys(self, blocks: Sequence[Block], ready: Sequence[Part]) -> Iterator[Block]:
         """The blocks without the rows of keys that no row to answer has, if that saves much."""
@@ -248,7 +264,7 @@ class Answers:
         for group in groups:
             if any(s is not None and s.group == group and window_reach(s.window).unbounded for s in splits):
                 rows = [part for tag in group.tags for part in parts.get(tag, [])]
-                History(group, self._operator.inputs, self._stretches, self._store).add(rows)
+                History(group, self._operator.inputs, self._stretches(0), self._store).add(rows)
 
 
 class _Feed:

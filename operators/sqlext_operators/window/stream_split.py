@@ -15,8 +15,6 @@ from sqlext_operators.window.sequence import FROM
 from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 from sqlext_operators.window.stream_state import Part, WindowState, history_kind, joined
 
-#: The longest window spans about this many leaves.
-_LEAVES = 256
 #: Stretches are condensed up to this many leaves long.
 _MOST_LEVELS = 20
 
@@ -97,44 +95,49 @@ def _tags(window: Window) -> tuple[int, ...]:
 class Stretches:
     """The condensed rows of stretches of time below the watermark.
 
-    Time is cut into leaves of `width`; stretches of 2, 4, 8 ... leaves are condensed from their halves. A window is
-    covered by a few of them for each power of two, whatever its length. They are derived from chunks: nothing of them
-    is in the state store.
+    Time is cut into leaves of `width`; a stretch has 1, 2, 4, 8 ... leaves. A window is covered by a few of them for
+    each power of two, whatever its length. Stretches of up to `base` doublings are condensed from the rows themselves,
+    longer ones from their halves. They are derived from chunks: nothing of them is in the state store.
     """
 
-    def __init__(self, keys: Sequence[str], order: str, back: int, state: WindowState, store: ChunkStore) -> None:
+    def __init__(
+        self, keys: Sequence[str], order: str, width: int, base: int, state: WindowState, store: ChunkStore
+    ) -> None:
         self.keys = tuple(keys)
         self._order = order
         self._state = state
         self._store = store
-        self.width = max(1, back // _LEAVES)
+        self._width = width
+        self._base = base
+        #: The shortest stretch that is used, in units of the order column.
+        self.unit = width << base
 
-    def cover(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """(level, number) of stretches that make up the leaves [start, end), oldest first."""
+    def cover(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """(level, number, time) of stretches that make up the units [start, end), oldest first."""
         while start < end:
             level = 0
             while level < _MOST_LEVELS and start % (2 << level) == 0 and start + (2 << level) <= end:
                 level += 1
-            yield level, start >> level
+            yield self._base + level, start >> level, start * self.unit
             start += 1 << level
 
     def rows(self, group: Group, level: int, number: int) -> pa.RecordBatch | None:
         """The condensed rows of a stretch: columns `keys` and those of the group's partials; None if it has none."""
-        start = (number << level) * self.width
-        end = start + (self.width << level)
+        start = (number << level) * self._width
+        end = start + (self._width << level)
         chunks = self._state.overlapping(group.tags, start, end)
         if not chunks:
             return None
-        recipe = repr((group.tags, group.partials, self.keys, self._order, level, number, self.width))
+        recipe = repr((group.tags, group.partials, self.keys, self._order, level, number, self._width))
         return self._store.derived(chunks, recipe, end, lambda: self._made(group, level, number, chunks))
 
     def _made(self, group: Group, level: int, number: int, chunks: Sequence[Chunk]) -> pa.RecordBatch:
-        if level:
+        if level > self._base:
             halves = (self.rows(group, level - 1, 2 * number + side) for side in (0, 1))
             known = [half for half in halves if half is not None]
             return condensed(whole(known[0].schema, known), self.keys, group.partials)
-        start = number * self.width
-        parts = [part for tag in group.tags for part in self._state.parts(tag, start, start + self.width)]
+        start, size = (number << level) * self._width, self._width << level
+        parts = [part for tag in group.tags for part in self._state.parts(tag, start, start + size)]
         return self.of_parts(group, parts or [self._state.no_rows(chunks[0])])
 
     def of_parts(self, group: Group, parts: Sequence[Part]) -> pa.RecordBatch:

@@ -80,6 +80,8 @@ class PhysicalPlan(TreeNode):
 
     #: True for nodes that have no plain Spark SQL text.
     is_extension = False
+    #: True for operators of ours that keep state from one micro-batch to the next.
+    reads_streams = False
 
     @classmethod
     def child_type(cls) -> type[TreeNode]:
@@ -165,7 +167,7 @@ def execute_cached(node: PhysicalPlan, context: ExecutionContext) -> DataFrame:
     known = context.cache.get(id(node))
     if known is not None:
         return known[1]
-    if node.is_extension:
+    if node.is_extension and not node.reads_streams:
         _check_inputs(node, context)
     context.building.append(node)
     try:

@@ -1,8 +1,8 @@
-"""Streams: which nodes read one, and the refusal of all our operators over one.
+"""Streams: which nodes read one, and the refusal of operators that cannot.
 
-Our operators see the rows of one micro-batch and would take them for the whole table. Until the operators keep
-state from one batch to the next, none of them may be above a stream. Everything else is plain Spark, which knows what a
-stream allows.
+An operator without state sees the rows of one micro-batch and would take them for the whole table: it may not be above
+a stream. Each operator says for itself whether it can be (`LogicalPlan.stream_refusal`). Everything else is plain
+Spark, which knows what a stream allows.
 """
 
 from __future__ import annotations
@@ -46,14 +46,18 @@ def operators_asked_for(plan: LogicalPlan) -> bool:
 
 
 def refuse_streams(plan: LogicalPlan) -> None:
-    """Raises UnsupportedError, at the stream, if one of our operators reads one, directly or through others."""
+    """Raises the refusal of the first of our operators that reads a stream, directly or through others, and cannot."""
     if not is_streaming(plan):
         return
     for node in (node for below in _plans(plan) for node in below.walk()):
-        name = node.operator_name
-        stream = next(streams_of(node), None) if name is not None else None
-        if stream is not None:
-            raise stream_refusal(f"{name} cannot read the stream{_shown(stream)} yet", stream)
+        stream = next(streams_of(node), None) if node.operator_name is not None else None
+        refusal = node.stream_refusal() if stream is not None else None
+        if stream is None or refusal is None:
+            continue
+        if refusal.span is not None:
+            raise refusal
+        message = refusal.message.replace(" a stream ", f" the stream{shown(stream)} ")
+        raise stream_refusal(message, stream)
 
 
 def stream_refusal(message: str, stream: LogicalPlan) -> UnsupportedError:
@@ -70,7 +74,8 @@ def _plans(plan: LogicalPlan) -> Iterator[LogicalPlan]:
         stack.extend(item.plan for item in own_subqueries(top))
 
 
-def _shown(stream: LogicalPlan) -> str:
+def shown(stream: LogicalPlan) -> str:
+    """The stream's name in a sentence, if it has one."""
     match stream:
         case Scan(table=table):
             return f" '{table}'"

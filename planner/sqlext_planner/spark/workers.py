@@ -5,13 +5,15 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+    from sqlext_operators.exchange.stateful import StatefulSpec
 
 #: Part of the text of every error that a worker raises because it lacks the package. A statement's own run may be the
 #: first to meet such a worker, long after `check_workers`: look for the mark in PythonException's message.
@@ -34,7 +36,8 @@ def worker_function(entry: Entry) -> Callable[[Iterator[pa.RecordBatch]], Iterat
         from pyspark import TaskContext
 
         task, context = load(), TaskContext.get()
-        return task(context.partitionId() if context is not None else 0, batches)
+        found: Iterator[pa.RecordBatch] = task(context.partitionId() if context is not None else 0, batches)
+        return found
 
     return run
 
@@ -56,12 +59,41 @@ def broadcast_function(
 
         task, context = load(), TaskContext.get()
         given = held if shared is None else shared.value
-        return task(given, context.partitionId() if context is not None else 0, batches)
+        found: Iterator[pa.RecordBatch] = task(given, context.partitionId() if context is not None else 0, batches)
+        return found
 
     return run
 
 
-def _loading(entry: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[[], Callable[..., Iterator[pa.RecordBatch]]]:
+def stateful_processor(spec: StatefulSpec) -> StatefulProcessor:
+    """What to give `transformWithState`: Spark's class around the operator of a specification."""
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+    load = _loading(spec.processor)
+
+    class Processor(StatefulProcessor):
+        """Travels by value, like the functions above; the operator is loaded where it runs."""
+
+        def init(self, handle: Any) -> None:
+            self._operator: Any = load()()
+            self._operator.init(handle)
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802, N803 - Spark's names
+            return self._operator.handleInputRows(key, rows, timerValues)
+
+        def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Any:  # noqa: N802, N803
+            return self._operator.handleExpiredTimer(key, timerValues, expiredTimerInfo)
+
+        def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
+            self._operator.handleInitialState(key, initialState, timerValues)
+
+        def close(self) -> None:
+            self._operator.close()
+
+    return Processor()
+
+
+def _loading(entry: Callable[..., Any]) -> Callable[[], Callable[..., Any]]:
     """A function that returns the entry point in a worker.
 
     It travels by value (it is nested, so cloudpickle cannot do otherwise) and holds the entry point pickled by
@@ -70,13 +102,13 @@ def _loading(entry: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[[], Cal
     """
     pickled, mark, help = pickle.dumps(entry), WORKER_MARK, _WORKER_HELP
 
-    def load() -> Callable[..., Iterator[pa.RecordBatch]]:
+    def load() -> Callable[..., Any]:
         import gc
         import pickle as worker_pickle
         import sys
 
         try:
-            task: Callable[..., Iterator[pa.RecordBatch]] = worker_pickle.loads(pickled)
+            task: Callable[..., Any] = worker_pickle.loads(pickled)
         except ImportError as error:
             raise RuntimeError(f"{mark} the executor's Python {sys.executable} cannot load {error}; {help}") from None
         # Spark collects garbage between two tasks of a worker, which takes 0.1 s with numba and its kernels loaded:

@@ -69,7 +69,7 @@ class WindowUnionExec(PhysicalPlan):
         frames = [execute_cached(plan, context) for plan in (self.source, *self.unions)]
         inputs = WindowInputs.of(self, frames)
         wire = ship([Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)], context)
-        operator = inputs.operator(context.config, ansi=str(context.spark.conf.get(_ANSI)).lower() == "true")
+        operator = inputs.operator(context.config, ansi=str(context.spark.conf.get(ANSI)).lower() == "true")
         size = row_by_row(wire.sizes[0], frames[0].schema, inputs.result_schema)
         return wire.run(operator, inputs.result_schema, size)
 
@@ -83,4 +83,4 @@ class WindowUnionExec(PhysicalPlan):
         )
 
 
-_ANSI = "spark.sql.ansi.enabled"
+ANSI = "spark.sql.ansi.enabled"

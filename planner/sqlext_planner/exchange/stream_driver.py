@@ -1,0 +1,88 @@
+"""The exchange on streams: scatter, Spark's stateful operator by bucket, unpack.
+
+The rows travel as the same blocks as in batch. Spark brings the blocks of a bucket to the task that has its state,
+keeps that state, and calls the operator once for each bucket and micro-batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
+from typing import TYPE_CHECKING
+
+from sqlext_planner.exchange.buckets import bucket_ids
+from sqlext_planner.exchange.driver import WIRE, Shipment
+from sqlext_planner.exchange.stream_settings import check_settings
+from sqlext_planner.exchange.year_month import from_months, months_schema
+from sqlext_planner.relational.physical_plan import ExecutionContext
+from sqlext_planner.spark.workers import check_workers, stateful_processor, worker_function
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+    from sqlext_operators.exchange.stream import StreamSpec
+
+#: Observed metrics of our operators start so.
+OBSERVED = "sqlext_"
+
+
+def run_stream(
+    shipments: Sequence[Shipment],
+    stream: StreamSpec,
+    result: StructType,
+    context: ExecutionContext,
+    identity: Mapping[str, str],
+) -> DataFrame:
+    """The operator's results as a streaming DataFrame. Inputs that are tables are read once, when the query starts.
+
+    `identity` is what the state depends on, by the names that a user knows: the checkpoint of a query that differs is
+    refused. Raises ConfigurationError if Spark's settings do not suit, or the workers lack the package.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - Spark's usual name
+    from sqlext_operators.errors import explained
+    from sqlext_operators.exchange.stateful import FIGURES, RESULT_SCHEMA, StatefulSpec, unpacked
+
+    check_settings(context.spark)
+    check_workers(context.spark)
+    partitions = int(str(context.spark.conf.get("spark.sql.shuffle.partitions")))
+    pids = bucket_ids(context.config.partitions or partitions, partitions)
+    live, fixed = (
+        [_scattered(shipment, pids, context) for shipment in shipments if shipment.frame.isStreaming is streaming]
+        for streaming in (True, False)
+    )
+    fingerprint = {**identity, "partitions": f"{len(pids)} of {partitions}"}
+    spec = StatefulSpec(stream, fingerprint, places=context.places())
+    rows = (
+        _union(live)
+        .groupBy("pid")
+        .transformWithState(
+            stateful_processor(spec),
+            RESULT_SCHEMA,
+            "Append",
+            "EventTime",
+            _union(fixed).groupBy("pid") if fixed else None,
+        )
+    )
+    name = OBSERVED + hashlib.blake2b(repr(sorted(fingerprint.items())).encode(), digest_size=6).hexdigest()
+    seen = rows.observe(name, *(F.sum(figure).alias(figure) for figure in FIGURES))
+    unpack = worker_function(partial(explained, context.places(), unpacked))
+    return from_months(seen.mapInArrow(unpack, months_schema(result)), result)
+
+
+def _scattered(shipment: Shipment, pids: tuple[int, ...], context: ExecutionContext) -> DataFrame:
+    """An input's wire rows; its buckets have the names `pids`."""
+    from sqlext_operators.errors import explained
+    from sqlext_operators.exchange.routing import KeyRouter
+    from sqlext_operators.exchange.scatter import ScatterSpec, scatter
+
+    columns = tuple(shipment.frame.columns)
+    router = shipment.router or KeyRouter(shipment.keys)
+    spec = ScatterSpec(shipment.tag, columns, router, len(pids), context.config.block_bytes, pids)
+    # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
+    plain = shipment.frame.toDF(*(f"c{place}" for place in range(len(columns))))
+    return plain.mapInArrow(worker_function(partial(explained, context.places(), scatter, spec)), WIRE)
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda left, right: left.unionAll(right), frames)

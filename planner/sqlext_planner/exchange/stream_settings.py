@@ -1,0 +1,49 @@
+"""Spark's settings for state that is kept from one micro-batch to the next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlext_planner.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_STORE = "spark.sql.streaming.stateStore."
+_PROVIDER = f"{_STORE}providerClass"
+_ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+#: What the state needs: a store beyond the heap, that writes what has changed and not everything, in bounded memory.
+_NEEDED = {
+    _PROVIDER: _ROCKS,
+    f"{_STORE}rocksdb.changelogCheckpointing.enabled": "true",
+    f"{_STORE}rocksdb.boundedMemoryUsage": "true",
+}
+#: What makes it faster: counting all rows of the state costs a read for each write.
+_BETTER = {f"{_STORE}rocksdb.trackTotalNumberOfRows": "false"}
+
+
+def stream_settings(cores: int | None = None, memory_mb: int = 500) -> dict[str, str]:
+    """Spark's settings for statements of the extension over streams: set them before the first query starts.
+
+    The state is kept in RocksDB, which takes at most `memory_mb` megabytes on each executor. With `cores` there are as
+    many partitions: each micro-batch has a task for every one of them, and 200, Spark's default, are too many for a
+    small cluster. The number is part of a query's checkpoint.
+
+        >>> settings = stream_settings(cores=2)
+        >>> settings["spark.sql.shuffle.partitions"]
+        '2'
+    """
+    found = {**_NEEDED, **_BETTER, f"{_STORE}rocksdb.maxMemoryUsageMB": str(memory_mb)}
+    return found if cores is None else {**found, "spark.sql.shuffle.partitions": str(cores)}
+
+
+def check_settings(spark: SparkSession) -> None:
+    """Raises ConfigurationError if Spark's settings do not suit the state."""
+    wrong = {key: value for key, value in _NEEDED.items() if str(spark.conf.get(key, "")).lower() != value.lower()}
+    if not wrong:
+        return
+    shown = ", ".join(f"{key}={value}" for key, value in wrong.items())
+    raise ConfigurationError(
+        f"a statement over streams keeps its state in RocksDB, and Spark is not set up for it: it needs {shown}",
+        help="before the statement run: for key, value in sqlext.stream_settings().items(): spark.conf.set(key, value)",
+    )

@@ -1,0 +1,108 @@
+"""The physical window union over streams: one exchange into a stateful operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlext_planner.errors import AnalysisError, SqlExtError
+from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
+from sqlext_planner.spark.streams import stacked_watermarks, watermarks
+from sqlext_planner.window.execution import ANSI, WindowUnionExec
+from sqlext_planner.window.streams import unbounded_refusal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from sqlext_planner.window.inputs import WindowInputs
+
+
+@dataclass(frozen=True)
+class WindowStreamExec(WindowUnionExec):
+    """Computes the windows of a WindowUnion node over streams; UNION sources may be tables.
+
+    Rows wait in the state of the operator until the watermark completes their windows. A row is given out once, in
+    append mode. Tables are read once, when the query starts.
+    """
+
+    reads_streams = True
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        """Raises what the batch node raises; AnalysisError if ORDER BY has no watermark; ConfigurationError if Spark's
+        settings do not suit a stream's state."""
+        from sqlext_operators.window.stream import WindowStreamSpec
+
+        from sqlext_planner.exchange.driver import Shipment
+        from sqlext_planner.exchange.stream_driver import run_stream
+        from sqlext_planner.exchange.wire import arrow_schema
+        from sqlext_planner.window.inputs import WindowInputs
+
+        frames = [execute_cached(plan, context) for plan in (self.source, *self.unions)]
+        inputs = WindowInputs.of(self, frames)
+        self._check_watermarks(frames, inputs)
+        operator = inputs.operator(context.config, ansi=str(context.spark.conf.get(ANSI)).lower() == "true")
+        self._check_unbounded(arrow_schema(inputs.frames[0]), ansi=operator.window.ansi)
+        shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
+        stream = WindowStreamSpec(operator, late_fails=context.config.stream_late == "fail")
+        return run_stream(shipments, stream, inputs.result_schema, context, _identity(inputs, operator.window.ansi))
+
+    def _check_watermarks(self, frames: Sequence[DataFrame], inputs: WindowInputs) -> None:
+        """Every stream needs a watermark on the order column, and no other."""
+        order = inputs.spec.order
+        spans = [self.order_by.span if self.order_by is not None else None, *self.union_spans]
+        for number, (frame, shipped) in enumerate(zip(frames, inputs.frames, strict=True)):
+            if not frame.isStreaming:
+                continue
+            error = _watermark_error(frame, shipped, order)
+            if error is not None:
+                which = "FROM" if number == 0 else f"UNION source {number}"
+                place = spans[number] if number < len(spans) else None
+                raise AnalysisError(f"{which} {error[0]}", span=place or spans[0], help=error[1])
+
+    def _check_unbounded(self, schema: pa.Schema, *, ansi: bool) -> None:
+        """Raises UnsupportedError for a call whose types cannot be condensed in a window without a start."""
+        from sqlext_operators.window.condense import splits
+
+        for group in self.windows:
+            if group.frame.start.amount is not None or group.frame.maxsize is not None:
+                continue
+            for call in group.calls:
+                kinds = [schema.field(arg.spark_name).type for arg in call.args if hasattr(arg, "spark_name")]
+                if len(kinds) == len(call.args) and not splits(call.function, kinds, ansi=ansi):
+                    shown = f"{call.function}() of {', '.join(map(str, kinds))}"
+                    error: SqlExtError = unbounded_refusal(shown, call, group)
+                    raise error
+
+
+def _watermark_error(frame: DataFrame, shipped: DataFrame, order: str | None) -> tuple[str, str] | None:
+    """What is wrong with the watermark of a stream, and what to do."""
+    known = watermarks(frame.schema)
+    if stacked_watermarks(frame):
+        return "has two watermarks, one above the other", "leave out one of them"
+    if order is not None and order in watermarks(shipped.schema):
+        return None
+    add = "frame.withWatermark('ts', '10 seconds'), or FROM STREAM t WATERMARK ts DELAY OF INTERVAL 10 SECONDS"
+    if not known:
+        return "has no watermark, so no window over it is ever complete", f"give it one on the order column: {add}"
+    names = ", ".join(known)
+    return f"has its watermark on {names}, and the window has another order", f"order by {names}, or use {add}"
+
+
+def _identity(inputs: WindowInputs, ansi: bool) -> dict[str, str]:
+    """What the state of a window depends on, by names that a user knows."""
+    types = "; ".join(
+        ", ".join(f"{item.name} {item.dataType.simpleString()}" for item in frame.schema) for frame in inputs.frames
+    )
+    live = ", ".join("stream" if frame.isStreaming else "table" for frame in inputs.frames)
+    return {
+        "operator": "window union",
+        "windows": repr(inputs.spec.windows),
+        "keys and order": f"{', '.join(inputs.spec.keys)}; {inputs.spec.order}",
+        "columns": types,
+        "inputs": live,
+        "results": ", ".join(f"{item.name} {item.dataType.simpleString()}" for item in inputs.result_schema),
+        "time zone": inputs.spec.time_zone,
+        "spark.sql.ansi.enabled": str(ansi).lower(),
+    }

@@ -1,0 +1,145 @@
+"""Windows over streams at planning time: which ones have a bound, when rows are answered, what is kept until then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlext_planner.errors import SqlExtError, UnsupportedError
+from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
+from sqlext_planner.relational.streams import shown, streams_of
+from sqlext_planner.window.frame import Bound, WindowFrame
+from sqlext_planner.window.functions import lookup
+from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
+
+#: Functions whose rows can be condensed, so that windows without a start are bounded by what is kept for each key.
+CONDENSED = frozenset(
+    f"{name}{suffix}" for name in ("count", "sum", "avg", "min", "max") for suffix in ("", "_where")
+) | {"distinct_count"}
+
+
+def refusal(node: WindowUnion) -> SqlExtError | None:
+    """Why a window cannot be computed over its streams; None if it can."""
+    return next(_refusals(node), None)
+
+
+def _refusals(node: WindowUnion) -> Iterator[SqlExtError]:
+    below = [inner for child in node.children for inner in child.walk() if inner.operator_name is not None]
+    inner = next((one for one in below if next(streams_of(one), None) is not None), None)
+    if inner is not None:
+        yield UnsupportedError(
+            f"a window cannot read the result of {inner.operator_name} over a stream yet",
+            span=node.span or inner.span,
+            help="compute one of them, write it to a table or a topic, and start a second query that reads it",
+        )
+    if not node.source.is_streaming:
+        stream = next(stream for union in node.unions for stream in streams_of(union))
+        yield UnsupportedError(
+            f"FROM is a table and UNION reads the stream{shown(stream)}: the table's rows have no watermark",
+            span=stream.span,
+            help="read FROM as a stream too, or take the stream's rows from a table",
+        )
+    if not isinstance(node.order_by, Column):
+        yield UnsupportedError(
+            "a window over a stream is ordered by the column that has the watermark",
+            span=node.order_by.span if node.order_by is not None and node.order_by.span else node.span,
+            help="write ORDER BY and the column that withWatermark, or WATERMARK ... DELAY OF, names",
+        )
+    yield from (_random_key(key, node) for key in node.partition_by if _is_random(key))
+    for group in node.windows:
+        yield from _group_refusals(group, node)
+
+
+def _is_random(key: Expression) -> bool:
+    return isinstance(key, SparkExpr) and not key.deterministic
+
+
+def _random_key(key: Expression, node: WindowUnion) -> SqlExtError:
+    return UnsupportedError(
+        f"PARTITION BY {key} gives another key when a micro-batch is repeated",
+        span=key.span or node.span,
+        help="use a column of the rows, or a function that always gives the same for the same row",
+    )
+
+
+def _group_refusals(group: WindowGroup, node: WindowUnion) -> Iterator[SqlExtError]:
+    frame, span = group.frame, group.span or node.span
+    if frame.end.direction == "following" and frame.end.amount is None:
+        yield UnsupportedError(
+            "a window to UNBOUNDED FOLLOWING is never complete on a stream",
+            span=span,
+            help="end it at a time after the row, for example 10s FOLLOWING, or at CURRENT ROW",
+        )
+    elif frame.unit == "rows" and frame.end.direction == "following" and frame.end.amount:
+        yield UnsupportedError(
+            "a window that counts rows FOLLOWING has no time at which it is complete on a stream",
+            span=span,
+            help="use ROWS_RANGE with a time after the row, or end the window at CURRENT ROW",
+        )
+    if frame.start.amount is None and frame.maxsize is None:
+        yield from _unbounded_refusals(group, span)
+
+
+def _unbounded_refusals(group: WindowGroup, span: object) -> Iterator[SqlExtError]:
+    frame = group.frame
+    if frame.unit == "rows" and (frame.end.amount or frame.end.open):
+        yield unbounded_refusal("ROWS that end before the current row", None, group)
+    for call in group.calls:
+        if call.function not in CONDENSED:
+            yield unbounded_refusal(_name(call), call, group)
+
+
+def unbounded_refusal(what: str, call: WindowCall | None, group: WindowGroup) -> SqlExtError:
+    """The error for something that would need all rows of an endless window."""
+    return UnsupportedError(
+        f"{what} over UNBOUNDED PRECEDING needs all rows of each key, and a stream has no end",
+        span=(call.span if call is not None else None) or group.span,
+        help="give the window a start (for example 30d PRECEDING), or a MAXSIZE",
+    )
+
+
+def _name(call: WindowCall) -> str:
+    function = lookup(call.function)
+    return "this aggregate" if function is None or function.internal else f"{call.function}()"
+
+
+def kept(node: WindowUnion) -> str:
+    """When a row is answered, and what is kept for how long, for EXPLAIN."""
+    ahead = _longest(_distance(group.frame, "following") for group in node.windows)
+    back = _longest(_distance(group.frame, "preceding") for group in node.windows)
+    when = f"{node.order_by} + {ahead}" if ahead else str(node.order_by)
+    span = " + ".join(part for part in (back, ahead, "the watermark's delay") if part)
+    parts = [f"a row is emitted when {when} < watermark", f"rows are kept for {span}"]
+    rows = [n for group in node.windows if (n := _rows(group)) is not None]
+    if rows:
+        parts.append(f"the newest {max(rows)} rows of each key stay")
+    if any(group.frame.start.amount is None and group.frame.maxsize is None for group in node.windows):
+        parts.append("what is older stays condensed, a few rows for each key")
+    return "; ".join(parts)
+
+
+def _distance(frame: WindowFrame, direction: str) -> Bound | None:
+    bound = frame.start if direction == "preceding" else frame.end
+    far = frame.unit == "range" and bound.direction == direction and bound.amount
+    return bound if far else None
+
+
+def _longest(bounds: Iterator[Bound | None]) -> str:
+    """The longest of some distances, as the user wrote it; empty without any."""
+    known = [bound for bound in bounds if bound is not None]
+    if not known:
+        return ""
+    found = max(known, key=lambda bound: abs(bound.offset(ticks_per_ms=1, is_start=True) or 0))
+    return f"{found.amount}{found.unit or 'ms'}"
+
+
+def _rows(group: WindowGroup) -> int | None:
+    """How many rows of each key a window needs whatever their time."""
+    frame = group.frame
+    found = [frame.maxsize] if frame.start.amount is None else []
+    found += [frame.start.amount] if frame.unit == "rows" and frame.start.direction == "preceding" else []
+    for call in group.calls:
+        function = lookup(call.function)
+        if function is not None and function.positional:
+            found += [n for n in function.complete_constants(call.constants) if isinstance(n, int)]
+    known = [n for n in found if n]
+    return max(known, default=None)
