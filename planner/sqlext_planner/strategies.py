@@ -45,6 +45,7 @@ from sqlext_planner.relational.nodes import (
 )
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.source_execution import ScanExec, SparkRelationExec, ValuesExec
+from sqlext_planner.relational.streams import streams_of
 from sqlext_planner.umjoin.nodes import UMJoin
 from sqlext_planner.window.group_nodes import GroupAggregate
 from sqlext_planner.window.nodes import WindowUnion
@@ -94,8 +95,10 @@ def window_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     from sqlext_planner.window.stream_execution import WindowStreamExec
     from sqlext_planner.window.streams import kept
 
-    inputs = [planner.later(child) for child in (node.source, *node.unions)]
-    return WindowStreamExec(**_window_fields(node, inputs), why=kept(node))
+    children = (node.source, *node.unions)
+    inputs = [planner.later(child) for child in children]
+    spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in children)
+    return WindowStreamExec(**_window_fields(node, inputs), stream_spans=spans, why=kept(node))
 
 
 def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:

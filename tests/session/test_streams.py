@@ -1,4 +1,4 @@
-"""Streams: refused below every sqlext operator, at their place in the text; Spark's own in all other statements."""
+"""Streams: refused below operators that keep no state, at their place in the text; Spark's own in plain statements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from sqlext_planner.config import Config
-from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.errors import AnalysisError, UnsupportedError
 
 from sqlext import Session
 
@@ -43,8 +43,6 @@ def in_batches(frame: DataFrame, folder: Path, mode: str = "append") -> list[tup
 
 
 REFUSED = {
-    "window": f"SELECT id, sum(v) OVER w FROM [[s]] WINDOW w AS ({W})",
-    "window union over a stream": f"SELECT id, sum(v) OVER w FROM t WINDOW w AS (UNION [[s]] {W})",
     "sqlext function": "SELECT k, distinct_count(v) FROM [[s]] GROUP BY k",
     "LAST JOIN, left": "SELECT s.id, u.v FROM [[s]] LAST JOIN u ORDER BY u.ts ON s.k = u.k",
     "LAST JOIN, right": "SELECT t.id, s.v FROM t LAST JOIN [[s]] ORDER BY s.ts ON s.k = t.k",
@@ -59,36 +57,55 @@ REFUSED = {
     "hinted interval join": "SELECT /*+ SWEEP */ t.id FROM t JOIN [[s]] ON t.ts < s.te AND s.ts < t.te",
     "hinted multi-way join": "SELECT /*+ UMJOIN(t, u, s) */ t.id FROM t JOIN u ON t.k = u.k JOIN [[s]] ON u.k = s.k",
     "hinted count": "SELECT /*+ UMJOIN(t, u, s) */ count(*) FROM t JOIN u ON t.k = u.k JOIN [[s]] ON u.k = s.k",
+    "EXPLAIN ANALYZE": "EXPLAIN ANALYZE SELECT id FROM [[s]]",
+}
+
+#: Windows over a stream without a watermark.
+WITHOUT_WATERMARK = {
+    "window": f"SELECT id, sum(v) OVER w FROM [[s]] WINDOW w AS ({W})",
     "view": f"SELECT id, sum(v) OVER w FROM [[s_view]] WINDOW w AS ({W})",
     "CTE": f"WITH c AS (SELECT * FROM [[s]] WHERE v > 1) SELECT id, sum(v) OVER w FROM c WINDOW w AS ({W})",
     "derived table": f"SELECT id, sum(v) OVER w FROM (SELECT * FROM [[s]] s1) d WINDOW w AS ({W})",
+    "text of Spark's": f"SELECT id, sum(v) OVER w FROM (SELECT * FROM [[s]] TABLESAMPLE (9 ROWS)) d WINDOW w AS ({W})",
+    "STREAM": f"SELECT id, sum(v) OVER w FROM (SELECT * FROM [[STREAM s]]) d WINDOW w AS ({W})",
+    "STREAM()": f"SELECT id, sum(v) OVER w FROM [[STREAM(s) d]] WINDOW w AS ({W})",
+    "in a subquery": f"SELECT id, sum(v) OVER w FROM t WHERE k IN (SELECT k FROM [[s]]) WINDOW w AS ({W})",
     "set operation": f"SELECT id, sum(v) OVER w FROM (SELECT * FROM t EXCEPT SELECT * FROM [[s]]) d WINDOW w AS ({W})",
     "below a join": (
         f"SELECT a.id, sum(a.v) OVER w FROM t a JOIN [[s]] ON a.k = s.k "
         f"WINDOW w AS (PARTITION BY a.k ORDER BY a.ts {FRAME})"
     ),
-    "in a subquery": f"SELECT id, sum(v) OVER w FROM t WHERE k IN (SELECT k FROM [[s]]) WINDOW w AS ({W})",
-    "text of Spark's": f"SELECT id, sum(v) OVER w FROM (SELECT * FROM [[s]] TABLESAMPLE (9 ROWS)) d WINDOW w AS ({W})",
-    "STREAM": f"SELECT id, sum(v) OVER w FROM (SELECT * FROM [[STREAM s]]) d WINDOW w AS ({W})",
-    "STREAM()": f"SELECT id, sum(v) OVER w FROM [[STREAM(s) d]] WINDOW w AS ({W})",
     "in a statement": f"CREATE TEMPORARY VIEW stream_view AS SELECT id, sum(v) OVER w FROM [[s]] WINDOW w AS ({W})",
-    "in EXPLAIN": f"EXPLAIN SELECT id, sum(v) OVER w FROM [[s]] WINDOW w AS ({W})",
-    "EXPLAIN ANALYZE": "EXPLAIN ANALYZE SELECT id FROM [[s]]",
 }
+
+
+def unmarked(text: str) -> tuple[str, tuple[int, int]]:
+    """The statement without its marks, and the place between them."""
+    start, end = text.index("[["), text.index("]]") - len("[[")
+    return text.replace("[[", "").replace("]]", ""), (start, end)
 
 
 @pytest.mark.parametrize("name", list(REFUSED))
 def test_an_operator_over_a_stream_is_refused_at_the_stream(session: Session, streams: DataFrame, name: str) -> None:
-    marked = REFUSED[name]
-    start, end = marked.index("[["), marked.index("]]") - len("[[")
-    sql = marked.replace("[[", "").replace("]]", "")
+    sql, place = unmarked(REFUSED[name])
     before = set(session.spark.sparkContext.statusTracker().getJobIdsForGroup(None))
     with pytest.raises(UnsupportedError) as caught:
         session.sql(sql)
-    assert (caught.value.span.start, caught.value.span.end) == (start, end)  # type: ignore[union-attr]
+    assert (caught.value.span.start, caught.value.span.end) == place  # type: ignore[union-attr]
     assert "stream" in caught.value.message
     assert "foreachBatch" in str(caught.value.help)
     assert set(session.spark.sparkContext.statusTracker().getJobIdsForGroup(None)) == before
+
+
+@pytest.mark.parametrize("name", list(WITHOUT_WATERMARK))
+def test_a_window_over_a_stream_without_a_watermark_is_refused_at_the_stream(
+    session: Session, streams: DataFrame, name: str
+) -> None:
+    sql, place = unmarked(WITHOUT_WATERMARK[name])
+    with pytest.raises(AnalysisError, match="no watermark") as caught:
+        session.sql(sql)
+    assert (caught.value.span.start, caught.value.span.end) == place  # type: ignore[union-attr]
+    assert "withWatermark" in str(caught.value.help)
     assert not session.spark.catalog.tableExists("stream_view")
 
 
@@ -96,7 +113,7 @@ def test_a_stream_behind_a_reference_is_refused_where_the_reference_stands(
     session: Session, streams: DataFrame
 ) -> None:
     sql = f"SELECT id, sum(v) OVER w FROM {{df}} WINDOW w AS ({W})"
-    with pytest.raises(UnsupportedError, match="stream") as caught:
+    with pytest.raises(AnalysisError, match="no watermark") as caught:
         session.sql(sql, df=streams)
     assert caught.value.span is not None
     assert sql[caught.value.span.start : caught.value.span.end] == "{df}"

@@ -150,8 +150,8 @@ class StatefulOperator:
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803 - Spark's
         """Rows of a static input, before the first micro-batch."""
-        for _ in self._advance([initialState], 0):
-            raise AssertionError("an operator gave results without a watermark")
+        for row in self._advance([initialState], 0):
+            assert row.block is None, "an operator gave results without a watermark"
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         """The bucket's wire rows of a micro-batch."""
@@ -164,7 +164,7 @@ class StatefulOperator:
     def close(self) -> None:
         """Nothing is open."""
 
-    def _advance(self, rows: Iterable[Any], watermark_ms: int) -> Iterator[Any]:
+    def _advance(self, rows: Iterable[Any], watermark_ms: int) -> Iterator[_ResultRow]:
         try:
             yield from self._results(rows, watermark_ms)
         except TaskError as error:
@@ -172,7 +172,7 @@ class StatefulOperator:
                 error.place = self._spec.places.of(error.about)
             raise
 
-    def _results(self, rows: Iterable[Any], watermark_ms: int) -> Iterator[Any]:
+    def _results(self, rows: Iterable[Any], watermark_ms: int) -> Iterator[_ResultRow]:
         started = time.perf_counter()
         store, timer = self._loaded()
         state_seconds = time.perf_counter() - started
@@ -231,11 +231,11 @@ class _ResultRow:
     """A row for Spark, which asks for nothing but its dictionary."""
 
     def __init__(self, figures: Figures, block: bytes | None) -> None:
-        self._figures, self._block = figures, block
+        self._figures, self.block = figures, block
 
     def asDict(self, recursive: bool = False) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """The columns of `RESULT_SCHEMA`."""
-        return {**vars(self._figures), "block": self._block}
+        return {**vars(self._figures), "block": self.block}
 
 
 def _figures(progress: Progress, store: ChunkStore) -> Figures:

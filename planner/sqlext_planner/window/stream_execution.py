@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sqlext_planner.errors import AnalysisError, SqlExtError
+from sqlext_planner.errors import AnalysisError, Span, SqlExtError
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
 from sqlext_planner.spark.streams import stacked_watermarks, watermarks
 from sqlext_planner.window.execution import ANSI, WindowUnionExec
@@ -24,8 +24,10 @@ class WindowStreamExec(WindowUnionExec):
     """Computes the windows of a WindowUnion node over streams; UNION sources may be tables.
 
     Rows wait in the state of the operator until the watermark completes their windows. A row is given out once, in
-    append mode. Tables are read once, when the query starts.
+    append mode. Tables are read once, when the query starts. `stream_spans` are the places of the inputs' streams.
     """
+
+    stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
 
     reads_streams = True
 
@@ -51,15 +53,14 @@ class WindowStreamExec(WindowUnionExec):
     def _check_watermarks(self, frames: Sequence[DataFrame], inputs: WindowInputs) -> None:
         """Every stream needs a watermark on the order column, and no other."""
         order = inputs.spec.order
-        spans = [self.order_by.span if self.order_by is not None else None, *self.union_spans]
         for number, (frame, shipped) in enumerate(zip(frames, inputs.frames, strict=True)):
             if not frame.isStreaming:
                 continue
             error = _watermark_error(frame, shipped, order)
             if error is not None:
                 which = "FROM" if number == 0 else f"UNION source {number}"
-                place = spans[number] if number < len(spans) else None
-                raise AnalysisError(f"{which} {error[0]}", span=place or spans[0], help=error[1])
+                place = self.stream_spans[number] or (self.order_by.span if self.order_by is not None else None)
+                raise AnalysisError(f"{which} {error[0]}", span=place, help=error[1])
 
     def _check_unbounded(self, schema: pa.Schema, *, ansi: bool) -> None:
         """Raises UnsupportedError for a call whose types cannot be condensed in a window without a start."""

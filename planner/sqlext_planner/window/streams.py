@@ -31,7 +31,9 @@ def _refusals(node: WindowUnion) -> Iterator[SqlExtError]:
             span=node.span or inner.span,
             help="compute one of them, write it to a table or a topic, and start a second query that reads it",
         )
-    if not node.source.is_streaming:
+    if not any(child.is_streaming for child in node.children):
+        yield UnsupportedError(f"{node.operator_name} cannot read a stream in a subquery of an expression")
+    elif not node.source.is_streaming:
         stream = next(stream for union in node.unions for stream in streams_of(union))
         yield UnsupportedError(
             f"FROM is a table and UNION reads the stream{shown(stream)}: the table's rows have no watermark",

@@ -1,0 +1,215 @@
+"""WINDOW UNION over streams on Spark: the rows are those of batch, refusals point at the text, restarts are exact."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from sqlext_planner.errors import AnalysisError, ConfigurationError, SqlExtError, UnsupportedError
+
+from sqlext import Session
+from tests.sql.streams import arrivals, drop_views, register, sorted_rows, started, stream_conf, streamed, write_files
+
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def views(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Streams a, b, c and tables a_t, b_t, c_t of the same rows."""
+    folder = tmp_path_factory.mktemp("streams")
+    with stream_conf(spark):
+        for number, name in enumerate(NAMES):
+            write_files(folder / name, arrivals(number, 150), 3)
+            register(spark, name, folder / name)
+        yield folder
+        drop_views(spark, *NAMES)
+
+
+FRAMES = (
+    "ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW",
+    "ROWS_RANGE BETWEEN 10s OPEN PRECEDING AND CURRENT ROW",
+    "ROWS_RANGE BETWEEN 30s PRECEDING AND 5s PRECEDING",
+    "ROWS_RANGE BETWEEN 3s PRECEDING AND 4s FOLLOWING",
+    "ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW MAXSIZE 3",
+    "ROWS BETWEEN 4 PRECEDING AND CURRENT ROW",
+    "ROWS_RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW MAXSIZE 5",
+)
+ATTRIBUTES = ("", "EXCLUDE CURRENT_ROW", "EXCLUDE CURRENT_TIME", "INSTANCE_NOT_IN_WINDOW")
+CALLS = (
+    "sum(v)", "count(v)", "count(*)", "avg(x)", "min(s)", "max(v)", "distinct_count(v)", "first_value(v)",
+    "last_value(s)", "lag(v, 2)", "sum_where(v, x > 0)", "topn_frequency(s, 2)", "stddev(x)",
+)  # fmt: skip
+
+
+def statement(seed: int) -> str:
+    """A random statement; {0} is the suffix of the tables' names."""
+    rng = random.Random(seed)
+    unions = ", ".join(f"{name}{{0}}" for name in rng.sample(("b", "c"), rng.randrange(3)))
+    union = f"UNION {unions} " if unions else ""
+    frame, attribute = rng.choice(FRAMES), rng.choice(ATTRIBUTES)
+    calls = ", ".join(f"{call} OVER w AS r{i}" for i, call in enumerate(rng.sample(CALLS, 3)))
+    return f"SELECT k, ts, v, {calls} FROM a{{0}} WINDOW w AS ({union}PARTITION BY k ORDER BY ts {frame} {attribute})"
+
+
+UNBOUNDED = (
+    "SELECT k, ts, sum(v) OVER w AS s, distinct_count(s) OVER w AS d, avg(v) OVER u AS m, count(*) OVER u AS n "
+    "FROM a{0} WINDOW w AS (UNION b{0} PARTITION BY k ORDER BY ts "
+    "ROWS_RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW), "
+    "u AS (UNION b{0} PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND 2s FOLLOWING)"
+)
+
+
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 60))])
+def test_a_stream_gives_the_rows_of_batch(session: Session, tmp_path: Path, seed: int) -> None:
+    sql = statement(seed)
+    found = streamed(session.sql(sql.format("")), tmp_path)
+    assert found == sorted_rows(session.sql(sql.format("_t")))
+
+
+def test_windows_without_a_start_and_with_one(session: Session, tmp_path: Path) -> None:
+    found = streamed(session.sql(UNBOUNDED.format("")), tmp_path)
+    assert found == sorted_rows(session.sql(UNBOUNDED.format("_t")))
+
+
+def test_a_table_beside_a_stream(session: Session, tmp_path: Path) -> None:
+    sql = (
+        "SELECT k, ts, sum(v) OVER w AS s, lag(v, 3) OVER w AS l FROM a{0} "
+        "WINDOW w AS (UNION b_t, c{0} PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW)"
+    )
+    found = streamed(session.sql(sql.format("")), tmp_path)
+    assert found == sorted_rows(session.sql(sql.format("_t")))
+
+
+def test_what_surrounds_the_window_is_sparks(session: Session, tmp_path: Path) -> None:
+    sql = (
+        "WITH j AS (SELECT a.k, a.ts, a.v, d.name FROM a{0} a JOIN VALUES (1, 'one'), (2, 'two') AS d(k, name) "
+        "ON a.k = d.k WHERE a.v IS NOT NULL) "
+        "SELECT name, upper(name) AS u, s + 1 AS s1 FROM (SELECT name, sum(v) OVER w AS s FROM j "
+        "WINDOW w AS (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW)) WHERE s > 0"
+    )
+    found = streamed(session.sql(sql.format("")), tmp_path)
+    assert found == sorted_rows(session.sql(sql.format("_t")))
+
+
+W = "PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW"
+
+REFUSED = {
+    "rows that follow": (
+        "SELECT sum(v) OVER w FROM a WINDOW [[w AS (UNION b PARTITION BY k ORDER BY ts "
+        "ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING)]]",
+        "no time at which it is complete",
+    ),
+    "no end": (
+        "SELECT sum(v) OVER w FROM a WINDOW [[w AS (PARTITION BY k ORDER BY ts "
+        "ROWS_RANGE BETWEEN 1s PRECEDING AND UNBOUNDED FOLLOWING)]]",
+        "never complete",
+    ),
+    "unbounded median": (
+        "SELECT [[median(v)]] OVER w FROM a WINDOW w AS (PARTITION BY k ORDER BY ts "
+        "ROWS_RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+        "needs all rows",
+    ),
+    "table in FROM": (
+        f"SELECT sum(v) OVER w FROM a_t WINDOW w AS (UNION [[b]] {W})",
+        "FROM is a table",
+    ),
+    "another order": (
+        "SELECT sum(v) OVER w FROM [[a]] WINDOW w AS (PARTITION BY k ORDER BY v "
+        "ROWS_RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)",
+        "has its watermark on",
+    ),
+    "random key": (
+        "SELECT sum(v) OVER w FROM a WINDOW w AS (PARTITION BY [[cast(rand() * 3 AS int)]] ORDER BY ts "
+        "ROWS_RANGE BETWEEN 1s PRECEDING AND CURRENT ROW)",
+        "gives another key",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_a_window_that_is_never_complete_is_refused(session: Session, name: str) -> None:
+    text, message = REFUSED[name]
+    start, end = text.index("[["), text.index("]]") - len("[[")
+    with pytest.raises((AnalysisError, UnsupportedError), match=message) as caught:
+        session.sql(text.replace("[[", "").replace("]]", ""))
+    assert caught.value.span is not None
+    assert (caught.value.span.start, caught.value.span.end) == (start, end)
+    assert caught.value.help
+
+
+def test_two_watermarks_on_an_input_are_refused(session: Session) -> None:
+    sql = f"SELECT sum(v) OVER w FROM a_twice WINDOW w AS ({W})"
+    session.spark.table("a").withWatermark("ts", "1 second").createOrReplaceTempView("a_twice")
+    with pytest.raises(AnalysisError, match="two watermarks"):
+        session.sql(sql)
+    session.spark.catalog.dropTempView("a_twice")
+
+
+def test_the_watermark_of_sparks_clause(session: Session, views: Path, spark: SparkSession, tmp_path: Path) -> None:
+    register(spark, "plain", views / "a", delay=None)
+    sql = f"SELECT k, ts, sum(v) OVER w AS s FROM {{0}} WINDOW w AS ({W})"
+    given = "STREAM plain WATERMARK ts DELAY OF INTERVAL 5 SECONDS"
+    found = streamed(session.sql(sql.format(given)), tmp_path)
+    assert found == sorted_rows(session.sql(sql.format("a_t")))
+    drop_views(spark, "plain")
+
+
+def test_settings_that_do_not_suit_are_refused_with_the_remedy(session: Session, spark: SparkSession) -> None:
+    key = "spark.sql.streaming.stateStore.providerClass"
+    before = spark.conf.get(key)
+    spark.conf.set(key, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
+    try:
+        with pytest.raises(ConfigurationError, match="RocksDB") as caught:
+            session.sql(f"SELECT sum(v) OVER w FROM a WINDOW w AS ({W})")
+        assert "stream_settings" in str(caught.value.help)
+    finally:
+        spark.conf.set(key, str(before))
+
+
+def test_explain_says_when_rows_are_emitted_and_what_is_kept(session: Session) -> None:
+    sql = (
+        "EXPLAIN SELECT sum(v) OVER w, lag(v, 7) OVER w FROM a WINDOW w AS (UNION b PARTITION BY k ORDER BY ts "
+        "ROWS_RANGE BETWEEN 10m PRECEDING AND 5s FOLLOWING)"
+    )
+    text = session.sql(sql).collect()[0][0]
+    assert "WindowStreamExec" in text
+    assert "a row is emitted when a.ts + 5s < watermark" in text
+    assert "rows are kept for 10m + 5s + the watermark's delay" in text
+    assert "the newest 7 rows of each key stay" in text
+
+
+def test_late_rows_are_counted_and_change_nothing(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    rows = arrivals(7, 60)
+    late = (1, rows[0][1], 1000, 1.0, "late")
+    write_files(tmp_path / "in", [*rows[:-1], rows[-1], late, rows[-1]], 31)
+    register(spark, "late", tmp_path / "in")
+    sql = f"SELECT k, ts, sum(v) OVER w AS s FROM late WINDOW w AS ({W})"
+    query = started(session.sql(sql), tmp_path)
+    query.awaitTermination()
+    figures = [progress.observedMetrics for progress in query.recentProgress]
+    counted = sum(row.late_rows or 0 for metrics in figures for row in metrics.values())
+    assert counted == 1
+    spark.conf.set("sqlext.stream.late", "fail")
+    try:
+        failing = started(session.sql(sql), tmp_path / "failing")
+        with pytest.raises(SqlExtError, match="older than the watermark"):
+            failing.awaitTermination()
+    finally:
+        spark.conf.unset("sqlext.stream.late")
+    drop_views(spark, "late")
+
+
+def test_a_changed_query_is_refused_by_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    rows = arrivals(3, 50)
+    write_files(tmp_path / "in", rows, 2)
+    register(spark, "grown", tmp_path / "in")
+    sql = f"SELECT k, sum(v) OVER w AS s FROM grown WINDOW w AS ({W})"
+    streamed(session.sql(sql), tmp_path)
+    write_files(tmp_path / "in", [*rows, rows[-1]], 3)
+    changed = started(session.sql(sql.replace("10s", "11s")), tmp_path)
+    with pytest.raises(SqlExtError, match="belongs to another query: windows was"):
+        changed.awaitTermination()
+    drop_views(spark, "grown")
