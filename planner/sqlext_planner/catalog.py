@@ -16,7 +16,8 @@ class TableInfo:
 
     `columns` pairs names with Spark simple type strings. `paths` and `format` are set where the table is plain
     files (`parquet`, `csv`); `rows` and `bytes` are None where unknown (bytes are uncompressed estimates).
-    `is_streaming` says that reading the table gives a stream, even where a view hides that.
+    `is_streaming` says that reading the table gives a stream, even where a view hides that; `watermark` is the column
+    that has its watermark, with the delay in milliseconds.
     """
 
     name: str
@@ -26,6 +27,7 @@ class TableInfo:
     rows: int | None = None
     bytes: int | None = None
     is_streaming: bool = False
+    watermark: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,18 @@ from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.scope import Scope, Visible, suggest
 from sqlext.syntax.spans import span_of
 
-_SPARK_ONLY = ("sample", "version", "when", "pivots", "partition", "rows_from", "changes", "only", "ordinality")
+_SPARK_ONLY = (
+    "sample",
+    "version",
+    "when",
+    "pivots",
+    "partition",
+    "rows_from",
+    "changes",
+    "only",
+    "ordinality",
+    "watermark",
+)
 
 
 def relation(context: Context, node: exp.Expr, env: Env) -> Relation:
@@ -59,7 +70,9 @@ def _table(context: Context, node: exp.Table, env: Env) -> Relation:
     fields = tuple(Field(Column(name, column), dtype) for column, dtype in info.columns)
     qualifier = (alias,) if alias else parts
     scope = context.scope(Visible(qualifier, f.column.name, f.column, f.dtype) for f in fields)
-    plan = Scan(full_name, name, fields, is_stream=info.is_streaming, span=_name_span(node))
+    delay = info.watermark[1] if info.watermark is not None else None
+    span = _name_span(node)
+    plan = Scan(full_name, name, fields, is_stream=info.is_streaming, watermark_delay=delay, span=span)
     return _renamed(context, (plan, scope), alias, columns) if columns else (plan, scope)
 
 
@@ -175,6 +188,12 @@ def _stream_span(context: Context, node: exp.Expr, env: Env) -> Span | None:
 
 
 def _derived(context: Context, node: exp.Subquery, env: Env) -> Relation:
+    if node.args.get("watermark"):
+        text = f"SELECT * FROM {context.slice(span_of(node))}"
+        columns = context.catalog.query_columns(text)
+        if columns is None:
+            raise LeftToSparkError("only a running Spark knows the columns of a stream", span=span_of(node))
+        return spark_relation(context, text, columns, node.alias or "spark_relation", node, env)
     if node.args.get("pivots") or node.args.get("sample"):
         raise LeftToSparkError("PIVOT and TABLESAMPLE are left to Spark", span=span_of(node))
     # In a subquery that stays text, Spark also resolves outer columns in the queries of its FROM.

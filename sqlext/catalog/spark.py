@@ -14,6 +14,7 @@ from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext_planner.expressions.types import normalize
 from sqlext_planner.relational.spark_errors import sentences
 from sqlext_planner.spark.plans import estimated_bytes
+from sqlext_planner.spark.streams import watermarks
 
 from sqlext.catalog.csv import CSV_OPTIONS
 from sqlext.catalog.files import table_files, table_info
@@ -155,9 +156,10 @@ class SparkCatalog:
         try:
             frame = self._spark.table(_quoted(name))
             columns, is_streaming = columns_of(frame.schema), frame.isStreaming
+            watermark = next(iter(watermarks(frame.schema).items()), None) if is_streaming else None
         except PySparkException:
             return None
-        found = TableInfo(name, columns, is_streaming=is_streaming)
+        found = TableInfo(name, columns, is_streaming=is_streaming, watermark=watermark)
         path = self._files.get(self._fold(name))
         if path is None or is_streaming:
             return found

@@ -40,6 +40,8 @@ _FRAME_WORDS = {"ROWS", "RANGE", "ROWS_RANGE", "GROUPS"}
 
 #: Shows `_parse_joins` who calls it: sqlglot passes `alias_tokens` (mostly None) only for nested joins.
 _NOT_NESTED = object()
+#: How far behind WATERMARK the word DELAY is looked for.
+_WATERMARK_TOKENS = 64
 
 
 class SqlExtParser(PeriodParser):
@@ -119,6 +121,8 @@ class SqlExtParser(PeriodParser):
     def _parse_table(self, schema: bool = False, joins: bool = False, *args: Any, **kwargs: Any) -> Any:
         index = self._index
         table = super()._parse_table(schema, False, *args, **kwargs)
+        if isinstance(table, (exp.Table, exp.Subquery)) and self._at_watermark():
+            self._parse_watermark(table)
         if joins and table is not None:
             for join in self._parse_joins():
                 table.append("joins", join)
@@ -147,8 +151,29 @@ class SqlExtParser(PeriodParser):
             args["using"] = self._parse_using_identifiers()
         return self.expression(LastJoinClause(**args))
 
+    def _at_watermark(self) -> bool:
+        """Whether Spark's ``WATERMARK time DELAY OF interval`` comes next. The word alone is a name like any other."""
+        if self._curr.text.upper() != "WATERMARK" or self._curr.token_type == TokenType.IDENTIFIER:
+            return False
+        return self._next.token_type not in (TokenType.JOIN, TokenType.COMMA, TokenType.ON) and any(
+            token.text.upper() == "DELAY" for token in self._tokens[self._index + 2 : self._index + _WATERMARK_TOKENS]
+        )
+
+    def _parse_watermark(self, table: exp.Expr) -> None:
+        """Pass over the clause, which is Spark's, and take the alias behind it."""
+        self._advance()
+        self._parse_disjunction()
+        if self._match(TokenType.ALIAS):
+            self._parse_id_var()
+        if not (self._match_text_seq("DELAY", "OF") and self._parse_interval() is not None):
+            self.raise_error("WATERMARK is not complete", help="write WATERMARK ts DELAY OF INTERVAL 10 SECONDS")
+        table.set("watermark", True)
+        alias = self._parse_table_alias()
+        if alias is not None:
+            table.set("alias", alias)
+
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
-        if self._at_last_join():
+        if self._at_last_join() or self._at_watermark():
             return None
         index = self._index
         return mark(self, super()._parse_table_alias(alias_tokens), index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -56,7 +57,9 @@ def write_files(folder: Path, rows: Sequence[Row], files: int) -> None:
     for number in range(files):
         part = rows[number * size : (number + 1) * size]
         columns = [pa.array([row[i] for row in part], field.type) for i, field in enumerate(ARROW)]
-        pq.write_table(pa.table(columns, schema=ARROW), folder / f"{number:04d}.parquet")
+        path = folder / f"{number:04d}.parquet"
+        pq.write_table(pa.table(columns, schema=ARROW), path)
+        os.utime(path, (number, number))  # a stream reads files by their age
 
 
 @contextmanager

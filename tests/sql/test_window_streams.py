@@ -177,7 +177,7 @@ def test_explain_says_when_rows_are_emitted_and_what_is_kept(session: Session) -
     text = session.sql(sql).collect()[0][0]
     assert "WindowStreamExec" in text
     assert "a row is emitted when a.ts + 5s < watermark" in text
-    assert "rows are kept for 10m + 5s + the watermark's delay" in text
+    assert "rows are kept for 10m + 5s + the watermark's delay of 5s" in text
     assert "the newest 7 rows of each key stay" in text
 
 

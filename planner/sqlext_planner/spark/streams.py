@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.spark.plans import class_name, items_of
 
@@ -18,17 +18,21 @@ def watermarks(schema: StructType) -> dict[str, int]:
     return {item.name: int(item.metadata[_DELAY]) for item in schema if _DELAY in item.metadata}
 
 
-def stacked_watermarks(frame: DataFrame) -> bool:
-    """Whether an input has a watermark above another one, which Spark refuses only when the query starts. False under
-    Connect, where the plan is out of reach."""
+def watermark_stacks(frame: DataFrame) -> list[tuple[str, ...]]:
+    """The columns of the watermarks of each input, the uppermost first; also of columns that the frame has no longer.
+    Spark refuses two above each other only when the query starts. Under Connect, where the plan is out of reach, those
+    of the frame's own columns."""
     java_frame = getattr(frame, "_jdf", None)
     if java_frame is None:
-        return False
-    stack = [(java_frame.queryExecution().analyzed(), 0)]
+        return [(name,) for name in watermarks(frame.schema)]
+    found: list[tuple[str, ...]] = []
+    stack: list[tuple[Any, tuple[str, ...]]] = [(java_frame.queryExecution().analyzed(), ())]
     while stack:
         node, above = stack.pop()
-        above += class_name(node) == "EventTimeWatermark"
-        if above > 1:
-            return True
-        stack += [(child, above) for child in items_of(node.children())]
-    return False
+        if class_name(node) == "EventTimeWatermark":
+            above = (*above, str(node.eventTime().name()))
+        children = items_of(node.children())
+        stack += [(child, above) for child in children]
+        if not children and above:
+            found.append(above)
+    return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
-from sqlext_planner.spark.streams import stacked_watermarks, watermarks
+from sqlext_planner.spark.streams import watermark_stacks, watermarks
 from sqlext_planner.window.execution import ANSI, WindowUnionExec
 from sqlext_planner.window.streams import unbounded_refusal
 
@@ -79,15 +79,15 @@ class WindowStreamExec(WindowUnionExec):
 
 def _watermark_error(frame: DataFrame, shipped: DataFrame, order: str | None) -> tuple[str, str] | None:
     """What is wrong with the watermark of a stream, and what to do."""
-    known = watermarks(frame.schema)
-    if stacked_watermarks(frame):
+    stacks = watermark_stacks(frame)
+    if any(len(stack) > 1 for stack in stacks):
         return "has two watermarks, one above the other", "leave out one of them"
     if order is not None and order in watermarks(shipped.schema):
         return None
     add = "frame.withWatermark('ts', '10 seconds'), or FROM STREAM t WATERMARK ts DELAY OF INTERVAL 10 SECONDS"
-    if not known:
+    if not stacks:
         return "has no watermark, so no window over it is ever complete", f"give it one on the order column: {add}"
-    names = ", ".join(known)
+    names = ", ".join(dict.fromkeys(name for stack in stacks for name in stack))
     return f"has its watermark on {names}, and the window has another order", f"order by {names}, or use {add}"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
+from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.relational.streams import shown, streams_of
 from sqlext_planner.window.frame import Bound, WindowFrame
 from sqlext_planner.window.functions import lookup
@@ -109,7 +110,7 @@ def kept(node: WindowUnion) -> str:
     ahead = _longest(_distance(group.frame, "following") for group in node.windows)
     back = _longest(_distance(group.frame, "preceding") for group in node.windows)
     when = f"{node.order_by} + {ahead}" if ahead else str(node.order_by)
-    span = " + ".join(part for part in (back, ahead, "the watermark's delay") if part)
+    span = " + ".join(part for part in (back, ahead, _delay(node)) if part)
     parts = [f"a row is emitted when {when} < watermark", f"rows are kept for {span}"]
     rows = [n for group in node.windows if (n := _rows(group)) is not None]
     if rows:
@@ -117,6 +118,16 @@ def kept(node: WindowUnion) -> str:
     if any(group.frame.start.amount is None and group.frame.maxsize is None for group in node.windows):
         parts.append("what is older stays condensed, a few rows for each key")
     return "; ".join(parts)
+
+
+def _delay(node: WindowUnion) -> str:
+    """The longest delay of the streams' watermarks, if all are known."""
+    delays = [scan.watermark_delay for stream in streams_of(node) for scan in stream.collect(Scan)]
+    known = [delay for delay in delays if delay is not None]
+    if not known or len(known) < len(list(streams_of(node))):
+        return "the watermark's delay"
+    most = max(known)
+    return f"the watermark's delay of {most // 1000}s" if most % 1000 == 0 else f"the watermark's delay of {most}ms"
 
 
 def _distance(frame: WindowFrame, direction: str) -> Bound | None:
