@@ -18,6 +18,17 @@ def watermarks(schema: StructType) -> dict[str, int]:
     return {item.name: int(item.metadata[_DELAY]) for item in schema if _DELAY in item.metadata}
 
 
+def without_watermarks(schema: StructType) -> StructType:
+    """The schema of results that come after the watermark: Spark's own operators would drop them as late."""
+    from pyspark.sql.types import StructField, StructType
+
+    found = []
+    for item in schema:
+        kept = {key: value for key, value in item.metadata.items() if key != _DELAY}
+        found.append(StructField(item.name, item.dataType, item.nullable, kept))
+    return StructType(found)
+
+
 def watermark_stacks(frame: DataFrame) -> list[tuple[str, ...]]:
     """The columns of the watermarks of each input, the uppermost first; also of columns that the frame has no longer.
     Spark refuses two above each other only when the query starts. Under Connect, where the plan is out of reach, those

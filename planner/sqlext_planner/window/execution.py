@@ -78,7 +78,8 @@ class WindowUnionExec(PhysicalPlan):
         order += f" TIES BY {self.tie_order}" if self.tie_order is not None else ""
         unions = f" UNION {len(self.unions)} sources" if self.unions else ""
         payload = "" if self.payload is None else f" PAYLOAD [{comma(self.payload)}]"
-        return f"{type(self).__name__}:{unions} PARTITION BY {comma(self.partition_by)}{order} [{comma(self.windows)}]{payload}"
+        keys = f"{unions} PARTITION BY {comma(self.partition_by)}{order}"
+        return f"{type(self).__name__}:{keys} [{comma(self.windows)}]{payload}"
 
 
 ANSI = "spark.sql.ansi.enabled"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
-from sqlext_planner.spark.streams import watermark_stacks, watermarks
+from sqlext_planner.spark.streams import watermark_stacks, watermarks, without_watermarks
 from sqlext_planner.window.execution import ANSI, WindowUnionExec
 from sqlext_planner.window.streams import unbounded_refusal
 
@@ -48,7 +48,8 @@ class WindowStreamExec(WindowUnionExec):
         self._check_unbounded(arrow_schema(inputs.frames[0]), ansi=operator.window.ansi)
         shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
         stream = WindowStreamSpec(operator, late_fails=context.config.stream_late == "fail")
-        return run_stream(shipments, stream, inputs.result_schema, context, _identity(inputs, operator.window.ansi))
+        result = without_watermarks(inputs.result_schema)
+        return run_stream(shipments, stream, result, context, _identity(inputs, operator.window.ansi))
 
     def _check_watermarks(self, frames: Sequence[DataFrame], inputs: WindowInputs) -> None:
         """Every stream needs a watermark on the order column, and no other."""
