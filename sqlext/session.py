@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sqlext_planner.errors import Span
 
     from sqlext.run.pipeline import StagedPlan
+    from sqlext.streams import Streams
 
 COMPAT = ("openmldb",)
 
@@ -154,6 +155,13 @@ class Session:
         settings = self._reading_settings()
         with self._bound(sqlQuery, None, {}, ExitStack(), settings) as text:
             return self._stage(text.sql, self._effective_config(), settings, lenient=False)
+
+    @property
+    def streams(self) -> Streams:
+        """The running queries with statements of the extension over streams, with their figures."""
+        from sqlext.streams import Streams
+
+        return Streams(self.spark)
 
     def register(self, name: str, path: str | Path) -> None:
         """Make a Parquet or CSV file, or a folder of such files, the temporary view `name`.

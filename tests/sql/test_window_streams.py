@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from sqlext_planner.errors import AnalysisError, ConfigurationError, SqlExtError, UnsupportedError
 
 from sqlext import Session
+from sqlext.streams import query_figures
 from tests.sql.streams import arrivals, drop_views, register, sorted_rows, started, stream_conf, streamed, write_files
 
 NAMES = ("a", "b", "c")
@@ -189,9 +190,11 @@ def test_late_rows_are_counted_and_change_nothing(session: Session, spark: Spark
     sql = f"SELECT k, ts, sum(v) OVER w AS s FROM late WINDOW w AS ({W})"
     query = started(session.sql(sql), tmp_path)
     query.awaitTermination()
-    figures = [progress.observedMetrics for progress in query.recentProgress]
-    counted = sum(row.late_rows or 0 for metrics in figures for row in metrics.values())
-    assert counted == 1
+    figures = query_figures(query)
+    assert figures is not None
+    assert figures.figures["late_rows"] == 1
+    assert figures.figures["rows_in"] == 63
+    assert "late rows 1" in str(figures)
     spark.conf.set("sqlext.stream.late", "fail")
     try:
         failing = started(session.sql(sql), tmp_path / "failing")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.exchange.buckets import bucket_ids
 from sqlext_planner.exchange.driver import WIRE, Shipment
-from sqlext_planner.exchange.stream_settings import check_settings
+from sqlext_planner.exchange.stream_settings import OBSERVED, check_settings
 from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.workers import check_workers, stateful_processor, worker_function
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
     from sqlext_operators.exchange.stream import StreamSpec
-
-#: Observed metrics of our operators start so.
-OBSERVED = "sqlext_"
 
 
 def run_stream(

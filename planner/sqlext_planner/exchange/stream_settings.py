@@ -9,6 +9,8 @@ from sqlext_planner.errors import ConfigurationError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: Observed metrics of our operators start so.
+OBSERVED = "sqlext_"
 _STORE = "spark.sql.streaming.stateStore."
 _PROVIDER = f"{_STORE}providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -129,9 +129,9 @@ def far_later(arrivals: Arrivals) -> int:
 
 
 @pytest.fixture
-def caches(tmp_path: Path) -> Iterator[list[ChunkCache]]:
+def caches(tmp_path: Path) -> list[ChunkCache]:
     """A cache with files, one of another worker with the same files, one that keeps nothing."""
-    yield [ChunkCache(tmp_path / "chunks"), ChunkCache(tmp_path / "chunks"), ChunkCache(None, limit=0)]
+    return [ChunkCache(tmp_path / "chunks"), ChunkCache(tmp_path / "chunks"), ChunkCache(None, limit=0)]
 
 
 @pytest.mark.parametrize("seconds", [1, 30, 300])
@@ -254,9 +254,9 @@ def test_late_rows_are_counted_or_fail(caches: list[ChunkCache]) -> None:
         run.step([], far_later(arrivals))
         if fails:
             with pytest.raises(TaskError, match="older than the watermark"):
-                run.step(arrivals.blocks[1], far_later(arrivals))
+                run.step(arrivals.blocks[1], far_later(arrivals) + 1)
         else:
-            run.step(arrivals.blocks[1], far_later(arrivals))
+            run.step(arrivals.blocks[1], far_later(arrivals) + 1)
             assert run.figures[-1]["late_rows"] == 100
 
 

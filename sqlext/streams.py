@@ -1,0 +1,77 @@
+"""What statements over streams have done: the figures of the queries that run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+#: The figures of a micro-batch that are added up over micro-batches; the others are those of the last one.
+_ADDED = ("rows_in", "rows_out", "late_rows", "timeless_rows", "read_bytes", "written_bytes", "found_chunks")
+_SHOWN = ("rows_in", "rows_out", "late_rows", "timeless_rows", "state_rows", "state_bytes", "state_chunks")
+
+
+def figures_of(progress: Any) -> dict[str, int]:
+    """The figures of a micro-batch from its StreamingQueryProgress, those of all our operators in the query added up.
+
+    Rows: `rows_in`, `rows_out`, `late_rows` (below the watermark), `timeless_rows` (without a time). State:
+    `state_rows`, `state_bytes`, `state_chunks`; `read_bytes` and `written_bytes` from and to the state store,
+    `found_chunks` that were at hand. Time: `state_ms`, `operator_ms`, of all tasks together. Empty for a query without
+    our operators.
+    """
+    from sqlext_planner.exchange.stream_settings import OBSERVED
+
+    found: dict[str, int] = {}
+    for name, row in (progress.observedMetrics or {}).items():
+        if str(name).startswith(OBSERVED):
+            for key, value in row.asDict().items():
+                found[key] = found.get(key, 0) + int(value or 0)
+    return found
+
+
+@dataclass(frozen=True)
+class StreamFigures:
+    """A running query: `batches` micro-batches of those that Spark remembers (the last 100), their figures, and the
+    watermark of the last one."""
+
+    name: str
+    batches: int
+    watermark: str | None
+    figures: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{key.replace('_', ' ')} {self.figures.get(key, 0):,}" for key in _SHOWN)
+        return f"{self.name}: {self.batches} micro-batches, watermark {self.watermark or 'none yet'}, {shown}"
+
+
+class Streams:
+    """The running queries with operators of ours; printing it shows a line for each."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def __iter__(self) -> Iterator[StreamFigures]:
+        for query in self._spark.streams.active:
+            found = query_figures(query)
+            if found is not None:
+                yield found
+
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self)) or "no statement over streams runs"
+
+
+def query_figures(query: StreamingQuery) -> StreamFigures | None:
+    """The figures of one query, running or ended; None for a query without our operators."""
+    done = [(progress, figures_of(progress)) for progress in query.recentProgress]
+    ours = [(progress, figures) for progress, figures in done if figures]
+    if not ours:
+        return None
+    total = dict(ours[-1][1])
+    for key in _ADDED:
+        total[key] = sum(figures.get(key, 0) for _, figures in ours)
+    watermark = (ours[-1][0].eventTime or {}).get("watermark")
+    return StreamFigures(query.name or str(query.id), len(ours), watermark, total)
