@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 #: The figures of a micro-batch that are added up over micro-batches; the others are those of the last one.
 _ADDED = ("rows_in", "rows_out", "late_rows", "timeless_rows", "read_bytes", "written_bytes", "found_chunks")
