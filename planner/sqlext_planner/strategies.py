@@ -149,6 +149,11 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     from sqlext_planner.last_join.execution import LastJoinExec
 
     left, *rights = (planner.later(child) for child in (node.left, *node.rights))
+    if node.is_streaming:
+        from sqlext_planner.last_join.streams import stream_strategies
+
+        strategies, why = stream_strategies(node)
+        return LastJoinExec(left, tuple(rights), node.matches, strategies, why=why)
     strategies, why = choose_strategies(node, list(map(_scan_bytes, rights)), planner.config)
     shipped = [strategy in ("exchange", "auto") for strategy in strategies]
     children = [

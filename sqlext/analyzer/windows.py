@@ -116,8 +116,9 @@ class BlockWindows:
 
     def _plan_ours(self, pending: list[_Pending], child: LogicalPlan) -> LogicalPlan:
         position: Column | None = None
-        reordered = is_reordered(child)
-        if pending and (reordered or len(pending) > 1):
+        # On a stream nothing moves rows between the input and the one window operator that reads it.
+        reordered = is_reordered(child) and not child.is_streaming
+        if pending and not child.is_streaming and (reordered or len(pending) > 1):
             child, position = with_input_position(child, self._names)
         for number, group in enumerate(self._neighbours(pending)):
             # The first window reads its rows in input order; each later one gets them as an Exchange left them.

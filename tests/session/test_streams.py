@@ -44,10 +44,6 @@ def in_batches(frame: DataFrame, folder: Path, mode: str = "append") -> list[tup
 
 REFUSED = {
     "sqlext function": "SELECT k, distinct_count(v) FROM [[s]] GROUP BY k",
-    "LAST JOIN, left": "SELECT s.id, u.v FROM [[s]] LAST JOIN u ORDER BY u.ts ON s.k = u.k",
-    "LAST JOIN, right": "SELECT t.id, s.v FROM t LAST JOIN [[s]] ORDER BY s.ts ON s.k = t.k",
-    "LAST JOIN, pairs": "SELECT t.id, s.v FROM t LAST JOIN [[s]] ORDER BY s.ts ON s.k < t.k",
-    "LAST JOIN without order": "SELECT s.id, u.v FROM [[s]] LAST JOIN u ON s.k = u.k",
     "interval join": "SELECT s.id FROM [[s]] JOIN u ON PERIOD(s.ts, s.te) OVERLAPS PERIOD(u.ts, u.te)",
     "interval join, right": "SELECT t.id FROM t LEFT JOIN [[s]] ON PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te)",
     "interval count": "SELECT count(*) FROM t JOIN [[s]] ON PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te)",
@@ -95,6 +91,17 @@ def test_an_operator_over_a_stream_is_refused_at_the_stream(session: Session, st
     assert "stream" in caught.value.message
     assert "foreachBatch" in str(caught.value.help)
     assert set(session.spark.sparkContext.statusTracker().getJobIdsForGroup(None)) == before
+
+
+@pytest.mark.parametrize("condition", ["s.k = t.k", "s.k < t.k"])
+def test_a_stream_on_the_right_of_a_last_join_is_refused_at_the_stream(
+    session: Session, streams: DataFrame, condition: str
+) -> None:
+    sql, place = unmarked(f"SELECT t.id, s.v FROM t LAST JOIN [[s]] ORDER BY s.ts ON {condition}")
+    with pytest.raises(UnsupportedError, match="its last row is never known") as caught:
+        session.sql(sql)
+    assert (caught.value.span.start, caught.value.span.end) == place  # type: ignore[union-attr]
+    assert caught.value.help
 
 
 @pytest.mark.parametrize("name", list(WITHOUT_WATERMARK))

@@ -19,7 +19,7 @@ from sqlext_operators.last_join.spec import LastJoinSpec
 
 LEFT = 0
 #: Left rows that are joined at once: enough to outweigh the lookup of string keys, which goes through all right keys.
-_LEFT_ROWS = 262_144
+LEFT_ROWS = 262_144
 #: Bytes of one output batch, if rows are of even length.
 _OUTPUT_BYTES = 64 << 20
 
@@ -69,8 +69,13 @@ class LastJoinOperator(CollectingOperator):
                 width = sum(table.nbytes // max(1, table.num_rows) for table in tables)
                 processor = LastJoinProcessor(spec.join, tables)
                 del tables
-            step = max(1, min(spec.batch_rows, _OUTPUT_BYTES // max(1, width + batch.nbytes // batch.num_rows)))
-            yield from processor.join(batch, step)
+            yield from processor.join(batch, output_rows(spec, width, batch))
+
+
+def output_rows(spec: LastJoinOperatorSpec, width: int, batch: pa.RecordBatch) -> int:
+    """How many rows an output batch has; `width` are the bytes of a row of all right sides."""
+    row_bytes = width + int(batch.nbytes) // batch.num_rows
+    return int(max(1, min(spec.batch_rows, _OUTPUT_BYTES // max(1, row_bytes))))
 
 
 def _chunks(schema: pa.Schema, blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
@@ -80,7 +85,7 @@ def _chunks(schema: pa.Schema, blocks: Iterable[Block]) -> Iterator[pa.RecordBat
     for block in blocks:
         held.append(block.batch)
         rows += block.batch.num_rows
-        if rows >= _LEFT_ROWS:
+        if rows >= LEFT_ROWS:
             yield whole(schema, held)
             held, rows = [], 0
     if rows:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from sqlext_planner.errors import AnalysisError
+from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
 from sqlext_planner.expressions.nodes import Literal as LiteralExpression
 from sqlext_planner.last_join.nodes import LastMatch
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 #: How a right side is joined. `exchange`: by our operator, behind one Arrow-block exchange of all such sides; `reduce`:
 #: its last row of each key is broadcast; `pairs`: Spark makes all matching pairs; `auto`: `reduce` if the sides prove
-#: to be small, else `exchange`.
-LastJoinStrategy = Literal["exchange", "reduce", "pairs", "auto"]
+#: to be small, else `exchange`; `broadcast`: by our operator, with the whole right sides in every task (streams).
+LastJoinStrategy = Literal["exchange", "reduce", "pairs", "auto", "broadcast"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class LastJoinExec(PhysicalPlan):
     strategies: tuple[LastJoinStrategy, ...]
 
     is_extension = True
+    reads_streams = True
 
     @cached_property
     def output(self) -> tuple[Field, ...]:
@@ -66,6 +67,7 @@ class LastJoinExec(PhysicalPlan):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for an order key of another type than an integer or a timestamp, and for keys and
         conditions that Spark refuses, ConfigurationError if the workers lack the package."""
+        from sqlext_planner.last_join.broadcast import join_by_broadcast
         from sqlext_planner.last_join.inputs import Input, TypedMatch, join_by_exchange
         from sqlext_planner.last_join.plain_spark import join_pairs, join_reduced
 
@@ -79,10 +81,12 @@ class LastJoinExec(PhysicalPlan):
             for right, match in zip(rights, self.matches, strict=True)
         ]
         strategies = self._final_strategies(left, rights, typed, context)
+        self._check_streams(left, rights, strategies)
         joined = left
-        for group in _exchanges(strategies, typed):
+        for group in _groups(strategies, typed):
             sides = [(rights[place], found) for place in group if (found := typed[place]) is not None]
-            frame = join_by_exchange(joined, sides, context)
+            join = join_by_broadcast if strategies[group[0]] == "broadcast" else join_by_exchange
+            frame = join(joined, sides, context)
             added = tuple(column for place in group for column in rights[place].columns)
             joined = Input(frame, joined.columns + added)
         frame = joined.frame
@@ -114,17 +118,28 @@ class LastJoinExec(PhysicalPlan):
             strategies.append("pairs" if found is None else chosen)
         return strategies
 
+    def _check_streams(self, left: Input, rights: Sequence[Input], strategies: Sequence[LastJoinStrategy]) -> None:
+        """Raises UnsupportedError for a stream that no strategy serves: types may not compare, and a name may mean a
+        stream since planning."""
+        fits = not left.frame.isStreaming or all(strategy == "broadcast" for strategy in strategies)
+        if not fits or any(right.frame.isStreaming for right in rights):
+            raise UnsupportedError(
+                "this LAST JOIN cannot read a stream: its sides have types that do not compare, or a table became one",
+                span=next((match.span for match in self.matches if match.span is not None), None),
+                help="cast what is compared to one type, and run the statement again",
+            )
+
     def label(self) -> str:
         parts = (f"[{strategy}] {match}" for strategy, match in zip(self.strategies, self.matches, strict=True))
         return f"LastJoinExec: {', '.join(parts)}"
 
 
-def _exchanges(strategies: Sequence[LastJoinStrategy], typed: Sequence[TypedMatch | None]) -> list[list[int]]:
-    """The numbers of the right sides that each exchange serves."""
+def _groups(strategies: Sequence[LastJoinStrategy], typed: Sequence[TypedMatch | None]) -> list[list[int]]:
+    """The numbers of the right sides that one run of our operator serves."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for place, (strategy, found) in enumerate(zip(strategies, typed, strict=True)):
-        if strategy == "exchange" and found is not None:
-            groups.setdefault(found.key_families, []).append(place)
+        if strategy in ("exchange", "broadcast") and found is not None:
+            groups.setdefault((strategy, *found.key_families), []).append(place)
     return list(groups.values())
 
 

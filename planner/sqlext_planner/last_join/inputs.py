@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, Operator, RightSide
 
+from sqlext_planner.config import Config
 from sqlext_planner.exchange.wire import WireColumns, arrow_schema, types_of
 from sqlext_planner.exchange.year_month import as_months
 from sqlext_planner.expressions.nodes import And, Column, Expression, Literal
@@ -19,6 +20,7 @@ from sqlext_planner.relational.physical_plan import ExecutionContext, spark_colu
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
+    from sqlext_operators.last_join.operator import LastJoinOperatorSpec
 
 
 @dataclass(frozen=True)
@@ -71,42 +73,65 @@ class Input:
     columns: tuple[Column, ...]
 
 
+@dataclass(frozen=True)
+class ShippedJoin:
+    """A LAST JOIN with right sides that agree in `TypedMatch.key_families`: `frames` are the left side and the right
+    ones with wire columns only, `result` has year-month intervals."""
+
+    keys: tuple[str, ...]
+    sides: tuple[RightSide, ...]
+    frames: tuple[DataFrame, ...]
+    result: StructType
+
+    @classmethod
+    def of(cls, left: Input, rights: Sequence[tuple[Input, TypedMatch]]) -> ShippedJoin:
+        """Choose what is shipped."""
+        wire = WireColumns()
+        keys = tuple(wire.name(key) for key in rights[0][1].left_keys())
+        shipped = [_right_side(right, typed, wire) for right, typed in rights]
+        frames = (as_months(wire.select(left.frame, left.columns)), *(as_months(frame) for _, frame in shipped))
+        return cls(keys, tuple(side for side, _ in shipped), frames, _result_schema(left, [r for r, _ in rights]))
+
+    def operator(self, left: Input, config: Config) -> LastJoinOperatorSpec:
+        """What a worker does with its rows."""
+        from sqlext_operators.last_join.operator import LastJoinOperatorSpec
+
+        from sqlext_planner.exchange.driver import memory_bytes
+
+        schemas = tuple(map(arrow_schema, self.frames))
+        return LastJoinOperatorSpec(
+            LastJoinSpec(self.keys, tuple(left.frame.columns), self.sides),
+            schemas[0],
+            schemas[1:],
+            memory_bytes=memory_bytes(config),
+            batch_rows=config.output_batch_rows,
+        )
+
+
 def join_by_exchange(left: Input, rights: Sequence[tuple[Input, TypedMatch]], context: ExecutionContext) -> DataFrame:
     """`left` with the columns of the last matching row of each right side: one exchange, one pass.
 
     The right sides agree in `TypedMatch.key_families`. Raises ConfigurationError if the workers lack the package.
     """
     from sqlext_operators.exchange.routing import MatchRouter
-    from sqlext_operators.last_join.operator import LastJoinOperatorSpec
 
-    from sqlext_planner.exchange.driver import Shipment, memory_bytes, ship
+    from sqlext_planner.exchange.driver import Shipment, ship
     from sqlext_planner.exchange.sizes import row_by_row
 
-    wire = WireColumns()
-    keys = tuple(wire.name(key) for key in rights[0][1].left_keys())
-    shipped = [_right_side(right, typed, wire) for right, typed in rights]
-    sides = tuple(side for side, _ in shipped)
-    frames = (as_months(wire.select(left.frame, left.columns)), *(as_months(frame) for _, frame in shipped))
-    any_safe = tuple(any(side.null_safe[place] for side in sides) for place in range(len(keys)))
-    routers = [MatchRouter(keys, any_safe, keep=True)]
+    shipped = ShippedJoin.of(left, rights)
+    sides = shipped.sides
+    any_safe = tuple(any(side.null_safe[place] for side in sides) for place in range(len(shipped.keys)))
+    routers = [MatchRouter(shipped.keys, any_safe, keep=True)]
     routers += [MatchRouter(side.keys, side.null_safe, keep=False) for side in sides]
     sent = ship(
         [
             Shipment(tag, frame, router.keys, router)
-            for tag, (frame, router) in enumerate(zip(frames, routers, strict=True))
+            for tag, (frame, router) in enumerate(zip(shipped.frames, routers, strict=True))
         ],
         context,
     )
-    schemas = tuple(map(arrow_schema, frames))
-    operator = LastJoinOperatorSpec(
-        LastJoinSpec(keys, tuple(left.frame.columns), sides),
-        schemas[0],
-        schemas[1:],
-        memory_bytes=memory_bytes(context.config),
-        batch_rows=context.config.output_batch_rows,
-    )
-    schema = _result_schema(left, [right for right, _ in rights])
-    return sent.run(operator, schema, row_by_row(sent.sizes[0], frames[0].schema, schema))
+    size = row_by_row(sent.sizes[0], shipped.frames[0].schema, shipped.result)
+    return sent.run(shipped.operator(left, context.config), shipped.result, size)
 
 
 def _right_side(right: Input, typed: TypedMatch, left_wire: WireColumns) -> tuple[RightSide, DataFrame]:

@@ -52,6 +52,8 @@ class LogicalPlan(TreeNode):
     feeds_exchange: ClassVar[bool] = False
     #: True for a node whose own rows are a stream.
     is_stream = False
+    #: True for an operator that works on a stream row by row: its rows keep their event time.
+    keeps_event_time: ClassVar[bool] = False
 
     @classmethod
     def child_type(cls) -> type[TreeNode]:

@@ -25,7 +25,8 @@ def refusal(node: WindowUnion) -> SqlExtError | None:
 
 def _refusals(node: WindowUnion) -> Iterator[SqlExtError]:
     below = [inner for child in node.children for inner in child.walk() if inner.operator_name is not None]
-    inner = next((one for one in below if next(streams_of(one), None) is not None), None)
+    stateful = (one for one in below if not one.keeps_event_time)
+    inner = next((one for one in stateful if next(streams_of(one), None) is not None), None)
     if inner is not None:
         yield UnsupportedError(
             f"a window cannot read the result of {inner.operator_name} over a stream yet",
