@@ -8,19 +8,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
+from sqlext_operators.errors import RowError
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import MemoryChunks
 from sqlext_operators.exchange.stream import Progress
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.reach import reach_of, window_reach
 from sqlext_operators.window.sequence import SequenceSpec
-from sqlext_operators.window.spec import Window, WindowUnionSpec
+from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.stream import WindowStreamSpec
 from sqlext_operators.window.stream_split import unsplit_calls
 
-from tests.operators.window.window_data import COLUMNS, TYPES, windows
+from tests.operators.window.window_data import ALL_CALLS, COLUMNS, TYPES, windows
 
 LAST = 1 << 40
 
@@ -146,9 +148,25 @@ def cases(draw: st.DrawFn, span: int = 12) -> Case:
     return Case(spec_of(found, inputs), columns, tuple(batches))
 
 
-@given(case=cases(), condense_from=st.sampled_from([0, 4, 1000]))
-@settings(max_examples=600, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+LIMITS = st.sampled_from([0, 4, 1000])
+
+
+@given(case=cases(), condense_from=LIMITS)
+@settings(max_examples=150, suppress_health_check=QUIET)
 def test_stream_equals_batch(case: Case, condense_from: int) -> None:
+    check(case, condense_from)
+
+
+@pytest.mark.slow
+@given(case=cases(), condense_from=LIMITS)
+@settings(max_examples=1000, suppress_health_check=QUIET)
+def test_a_thousand_streams_equal_batch(case: Case, condense_from: int) -> None:
+    check(case, condense_from)
+
+
+def check(case: Case, condense_from: int) -> None:
+    """Raises AssertionError where the stream differs from the batch."""
     assume(is_streamed(case))
     event(f"condense from {condense_from}")
     found, progress, store = in_stream(case, condense_from)
@@ -158,3 +176,74 @@ def test_stream_equals_batch(case: Case, condense_from: int) -> None:
     reach = reach_of(case.spec.window)
     if not (reach.rows or reach.unbounded or reach.back > LAST):
         assert not list(store.all()), "rows are kept that nothing can reach any more"
+
+
+SUMMED = ("count", "sum", "avg", "min", "max", "distinct_count", "count_where", "sum_where", "avg_where", "min_where")
+
+
+@st.composite
+def summed_windows(draw: st.DrawFn, number: int) -> Window:
+    """A window over time of functions whose rows can be condensed."""
+    calls = draw(st.lists(st.sampled_from([c for c in ALL_CALLS if c.function in SUMMED]), min_size=1, max_size=3))
+    start = draw(st.none() | st.integers(-40, -1))
+    end = draw(st.integers(-3, 3)) if start is None or start < -3 else 0
+    frame = Frame(
+        "range",
+        start,
+        end,
+        end_following=end > 0,
+        exclude_current_row=draw(st.booleans()),
+        exclude_current_time=draw(st.booleans()),
+        instance_not_in_window=draw(st.booleans()),
+    )
+    named = tuple(Call(c.function, c.args, f"w{number}_{i}", c.constants) for i, c in enumerate(calls))
+    return Window(frame, tuple(sorted(draw(st.sets(st.integers(1, 3))))), named)
+
+
+@st.composite
+def summed_cases(draw: st.DrawFn) -> Case:
+    """Many rows in windows that are condensed."""
+    found = [draw(summed_windows(n)) for n in range(draw(st.integers(1, 3)))]
+    columns = tuple(dict.fromkeys(name for window in found for call in window.calls for name in call.args))
+    value = st.tuples(*(COLUMNS[name][1] | st.none() for name in columns))
+    batches: list[tuple[int | None, tuple[Row, ...]]] = []
+    for n in range(draw(st.integers(2, 8))):
+        row = st.builds(Row, st.integers(0, 3), st.none() | st.integers(0, 1), st.integers(10 * n, 10 * n + 12), value)
+        batches.append((10 * n - 1 if n else None, tuple(draw(st.lists(row, max_size=10)))))
+    return Case(spec_of(found, 4), columns, tuple(batches))
+
+
+@given(case=summed_cases())
+@settings(max_examples=150, suppress_health_check=QUIET)
+def test_condensed_windows_equal_batch(case: Case) -> None:
+    check(case, 0)
+
+
+@pytest.mark.slow
+@given(case=summed_cases())
+@settings(max_examples=1000, suppress_health_check=QUIET)
+def test_a_thousand_condensed_windows_equal_batch(case: Case) -> None:
+    check(case, 0)
+
+
+def test_late_rows_change_nothing() -> None:
+    window = Window(Frame("range", -10, 0), (1,), (Call("sum", ("i64",), "s"),))
+    batches = (
+        (None, (Row(0, 1, 5, (1,)), Row(1, 1, 4, (2,)), Row(0, 1, None, (7,)))),
+        (20, (Row(1, 1, 4, (100,)), Row(0, 1, 19, (5,)), Row(0, 1, 20, (3,)))),
+        (20, (Row(1, 1, 19, (100,)), Row(1, 1, 20, (4,)))),
+    )
+    found, progress, _ = in_stream(Case(spec_of([window], 2), ("i64",), batches), 0)
+    # the second batch still takes rows at 4 and 19: nothing had been answered before it came
+    assert {row.split("'s': ")[1] for row in found} == {"103}", "5}", "12}"}
+    assert (progress.late, progress.timeless) == (1, 1)
+
+
+def test_late_rows_fail_where_they_must_not_be_lost() -> None:
+    window = Window(Frame("range", -10, 0), (1,), (Call("sum", ("i64",), "s"),))
+    store = MemoryChunks()
+    store.watermark = 10
+    operator = WindowStreamSpec(spec_of([window], 2), late_fails=True).stream()
+    blocks = blocks_of(("i64",), (Row(0, 1, 5, (1,)), Row(0, 1, None, (1,))), 2, 0)
+    with pytest.raises(RowError, match="1 rows are older than the watermark and 1 rows have no time"):
+        list(operator.step(store, blocks, 10, Progress()))
