@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import Catalog, TableInfo
 from sqlext_planner.config import Config
-from sqlext_planner.errors import InternalError
+from sqlext_planner.errors import InternalError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Compare, Literal, NamedExpr, conjuncts
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.last_join.nodes import LastJoin
@@ -310,6 +310,20 @@ STRATEGIES: tuple[Strategy, ...] = (
     # Last, so that every query that Spark can run does run.
     plain_spark,
 )
+
+
+def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
+    """Why an operator of ours cannot be computed over the streams that it reads; None if it can."""
+    match node:
+        case WindowUnion():
+            from sqlext_planner.window.streams import refusal as window_refusal
+
+            return window_refusal(node)
+        case LastJoin():
+            from sqlext_planner.last_join.streams import refusal as last_join_refusal
+
+            return last_join_refusal(node)
+    return UnsupportedError(f"{node.operator_name} cannot read a stream yet")
 
 
 def plan_physical(plan: LogicalPlan, config: Config, catalog: Catalog | None = None) -> PhysicalPlan:

@@ -135,7 +135,7 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     """The statement with all stages after parsing."""
     from sqlext_planner.optimizer.batches import Optimizer
     from sqlext_planner.relational.streams import is_streaming, operators_asked_for, refuse_streams
-    from sqlext_planner.strategies import contains_extension, plan_physical
+    from sqlext_planner.strategies import contains_extension, plan_physical, stream_refusal
 
     from sqlext.analyzer import Options, analyze
 
@@ -146,7 +146,7 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
         _refuse_endless(analyzed)
     trace = Optimizer().optimize(analyzed)
     try:
-        refuse_streams(trace.final)
+        refuse_streams(trace.final, stream_refusal)
     except UnsupportedError as error:  # without our syntax, one of our hints has asked for the operator
         raise error.about_hint() from None
     physical = plan_physical(trace.final, config, catalog)

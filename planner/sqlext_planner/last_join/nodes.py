@@ -6,7 +6,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from sqlext_planner.errors import InternalError, SqlExtError
+from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, with_fields
 
@@ -58,11 +58,6 @@ class LastJoin(LogicalPlan):
     left: LogicalPlan
     rights: tuple[LogicalPlan, ...]
     matches: tuple[LastMatch, ...]
-
-    def stream_refusal(self) -> SqlExtError | None:
-        from sqlext_planner.last_join.streams import refusal
-
-        return refusal(self)
 
     def child_needs(self, needed: Set[Column]) -> Needs:
         kept = self._kept(needed)

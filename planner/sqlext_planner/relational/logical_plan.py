@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
-from sqlext_planner.errors import InternalError, Span, SqlExtError, UnsupportedError
+from sqlext_planner.errors import InternalError, Span
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.tree import TreeNode
 
@@ -77,13 +77,6 @@ class LogicalPlan(TreeNode):
     def is_streaming(self) -> bool:
         """Whether the node or one below it reads a stream; subqueries in expressions do not count."""
         return self.is_stream or any(child.is_streaming for child in self.children if isinstance(child, LogicalPlan))
-
-    def stream_refusal(self) -> SqlExtError | None:
-        """Why this operator cannot be computed over the streams that it reads; None if it can, or is no operator of
-        ours. A refusal without a place is about the stream itself."""
-        if self.operator_name is None:
-            return None
-        return UnsupportedError(f"{self.operator_name} cannot read a stream yet")
 
     def expressions(self) -> Iterator[Expression]:
         """The expressions the node itself holds (not its children's)."""

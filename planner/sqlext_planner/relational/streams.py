@@ -1,15 +1,15 @@
 """Streams: which nodes read one, and the refusal of operators that cannot.
 
 An operator without state sees the rows of one micro-batch and would take them for the whole table: it may not be above
-a stream. Each operator says for itself whether it can be (`LogicalPlan.stream_refusal`). Everything else is plain
-Spark, which knows what a stream allows.
+a stream. The features say what their operators can (`strategies.stream_refusal`). Everything else is plain Spark, which
+knows what a stream allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.expressions.subquery import own_subqueries
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Join, Scan, SparkRelation
@@ -45,13 +45,18 @@ def operators_asked_for(plan: LogicalPlan) -> bool:
     return False
 
 
-def refuse_streams(plan: LogicalPlan) -> None:
+#: Why one of our operators cannot be computed over the streams that it reads; None if it can. A refusal without a place
+#: is about the stream itself.
+Refusal = Callable[[LogicalPlan], SqlExtError | None]
+
+
+def refuse_streams(plan: LogicalPlan, refusal_of: Refusal) -> None:
     """Raises the refusal of the first of our operators that reads a stream, directly or through others, and cannot."""
     if not is_streaming(plan):
         return
     for node in (node for below in _plans(plan) for node in below.walk()):
         stream = next(streams_of(node), None) if node.operator_name is not None else None
-        refusal = node.stream_refusal() if stream is not None else None
+        refusal = refusal_of(node) if stream is not None else None
         if stream is None or refusal is None:
             continue
         if refusal.span is not None:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from sqlext_operators.window.spec import Scalar
 
-from sqlext_planner.errors import InternalError, SqlExtError
+from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression, ShownCall
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
 from sqlext_planner.relational.nodes import by_position, exactly
@@ -92,11 +92,6 @@ class WindowUnion(LogicalPlan):
     unions: tuple[LogicalPlan, ...]
     payload: tuple[Column, ...] | None = None
     tie_order: Column | None = None
-
-    def stream_refusal(self) -> SqlExtError | None:
-        from sqlext_planner.window.streams import refusal
-
-        return refusal(self)
 
     def child_needs(self, needed: Set[Column]) -> Needs:
         windows = self._kept(needed)
