@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.errors import AnalysisException as SparkAnalysisException
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import window
 from sqlext_planner.errors import AnalysisError, ConfigurationError, SqlExtError, UnsupportedError
 
 from sqlext import Session
@@ -147,6 +149,30 @@ def test_two_watermarks_on_an_input_are_refused(session: Session) -> None:
     with pytest.raises(AnalysisError, match="two watermarks"):
         session.sql(sql)
     session.spark.catalog.dropTempView("a_twice")
+
+
+def test_a_statement_on_the_result_of_another_is_refused(session: Session, spark: SparkSession) -> None:
+    first = session.sql(f"SELECT k, ts, sum(v) OVER w AS v FROM a WINDOW w AS ({W})")
+    for name, frame in (("plain", first), ("again", first.withWatermark("ts", "1 second"))):
+        frame.createOrReplaceTempView(name)
+        with pytest.raises(AnalysisError, match="result of another statement over streams") as caught:
+            session.sql(f"SELECT sum(v) OVER w FROM {name} WINDOW w AS ({W})")
+        assert "second query" in str(caught.value.help)
+        spark.catalog.dropTempView(name)
+
+
+def test_event_time_ends_at_the_window(session: Session, tmp_path: Path) -> None:
+    """Spark would drop rows as late that come when the watermark has passed them; it refuses instead."""
+    rows = session.sql(f"SELECT k, ts, sum(v) OVER w AS v FROM a WINDOW w AS ({W})")
+    summed = rows.groupBy(window("ts", "10 seconds")).sum("v")
+    with pytest.raises(SparkAnalysisException, match="without watermark"):
+        started(summed, tmp_path)
+
+
+def test_the_mode_that_changes_rows_is_refused_by_spark(session: Session) -> None:
+    rows = session.sql(f"SELECT sum(v) OVER w AS v FROM a WINDOW w AS ({W})")
+    with pytest.raises(SparkAnalysisException, match="output mode"):
+        rows.writeStream.format("memory").queryName("never").outputMode("complete").start()
 
 
 def test_the_watermark_of_sparks_clause(session: Session, views: Path, spark: SparkSession, tmp_path: Path) -> None:

@@ -29,6 +29,18 @@ def without_watermarks(schema: StructType) -> StructType:
     return StructType(found)
 
 
+def is_behind_state(frame: DataFrame) -> bool:
+    """Whether a frame reads the result of `transformWithState`, ours or the user's. False under Connect."""
+    java_frame = getattr(frame, "_jdf", None)
+    stack = [] if java_frame is None else [java_frame.queryExecution().analyzed()]
+    while stack:
+        node = stack.pop()
+        if class_name(node).startswith("TransformWithState"):
+            return True
+        stack += items_of(node.children())
+    return False
+
+
 def watermark_stacks(frame: DataFrame) -> list[tuple[str, ...]]:
     """The columns of the watermarks of each input, the uppermost first; also of columns that the frame has no longer.
     Spark refuses two above each other only when the query starts. Under Connect, where the plan is out of reach, those

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
-from sqlext_planner.spark.streams import watermark_stacks, watermarks, without_watermarks
+from sqlext_planner.spark.streams import is_behind_state, watermark_stacks, watermarks, without_watermarks
 from sqlext_planner.window.execution import ANSI, WindowUnionExec
 from sqlext_planner.window.streams import unbounded_refusal
 
@@ -80,6 +80,11 @@ class WindowStreamExec(WindowUnionExec):
 
 def _watermark_error(frame: DataFrame, shipped: DataFrame, order: str | None) -> tuple[str, str] | None:
     """What is wrong with the watermark of a stream, and what to do."""
+    if is_behind_state(frame):
+        return (
+            "is the result of another statement over streams, whose rows come when the watermark has passed them",
+            "write that result to a table or a topic, and read it in a second query",
+        )
     stacks = watermark_stacks(frame)
     if any(len(stack) > 1 for stack in stacks):
         return "has two watermarks, one above the other", "leave out one of them"
