@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.exchange.stream_settings import stream_settings
 from sqlext_planner.spark.session import is_stopped, java_process
 
 if TYPE_CHECKING:
@@ -252,6 +253,7 @@ def _defaults(home: Path, master: str | None) -> dict[str, str]:
         # below the folder that this process removes: a Java that is killed leaves its files
         "spark.local.dir": str(home / "local"),
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(_import_path()),
+        **stream_settings(),
     }
 
 
