@@ -31,8 +31,6 @@ SHOWN = 1
 _MANY = 4
 #: The longest window spans about this many of the shortest stretches.
 _LEAVES = 256
-#: The most sources of a window operator.
-_MOST_SOURCES = 250
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,6 @@ class Answers:
             else:
                 chosen.append(place)
         boundary = boundary // unit * unit if chosen else boundary
-        chosen = chosen[: (_MOST_SOURCES - 2 * self._operator.inputs) // 2]
         return boundary, [self._core(n, place, splits[place], low, high, unit) for n, place in enumerate(chosen)]
 
     def _core(self, number: int, place: int, split: SplitWindow | None, low: int, high: int, unit: int) -> Core:
@@ -150,10 +147,9 @@ class Answers:
         return feed.blocks
 
     def _add_older(self, feed: _Feed, boundary: int) -> None:
-        """Rows before the boundary, of which windows that count rows need the newest of each key: those that are kept
-        for their time, and the newest of the others."""
+        """Rows before the boundary, of which windows that count rows need the newest of each key."""
         for tag in range(self._operator.inputs):
-            parts = [*self._state.newest(tag), *self._state.parts(tag, -FAR, boundary)]
+            parts = list(self._state.newest(tag, boundary))
             if parts:
                 rows = joined(parts)
                 order = np.argsort(rows.positions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -118,13 +119,25 @@ class WindowState:
         lows = (chunk.low for tag in tags for chunk in self._store.chunks(_kind(tag, _ROWS)))
         return min(lows, default=None)
 
-    def newest(self, tag: int) -> Iterator[Part]:
-        """The newest rows of each key among those that are no longer kept for their time."""
+    def newest(self, tag: int, before: int) -> Iterator[Part]:
+        """Rows of an input before a time, among them the newest of each key: what is left of rows that are no longer
+        kept for their time, then what a whole chunk has of them, then all rows of a chunk that is partly before."""
         for chunk in self._store.chunks(_kind(tag, _NEWEST)):
-            yield self._newest_part(chunk)
+            yield self._newest_part(self._store.read(chunk))
+        recipe = f"newest {self._reach.rows} of {self._keys}"
+        for chunk in self.overlapping((tag,), -FAR, before):
+            if chunk.high < before:
+                rows = self._store.derived([chunk], recipe, chunk.high, partial(self._newest_of, chunk))
+                yield self._newest_part(rows)
+            else:
+                part = self.whole(chunk)
+                first = int(np.searchsorted(part.times, before))
+                yield Part(part.batch.slice(0, first), part.times[:first], part.positions[:first])
 
-    def _newest_part(self, chunk: Chunk) -> Part:
-        batch = self._store.read(chunk)
+    def _newest_of(self, chunk: Chunk) -> pa.RecordBatch:
+        return _with_positions(self._chosen([self.whole(chunk)]))
+
+    def _newest_part(self, batch: pa.RecordBatch) -> Part:
         positions = batch.column(_POSITION).to_numpy(zero_copy_only=False)
         return Part(batch.select(self._row_columns), order_values(batch.column(self._order)), positions)
 
@@ -171,11 +184,10 @@ class WindowState:
         new = self._chosen(parts)
         most = max((chunk.rows for chunk in older), default=0)
         if older and len(new.times) + sum(chunk.rows for chunk in older) > _GROWTH * max(most, len(new.times)):
-            new = self._chosen([*(self._newest_part(chunk) for chunk in older), new])
+            new = self._chosen([*(self._newest_part(self._store.read(chunk)) for chunk in older), new])
             for chunk in older:
                 self._store.drop(chunk)
-        batch = new.batch.append_column(_POSITION, pa.array(new.positions))
-        self._store.append(_kind(tag, _NEWEST), int(new.times[0]), int(new.times[-1]), batch)
+        self._store.append(_kind(tag, _NEWEST), int(new.times[0]), int(new.times[-1]), _with_positions(new))
 
     def whole(self, chunk: Chunk) -> Part:
         """All rows of a chunk."""
@@ -191,6 +203,10 @@ class WindowState:
         newest = order[ends - np.arange(len(order)) <= self._reach.rows]
         rows = newest[np.lexsort((positions[newest], times[newest]))]
         return Part(take_rows(batch, rows), times[rows], positions[rows])
+
+
+def _with_positions(part: Part) -> pa.RecordBatch:
+    return part.batch.append_column(_POSITION, pa.array(part.positions))
 
 
 def joined(parts: Sequence[Part]) -> Part:

@@ -17,6 +17,9 @@ CONDENSED = frozenset(
     f"{name}{suffix}" for name in ("count", "sum", "avg", "min", "max") for suffix in ("", "_where")
 ) | {"distinct_count"}
 
+#: The operator tells its sources by one byte, and may use two for each input and each window.
+_MOST_SOURCES = 250
+
 
 def refusal(node: WindowUnion) -> SqlExtError | None:
     """Why a window cannot be computed over its streams; None if it can."""
@@ -47,6 +50,12 @@ def _refusals(node: WindowUnion) -> Iterator[SqlExtError]:
             "a window over a stream is ordered by the column that has the watermark",
             span=node.order_by.span if node.order_by is not None and node.order_by.span else node.span,
             help="write ORDER BY and the column that withWatermark, or WATERMARK ... DELAY OF, names",
+        )
+    if 2 * (len(node.children) + len(node.windows)) > _MOST_SOURCES:
+        yield UnsupportedError(
+            f"{len(node.windows)} windows over {len(node.children)} inputs are too many for one statement over streams",
+            span=node.span,
+            help=f"twice the windows and inputs together may be {_MOST_SOURCES} at most: split the statement",
         )
     yield from (_random_key(key, node) for key in node.partition_by if _is_random(key))
     for group in node.windows:
