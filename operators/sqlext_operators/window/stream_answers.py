@@ -19,11 +19,12 @@ from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.window.condense import Partial
 from sqlext_operators.window.operator import WindowOperatorSpec
+from sqlext_operators.window.parts import Part, joined
 from sqlext_operators.window.reach import Reach, window_reach
 from sqlext_operators.window.sequence import FROM
 from sqlext_operators.window.spec import Window
 from sqlext_operators.window.stream_split import History, SplitWindow, Stretches, split_windows, with_partials
-from sqlext_operators.window.stream_state import FAR, Part, WindowState, joined
+from sqlext_operators.window.stream_state import FAR, WindowState
 
 #: The source of FROM rows that are candidates, but are not answered now.
 SHOWN = 1
@@ -84,7 +85,7 @@ class Answers:
         is not more than the rows to answer."""
         width = max(1, self._reach.back // _LEAVES)
         base = max(0, (span // (2 * width)).bit_length())
-        return Stretches(self._sequence.keys, self._order, width, base, self._state, self._store)
+        return Stretches(width, base, self._state, self._store)
 
     # Which windows are condensed
 
@@ -141,15 +142,20 @@ class Answers:
         for tag in range(1, self._operator.inputs):
             feed.add(tag + 1, self._state.parts(tag, boundary, last))
         if self._reach.rows:
-            self._add_older(feed, boundary)
+            self._add_older(feed, min(int(part.times[0]) for part in ready), boundary, stretches)
         for core in cores:
             self._add_core(feed, core, boundary, stretches)
         return feed.blocks
 
-    def _add_older(self, feed: _Feed, boundary: int) -> None:
+    def _add_older(self, feed: _Feed, low: int, boundary: int, stretches: Stretches) -> None:
         """Rows before the boundary, of which windows that count rows need the newest of each key."""
+        start, end = -(-(low - self._reach.back) // stretches.unit), boundary // stretches.unit
         for tag in range(self._operator.inputs):
-            parts = list(self._state.newest(tag, boundary))
+            newest = self._state.newest_of(tag)
+            parts = [*self._state.left_over(tag), *self._state.parts(tag, -FAR, min(start * stretches.unit, boundary))]
+            if start < end:
+                parts += [newest.part(rows) for _, rows in stretches.cover(newest, start, end)]
+                parts += self._state.parts(tag, end * stretches.unit, boundary)
             if parts:
                 rows = joined(parts)
                 order = np.argsort(rows.positions)
@@ -167,13 +173,11 @@ class Answers:
         for tag in group.tags:
             feed.add(core.source, self._state.parts(tag, core.reach, stop))
         if core.reach == -FAR:
-            history = History(group, self._operator.inputs, stretches, self._store)
+            history = History(group, self._operator.inputs, self._store)
             for rows in history.rows():
                 feed.add_condensed(core.source + 1, rows, stop - 1)
-        for level, number, time in stretches.cover(core.start, boundary // unit):
-            found = stretches.rows(group, level, number)
-            if found is not None:
-                feed.add_condensed(core.source + 1, found, time)
+        for time, found in stretches.cover(group, core.start, boundary // unit):
+            feed.add_condensed(core.source + 1, found, time)
 
     def _of_keys(self, blocks: Sequence[Block], ready: Sequence[Part]) -> Iterator[Block]:
         """The blocks without the rows of keys that no row to answer has, if that saves much."""
@@ -260,7 +264,7 @@ class Answers:
         for group in groups:
             if any(s is not None and s.group == group and window_reach(s.window).unbounded for s in splits):
                 rows = [part for tag in group.tags for part in parts.get(tag, [])]
-                History(group, self._operator.inputs, self._stretches(0), self._store).add(rows)
+                History(group, self._operator.inputs, self._store).add(rows)
 
 
 class _Feed:

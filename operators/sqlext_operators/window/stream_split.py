@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +12,10 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.window.condense import Partial, SplitCall, condensed, split_call
+from sqlext_operators.window.parts import Part, joined
 from sqlext_operators.window.sequence import FROM
 from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
-from sqlext_operators.window.stream_state import Part, WindowState, history_kind, joined
+from sqlext_operators.window.stream_state import WindowState, history_kind
 
 #: Stretches are condensed up to this many leaves long.
 _MOST_LEVELS = 20
@@ -21,11 +23,22 @@ _MOST_LEVELS = 20
 
 @dataclass(frozen=True)
 class Group:
-    """Windows over the same sources share what is condensed: `tags` are the inputs, the first listed the newest."""
+    """Windows over the same sources share what is condensed: `tags` are the inputs in sequence order."""
 
     number: int
     tags: tuple[int, ...]
+    keys: tuple[str, ...]
     partials: tuple[Partial, ...]
+
+    def of_parts(self, parts: Sequence[Part]) -> pa.RecordBatch:
+        """The condensed rows of parts (at least one), which come in the order of the sources."""
+        rows = joined(parts)
+        order = pa.array(np.argsort(rows.times, kind="stable"))
+        return condensed(with_partials(rows.batch.take(order), self.partials), self.keys, self.partials)
+
+    def merged(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """The condensed rows of batches of condensed rows (at least one), oldest first."""
+        return condensed(whole(batches[0].schema, batches), self.keys, self.partials)
 
 
 @dataclass(frozen=True)
@@ -66,7 +79,7 @@ def split_windows(
         found.append((window, split))
         partials = tags.setdefault(_tags(window), {})
         partials.update(dict.fromkeys(partial for call in split for partial in call.partials))
-    groups = {names: Group(n, names, tuple(partials)) for n, (names, partials) in enumerate(tags.items())}
+    groups = {names: Group(n, names, spec.keys, tuple(found)) for n, (names, found) in enumerate(tags.items())}
     splits = [None if item is None else SplitWindow(*item, groups[_tags(item[0])]) for item in found]
     return splits, list(groups.values())
 
@@ -92,19 +105,26 @@ def _tags(window: Window) -> tuple[int, ...]:
     return unions if window.frame.instance_not_in_window else (*unions, FROM)
 
 
+class Reduction(Protocol):
+    """Reduces rows of the inputs `tags` to fewer, and reduced rows again; as text it says all that this depends on."""
+
+    @property
+    def tags(self) -> tuple[int, ...]: ...
+
+    def of_parts(self, parts: Sequence[Part]) -> pa.RecordBatch: ...
+
+    def merged(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch: ...
+
+
 class Stretches:
-    """The condensed rows of stretches of time below the watermark.
+    """The reduced rows of stretches of time below the watermark.
 
     Time is cut into leaves of `width`; a stretch has 1, 2, 4, 8 ... leaves. A window is covered by a few of them for
-    each power of two, whatever its length. Stretches of up to `base` doublings are condensed from the rows themselves,
+    each power of two, whatever its length. Stretches of up to `base` doublings are reduced from the rows themselves,
     longer ones from their halves. They are derived from chunks: nothing of them is in the state store.
     """
 
-    def __init__(
-        self, keys: Sequence[str], order: str, width: int, base: int, state: WindowState, store: ChunkStore
-    ) -> None:
-        self.keys = tuple(keys)
-        self._order = order
+    def __init__(self, width: int, base: int, state: WindowState, store: ChunkStore) -> None:
         self._state = state
         self._store = store
         self._width = width
@@ -112,39 +132,34 @@ class Stretches:
         #: The shortest stretch that is used, in units of the order column.
         self.unit = width << base
 
-    def cover(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """(level, number, time) of stretches that make up the units [start, end), oldest first."""
+    def cover(self, reduction: Reduction, start: int, end: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """(time, rows) of stretches that make up the units [start, end), oldest first; those without rows left out."""
         while start < end:
             level = 0
             while level < _MOST_LEVELS and start % (2 << level) == 0 and start + (2 << level) <= end:
                 level += 1
-            yield self._base + level, start >> level, start * self.unit
+            rows = self._rows(reduction, self._base + level, start >> level)
+            if rows is not None:
+                yield start * self.unit, rows
             start += 1 << level
 
-    def rows(self, group: Group, level: int, number: int) -> pa.RecordBatch | None:
-        """The condensed rows of a stretch: columns `keys` and those of the group's partials; None if it has none."""
+    def _rows(self, reduction: Reduction, level: int, number: int) -> pa.RecordBatch | None:
+        """The reduced rows of a stretch; None if it has none."""
         start = (number << level) * self._width
         end = start + (self._width << level)
-        chunks = self._state.overlapping(group.tags, start, end)
+        chunks = self._state.overlapping(reduction.tags, start, end)
         if not chunks:
             return None
-        recipe = repr((group.tags, group.partials, self.keys, self._order, level, number, self._width))
-        return self._store.derived(chunks, recipe, end, lambda: self._made(group, level, number, chunks))
+        recipe = f"{reduction} {level} {number} {self._width}"
+        return self._store.derived(chunks, recipe, end, lambda: self._made(reduction, level, number, chunks))
 
-    def _made(self, group: Group, level: int, number: int, chunks: Sequence[Chunk]) -> pa.RecordBatch:
+    def _made(self, reduction: Reduction, level: int, number: int, chunks: Sequence[Chunk]) -> pa.RecordBatch:
         if level > self._base:
-            halves = (self.rows(group, level - 1, 2 * number + side) for side in (0, 1))
-            known = [half for half in halves if half is not None]
-            return condensed(whole(known[0].schema, known), self.keys, group.partials)
+            halves = (self._rows(reduction, level - 1, 2 * number + side) for side in (0, 1))
+            return reduction.merged([half for half in halves if half is not None])
         start, size = (number << level) * self._width, self._width << level
-        parts = [part for tag in group.tags for part in self._state.parts(tag, start, start + size)]
-        return self.of_parts(group, parts or [self._state.no_rows(chunks[0])])
-
-    def of_parts(self, group: Group, parts: Sequence[Part]) -> pa.RecordBatch:
-        """The condensed rows of parts (at least one), which come in the order of the sources."""
-        rows = joined(parts)
-        order = pa.array(np.argsort(rows.times, kind="stable"))
-        return condensed(with_partials(rows.batch.take(order), group.partials), self.keys, group.partials)
+        parts = [part for tag in reduction.tags for part in self._state.parts(tag, start, start + size)]
+        return reduction.of_parts(parts or [self._state.no_rows(chunks[0])])
 
 
 class History:
@@ -153,10 +168,9 @@ class History:
     They are chunks of the store; they are merged when they have grown to twice what is left of them.
     """
 
-    def __init__(self, group: Group, inputs: int, stretches: Stretches, store: ChunkStore) -> None:
+    def __init__(self, group: Group, inputs: int, store: ChunkStore) -> None:
         self._group = group
         self._kind = history_kind(inputs, group.number)
-        self._stretches = stretches
         self._store = store
 
     def rows(self) -> list[pa.RecordBatch]:
@@ -169,12 +183,11 @@ class History:
             return
         low = min(int(part.times[0]) for part in parts)
         high = max(int(part.times[-1]) for part in parts)
-        new = self._stretches.of_parts(self._group, parts)
+        new = self._group.of_parts(parts)
         older = self._store.chunks(self._kind)
         most = max((chunk.rows for chunk in older), default=0)
         if older and new.num_rows + sum(chunk.rows for chunk in older) > 2 * max(most, new.num_rows):
-            merged = whole(new.schema, [*self.rows(), new])
-            new = condensed(merged, self._stretches.keys, self._group.partials)
+            new = self._group.merged([*self.rows(), new])
             low = min(low, *(chunk.low for chunk in older))
             for chunk in older:
                 self._store.drop(chunk)

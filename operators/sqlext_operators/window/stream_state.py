@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
-from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.errors import RowError
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.exchange.stream import Progress
 from sqlext_operators.window.frames import IntArray
+from sqlext_operators.window.newest import NewestRows
+from sqlext_operators.window.parts import Part
 from sqlext_operators.window.reach import Reach
 from sqlext_operators.window.sequence import FROM, SequenceSpec
 
@@ -29,16 +28,6 @@ _MOST_CHUNKS = 16
 _GROWTH = 2
 #: Beyond all times.
 FAR = 1 << 62
-#: A row's position in its input, in chunks of newest rows.
-_POSITION = "__position"
-
-
-class Part(NamedTuple):
-    """Rows in the order of time; `positions` int64[n] are their places in the input."""
-
-    batch: pa.RecordBatch
-    times: IntArray
-    positions: IntArray
 
 
 class WindowState:
@@ -119,27 +108,14 @@ class WindowState:
         lows = (chunk.low for tag in tags for chunk in self._store.chunks(_kind(tag, _ROWS)))
         return min(lows, default=None)
 
-    def newest(self, tag: int, before: int) -> Iterator[Part]:
-        """Rows of an input before a time, among them the newest of each key: what is left of rows that are no longer
-        kept for their time, then what a whole chunk has of them, then all rows of a chunk that is partly before."""
+    def left_over(self, tag: int) -> Iterator[Part]:
+        """The newest rows of each key among those that are no longer kept for their time."""
         for chunk in self._store.chunks(_kind(tag, _NEWEST)):
-            yield self._newest_part(self._store.read(chunk))
-        recipe = f"newest {self._reach.rows} of {self._keys}"
-        for chunk in self.overlapping((tag,), -FAR, before):
-            if chunk.high < before:
-                rows = self._store.derived([chunk], recipe, chunk.high, partial(self._newest_of, chunk))
-                yield self._newest_part(rows)
-            else:
-                part = self.whole(chunk)
-                first = int(np.searchsorted(part.times, before))
-                yield Part(part.batch.slice(0, first), part.times[:first], part.positions[:first])
+            yield self.newest_of(tag).part(self._store.read(chunk))
 
-    def _newest_of(self, chunk: Chunk) -> pa.RecordBatch:
-        return _with_positions(self._chosen([self.whole(chunk)]))
-
-    def _newest_part(self, batch: pa.RecordBatch) -> Part:
-        positions = batch.column(_POSITION).to_numpy(zero_copy_only=False)
-        return Part(batch.select(self._row_columns), order_values(batch.column(self._order)), positions)
+    def newest_of(self, tag: int) -> NewestRows:
+        """How the newest rows of an input are chosen."""
+        return NewestRows(tag, self._keys, self._order, self._reach.rows)
 
     def _payload(self, rows: Chunk) -> pa.RecordBatch:
         found = next(c for c in self._store.chunks(_kind(FROM, _PAYLOAD)) if c.no == rows.no + 1)
@@ -179,41 +155,21 @@ class WindowState:
         """Keep what is left of chunks that are about to go: the newest rows of each key."""
         if not self._reach.rows or not chunks:
             return
-        parts = [self.whole(chunk) for chunk in chunks]
+        newest = self.newest_of(tag)
+        new = newest.of_parts([self.whole(chunk) for chunk in chunks])
         older = self._store.chunks(_kind(tag, _NEWEST))
-        new = self._chosen(parts)
         most = max((chunk.rows for chunk in older), default=0)
-        if older and len(new.times) + sum(chunk.rows for chunk in older) > _GROWTH * max(most, len(new.times)):
-            new = self._chosen([*(self._newest_part(self._store.read(chunk)) for chunk in older), new])
+        if older and new.num_rows + sum(chunk.rows for chunk in older) > _GROWTH * max(most, new.num_rows):
+            new = newest.merged([*(self._store.read(chunk) for chunk in older), new])
             for chunk in older:
                 self._store.drop(chunk)
-        self._store.append(_kind(tag, _NEWEST), int(new.times[0]), int(new.times[-1]), _with_positions(new))
+        times = order_values(new.column(self._order))
+        self._store.append(_kind(tag, _NEWEST), int(times[0]), int(times[-1]), new)
 
     def whole(self, chunk: Chunk) -> Part:
         """All rows of a chunk."""
         batch = self._store.read(chunk)
         return Part(batch, order_values(batch.column(self._order)), _positions(chunk, 0, batch.num_rows))
-
-    def _chosen(self, parts: Sequence[Part]) -> Part:
-        """The newest rows of each key, in the order of time."""
-        batch, times, positions = joined(parts)
-        group = KeyCodes(len(self._keys)).encode([batch.column(name) for name in self._keys])
-        order = np.lexsort((positions, times, group))
-        ends = np.searchsorted(group[order], group[order], side="right")
-        newest = order[ends - np.arange(len(order)) <= self._reach.rows]
-        rows = newest[np.lexsort((positions[newest], times[newest]))]
-        return Part(take_rows(batch, rows), times[rows], positions[rows])
-
-
-def _with_positions(part: Part) -> pa.RecordBatch:
-    return part.batch.append_column(_POSITION, pa.array(part.positions))
-
-
-def joined(parts: Sequence[Part]) -> Part:
-    """The rows of several parts (at least one), one part after the other."""
-    batch = whole(parts[0].batch.schema, [part.batch for part in parts])
-    times = np.concatenate([part.times for part in parts])
-    return Part(batch, times, np.concatenate([part.positions for part in parts]))
 
 
 def _kind(tag: int, role: int) -> int:
