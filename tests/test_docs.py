@@ -84,7 +84,7 @@ def shop(spark: SparkSession, folder: Path) -> Iterator[Session]:
 
 @pytest.fixture(scope="module")
 def namespaces(spark: SparkSession) -> dict[Path, dict[str, Any]]:
-    """What the python blocks of each page share: a session of Spark's of its own, so that settings and views stay there."""
+    """What the python blocks of each page share: a session of Spark of its own, which keeps settings and views."""
     return {page: {"spark": spark.newSession()} for page in PAGES}
 
 
