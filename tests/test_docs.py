@@ -84,8 +84,8 @@ def shop(spark: SparkSession, folder: Path) -> Iterator[Session]:
 
 @pytest.fixture(scope="module")
 def namespaces(spark: SparkSession) -> dict[Path, dict[str, Any]]:
-    """What the python blocks of each page share."""
-    return {page: {"spark": spark} for page in PAGES}
+    """What the python blocks of each page share: a session of Spark of its own, which keeps settings and views."""
+    return {page: {"spark": spark.newSession()} for page in PAGES}
 
 
 def test_every_block_names_its_language() -> None:
