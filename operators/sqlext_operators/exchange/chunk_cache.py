@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,8 @@ from sqlext_operators.exchange.chunks import decoded, encoded, name_of
 #: Bytes of decoded chunks that a worker process keeps. Mapped files count too, though their memory is the system's.
 DECODED_BYTES = 256 << 20
 _FOLDER = "sqlext-chunks"
+#: A worker looks for a bucket's old files this often.
+_SWEEP_SECONDS = 10.0
 _DIGEST = 32
 #: Added to order values in file names, so that these sort like the values.
 _ZERO = 1 << 63
@@ -32,6 +35,7 @@ class ChunkCache:
         self._folder = folder
         self._limit = limit
         self._size = 0
+        self._swept: dict[str, float] = {}
         self._decoded: OrderedDict[str, pa.RecordBatch] = OrderedDict()
 
     def find(self, name: str) -> pa.RecordBatch | None:
@@ -67,7 +71,9 @@ class ChunkCache:
         """Delete the derived batches of an owner whose `high` is below a value."""
         limit = f"{owner}-{below + _ZERO:020d}"
         names = set(self._decoded)
-        if self._folder is not None:
+        now = time.monotonic()
+        if self._folder is not None and now - self._swept.get(owner, -_SWEEP_SECONDS) >= _SWEEP_SECONDS:
+            self._swept[owner] = now
             with contextlib.suppress(OSError):
                 names.update(entry.name for entry in os.scandir(self._folder))
         for name in names:

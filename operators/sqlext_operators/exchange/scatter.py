@@ -23,7 +23,8 @@ _MAX_FLUSH_BYTES = 64 << 20
 class ScatterSpec:
     """How one input is cut. `columns` are the names of its columns on the wire, by position.
 
-    `pids` are the partitions' names on the wire, by number; empty: their numbers.
+    `pids` are the partitions' names on the wire, by number; empty: their numbers. With names, the first partition gets
+    a block without rows too: on a stream, it looks at each restart whether the query is still the same.
     """
 
     tag: int
@@ -47,9 +48,11 @@ def scatter_from(spec: ScatterSpec, seq: int, batches: Iterable[pa.RecordBatch])
     limit = min(max(spec.block_bytes * spec.partitions, spec.block_bytes), _MAX_FLUSH_BYTES)
     held: list[pa.RecordBatch] = []
     size = 0
+    seen: pa.RecordBatch | None = None
     for incoming in batches:
         for batch in _within(incoming, limit):
-            held.append(batch.rename_columns(list(spec.columns)))
+            seen = batch.rename_columns(list(spec.columns))
+            held.append(seen)
             size += batch.nbytes
             if size >= limit:
                 yield from _flush(spec, seq, held)
@@ -57,6 +60,15 @@ def scatter_from(spec: ScatterSpec, seq: int, batches: Iterable[pa.RecordBatch])
                 held, size = [], 0
     if any(batch.num_rows for batch in held):
         yield from _flush(spec, seq, held)
+    if spec.pids and seen is not None:
+        yield _announced(spec, seq, seen)
+
+
+def _announced(spec: ScatterSpec, seq: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A block without rows for the first partition."""
+    wire = WireBatch()
+    wire.add(Block(spec.pids[0], spec.tag, seq, batch.slice(0, 0)))
+    return wire.finish()
 
 
 def _within(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:

@@ -15,8 +15,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from sqlext_operators.columns.batches import whole
 from sqlext_operators.errors import Places, TaskError
-from sqlext_operators.exchange.blocks import decode_block
+from sqlext_operators.exchange.blocks import Block, WireBatch, decode, decode_block
 from sqlext_operators.exchange.chunk_cache import ChunkCache, shared_cache
 from sqlext_operators.exchange.chunks import FORMAT, Chunk, ChunkStore, decoded, derived_name, encoded
 from sqlext_operators.exchange.stream import Progress, StreamSpec
@@ -186,7 +187,7 @@ class StatefulOperator:
         saving = time.perf_counter()
         self._save(store, timer)
         state_seconds += time.perf_counter() - saving + store.seconds
-        figures = _figures(progress, store)
+        figures = _figures(progress, store, self._operator.rows(store))
         figures.state_ms = round(1000 * state_seconds)
         figures.operator_ms = round(1000 * (time.perf_counter() - started)) - figures.state_ms
         yield _ResultRow(figures, blocks[0] if blocks else None)
@@ -238,14 +239,14 @@ class _ResultRow:
         return {**vars(self._figures), "block": self.block}
 
 
-def _figures(progress: Progress, store: ChunkStore) -> Figures:
+def _figures(progress: Progress, store: ChunkStore, rows: int) -> Figures:
     chunks = list(store.all())
     return Figures(
         rows_in=progress.rows,
         late_rows=progress.late,
         timeless_rows=progress.timeless,
         rows_out=progress.results,
-        state_rows=sum(chunk.rows for chunk in chunks),
+        state_rows=rows,
         state_bytes=sum(chunk.size for chunk in chunks),
         state_chunks=len(chunks),
         read_bytes=store.read_bytes,
@@ -271,6 +272,19 @@ def _changed(before: str, now: str) -> TaskError:
 def _short(text: object) -> str:
     shown = "nothing" if text is None else str(text)
     return shown if len(shown) <= 200 else f"{shown[:200]}..."
+
+
+def merged_blocks(partition: int, wires: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """An entry point on the workers: the blocks of each bucket and input as one, in input order."""
+    found: dict[tuple[int, int], list[Block]] = {}
+    for block in (block for wire in wires for block in decode(wire)):
+        found.setdefault((block.pid, block.tag), []).append(block)
+    for (pid, tag), blocks in found.items():
+        blocks.sort(key=lambda block: block.seq)
+        merged = WireBatch()
+        batch = whole(blocks[0].batch.schema, [block.batch for block in blocks])
+        merged.add(Block(pid, tag, blocks[0].seq, batch))
+        yield merged.finish()
 
 
 def unpacked(partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -29,6 +29,7 @@ class StreamOperator(Protocol):
               no row below it is answered any more. `store.watermark` is that of the step before. Gives the results
               that have become final. The iterator must be exhausted.
     wakes_at  the least watermark at which there is something to do without new rows; None: never
+    rows      how many rows are kept
     """
 
     def step(
@@ -36,6 +37,8 @@ class StreamOperator(Protocol):
     ) -> Iterator[pa.RecordBatch]: ...
 
     def wakes_at(self, store: ChunkStore) -> int | None: ...
+
+    def rows(self, store: ChunkStore) -> int: ...
 
 
 class StreamSpec(Protocol):

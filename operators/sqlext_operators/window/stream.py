@@ -65,5 +65,9 @@ class WindowStream:
         """When the next FROM row is complete, or the oldest chunk can go."""
         return self._state(store).wakes_at()
 
+    def rows(self, store: ChunkStore) -> int:
+        """How many rows are kept, condensed ones too."""
+        return self._state(store).rows()
+
     def _state(self, store: ChunkStore) -> WindowState:
         return WindowState(self._operator.sequence, self._reach, self._operator.inputs, store)

@@ -121,6 +121,10 @@ class WindowState:
         found = next(c for c in self._store.chunks(_kind(FROM, _PAYLOAD)) if c.no == rows.no + 1)
         return self._store.read(found)
 
+    def rows(self) -> int:
+        """How many rows are kept; what passes through of a row is no row of its own."""
+        return sum(chunk.rows for chunk in self._store.all() if chunk.kind != _kind(FROM, _PAYLOAD))
+
     def wakes_at(self) -> int | None:
         """The least watermark that completes a FROM row or lets a chunk go."""
         times = [self._next_time(chunk) for chunk in self._store.chunks(_kind(FROM, _ROWS))]
@@ -196,9 +200,14 @@ def _beside(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _late_error(late: int, timeless: int) -> RowError:
-    told = [f"{late} rows are older than the watermark"] if late else []
-    told += [f"{timeless} rows have no time"] if timeless else []
+    told = [f"{_counted(late)} older than the watermark"] if late else []
+    told += [f"{_counted(timeless)} without a time"] if timeless else []
     return RowError(
-        f"{' and '.join(told)}, in the order column of a window over a stream",
-        "allow more delay in the watermark, or set sqlext.stream.late=drop to leave such rows out",
+        f"a window over a stream got {' and '.join(told)}",
+        "allow more delay in the watermark, leave out rows without a time, or set sqlext.stream.late=drop to count "
+        "and drop such rows",
     )
+
+
+def _counted(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows:,} rows"

@@ -6,7 +6,7 @@ keeps that state, and calls the operator once for each bucket and micro-batch.
 
 from __future__ import annotations
 
-import hashlib
+import uuid
 from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING
@@ -58,10 +58,10 @@ def run_stream(
             RESULT_SCHEMA,
             "Append",
             "EventTime",
-            _union(fixed).groupBy("pid") if fixed else None,
+            _initial(fixed).groupBy("pid") if fixed else None,
         )
     )
-    name = OBSERVED + hashlib.blake2b(repr(sorted(fingerprint.items())).encode(), digest_size=6).hexdigest()
+    name = OBSERVED + uuid.uuid4().hex[:12]  # a query may hold the same statement twice
     seen = rows.observe(name, *(F.sum(figure).alias(figure) for figure in FIGURES))
     unpack = worker_function(partial(explained, context.places(), unpacked))
     return from_months(seen.mapInArrow(unpack, months_schema(result)), result)
@@ -79,6 +79,13 @@ def _scattered(shipment: Shipment, pids: tuple[int, ...], context: ExecutionCont
     # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
     plain = shipment.frame.toDF(*(f"c{place}" for place in range(len(columns))))
     return plain.mapInArrow(worker_function(partial(explained, context.places(), scatter, spec)), WIRE)
+
+
+def _initial(frames: Sequence[DataFrame]) -> DataFrame:
+    """The wire rows of tables, one for each bucket and input: Spark hands them over in any order."""
+    from sqlext_operators.exchange.stateful import merged_blocks
+
+    return _union(frames).repartition("pid").mapInArrow(worker_function(merged_blocks), WIRE)
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:

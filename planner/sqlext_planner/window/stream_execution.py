@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sqlext_planner.errors import AnalysisError, Span, SqlExtError
+from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
 from sqlext_planner.spark.streams import is_behind_state, watermark_stacks, watermarks, without_watermarks
 from sqlext_planner.window.execution import ANSI, WindowUnionExec
@@ -15,6 +15,7 @@ from sqlext_planner.window.streams import unbounded_refusal
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+    from sqlext_operators.window.spec import Window
 
     from sqlext_planner.window.inputs import WindowInputs
 
@@ -45,7 +46,7 @@ class WindowStreamExec(WindowUnionExec):
         inputs = WindowInputs.of(self, frames)
         self._check_watermarks(frames, inputs)
         operator = inputs.operator(context.config, ansi=str(context.spark.conf.get(ANSI)).lower() == "true")
-        self._check_unbounded(arrow_schema(inputs.frames[0]), ansi=operator.window.ansi)
+        self._check_unbounded(operator.window.windows, arrow_schema(inputs.frames[0]), ansi=operator.window.ansi)
         shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
         stream = WindowStreamSpec(operator, late_fails=context.config.stream_late == "fail")
         result = without_watermarks(inputs.result_schema)
@@ -63,19 +64,17 @@ class WindowStreamExec(WindowUnionExec):
                 place = self.stream_spans[number] or (self.order_by.span if self.order_by is not None else None)
                 raise AnalysisError(f"{which} {error[0]}", span=place, help=error[1])
 
-    def _check_unbounded(self, schema: pa.Schema, *, ansi: bool) -> None:
+    def _check_unbounded(self, windows: Sequence[Window], schema: pa.Schema, *, ansi: bool) -> None:
         """Raises UnsupportedError for a call whose types cannot be condensed in a window without a start."""
         from sqlext_operators.window.condense import splits
 
-        for group in self.windows:
+        for group, window in zip(self.windows, windows, strict=True):
             if group.frame.start.amount is not None or group.frame.maxsize is not None:
                 continue
-            for call in group.calls:
-                kinds = [schema.field(arg.spark_name).type for arg in call.args if hasattr(arg, "spark_name")]
-                if len(kinds) == len(call.args) and not splits(call.function, kinds, ansi=ansi):
-                    shown = f"{call.function}() of {', '.join(map(str, kinds))}"
-                    error: SqlExtError = unbounded_refusal(shown, call, group)
-                    raise error
+            for call, shipped in zip(group.calls, window.calls, strict=True):
+                kinds = [schema.field(name).type for name in shipped.args]
+                if not splits(call.function, kinds, ansi=ansi):
+                    raise unbounded_refusal(f"{call.function}() of {', '.join(map(str, kinds))}", call, group)
 
 
 def _watermark_error(frame: DataFrame, shipped: DataFrame, order: str | None) -> tuple[str, str] | None:

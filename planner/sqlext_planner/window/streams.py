@@ -95,7 +95,11 @@ def _group_refusals(group: WindowGroup, node: WindowUnion) -> Iterator[SqlExtErr
 def _unbounded_refusals(group: WindowGroup, span: object) -> Iterator[SqlExtError]:
     frame = group.frame
     if frame.unit == "rows" and (frame.end.amount or frame.end.open):
-        yield unbounded_refusal("ROWS that end before the current row", None, group)
+        yield UnsupportedError(
+            "ROWS from UNBOUNDED PRECEDING to a row before the current one have no bound on a stream",
+            span=group.span,
+            help="end the window at CURRENT ROW, or use ROWS_RANGE",
+        )
     for call in group.calls:
         if call.function not in CONDENSED:
             yield unbounded_refusal(_name(call), call, group)
@@ -106,7 +110,7 @@ def unbounded_refusal(what: str, call: WindowCall | None, group: WindowGroup) ->
     return UnsupportedError(
         f"{what} over UNBOUNDED PRECEDING needs all rows of each key, and a stream has no end",
         span=(call.span if call is not None else None) or group.span,
-        help="give the window a start (for example 30d PRECEDING), or a MAXSIZE",
+        help="give the window a start, for example 30d PRECEDING; lag() can have a window of its own",
     )
 
 

@@ -245,5 +245,5 @@ def test_late_rows_fail_where_they_must_not_be_lost() -> None:
     store.watermark = 10
     operator = WindowStreamSpec(spec_of([window], 2), late_fails=True).stream()
     blocks = blocks_of(("i64",), (Row(0, 1, 5, (1,)), Row(0, 1, None, (1,))), 2, 0)
-    with pytest.raises(RowError, match="1 rows are older than the watermark and 1 rows have no time"):
+    with pytest.raises(RowError, match="1 row older than the watermark and 1 row without a time"):
         list(operator.step(store, blocks, 10, Progress()))
