@@ -10,6 +10,7 @@ import queue
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -70,7 +71,7 @@ class Driver:
         self.close()
 
     def run(self, function: str, /, *, within: float = MOST_SECONDS, **arguments: Any) -> Any:
-        """What the function `function` of probes.py gives, as JSON. Raises DriverError if it raises, or hangs."""
+        """What the function `function` of probes.py (`stream_probes.NAME`: of that module) gives, as JSON. Raises DriverError if it raises, or hangs."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"function": function, "arguments": arguments}).encode() + b"\n")
         self._process.stdin.flush()
@@ -87,6 +88,15 @@ class Driver:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         self._process.wait()
+
+    def kill(self) -> None:
+        """SIGKILL to the process, its Java and its Python workers at once, as when a machine stops."""
+        for process in self._tree():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self._process.wait()
+        while any(process.status() != psutil.STATUS_ZOMBIE for process in self._tree()):
+            time.sleep(0.01)
 
     def _tree(self) -> list[psutil.Process]:
         """The processes of the driver's session."""

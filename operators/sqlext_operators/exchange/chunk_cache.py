@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from sqlext_operators.exchange.chunks import decoded, encoded, name_of
 
-#: Bytes of decoded chunks that a worker process keeps. Mapped files count too, though their memory is the system's.
+#: Bytes of decoded chunks that a worker process keeps.
 DECODED_BYTES = 256 << 20
 _FOLDER = "sqlext-chunks"
 _DIGEST = 32
@@ -98,13 +98,14 @@ class ChunkCache:
         return batch
 
     def _file(self, name: str) -> pa.Buffer | None:
-        """The bytes of a file, mapped."""
+        """The bytes of a file. They are read, not mapped: what is checked once must not change with the file, and a
+        mapped file that is cut ends the process. The check reads them all anyway."""
         if self._folder is None:
             return None
         try:
-            with pa.memory_map(str(self._folder / name)) as file:
+            with pa.OSFile(str(self._folder / name)) as file:
                 return file.read_buffer()
-        except (OSError, pa.ArrowInvalid):  # ArrowInvalid: a file without bytes cannot be mapped
+        except OSError:
             return None
 
     def _write(self, name: str, parts: tuple[pa.Buffer | bytes, ...]) -> None:

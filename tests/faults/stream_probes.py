@@ -1,0 +1,149 @@
+"""What runs in the drivers of `harness.Driver` about streams: queries that run beside the requests."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from sqlext import Session
+
+from . import probes
+from .streaming import DELAY, SCHEMA
+
+_RUNNING: list[StreamingQuery] = []
+
+
+def start(
+    spark: SparkSession,
+    sql: str,
+    rows: str,
+    out: str,
+    files: int = 1,
+    to_the_end: bool = False,
+    settings: dict[str, str] | None = None,
+) -> None:
+    """Start a statement over the streams below `rows`, `files` files a micro-batch, into `out/sink`; its checkpoint is
+    `out/checkpoint`. `to_the_end` ends it when all files are read."""
+    frame = stream(spark, sql, rows, files, settings)
+    writer = frame.writeStream.format("parquet").option("checkpointLocation", f"{out}/checkpoint")
+    writer = writer.option("path", f"{out}/sink").outputMode("append")
+    if to_the_end:
+        writer = writer.trigger(availableNow=True)
+    _RUNNING.append(writer.start())
+
+
+def stream(
+    spark: SparkSession, sql: str, rows: str, files: int = 1, settings: dict[str, str] | None = None
+) -> DataFrame:
+    """The statement over streams."""
+    for name in "ab":
+        frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files).parquet(f"{rows}/{name}")
+        frame.withWatermark("ts", DELAY).createOrReplaceTempView(name)
+    return Session(spark, config=settings).sql(sql.format(a="a", b="b"))
+
+
+def await_end(spark: SparkSession) -> dict[str, Any]:
+    """Wait until the query ends: how many micro-batches it had, and its error."""
+    query = _RUNNING[-1]
+    try:
+        query.awaitTermination()
+    except Exception as error:
+        return {"batches": 0, **_told(error), "shown": str(query.exception())}
+    return {"batches": 1 + max((p.batchId for p in query.recentProgress), default=-1)}
+
+
+def _told(error: BaseException) -> dict[str, Any]:
+    return {"error": type(error).__name__, "message": str(error)}
+
+
+def compare(spark: SparkSession, sql: str, rows: str, out: str) -> dict[str, Any]:
+    """How the sink differs from batch over the same rows: nothing in `wrong` if it does not. The last row of FROM closes
+    windows, and is not answered itself."""
+    found = spark.read.parquet(f"{out}/sink").toPandas()
+    for name in "ab":
+        spark.read.schema(SCHEMA).parquet(f"{rows}/{name}").createOrReplaceTempView(f"{name}_table")
+    want = Session(spark).sql(sql.format(a="a_table", b="b_table")).toPandas()
+    last = spark.read.schema(SCHEMA).parquet(f"{rows}/a").selectExpr("max_by(id, ts) AS id").collect()[0]["id"]
+    want = want[want["id"] != last].sort_values("id", ignore_index=True)
+    ids = found["id"].to_numpy()
+    wrong = {
+        "doubled": len(ids) - len(np.unique(ids)),
+        "missing": len(np.setdiff1d(want["id"], ids)),
+        "extra": len(np.setdiff1d(ids, want["id"])),
+    }
+    if not any(wrong.values()):
+        found = found.sort_values("id", ignore_index=True)
+        for name in want.columns:
+            same = np.isclose(
+                found[name].to_numpy(np.float64),
+                want[name].to_numpy(np.float64),
+                rtol=1e-12,
+                atol=1e-12,
+                equal_nan=True,
+            )
+            wrong[name] = int((~same).sum())
+    return {"rows": len(found), "wrong": {name: count for name, count in wrong.items() if count}}
+
+
+def kill_workers(
+    spark: SparkSession, sql: str, rows: str, out: str, kills: int, seed: int, caches: str | None = None
+) -> dict[str, Any]:
+    """Run a statement to the end while `kills` random Python processes of Spark are killed. A query that fails is
+    started again. Every third time the chunk files below `caches` go too."""
+    rng, ended, tally = random.Random(seed), threading.Event(), {"kills": 0, "emptied": 0, "restarts": 0}
+
+    def disturb() -> None:
+        while tally["kills"] < kills and not ended.wait(rng.uniform(0.2, 2.0)):
+            workers = probes.python_workers()
+            if workers:
+                tally["kills"] += probes.kill(rng.choice(workers))
+            if caches and tally["kills"] % 3 == 2:
+                tally["emptied"] += empty_caches(Path(caches))
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    errors = []
+    while True:
+        start(spark, sql, rows, out, files=1 if thread.is_alive() else 20, to_the_end=True)
+        found = await_end(spark)
+        if "error" not in found:
+            break
+        errors.append(found["message"][:300])
+        tally["restarts"] += 1
+    ended.set()
+    thread.join()
+    return {**found, **tally, "errors": errors}
+
+
+def empty_caches(folder: Path) -> int:
+    """Delete the folders of chunk files: how many files there were."""
+    count = 0
+    for cache in folder.rglob("sqlext-chunks"):
+        count += sum(1 for _ in cache.rglob("*"))
+        shutil.rmtree(cache, ignore_errors=True)
+    return count
+
+
+def wait_for_commits(checkpoint: Path, more: int, seconds: float) -> None:
+    """Wait until a query has committed `more` micro-batches; `seconds` at most."""
+    from .streaming import committed
+
+    goal, end = committed(checkpoint) + more, time.monotonic() + seconds
+    while committed(checkpoint) < goal and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def stop_all(spark: SparkSession) -> None:
+    """Stop all queries."""
+    for query in spark.streams.active:
+        with contextlib.suppress(Exception):
+            query.stop()

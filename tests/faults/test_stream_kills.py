@@ -1,0 +1,62 @@
+"""Streaming queries that are killed: every row is in the sink once, and is the one that batch gives."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from sqlext import stream_settings
+
+from . import QUICK
+from .harness import Driver
+from .streaming import STATEMENTS, committed, write_streams
+
+pytestmark = pytest.mark.slow
+
+KILLS = 4 if QUICK else 20
+#: Files of each stream, and rows of a file: more micro-batches than a test has time for before its kills are over.
+FILES, ROWS = (40, 200) if QUICK else (400, 200)
+#: Seconds in which a query is killed after its start; its first micro-batch takes 3 to 6 of them.
+_WITHIN = 10.0
+CONF = stream_settings(cores=2)
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_killed_driver_goes_on_from_its_checkpoint(tmp_path: Path, name: str) -> None:
+    rng = random.Random(name)
+    rows, out = write_streams(tmp_path / "rows", FILES, ROWS), tmp_path / "out"
+    request = {"sql": STATEMENTS[name], "rows": str(rows), "out": str(out)}
+    behind = []
+    for number in range(KILLS):
+        driver = Driver("local[2]", tmp_path / f"driver{number}", CONF)
+        driver.run("stream_probes.start", **request)
+        time.sleep(rng.uniform(0, _WITHIN))
+        driver.kill()
+        behind.append(committed(out / "checkpoint"))
+    assert behind[-1] < FILES, "the query was at its end before the last kill"
+    assert sum(count > 0 for count in behind) > KILLS // 2, behind
+    with Driver("local[2]", tmp_path / "last", CONF) as driver:
+        driver.run("stream_probes.start", **request, files=50, to_the_end=True)
+        assert "error" not in driver.run("stream_probes.await_end")
+        found = driver.run("stream_probes.compare", **request)
+    print(f"{name}: micro-batches committed at the kills: {behind}; rows: {found['rows']}")
+    assert found == {"rows": FILES * ROWS, "wrong": {}}
+
+
+@pytest.mark.parametrize("emptied", [False, True], ids=["chunk files stay", "chunk files go"])
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_killed_workers_change_no_row(tmp_path: Path, name: str, emptied: bool) -> None:
+    files = FILES // 4
+    rows, out = write_streams(tmp_path / "rows", files, ROWS), tmp_path / "out"
+    request = {"sql": STATEMENTS[name], "rows": str(rows), "out": str(out)}
+    with Driver("local[2,8]", tmp_path / "driver", CONF) as driver:
+        caches = str(tmp_path / "driver") if emptied else None
+        ended = driver.run("stream_probes.kill_workers", **request, kills=KILLS, seed=1, caches=caches)
+        found = driver.run("stream_probes.compare", **request)
+    print(f"{name}: {ended}; rows: {found['rows']}")
+    assert ended["kills"] == KILLS
+    assert bool(ended["emptied"]) is emptied
+    assert found == {"rows": files * ROWS, "wrong": {}}
