@@ -38,16 +38,20 @@ class Driver:
     master  Spark's master, e.g. "local[2,4]" (two cores, four attempts of a task)
     conf    Spark's settings
     folder  a folder of this driver: its log, its temporary files (`spark.local.dir` is `folder/local` unless given)
+    first   a folder with modules that are found before ours
     """
 
-    def __init__(self, master: str, folder: Path, conf: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, master: str, folder: Path, conf: Mapping[str, str] | None = None, first: Path | None = None
+    ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._log = folder / "log.txt"
         settings = {"spark.local.dir": str(folder / "local"), "spark.sql.warehouse.dir": str(folder / "warehouse")}
         start = json.dumps({"master": master, "conf": {**settings, **(conf or {})}})
         ours, theirs = os.pipe()
-        environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(_import_path())}
+        path = [*([str(first)] if first else []), *_import_path()]
+        environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(path)}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.faults.serve", str(theirs), start],
@@ -71,7 +75,8 @@ class Driver:
         self.close()
 
     def run(self, function: str, /, *, within: float = MOST_SECONDS, **arguments: Any) -> Any:
-        """What the function `function` of probes.py (`stream_probes.NAME`: of that module) gives, as JSON. Raises DriverError if it raises, or hangs."""
+        """What the function `function` of probes.py (`stream_probes.NAME`: of that module) gives, as JSON. Raises
+        DriverError if it raises, or hangs."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"function": function, "arguments": arguments}).encode() + b"\n")
         self._process.stdin.flush()

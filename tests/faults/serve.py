@@ -1,4 +1,5 @@
-"""The process behind `harness.Driver`: starts a Spark, runs functions of probes.py and stream_probes.py, answers in JSON.
+"""The process behind `harness.Driver`: starts a Spark, runs functions of probes.py or stream_probes.py, answers in
+JSON.
 
 Arguments: the file descriptor of the answers; {"master": ..., "conf": {...}}. Requests come from stdin, a line each.
 """

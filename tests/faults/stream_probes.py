@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import shutil
 import threading
@@ -12,12 +13,12 @@ from typing import Any
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from sqlext import Session
 
 from . import probes
-from .streaming import DELAY, SCHEMA
+from .streaming import DELAY, SCHEMA, committed
 
 _RUNNING: list[StreamingQuery] = []
 
@@ -42,11 +43,17 @@ def start(
 
 
 def stream(
-    spark: SparkSession, sql: str, rows: str, files: int = 1, settings: dict[str, str] | None = None
+    spark: SparkSession,
+    sql: str,
+    rows: str,
+    files: int = 1,
+    settings: dict[str, str] | None = None,
+    columns: list[str] | None = None,
 ) -> DataFrame:
-    """The statement over streams."""
+    """The statement over streams, whose columns may be replaced."""
     for name in "ab":
         frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files).parquet(f"{rows}/{name}")
+        frame = frame.selectExpr(*(columns or ["*"]))
         frame.withWatermark("ts", DELAY).createOrReplaceTempView(name)
     return Session(spark, config=settings).sql(sql.format(a="a", b="b"))
 
@@ -61,13 +68,14 @@ def await_end(spark: SparkSession) -> dict[str, Any]:
     return {"batches": 1 + max((p.batchId for p in query.recentProgress), default=-1)}
 
 
-def _told(error: BaseException) -> dict[str, Any]:
-    return {"error": type(error).__name__, "message": str(error)}
+def _told(error: BaseException | None) -> dict[str, Any]:
+    kinds = [kind.__name__ for kind in type(error).__mro__]
+    return {"error": kinds[0], "kinds": kinds, "message": str(error)}
 
 
 def compare(spark: SparkSession, sql: str, rows: str, out: str) -> dict[str, Any]:
-    """How the sink differs from batch over the same rows: nothing in `wrong` if it does not. The last row of FROM closes
-    windows, and is not answered itself."""
+    """How the sink differs from batch over the same rows: nothing in `wrong` if it does not. The last row of FROM
+    closes windows, and is not answered itself."""
     found = spark.read.parquet(f"{out}/sink").toPandas()
     for name in "ab":
         spark.read.schema(SCHEMA).parquet(f"{rows}/{name}").createOrReplaceTempView(f"{name}_table")
@@ -95,19 +103,18 @@ def compare(spark: SparkSession, sql: str, rows: str, out: str) -> dict[str, Any
 
 
 def kill_workers(
-    spark: SparkSession, sql: str, rows: str, out: str, kills: int, seed: int, caches: str | None = None
+    spark: SparkSession, sql: str, rows: str, out: str, kills: int, seed: int, harm: str | None, caches: str
 ) -> dict[str, Any]:
     """Run a statement to the end while `kills` random Python processes of Spark are killed. A query that fails is
-    started again. Every third time the chunk files below `caches` go too."""
-    rng, ended, tally = random.Random(seed), threading.Event(), {"kills": 0, "emptied": 0, "restarts": 0}
+    started again. Every third time the chunk files below `caches` are "deleted" or "damaged" too (`harm`)."""
+    rng, ended, tally = random.Random(seed), threading.Event(), {"kills": 0, "harmed": 0, "restarts": 0}
 
     def disturb() -> None:
         while tally["kills"] < kills and not ended.wait(rng.uniform(0.2, 2.0)):
-            workers = probes.python_workers()
-            if workers:
+            if tally["kills"] % 3 == 2 and harm is not None:
+                tally["harmed"] += HARMS[harm](Path(caches), rng)
+            if workers := probes.python_workers():
                 tally["kills"] += probes.kill(rng.choice(workers))
-            if caches and tally["kills"] % 3 == 2:
-                tally["emptied"] += empty_caches(Path(caches))
 
     thread = threading.Thread(target=disturb)
     thread.start()
@@ -124,7 +131,7 @@ def kill_workers(
     return {**found, **tally, "errors": errors}
 
 
-def empty_caches(folder: Path) -> int:
+def _delete(folder: Path, rng: random.Random) -> int:
     """Delete the folders of chunk files: how many files there were."""
     count = 0
     for cache in folder.rglob("sqlext-chunks"):
@@ -133,17 +140,65 @@ def empty_caches(folder: Path) -> int:
     return count
 
 
-def wait_for_commits(checkpoint: Path, more: int, seconds: float) -> None:
-    """Wait until a query has committed `more` micro-batches; `seconds` at most."""
-    from .streaming import committed
+def _damage(folder: Path, rng: random.Random) -> int:
+    """Cut all chunk files, overwrite them where they are, or put others in their places: how many files there were."""
+    files = [path for cache in folder.rglob("sqlext-chunks") for path in cache.rglob("*")]
+    for path in files:
+        with contextlib.suppress(FileNotFoundError):
+            size = path.stat().st_size
+            match rng.randrange(4):
+                case 0:
+                    os.truncate(path, rng.randrange(size + 1))
+                case 1:
+                    with path.open("r+b") as file:
+                        file.write(rng.randbytes(size))
+                case 2:
+                    path.unlink()
+                    path.write_bytes(rng.randbytes(size))
+                case _:
+                    shutil.copyfile(rng.choice(files), path.with_suffix(".copy"))
+                    path.with_suffix(".copy").replace(path)
+    return len(files)
 
-    goal, end = committed(checkpoint) + more, time.monotonic() + seconds
-    while committed(checkpoint) < goal and time.monotonic() < end:
+
+HARMS = {"deleted": _delete, "damaged": _damage}
+
+
+def begin(spark: SparkSession, sql: str, rows: str, checkpoint: str) -> None:
+    """Run a statement over streams for three micro-batches."""
+    query = _without_sink(stream(spark, sql, rows), checkpoint).start()
+    end = time.monotonic() + 120
+    while committed(Path(checkpoint)) < 3 and time.monotonic() < end:
         time.sleep(0.05)
+    query.stop()
 
 
-def stop_all(spark: SparkSession) -> None:
-    """Stop all queries."""
-    for query in spark.streams.active:
-        with contextlib.suppress(Exception):
-            query.stop()
+def go_on(
+    spark: SparkSession,
+    sql: str,
+    rows: str,
+    checkpoint: str,
+    columns: list[str] | None = None,
+    conf: dict[str, str] | None = None,
+    settings: dict[str, str] | None = None,
+) -> dict[str, Any] | None:
+    """Start a statement on a checkpoint that is there, with other columns of the streams, settings of Spark or of ours:
+    None if it works, else its error as a user sees it in the two ways that Spark has."""
+    before = {name: spark.conf.get(name) for name in conf or {}}
+    try:
+        for name, value in (conf or {}).items():
+            spark.conf.set(name, value)
+        query = _without_sink(stream(spark, sql, rows, 100, settings, columns), checkpoint)
+        running = query.trigger(availableNow=True).start()
+        try:
+            running.awaitTermination()
+        except Exception as error:
+            return {"raised": _told(error), "shown": _told(running.exception())}
+        return None
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def _without_sink(frame: DataFrame, checkpoint: str) -> DataStreamWriter:
+    return frame.writeStream.format("noop").option("checkpointLocation", checkpoint).outputMode("append")

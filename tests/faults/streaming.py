@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 SCHEMA = "id bigint, k int, ts timestamp, v bigint, x double"
 #: The watermark's delay, and what rows come later than their time, in microseconds.
 DELAY, _DISORDER = "5 seconds", 4_000_000
-_FIRST = 1_700_000_000_000_000
+#: The first time there is, in microseconds.
+FIRST = 1_700_000_000_000_000
 _KEYS = 20
 _ORDER = "UNION {b} PARTITION BY k ORDER BY ts"
 _AGGREGATES = (
@@ -28,18 +29,18 @@ STATEMENTS = {
 }
 
 
-def write_streams(folder: Path, files: int, rows: int, seed: int = 1, step: int = 5_000) -> Path:
+def write_streams(folder: Path, files: int, rows: int, *, step: int = 5_000, keys: int = _KEYS) -> Path:
     """Folders `a` and `b` with `files` files of `rows` rows, and one that closes all windows but its own.
 
     A row of one stream or the other comes every `step` microseconds of event time.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     count = files * rows
-    times = _FIRST + step * rng.permutation(2 * count)
+    times = FIRST + step * rng.permutation(2 * count)
     for number, name in enumerate("ab"):
         ts = np.sort(times[number * count : (number + 1) * count])
         ts = ts[np.argsort(ts + rng.integers(0, _DISORDER, count), kind="stable")]
-        table = rows_of(rng, number * (count + 1) + np.arange(count), ts)
+        table = rows_of(rng, number * (count + 1) + np.arange(count), ts, keys)
         for place in range(files):
             write_file(folder / name, place, table.slice(place * rows, rows))
         end = np.array([int(times.max()) + 10**10 + number])
@@ -66,7 +67,7 @@ def write_file(folder: Path, place: int, table: pa.Table) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     hidden, shown = folder / f".{place:09d}.parquet", folder / f"{place:09d}.parquet"
     pq.write_table(table, hidden)
-    os.utime(hidden, (_FIRST // 10**6 + place,) * 2)
+    os.utime(hidden, (FIRST // 10**6 + place,) * 2)
     hidden.rename(shown)
 
 

@@ -46,17 +46,18 @@ def test_a_killed_driver_goes_on_from_its_checkpoint(tmp_path: Path, name: str) 
     assert found == {"rows": FILES * ROWS, "wrong": {}}
 
 
-@pytest.mark.parametrize("emptied", [False, True], ids=["chunk files stay", "chunk files go"])
+@pytest.mark.parametrize("harm", [None, "deleted", "damaged"])
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_killed_workers_change_no_row(tmp_path: Path, name: str, emptied: bool) -> None:
+def test_killed_workers_change_no_row(tmp_path: Path, name: str, harm: str | None) -> None:
+    """The chunk files stay, or are deleted or damaged now and then."""
     files = FILES // 4
     rows, out = write_streams(tmp_path / "rows", files, ROWS), tmp_path / "out"
     request = {"sql": STATEMENTS[name], "rows": str(rows), "out": str(out)}
+    disturbance = {"kills": KILLS, "seed": 1, "harm": harm, "caches": str(tmp_path / "driver")}
     with Driver("local[2,8]", tmp_path / "driver", CONF) as driver:
-        caches = str(tmp_path / "driver") if emptied else None
-        ended = driver.run("stream_probes.kill_workers", **request, kills=KILLS, seed=1, caches=caches)
+        ended = driver.run("stream_probes.kill_workers", **request, **disturbance)
         found = driver.run("stream_probes.compare", **request)
     print(f"{name}: {ended}; rows: {found['rows']}")
     assert ended["kills"] == KILLS
-    assert bool(ended["emptied"]) is emptied
+    assert bool(ended["harmed"]) is (harm is not None)
     assert found == {"rows": files * ROWS, "wrong": {}}

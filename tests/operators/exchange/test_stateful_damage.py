@@ -1,4 +1,4 @@
-"""A checkpoint that another query, another version or a defect has left: refused with a sentence that says what it is."""
+"""A checkpoint that another query, another version or a defect has left: refused with a sentence."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_chunk_with_other_bytes(before: TwsTester, damage: Any) -> None:
     chunks[min(chunks)] = (damage(chunks[min(chunks)][0]),)
     after.updateMapState("chunks", KEY, chunks)
     after.setWatermark(10_000)
-    with pytest.raises(TaskError, match="chunk 0 .* is damaged"):
+    with pytest.raises(TaskError, match=r"chunk 0 .* is damaged"):
         after.test(KEY, wire(10))
 
 
