@@ -96,12 +96,15 @@ class Driver:
 
     def kill(self) -> None:
         """SIGKILL to the process, its Java and its Python workers at once, as when a machine stops."""
-        for process in self._tree():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        self._process.wait()
-        while any(process.status() != psutil.STATUS_ZOMBIE for process in self._tree()):
+        while living := [process for process in self._tree() if _is_alive(process)]:
+            for process in living:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
             time.sleep(0.01)
+        self._process.wait()
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
 
     def _tree(self) -> list[psutil.Process]:
         """The processes of the driver's session."""
@@ -126,6 +129,13 @@ class Driver:
         if "error" in reply:
             raise DriverError(reply["error"], f"{reply['message']}\n{self._log.read_text(errors='replace')[-4000:]}")
         return reply["answer"]
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _import_path() -> list[str]:
