@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from sqlext import Session
 
 from . import probes
-from .streaming import DELAY, SCHEMA, committed
+from .streaming import DELAY, SCHEMA, wait_for_commit
 
 _RUNNING: list[StreamingQuery] = []
 
@@ -167,9 +166,7 @@ HARMS = {"deleted": _delete, "damaged": _damage}
 def begin(spark: SparkSession, sql: str, rows: str, checkpoint: str) -> None:
     """Run a statement over streams for three micro-batches."""
     query = _without_sink(stream(spark, sql, rows), checkpoint).start()
-    end = time.monotonic() + 120
-    while committed(Path(checkpoint)) < 3 and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_for_commit(Path(checkpoint), 240, 3)
     query.stop()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -74,3 +75,10 @@ def write_file(folder: Path, place: int, table: pa.Table) -> None:
 def committed(checkpoint: Path) -> int:
     """How many micro-batches a query has committed."""
     return sum(path.name.isdigit() for path in (checkpoint / "commits").glob("*"))
+
+
+def wait_for_commit(checkpoint: Path, seconds: float, more: int = 1) -> None:
+    """Wait until a query has committed `more` further micro-batches; `seconds` at most."""
+    goal, end = committed(checkpoint) + more, time.monotonic() + seconds
+    while committed(checkpoint) < goal and time.monotonic() < end:
+        time.sleep(0.05)

@@ -12,15 +12,16 @@ from sqlext import stream_settings
 
 from . import QUICK
 from .harness import Driver
-from .streaming import STATEMENTS, committed, write_streams
+from .streaming import STATEMENTS, committed, wait_for_commit, write_streams
 
 pytestmark = pytest.mark.slow
 
 KILLS = 4 if QUICK else 20
 #: Files of each stream, and rows of a file: more micro-batches than a test has time for before its kills are over.
 FILES, ROWS = (40, 200) if QUICK else (400, 200)
-#: Seconds in which a query is killed after its start; its first micro-batch takes 3 to 6 of them.
-_WITHIN = 10.0
+#: Every fourth kill comes within so many seconds of the query's start, when it may still be at its first micro-batch;
+#: the others come as soon after it has committed one.
+_WITHIN = 5.0
 CONF = stream_settings(cores=2)
 
 
@@ -33,16 +34,18 @@ def test_a_killed_driver_goes_on_from_its_checkpoint(tmp_path: Path, name: str) 
     for number in range(KILLS):
         driver = Driver("local[2]", tmp_path / f"driver{number}", CONF)
         driver.run("stream_probes.start", **request)
+        if number % 4:
+            wait_for_commit(out / "checkpoint", 120)
         time.sleep(rng.uniform(0, _WITHIN))
         driver.kill()
         behind.append(committed(out / "checkpoint"))
+    print(f"{name}: micro-batches committed at the kills: {behind}")
     assert behind[-1] < FILES, "the query was at its end before the last kill"
     assert sum(count > 0 for count in behind) > KILLS // 2, behind
     with Driver("local[2]", tmp_path / "last", CONF) as driver:
         driver.run("stream_probes.start", **request, files=50, to_the_end=True)
         assert "error" not in driver.run("stream_probes.await_end")
         found = driver.run("stream_probes.compare", **request)
-    print(f"{name}: micro-batches committed at the kills: {behind}; rows: {found['rows']}")
     assert found == {"rows": FILES * ROWS, "wrong": {}}
 
 
