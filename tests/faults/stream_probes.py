@@ -104,12 +104,13 @@ def compare(spark: SparkSession, sql: str, rows: str, out: str) -> dict[str, Any
 def kill_workers(
     spark: SparkSession, sql: str, rows: str, out: str, kills: int, seed: int, harm: str | None, caches: str
 ) -> dict[str, Any]:
-    """Run a statement to the end while `kills` random Python processes of Spark are killed. A query that fails is
-    started again. Every third time the chunk files below `caches` are "deleted" or "damaged" too (`harm`)."""
+    """Run a statement to the end; `kills` random Python processes of Spark are killed from the first commit on. A query
+    that fails is started again. Every third time the chunk files below `caches` are "deleted" or "damaged" too (`harm`)."""
     rng, ended, tally = random.Random(seed), threading.Event(), {"kills": 0, "harmed": 0, "restarts": 0}
 
     def disturb() -> None:
-        while tally["kills"] < kills and not ended.wait(rng.uniform(0.2, 2.0)):
+        wait_for_commit(Path(out, "checkpoint"), 120)
+        while tally["kills"] < kills and not ended.wait(rng.uniform(0.2, 3.0)):
             if tally["kills"] % 3 == 2 and harm is not None:
                 tally["harmed"] += HARMS[harm](Path(caches), rng)
             if workers := probes.python_workers():
