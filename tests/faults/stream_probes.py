@@ -105,7 +105,8 @@ def kill_workers(
     spark: SparkSession, sql: str, rows: str, out: str, kills: int, seed: int, harm: str | None, caches: str
 ) -> dict[str, Any]:
     """Run a statement to the end; `kills` random Python processes of Spark are killed from the first commit on. A query
-    that fails is started again. Every third time the chunk files below `caches` are "deleted" or "damaged" too (`harm`)."""
+    that fails is started again. Every third time the chunk files below `caches` are "deleted" or "damaged" too
+    (`harm`)."""
     rng, ended, tally = random.Random(seed), threading.Event(), {"kills": 0, "harmed": 0, "restarts": 0}
 
     def disturb() -> None:

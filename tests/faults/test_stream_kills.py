@@ -53,7 +53,7 @@ def test_a_killed_driver_goes_on_from_its_checkpoint(tmp_path: Path, name: str) 
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_killed_workers_change_no_row(tmp_path: Path, name: str, harm: str | None) -> None:
     """The chunk files stay, or are deleted or damaged now and then."""
-    files = FILES // 4
+    files = FILES // 6
     rows, out = write_streams(tmp_path / "rows", files, ROWS), tmp_path / "out"
     request = {"sql": STATEMENTS[name], "rows": str(rows), "out": str(out)}
     disturbance = {"kills": KILLS, "seed": 1, "harm": harm, "caches": str(tmp_path / "driver")}
