@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from sqlext_operators.exchange.chunk_cache import ChunkCache
+from sqlext_operators.exchange.chunk_cache import UNUSED_SECONDS, ChunkCache
 from sqlext_operators.exchange.chunks import encoded, name_of
 
 ROWS = pa.RecordBatch.from_pydict({"v": list(range(1_000))})
@@ -81,3 +83,16 @@ def test_a_folder_that_cannot_be_written_costs_only_speed(tmp_path: Path) -> Non
     assert cache.derived("owner", 5, "digest", lambda: ROWS).equals(ROWS)
     cache.drop(NAME)
     assert cache.find(NAME) is None
+
+
+def test_files_that_nobody_reads_are_deleted_in_the_end(tmp_path: Path) -> None:
+    """What is read stays; what a query that has ended, or a worker that was killed, has left goes."""
+    ChunkCache(tmp_path).add(NAME, DATA, ROWS)
+    long_ago = time.time() - 2 * UNUSED_SECONDS
+    for name in (NAME, "left", f".{NAME}.4711"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (long_ago, long_ago))
+    cache = ChunkCache(tmp_path)
+    assert cache.find(NAME) is not None
+    cache.forget_derived("owner", 0)
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
