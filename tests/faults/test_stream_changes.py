@@ -23,7 +23,7 @@ CONF = stream_settings(cores=2)
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "window length": ({"sql": SQL.replace("20s", "30s")}, "windows was "),
     "function": ({"sql": SQL.replace("max(v)", "min(v)")}, "windows was "),
-    "key": ({"sql": SQL.replace("PARTITION BY k", "PARTITION BY v")}, "keys and order was k"),
+    "key": ({"sql": SQL.replace("PARTITION BY k", "PARTITION BY v")}, "keys and order was a.k; a.ts, and is a.v; a.ts"),
     "schema": ({"columns": ["id", "k", "ts", "cast(v AS int) v", "x"]}, "v int"),
     "partitions of Spark": ({"conf": {"spark.sql.shuffle.partitions": "3"}}, "partitions was 2 of 2, and is 3 of 3"),
     "partitions": ({"settings": {"sqlext.exchange.partitions": "5"}}, "partitions was 2 of 2, and is 5 of 2"),
