@@ -1,11 +1,12 @@
 """What happens when something breaks: killed workers and executors, cancelled jobs, full disks, files that change
-under a query, speculation, lost shuffle files, heavy memory, many threads.
+under a query, speculation, lost shuffle files, heavy memory, many threads; streaming queries that are killed, changed,
+or run for long.
 
 Every test is slow and runs its Sparks in processes of its own (`harness.py`), so that the Spark of the other tests is
 not hurt. Answers are compared with those of DuckDB over the same files.
 
 `SQLEXT_FAULTS=quick make test-all ARGS="tests/faults"` is a pass with small sizes: it runs every probe, but most of the
-memory probes then prove nothing about memory.
+memory probes then prove nothing about memory. `SQLEXT_SOAK=60` lets the long streaming query run for 60 s, not for 600.
 """
 
 from __future__ import annotations

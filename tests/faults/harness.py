@@ -10,6 +10,7 @@ import queue
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -37,16 +38,20 @@ class Driver:
     master  Spark's master, e.g. "local[2,4]" (two cores, four attempts of a task)
     conf    Spark's settings
     folder  a folder of this driver: its log, its temporary files (`spark.local.dir` is `folder/local` unless given)
+    first   a folder with modules that are found before ours
     """
 
-    def __init__(self, master: str, folder: Path, conf: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, master: str, folder: Path, conf: Mapping[str, str] | None = None, first: Path | None = None
+    ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._log = folder / "log.txt"
         settings = {"spark.local.dir": str(folder / "local"), "spark.sql.warehouse.dir": str(folder / "warehouse")}
         start = json.dumps({"master": master, "conf": {**settings, **(conf or {})}})
         ours, theirs = os.pipe()
-        environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(_import_path())}
+        path = [*([str(first)] if first else []), *_import_path()]
+        environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(path)}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.faults.serve", str(theirs), start],
@@ -70,7 +75,8 @@ class Driver:
         self.close()
 
     def run(self, function: str, /, *, within: float = MOST_SECONDS, **arguments: Any) -> Any:
-        """What the function `function` of probes.py gives, as JSON. Raises DriverError if it raises, or hangs."""
+        """What the function `function` of probes.py (`stream_probes.NAME`: of that module) gives, as JSON. Raises
+        DriverError if it raises, or hangs."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"function": function, "arguments": arguments}).encode() + b"\n")
         self._process.stdin.flush()
@@ -87,6 +93,18 @@ class Driver:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         self._process.wait()
+
+    def kill(self) -> None:
+        """SIGKILL to the process, its Java and its Python workers at once, as when a machine stops."""
+        while living := [process for process in self._tree() if _is_alive(process)]:
+            for process in living:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+            time.sleep(0.01)
+        self._process.wait()
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
 
     def _tree(self) -> list[psutil.Process]:
         """The processes of the driver's session."""
@@ -111,6 +129,13 @@ class Driver:
         if "error" in reply:
             raise DriverError(reply["error"], f"{reply['message']}\n{self._log.read_text(errors='replace')[-4000:]}")
         return reply["answer"]
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _import_path() -> list[str]:

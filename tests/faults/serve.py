@@ -1,4 +1,5 @@
-"""The process behind `harness.Driver`: starts a Spark, runs functions of probes.py, answers in JSON.
+"""The process behind `harness.Driver`: starts a Spark, runs functions of probes.py or stream_probes.py, answers in
+JSON.
 
 Arguments: the file descriptor of the answers; {"master": ..., "conf": {...}}. Requests come from stdin, a line each.
 """
@@ -6,6 +7,7 @@ Arguments: the file descriptor of the answers; {"master": ..., "conf": {...}}. R
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
 import socket
@@ -29,17 +31,21 @@ def main(end: int, start: dict[str, Any]) -> None:
             print(json.dumps({"error": type(error).__name__, "message": str(error)}), file=replies)
             raise
         print(json.dumps({"answer": None}), file=replies)
-        from tests.faults import probes
-
         for line in sys.stdin:
             request = json.loads(line)
             try:
-                reply = {"answer": getattr(probes, request["function"])(spark, **request["arguments"])}
+                reply = {"answer": _function(request["function"])(spark, **request["arguments"])}
             except Exception as error:
                 traceback.print_exc()
                 reply = {"error": type(error).__name__, "message": str(error)}
             print(json.dumps(reply), file=replies)
         spark.stop()
+
+
+def _function(name: str) -> Any:
+    """`name` of probes.py; `stream_probes.name` of that module."""
+    module, _, function = name.rpartition(".")
+    return getattr(importlib.import_module(f"tests.faults.{module or 'probes'}"), function)
 
 
 def _start(master: str, conf: dict[str, str]) -> Any:

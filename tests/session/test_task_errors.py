@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from sqlext_operators.errors import MARK
 from sqlext_planner.errors import ConfigurationError, DataError, SqlExtError
 
-from sqlext import Session
+from sqlext import Session, stream_settings
 
 OVER = "WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10 PRECEDING AND CURRENT ROW)"
 OVERFLOW = f"SELECT id,\n  sum(v) OVER w AS s\nFROM a {OVER}"
@@ -117,6 +117,41 @@ def test_a_reversed_period_under_the_strict_setting(spark: SparkSession, form: s
     assert error.span is not None
     assert "OVERLAPS" in sql[error.span.start : error.span.end]
     assert error.help == "correct or leave out such rows, or set sqlext.interval.empty=drop"
+
+
+@pytest.fixture
+def stored(spark: SparkSession) -> Iterator[None]:
+    """Spark's settings for streams, with a single partition."""
+    wanted = stream_settings(cores=1)
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    yield
+    for name, old in before.items():
+        spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+
+
+def test_a_stopped_stream(spark: SparkSession, session: Session, stored: None, tmp_path: Path) -> None:
+    """The exception that a streaming query raises, and the one that it keeps, are of our class and of Spark's."""
+    schema = "id int, k string, ts timestamp, v bigint"
+    for number, seconds in enumerate((1, 1000)):
+        rows = f"SELECT 1 AS id, 'x' AS k, timestamp_seconds({seconds}) AS ts, 9223372036854775807L AS v"
+        spark.sql(rows).write.mode("append").parquet(str(tmp_path / f"rows{number}"))
+    for name in ("a", "b"):
+        frame = spark.readStream.schema(schema).parquet(str(tmp_path / "rows*"))
+        frame.withWatermark("ts", "1 second").createOrReplaceTempView(f"{name}_stream")
+    sql = OVERFLOW.replace("FROM a", "FROM a_stream").replace("UNION b", "UNION b_stream").replace("10", "10s")
+    writer = session.sql(sql).writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
+    with pytest.raises(StreamingQueryException) as caught:
+        query.awaitTermination()
+    for error in (caught.value, query.exception()):
+        assert isinstance(error, DataError)
+        assert isinstance(error, StreamingQueryException)
+        assert str(error).startswith("DataError: sum() overflowed bigint")
+        check(error, sql, "sum(v)")
+    for name in ("a", "b"):
+        spark.catalog.dropTempView(f"{name}_stream")
 
 
 def test_without_ansi_nothing_is_raised(spark: SparkSession, session: Session) -> None:

@@ -18,8 +18,12 @@ import pyarrow as pa
 
 from sqlext_operators.exchange.chunks import decoded, encoded, name_of
 
-#: Bytes of decoded chunks that a worker process keeps. Mapped files count too, though their memory is the system's.
+#: Bytes of decoded chunks that a worker process keeps.
 DECODED_BYTES = 256 << 20
+#: Files that nobody has read for so many seconds are deleted: those of queries that have ended, of buckets that have
+#: moved to another executor, of workers that were killed while they wrote. What is still needed is read from the store.
+UNUSED_SECONDS = 24 * 3600.0
+_SWEEP_SECONDS = 3600.0
 _FOLDER = "sqlext-chunks"
 #: A worker looks for a bucket's old files this often.
 _SWEEP_SECONDS = 10.0
@@ -37,6 +41,7 @@ class ChunkCache:
         self._size = 0
         self._swept: dict[str, float] = {}
         self._decoded: OrderedDict[str, pa.RecordBatch] = OrderedDict()
+        self._swept = -_SWEEP_SECONDS
 
     def find(self, name: str) -> pa.RecordBatch | None:
         """The batch whose bytes have the digest `name`."""
@@ -68,7 +73,10 @@ class ChunkCache:
         return self.keep(name, made)
 
     def forget_derived(self, owner: str, below: int) -> None:
-        """Delete the derived batches of an owner whose `high` is below a value."""
+        """Delete the derived batches of an owner whose `high` is below a value, and now and then unused files."""
+        if time.monotonic() - self._swept >= _SWEEP_SECONDS:
+            self._swept = time.monotonic()
+            self._sweep(time.time() - UNUSED_SECONDS)
         limit = f"{owner}-{below + _ZERO:020d}"
         names = set(self._decoded)
         now = time.monotonic()
@@ -104,14 +112,27 @@ class ChunkCache:
         return batch
 
     def _file(self, name: str) -> pa.Buffer | None:
-        """The bytes of a file, mapped."""
+        """The bytes of a file. They are read, not mapped: what is checked once must not change with the file, and a
+        mapped file that is cut ends the process. The check reads them all anyway."""
         if self._folder is None:
             return None
         try:
-            with pa.memory_map(str(self._folder / name)) as file:
-                return file.read_buffer()
-        except (OSError, pa.ArrowInvalid):  # ArrowInvalid: a file without bytes cannot be mapped
+            with pa.OSFile(str(self._folder / name)) as file:
+                data = file.read_buffer()
+            os.utime(self._folder / name)
+            return data
+        except OSError:
             return None
+
+    def _sweep(self, before: float) -> None:
+        """Delete files that were last read or written before a time."""
+        if self._folder is None:
+            return
+        with contextlib.suppress(OSError):
+            for entry in os.scandir(self._folder):
+                with contextlib.suppress(OSError):
+                    if entry.stat().st_mtime < before:
+                        Path(entry.path).unlink()
 
     def _write(self, name: str, parts: tuple[pa.Buffer | bytes, ...]) -> None:
         """Write a file under another name and rename it: no reader sees half of it. A full disk costs only speed."""

@@ -19,7 +19,7 @@ from sqlext_operators.columns.batches import whole
 from sqlext_operators.errors import Places, TaskError
 from sqlext_operators.exchange.blocks import Block, WireBatch, decode, decode_block
 from sqlext_operators.exchange.chunk_cache import ChunkCache, shared_cache
-from sqlext_operators.exchange.chunks import FORMAT, Chunk, ChunkStore, decoded, derived_name, encoded
+from sqlext_operators.exchange.chunks import FORMAT, Chunk, ChunkStore, decoded, derived_name, encoded, name_of
 from sqlext_operators.exchange.stream import Progress, StreamSpec
 
 #: The state's variables as Spark's types.
@@ -52,6 +52,7 @@ class Figures:
 
 
 FIGURES = tuple(item.name for item in fields(Figures))
+_DAMAGED = "the checkpoint is damaged: start the query with a new checkpoint location"
 #: What a call gives to Spark: the figures, then a block of results or NULL.
 RESULT_SCHEMA = ", ".join([*(f"{name} bigint" for name in FIGURES), "block binary"])
 
@@ -88,12 +89,13 @@ class StoredChunks(ChunkStore):
         value = self._state.getValue((chunk.no,))
         self.seconds += time.perf_counter() - started
         if value is None:
-            raise TaskError(
-                f"the state of the stream lacks chunk {chunk.no}, which its list names",
-                "the checkpoint is damaged: start the query with a new checkpoint location",
-            )
+            raise TaskError(f"the state of the stream lacks chunk {chunk.no}, which its list names", _DAMAGED)
         data = pa.py_buffer(bytes(value[0]))
         self.read_bytes += len(data)
+        if name_of(data) != chunk.name:
+            raise TaskError(
+                f"chunk {chunk.no} of the stream's state is damaged: it has other bytes than its list says", _DAMAGED
+            )
         return self._cache.add(chunk.name, data, decoded(data))
 
     def derived(
@@ -108,7 +110,8 @@ class StoredChunks(ChunkStore):
         started = time.perf_counter()
         self._state.updateValue((chunk.no,), (data.to_pybytes(),))
         self.seconds += time.perf_counter() - started
-        self._cache.add(chunk.name, data, batch)
+        # not `batch`, which may be a slice of larger memory
+        self._cache.add(chunk.name, data, decoded(data))
 
     def _remove(self, chunk: Chunk) -> None:
         self._state.removeKey((chunk.no,))
@@ -208,7 +211,10 @@ class StatefulOperator:
             )
         if fingerprint != self._fingerprint:
             raise _changed(fingerprint, self._fingerprint)
-        store = StoredChunks(self._chunks, self._cache, owner, bytes(index))
+        try:
+            store = StoredChunks(self._chunks, self._cache, owner, bytes(index))
+        except (pa.ArrowException, OSError, EOFError, StopIteration) as error:
+            raise TaskError(f"the list of the stream's chunks cannot be read: {error}", _DAMAGED) from error
         store.watermark = watermark
         store.next_no = next_no
         return store, timer
@@ -261,7 +267,7 @@ def _changed(before: str, now: str) -> TaskError:
         old, new = json.loads(before), json.loads(now)
         parts = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
         shown = "; ".join(f"{name} was {_short(old.get(name))}, and is {_short(new.get(name))}" for name in parts)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, TypeError):
         shown = "its description cannot be read"
     return TaskError(
         f"the checkpoint belongs to another query: {shown}",

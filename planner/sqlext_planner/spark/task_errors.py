@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
+
 from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError
 
 
@@ -17,6 +19,9 @@ def show_task_errors() -> None:
 
     PySpark hands every exception that it has converted from Java to `recover_python_exception`, which looks for a
     Python traceback in its text; ours looks for our mark first. All other exceptions go through untouched.
+
+    What stopped a streaming query stays a StreamingQueryException too. `query.exception()` makes its exception without
+    that call: the class that it uses is replaced by a function.
     """
     import sys
 
@@ -27,15 +32,37 @@ def show_task_errors() -> None:
         if recover is not None and not hasattr(recover, "sqlext"):
             hooked: Any = module
             hooked.recover_python_exception = _with_task_errors(recover)
+    for name in ("pyspark.sql.streaming.query", "pyspark.sql.connect.streaming.query"):
+        user: Any = sys.modules.get(name)
+        make = getattr(user, _STOPPED, None)
+        if make is not None and not hasattr(make, "sqlext"):
+            setattr(user, _STOPPED, _with_task_errors(make))
 
 
-def _with_task_errors(recover: Callable[[BaseException], BaseException]) -> Callable[[BaseException], BaseException]:
-    def recovered(error: BaseException) -> BaseException:
+#: The name under which the modules of streaming queries import the class of what stopped a query.
+_STOPPED = "CapturedStreamingQueryException"
+
+
+def _with_task_errors(make: Callable[..., BaseException]) -> Callable[..., BaseException]:
+    """`make`, which gives an exception of Spark's, or the error of ours that this carries."""
+
+    def made(*given: Any, **named: Any) -> BaseException:
+        error = make(*given, **named)
         found = task_error(error)
-        return recover(error) if found is None else found
+        if found is None:
+            return error
+        return _stopped(error, found) if isinstance(error, StreamingQueryException) else found
 
-    recovered.sqlext = True  # type: ignore[attr-defined]
-    return recovered
+    made.sqlext = True  # type: ignore[attr-defined]
+    return made
+
+
+def _stopped(error: BaseException, found: SqlExtError) -> BaseException:
+    """Both exceptions in one, for code that catches Spark's as for code that catches ours; it reads as ours."""
+    both: type[BaseException] = type(type(found).__name__, (type(found), type(error)), {})
+    stopped = both.__new__(both, found.message)
+    vars(stopped).update({**vars(error), **vars(found)})
+    return stopped
 
 
 _TASK_ERRORS = {kind.__name__: kind for kind in (ConfigurationError, DataError)}

@@ -1,0 +1,84 @@
+"""Streams of files that come out of order, and the statements that faults meet over them."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+#: Columns of both streams. `id` is different in every row, and so is `ts`: no order of equal times matters.
+SCHEMA = "id bigint, k int, ts timestamp, v bigint, x double"
+#: The watermark's delay, and what rows come later than their time, in microseconds.
+DELAY, _DISORDER = "5 seconds", 4_000_000
+#: The first time there is, in microseconds.
+FIRST = 1_700_000_000_000_000
+_KEYS = 20
+_ORDER = "UNION {b} PARTITION BY k ORDER BY ts"
+_AGGREGATES = (
+    "sum(v) OVER w AS s, count(v) OVER w AS n, avg(x) OVER w AS m, max(v) OVER w AS mx, distinct_count(v) OVER w AS d"
+)
+#: Statements over {a} and {b}, which stand for the streams or for tables with the same rows.
+STATEMENTS = {
+    "range": f"SELECT id, k, {_AGGREGATES} FROM {{a}} WINDOW w AS "
+    f"({_ORDER} ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW)",
+    "rows": f"SELECT id, v, {_AGGREGATES}, lag(v, 2) OVER w AS l FROM {{a}} WINDOW w AS "
+    f"({_ORDER} ROWS BETWEEN 30 PRECEDING AND CURRENT ROW)",
+}
+
+
+def write_streams(folder: Path, files: int, rows: int, *, step: int = 5_000, keys: int = _KEYS) -> Path:
+    """Folders `a` and `b` with `files` files of `rows` rows, and one that closes all windows but its own.
+
+    A row of one stream or the other comes every `step` microseconds of event time.
+    """
+    rng = np.random.default_rng(1)
+    count = files * rows
+    times = FIRST + step * rng.permutation(2 * count)
+    for number, name in enumerate("ab"):
+        ts = np.sort(times[number * count : (number + 1) * count])
+        ts = ts[np.argsort(ts + rng.integers(0, _DISORDER, count), kind="stable")]
+        table = rows_of(rng, number * (count + 1) + np.arange(count), ts, keys)
+        for place in range(files):
+            write_file(folder / name, place, table.slice(place * rows, rows))
+        end = np.array([int(times.max()) + 10**10 + number])
+        write_file(folder / name, files, rows_of(rng, np.array([number * (count + 1) + count]), end))
+    return folder
+
+
+def rows_of(rng: np.random.Generator, ids: np.ndarray, ts: np.ndarray, keys: int = _KEYS) -> pa.Table:
+    """Rows of `SCHEMA` with given ids and times (microseconds)."""
+    count = len(ids)
+    return pa.table(
+        {
+            "id": ids,
+            "k": rng.integers(0, keys, count).astype(np.int32),
+            "ts": pa.array(ts, pa.timestamp("us", "UTC")),
+            "v": rng.integers(-100, 100, count),
+            "x": rng.random(count),
+        }
+    )
+
+
+def write_file(folder: Path, place: int, table: pa.Table) -> None:
+    """The file number `place` of a stream, whole at once. Spark takes files in the order of their times."""
+    folder.mkdir(parents=True, exist_ok=True)
+    hidden, shown = folder / f".{place:09d}.parquet", folder / f"{place:09d}.parquet"
+    pq.write_table(table, hidden)
+    os.utime(hidden, (FIRST // 10**6 + place,) * 2)
+    hidden.rename(shown)
+
+
+def committed(checkpoint: Path) -> int:
+    """How many micro-batches a query has committed."""
+    return sum(path.name.isdigit() for path in (checkpoint / "commits").glob("*"))
+
+
+def wait_for_commit(checkpoint: Path, seconds: float, more: int = 1) -> None:
+    """Wait until a query has committed `more` further micro-batches; `seconds` at most."""
+    goal, end = committed(checkpoint) + more, time.monotonic() + seconds
+    while committed(checkpoint) < goal and time.monotonic() < end:
+        time.sleep(0.05)

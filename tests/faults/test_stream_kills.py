@@ -1,0 +1,66 @@
+"""Streaming queries that are killed: every row is in the sink once, and is the one that batch gives."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from sqlext import stream_settings
+
+from . import QUICK
+from .harness import Driver
+from .streaming import STATEMENTS, committed, wait_for_commit, write_streams
+
+pytestmark = pytest.mark.slow
+
+KILLS = 4 if QUICK else 20
+#: Files of each stream, and rows of a file: more micro-batches than a test has time for before its kills are over.
+FILES, ROWS = (40, 200) if QUICK else (400, 200)
+#: Every fourth kill comes within so many seconds of the query's start, when it may still be at its first micro-batch;
+#: the others come as soon after it has committed one.
+_WITHIN = 5.0
+CONF = stream_settings(cores=2)
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_killed_driver_goes_on_from_its_checkpoint(tmp_path: Path, name: str) -> None:
+    rng = random.Random(name)
+    rows, out = write_streams(tmp_path / "rows", FILES, ROWS), tmp_path / "out"
+    request = {"sql": STATEMENTS[name], "rows": str(rows), "out": str(out)}
+    behind = []
+    for number in range(KILLS):
+        driver = Driver("local[2]", tmp_path / f"driver{number}", CONF)
+        driver.run("stream_probes.start", **request)
+        if number % 4:
+            wait_for_commit(out / "checkpoint", 120)
+        time.sleep(rng.uniform(0, _WITHIN))
+        driver.kill()
+        behind.append(committed(out / "checkpoint"))
+    print(f"{name}: micro-batches committed at the kills: {behind}")
+    assert behind[-1] < FILES, "the query was at its end before the last kill"
+    assert sum(count > 0 for count in behind) > KILLS // 2, behind
+    with Driver("local[2]", tmp_path / "last", CONF) as driver:
+        driver.run("stream_probes.start", **request, files=50, to_the_end=True)
+        assert "error" not in driver.run("stream_probes.await_end")
+        found = driver.run("stream_probes.compare", **request)
+    assert found == {"rows": FILES * ROWS, "wrong": {}}
+
+
+@pytest.mark.parametrize("harm", [None, "deleted", "damaged"])
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_killed_workers_change_no_row(tmp_path: Path, name: str, harm: str | None) -> None:
+    """The chunk files stay, or are deleted or damaged now and then."""
+    files = FILES // 6
+    rows, out = write_streams(tmp_path / "rows", files, ROWS), tmp_path / "out"
+    request = {"sql": STATEMENTS[name], "rows": str(rows), "out": str(out)}
+    disturbance = {"kills": KILLS, "seed": 1, "harm": harm, "caches": str(tmp_path / "driver")}
+    with Driver("local[2,8]", tmp_path / "driver", CONF) as driver:
+        ended = driver.run("stream_probes.kill_workers", **request, **disturbance)
+        found = driver.run("stream_probes.compare", **request)
+    print(f"{name}: {ended}; rows: {found['rows']}")
+    assert ended["kills"] == KILLS
+    assert bool(ended["harmed"]) is (harm is not None)
+    assert found == {"rows": files * ROWS, "wrong": {}}

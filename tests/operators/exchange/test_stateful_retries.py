@@ -1,0 +1,118 @@
+"""Attempts of a task that fail after they have changed the chunk files: the next attempt gives the same rows."""
+
+from __future__ import annotations
+
+import copy
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Row
+from pyspark.sql.streaming.tws_tester import TwsTester
+from sqlext_operators.exchange.blocks import Block, WireBatch
+from sqlext_operators.exchange.chunk_cache import ChunkCache
+from sqlext_operators.exchange.chunks import decoded
+from sqlext_operators.exchange.stateful import StatefulOperator, StatefulSpec
+from sqlext_operators.window.operator import WindowOperatorSpec
+from sqlext_operators.window.sequence import SequenceSpec
+from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
+from sqlext_operators.window.stream import WindowStreamSpec
+
+KEY, BATCHES, ROWS = 7, 12, 60
+_CALLS = (Call("sum", ("v",), "s"), Call("distinct_count", ("v",), "d"))
+WINDOWS = {
+    "range": Window(Frame("range", -3_000_000, 0), (1,), _CALLS),
+    "rows": Window(Frame("rows", -20, 0), (1,), (*_CALLS, Call("lag", ("v",), "l", (2,)))),
+    "unbounded": Window(Frame("range", None, 0), (1,), _CALLS),
+}
+
+
+def spec_of(window: Window) -> WindowStreamSpec:
+    sequence = SequenceSpec(("k",), "ts", ("v",), ("id", "ts"))
+    union = WindowUnionSpec(("k",), "ts", ("id", "ts"), (window,))
+    return WindowStreamSpec(WindowOperatorSpec(sequence, union, 2), condense_from=50)
+
+
+def new_tester(spec: WindowStreamSpec, folder: Path | None) -> TwsTester:
+    """A task's processor in a new worker."""
+    operator: Any = StatefulOperator(StatefulSpec(spec, {}), ChunkCache(folder))
+    return TwsTester(operator, timeMode="EventTime", eventTimeExtractor=lambda row: 1 << 60)
+
+
+def wire(rng: random.Random, batch: int) -> list[Row]:
+    """Rows of a second of event time, up to a second late; no two have one time."""
+    found = WireBatch()
+    for tag in range(2):
+        times = [1_000_000 * (batch + 2) + 2 * rng.randrange(500_000) + tag for _ in range(ROWS)]
+        times = [time - 1_000_000 * rng.randrange(2) for time in dict.fromkeys(times)]
+        columns = {
+            "id": [1_000 * batch + n for n in range(len(times))],
+            "k": [rng.randrange(3) for _ in times],
+            "ts": times,
+            "v": [rng.randrange(9) for _ in times],
+        }
+        found.add(Block(0, tag, 0, pa.RecordBatch.from_pydict(columns)))
+    return [Row(pid=KEY, tag=row["tag"], block=row["block"]) for row in found.finish().to_pylist()]
+
+
+def state_of(tester: TwsTester) -> Any:
+    handle = tester.handle
+    return copy.deepcopy((handle.value_states["meta"].state, handle.map_states["chunks"].state, handle._timers))
+
+
+def restore(tester: TwsTester, state: Any, watermark: int) -> None:
+    meta, chunks, timers = copy.deepcopy(state)
+    tester.handle.value_states["meta"].state = meta
+    tester.handle.map_states["chunks"].state = chunks
+    tester.handle._timers = timers
+    tester._currentWatermarkMs = watermark
+    tester.handle.setWatermark(watermark)
+
+
+def rows_of(answers: list[Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for answer in answers:
+        block = answer.asDict()["block"]
+        if block is not None:
+            found += decoded(pa.py_buffer(block)).to_pylist()
+    return found
+
+
+def step(tester: TwsTester, state: Any, watermark: int, rows: list[Row]) -> list[dict[str, Any]]:
+    """One micro-batch: input rows, then expired timers."""
+    restore(tester, state, watermark)
+    return rows_of([*tester.test(KEY, rows), *tester._handleExpiredTimers()])
+
+
+def run(window: Window, folder: Path, seed: int, *, disturbed: bool) -> list[dict[str, Any]]:
+    rng, chaos = random.Random(seed), random.Random(seed)
+    spec = spec_of(window)
+    tester = new_tester(spec, folder)
+    state = state_of(tester)
+    found: list[dict[str, Any]] = []
+    for batch in range(BATCHES + 2):
+        rows = wire(rng, batch) if batch < BATCHES else []
+        watermark = 1_000 * batch if batch <= BATCHES else 1_000_000
+        while disturbed and chaos.random() < 0.5:
+            step(tester, state, watermark, rows)  # an attempt whose state is not committed
+            if chaos.random() < 0.5:
+                tester = new_tester(spec, folder)
+        if disturbed and chaos.random() < 0.3:
+            for path in folder.iterdir():
+                path.write_bytes(chaos.randbytes(100))
+        new = step(tester, state, watermark, rows)
+        found += sorted(new, key=lambda row: row["id"])
+        state = state_of(tester)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", WINDOWS)
+def test_failed_attempts_change_no_row(tmp_path: Path, name: str, seed: int) -> None:
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "disturbed").mkdir()
+    alone = run(WINDOWS[name], tmp_path / "alone", seed, disturbed=False)
+    assert len(alone) > BATCHES * ROWS - BATCHES * 5
+    assert run(WINDOWS[name], tmp_path / "disturbed", seed, disturbed=True) == alone
