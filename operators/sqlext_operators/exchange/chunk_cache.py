@@ -23,10 +23,10 @@ DECODED_BYTES = 256 << 20
 #: Files that nobody has read for so many seconds are deleted: those of queries that have ended, of buckets that have
 #: moved to another executor, of workers that were killed while they wrote. What is still needed is read from the store.
 UNUSED_SECONDS = 24 * 3600.0
-_SWEEP_SECONDS = 3600.0
-_FOLDER = "sqlext-chunks"
-#: A worker looks for a bucket's old files this often.
+#: How often a worker looks for such files, and for those of a bucket that no window reaches any more.
+_UNUSED_SWEEP_SECONDS = 3600.0
 _SWEEP_SECONDS = 10.0
+_FOLDER = "sqlext-chunks"
 _DIGEST = 32
 #: Added to order values in file names, so that these sort like the values.
 _ZERO = 1 << 63
@@ -41,7 +41,7 @@ class ChunkCache:
         self._size = 0
         self._swept: dict[str, float] = {}
         self._decoded: OrderedDict[str, pa.RecordBatch] = OrderedDict()
-        self._swept = -_SWEEP_SECONDS
+        self._swept_unused = -_UNUSED_SWEEP_SECONDS
 
     def find(self, name: str) -> pa.RecordBatch | None:
         """The batch whose bytes have the digest `name`."""
@@ -74,12 +74,12 @@ class ChunkCache:
 
     def forget_derived(self, owner: str, below: int) -> None:
         """Delete the derived batches of an owner whose `high` is below a value, and now and then unused files."""
-        if time.monotonic() - self._swept >= _SWEEP_SECONDS:
-            self._swept = time.monotonic()
+        now = time.monotonic()
+        if now - self._swept_unused >= _UNUSED_SWEEP_SECONDS:
+            self._swept_unused = now
             self._sweep(time.time() - UNUSED_SECONDS)
         limit = f"{owner}-{below + _ZERO:020d}"
         names = set(self._decoded)
-        now = time.monotonic()
         if self._folder is not None and now - self._swept.get(owner, -_SWEEP_SECONDS) >= _SWEEP_SECONDS:
             self._swept[owner] = now
             with contextlib.suppress(OSError):
