@@ -81,7 +81,7 @@ def rising_workload(live: int) -> Workload:
     """Windows so long that `live` probe rows are in state, over so many keys that each holds RISING_MATCHES of them:
     only the size of the state differs between cases."""
     keys = max(1, live // RISING_MATCHES)
-    window_ms = round(live / RISING_RATE * 1_000)
+    window_ms = max(1, round(live / RISING_RATE)) * 1_000
     return Workload(f"rising-{live}", keys, RISING_RATE / keys, window_ms, lateness_ms=1_000)
 
 
@@ -173,10 +173,8 @@ class StreamTables:
 
     def _write(self, folder: Path) -> None:
         base, probe = self.tables()
-        for name, table, pieces in (
-            ("base", base, self._base_pieces(base, probe)),
-            ("probe", probe, self._probe_pieces(probe)),
-        ):
+        streams = {"base": self._base_pieces(base, probe), "probe": self._probe_pieces(probe)}
+        for name, pieces in streams.items():
             (folder / name).mkdir(parents=True)
             closing = _table(*(np.array([x]) for x in (CLOSING_ID, 0, self.closing_ms, 0)))
             for place, piece in enumerate([*pieces, closing]):

@@ -1,17 +1,23 @@
 """Flink: a window over the union of two streams, as an interval join with an aggregate, or as an OVER aggregate.
 
-A request has `folder` (CSV files: side, id, k, ms, v; one for each reader), `form` ("join" or "over"), `window_ms`,
-`lateness_ms`, `backend` ("rocksdb" or "hashmap"), `threads`, `memory_mb` (of the task manager's managed memory) and
-`output` (a folder for the answers as CSV files; None drops them). The answer has `seconds` (the job's own run time,
-without starting a cluster), `start_seconds` (all the time around it), and with an `output` rows and checksums.
+A request has `form` ("join", "over", or "empty" for a job without a source), `folder` (CSV files: side, id, k, ms, v;
+one for each reader), `window_ms`, `lateness_ms`, `backend` ("rocksdb" or "hashmap"), `threads`, `memory_mb` (managed
+memory of the task manager), `checkpoints` (an empty folder), `port` (of Flink's REST server), `stop` (a file: the job
+is cancelled as soon as it exists) and `output` (a folder for the answers as CSV files; None drops them).
+
+The answer has `seconds` (the job's own run time, without starting a cluster), `start_seconds` (all the time around it),
+`read` (rows that left the source, also if the job was cancelled), `stopped`, `state_bytes` (the largest checkpoint),
+and with an `output` rows and checksums.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 import threading
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -63,17 +69,41 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
     statement = prepared(tables, request)
     if request.get("explain"):
         return {"plan": tables.explain_sql(statement)}
-    state = CheckpointSize(Path(request["checkpoints"])) if request.get("checkpoints") else None
     client = tables.execute_sql(statement).get_job_client()
-    result = client.get_job_execution_result().result()
-    whole = time.perf_counter() - begin
-    seconds = result.get_net_runtime() / 1_000
-    answer = {"seconds": seconds, "start_seconds": whole - seconds, "rows": None, "checksums": {}}
-    if state is not None:
-        answer["state_bytes"] = state.stop()
-    if output is not None:
-        answer |= sums(output)
-    return answer
+    started = time.perf_counter()
+    watch = Watch(Path(request["checkpoints"]), request["port"], str(client.get_job_id()))
+    stopped = wait(client, Path(request["stop"]))
+    seconds = time.perf_counter() - started
+    watch.stop()
+    if not stopped:
+        seconds = client.get_job_execution_result().result().get_net_runtime() / 1_000
+    answer = {"seconds": seconds, "start_seconds": time.perf_counter() - begin - seconds, "stopped": stopped}
+    answer |= {"read": watch.read, "state_bytes": watch.largest}
+    return answer | (sums(output) if output is not None and not stopped else {"rows": None, "checksums": {}})
+
+
+def wait(client: Any, stop: Path) -> bool:
+    """Wait for the end of a job; cancel it when the file `stop` exists. Whether it was cancelled."""
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.wait(0.1):
+            if stop.exists():
+                client.cancel().result()
+                return
+
+    looker = threading.Thread(target=look, daemon=True)
+    looker.start()
+    try:
+        client.get_job_execution_result().result()
+    except Exception:
+        if not stop.exists():
+            raise
+        return True
+    finally:
+        done.set()
+        looker.join()
+    return False
 
 
 def environment(request: dict[str, Any]) -> TableEnvironment:
@@ -86,8 +116,9 @@ def environment(request: dict[str, Any]) -> TableEnvironment:
         "state.backend.type": request["backend"],
         "table.local-time-zone": "UTC",
         "table.exec.mini-batch.enabled": "false",
-        "execution.checkpointing.interval": f"{request.get('checkpoint_seconds', 10)} s",
+        "execution.checkpointing.interval": "10 s",
         "execution.checkpointing.dir": f"file://{request['checkpoints']}",
+        "rest.port": str(request["port"]),
     }
     for name, value in settings.items():
         tables.get_config().set(name, value)
@@ -98,9 +129,7 @@ def prepared(tables: TableEnvironment, request: dict[str, Any]) -> str:
     """Create the source and the views; the INSERT statement of the request's form."""
     if request["form"] == "empty":
         return "INSERT INTO answers VALUES (1, 1, 1, 1, 1)"
-    tables.execute_sql(
-        SOURCE.format(folder=request["folder"], **interval("lateness", request["lateness_ms"]))
-    )
+    tables.execute_sql(SOURCE.format(folder=request["folder"], **interval("lateness", request["lateness_ms"])))
     words = interval("window", request["window_ms"])
     if request["form"] == "over":
         return OVER.format(**words)
@@ -136,29 +165,42 @@ def sums(folder: Path) -> dict[str, Any]:
     }
 
 
-class CheckpointSize:
-    """The largest checkpoint (bytes) seen below a folder while a job runs."""
+class Watch:
+    """What is seen of a job while it runs: its largest checkpoint (bytes), and the rows that left its source."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int, job: str) -> None:
         self.folder = folder
+        self.address = f"http://localhost:{port}/jobs/{job}"
         self.largest = 0
+        self.read = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, daemon=True)
         self._thread.start()
 
-    def stop(self) -> int:
-        """End the watch; bytes."""
+    def stop(self) -> None:
+        """End the watch."""
         self._stop.set()
         self._thread.join()
-        return self.largest
 
     def _loop(self) -> None:
         while not self._stop.wait(0.25):
             for checkpoint in self.folder.glob("*/chk-*"):
-                size = 0
-                for path in checkpoint.rglob("*"):
-                    try:
-                        size += path.stat().st_size
-                    except OSError:
-                        continue  # a finished checkpoint is removed at any moment
-                self.largest = max(self.largest, size)
+                self.largest = max(self.largest, size(checkpoint))
+            try:
+                with urllib.request.urlopen(self.address, timeout=2) as answer:
+                    vertices = json.load(answer)["vertices"]
+            except (OSError, ValueError, KeyError):
+                continue  # the cluster starts, or ends
+            sources = [v for v in vertices if v["name"].startswith("Source")]
+            self.read = max(self.read, sum(v["metrics"]["write-records"] for v in sources))
+
+
+def size(folder: Path) -> int:
+    """Bytes of all files below a folder that may vanish at any moment."""
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size
+        except OSError:
+            continue
+    return total
