@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import col, expr, window
+from pyspark.sql.functions import expr, window
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.bench.engines import Engines
 from sqlext.bench.stream_cases import StreamCase, StreamCases
-from sqlext.bench.stream_data import CLOSING_ID
 from sqlext.bench.stream_floor import counted
 from sqlext.bench.stream_progress import Batch, batches_of, figures, observed_sums, row_latencies
 from sqlext.bench.stream_sql import DUCKDB, OURS, SPARK_JOIN, checksums
@@ -135,8 +134,7 @@ class SparkStream(ABC):
 
     def _start(self, frame: DataFrame, checkpoint: Path, stream: StreamCase) -> StreamingQuery:
         if self.answers:
-            found = frame.where(col("id") != CLOSING_ID)
-            frame = found.observe(ANSWERS, *(expr(sql).alias(name) for name, sql in checksums("spark").items()))
+            frame = frame.observe(ANSWERS, *(expr(sql).alias(name) for name, sql in checksums("spark").items()))
         writer = frame.writeStream.format("noop").outputMode("append").option("checkpointLocation", str(checkpoint))
         if stream.pace is None:
             return writer.trigger(availableNow=True).start()
@@ -269,7 +267,7 @@ class OursTables(TableContestant):
             self._session.register(name, str(folder))
         frame = self._session.sql(ours_text(case, "table_base", "table_probe"))
         sums = (f"{sql} AS `{name}`" for name, sql in checksums("spark").items())
-        return frame.where(col("id") != CLOSING_ID).selectExpr(*sums).collect()[0].asDict()
+        return frame.selectExpr(*sums).collect()[0].asDict()
 
     def interrupt(self) -> None:
         """Cancel the running jobs."""
@@ -289,7 +287,7 @@ class DuckTables(TableContestant):
         base, probe = (f"read_parquet('{folder}/*.parquet')" for folder in map(_quoted, case.files.folders))
         text = DUCKDB.format(base=base, probe=probe, seconds=case.workload.window_ms // 1_000)
         found = checksums("duckdb")
-        select = f"SELECT {', '.join(found.values())} FROM ({text}) WHERE id <> {CLOSING_ID}"
+        select = f"SELECT {', '.join(found.values())} FROM ({text})"
         row = self.engines.duckdb().execute(select).fetchone() or ()
         return dict(zip(found, row, strict=True))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlext.bench.stream_data import CLOSING_ID
+
 #: Each FROM row with the probe rows of its key in the time before it, and itself; no other FROM rows.
 OURS = """SELECT id, k, ts, sum(v) OVER w AS s, count(v) OVER w AS n
 FROM {base}
@@ -23,19 +25,27 @@ SPARK_JOIN = f"""SELECT id, k, ts, own + coalesce(sum(v), 0) AS s, 1 + count(v) 
 FROM ({SPARK_PAIRS})
 GROUP BY id, k, ts, own"""
 
-#: Aggregates over all answers. `ts` ties the times to the keys, `mix` and `tie` the counts and sums to their rows.
+#: What is summed up over all answers. `ts` ties times to keys, `mix` and `tie` tie counts and sums to their rows.
 CHECKSUMS = {
-    "rows": "count(*)",
-    "id": "sum(id)",
-    "ts": "sum({ms} % 1009 * (k + 1))",
-    "s": "sum(s)",
-    "n": "sum(n)",
-    "mix": "sum(n * (id % 1009))",
-    "tie": "sum(s * (id % 1009))",
+    "rows": "1",
+    "id": "id",
+    "ts": "{ms} % 1009 * (k + 1)",
+    "s": "s",
+    "n": "n",
+    "mix": "n * (id % 1009)",
+    "tie": "s * (id % 1009)",
 }
 MILLISECONDS = {"spark": "unix_millis(ts)", "duckdb": "epoch_ms(ts)"}
 
 
 def checksums(dialect: str) -> dict[str, str]:
-    """The aggregates by their names, `rows` first; `dialect` is spark or duckdb."""
-    return {name: sql.format(ms=MILLISECONDS[dialect]) for name, sql in CHECKSUMS.items()}
+    """The aggregates by their names, `rows` first; `dialect` is spark or duckdb.
+
+    The closing row counts nothing. A filter on it would be pushed below the watermark of its stream, which then never
+    passes the last rows (it happened to Spark's join: 101 of 20,000 rows came out).
+    """
+    ms = MILLISECONDS[dialect]
+    return {
+        name: f"sum(CASE WHEN id <> {CLOSING_ID} THEN {value.format(ms=ms)} ELSE 0 END)"
+        for name, value in CHECKSUMS.items()
+    }
