@@ -95,22 +95,22 @@ def _taking_part(options: StreamOptions) -> tuple[list[str], list[str]]:
 
 @dataclass
 class _Contestants:
-    """Makes contestants by their names; those on Flink share one process, which ends with the last contestant."""
+    """Makes contestants by their names."""
 
     options: StreamOptions
     streams: StreamCases
     engines: Engines
     closing: Closing
-    _flink: PeerProcess | None = None
 
     def make(self, name: str) -> Contestant:
         """One contestant."""
         if name in FLINK:
+            process = PeerProcess(name, flink_interpreter(self.options.peers).absolute(), "flink")
             threads, memory = self.options.cores, self.options.peer_memory_mb
-            return FlinkContestant(name, self.streams, self._process(), threads, memory, self._close)
+            return FlinkContestant(name, self.streams, process, threads, memory, self.closing)
         if name in ("duckdb", "ours-batch"):
             tables = DuckTables if name == "duckdb" else OursTables
-            return tables(name, self.streams, self.engines, self._close)
+            return tables(name, self.streams, self.engines, self.closing)
         streams: Mapping[str, tuple[type[SparkStream], Mapping[str, str]]] = {
             "ours": (OursStream, ours_settings()),
             "floor": (FloorStream, {}),
@@ -119,14 +119,4 @@ class _Contestants:
             "spark-join-v2": (JoinStream, {JOIN_FORMAT: "2"}),
         }
         kind, settings = streams[name]
-        return kind(name, self.streams, self.engines, self.options.cores, self._close, settings)
-
-    def _process(self) -> PeerProcess:
-        if self._flink is None:
-            self._flink = PeerProcess("flink", flink_interpreter(self.options.peers).absolute(), "flink")
-        return self._flink
-
-    def _close(self) -> None:
-        if self.closing.left == 1 and self._flink is not None:
-            self._flink.stop()
-        self.closing()
+        return kind(name, self.streams, self.engines, self.options.cores, self.closing, settings)

@@ -35,7 +35,8 @@ def flink_interpreter(folder: Path) -> Path:
 
 @dataclass
 class FlinkContestant:
-    """Sends each case to the child process, which all contestants on Flink share; the child stays warm.
+    """Sends each case to a child process of its own, which stays warm. (In a JVM that had run the same statement on the
+    other state backend before, A took 28 s instead of 6 s.)
 
     The seconds are the job's own, without starting a cluster. Timed runs drop the answers; a run that is not timed,
     once for each case, writes them to CSV files that are compared.
@@ -65,6 +66,7 @@ class FlinkContestant:
         rows = read if answer["stopped"] else self.cases[case.name].files.rows
         self._details = {"rows/s": rows / seconds, "state MiB": answer["state_bytes"] / MIB}
         if answer["stopped"]:
+            self.process.stop()  # it does not run again in this case, and its memory helps the others
             raise ConfigurationError(f"{self.name} was interrupted")
         return seconds
 
@@ -92,7 +94,8 @@ class FlinkContestant:
             self.process.kill()
 
     def close(self) -> None:
-        """Give the child back."""
+        """End the child."""
+        self.process.stop()
         self.on_close()
 
     def _request(self, case: Case) -> dict[str, Any]:

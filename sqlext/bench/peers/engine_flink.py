@@ -6,8 +6,8 @@ memory of the task manager), `checkpoints` (an empty folder), `port` (of Flink's
 is cancelled as soon as it exists) and `output` (a folder for the answers as CSV files; None drops them).
 
 The answer has `seconds` (the job's own run time, without starting a cluster), `start_seconds` (all the time around it),
-`read` (rows that reached the join or aggregate, also if the job was cancelled), `stopped`, `state_bytes` (the largest checkpoint),
-and with an `output` rows and checksums.
+`read` (rows that reached the join or aggregate, also if the job was cancelled), `stopped`, `state_bytes` (the largest
+checkpoint), and with an `output` rows and checksums.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def sums(folder: Path) -> dict[str, Any]:
 
 
 class Watch:
-    """What is seen of a job while it runs: its largest checkpoint (bytes), and the rows that reached its join or aggregate."""
+    """What is seen of a running job: its largest checkpoint (bytes), and the rows that its join or aggregate read."""
 
     def __init__(self, folder: Path, port: int, job: str) -> None:
         self.folder = folder
