@@ -291,9 +291,9 @@ def stream(
     ] = _STREAM.paced,
     contestants: Annotated[str, typer.Option(help="Who takes part.")] = ",".join(_STREAM.contestants),
     peers: Annotated[Path, typer.Option(help="Where `make peers` put Flink.")] = _STREAM.peers,
-    peer_memory: Annotated[
-        int, typer.Option(help="MB of Flink's managed memory (RocksDB).", min=64)
-    ] = _STREAM.peer_memory_mb,
+    state_memory: Annotated[
+        int, typer.Option(help="MB of RocksDB's memory, in Spark and in Flink.", min=64)
+    ] = _STREAM.state_memory_mb,
     repeat: Repeat = 1,
     cap_seconds: CapSeconds = 60.0,
     limit_seconds: LimitSeconds = 120.0,
@@ -315,7 +315,7 @@ def stream(
         paced=paced,
         scale=scale,
         peers=peers,
-        peer_memory_mb=peer_memory,
+        state_memory_mb=state_memory,
         cores=cores,
         memory=memory,
         data=data,

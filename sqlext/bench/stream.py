@@ -28,6 +28,7 @@ from sqlext.bench.stream_contestants import (
     SparkFloorStream,
     SparkStream,
     ours_settings,
+    state_settings,
 )
 from sqlext.bench.stream_data import WORKLOADS
 from sqlext.bench.stream_flink import FLINK, FlinkContestant, flink_interpreter
@@ -65,7 +66,7 @@ def stream_suite(
             "scale": options.scale,
             "cores": options.cores,
             "memory": options.memory,
-            "peer_memory_mb": options.peer_memory_mb,
+            "state_memory_mb": options.state_memory_mb,
         },
         cases=cases,
         contestants=tuple(made.make(name) for name in names),
@@ -106,17 +107,19 @@ class _Contestants:
         """One contestant."""
         if name in FLINK:
             process = PeerProcess(name, flink_interpreter(self.options.peers).absolute(), "flink")
-            threads, memory = self.options.cores, self.options.peer_memory_mb
+            threads, memory = self.options.cores, self.options.state_memory_mb
             return FlinkContestant(name, self.streams, process, threads, memory, self.closing)
         if name in ("duckdb", "ours-batch"):
             tables = DuckTables if name == "duckdb" else OursTables
             return tables(name, self.streams, self.engines, self.closing)
+        size = (self.options.cores, self.options.state_memory_mb)
+        usual = state_settings(*size)
         streams: Mapping[str, tuple[type[SparkStream], Mapping[str, str]]] = {
-            "ours": (OursStream, ours_settings()),
-            "floor": (FloorStream, {}),
-            "floor-spark": (SparkFloorStream, {}),
-            "spark-join": (JoinStream, {JOIN_FORMAT: "4"}),
-            "spark-join-v2": (JoinStream, {JOIN_FORMAT: "2"}),
+            "ours": (OursStream, ours_settings(*size)),
+            "floor": (FloorStream, usual),
+            "floor-spark": (SparkFloorStream, usual),
+            "spark-join": (JoinStream, {**usual, JOIN_FORMAT: "4"}),
+            "spark-join-v2": (JoinStream, {**usual, JOIN_FORMAT: "2"}),
         }
         kind, settings = streams[name]
         return kind(name, self.streams, self.engines, self.options.cores, self.closing, settings)

@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from sqlext import Session
 
 STATE = "spark.sql.streaming.stateStore."
-#: What every contestant with state runs on: RocksDB, changes instead of copies of all files at each commit, no count of
-#: rows at each change.
+#: What every contestant with state runs on: RocksDB in bounded memory, changes instead of copies of all files at each
+#: commit, no count of rows at each change.
 STATE_SETTINGS = {
     STATE + "providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     STATE + "rocksdb.changelogCheckpointing.enabled": "true",
     STATE + "rocksdb.trackTotalNumberOfRows": "false",
+    STATE + "rocksdb.boundedMemoryUsage": "true",
     "spark.sql.streaming.numRecentProgressUpdates": "100000",
     "spark.sql.session.timeZone": "UTC",
 }
@@ -58,7 +59,7 @@ class SparkStream(ABC):
     """A streaming query over the two streams of a case, from `start` to its end.
 
     Its answers go to Spark's `noop` sink; what is compared is observed on the way there, in every run. `partitions` are
-    those of the state.
+    those of the state; `settings` are Spark's.
     """
 
     name: str
@@ -66,7 +67,7 @@ class SparkStream(ABC):
     engines: Engines
     partitions: int
     on_close: Callable[[], None]
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str]
     _query: StreamingQuery | None = None
     _stopped: bool = False
     _batches: list[Batch] = field(default_factory=list)
@@ -81,8 +82,7 @@ class SparkStream(ABC):
 
     def prepare(self, case: Case) -> None:
         """Spark with the settings of this contestant."""
-        settings = {**STATE_SETTINGS, "spark.sql.shuffle.partitions": str(self.partitions), **self.settings}
-        self.engines.configured(settings)
+        self.engines.configured(self.settings)
         self._stopped = False
         self._batches, self._details = [], {}
 
@@ -178,13 +178,19 @@ def ours_text(case: StreamCase, base: str, probe: str) -> str:
     return OURS.format(base=base, probe=probe, seconds=case.workload.window_ms // 1_000)
 
 
-def ours_settings() -> Mapping[str, str]:
-    """What ours wants to be set before a stream starts; nothing as long as it does not serve streams."""
+def state_settings(cores: int, memory_mb: int) -> dict[str, str]:
+    """Spark's settings of every contestant with state: `cores` partitions, `memory_mb` for RocksDB."""
+    memory = {STATE + "rocksdb.maxMemoryUsageMB": str(memory_mb)}
+    return {**STATE_SETTINGS, **memory, "spark.sql.shuffle.partitions": str(cores)}
+
+
+def ours_settings(cores: int, memory_mb: int) -> dict[str, str]:
+    """What ours wants to be set before a stream starts; nothing more than the others if it does not serve streams."""
     try:
         from sqlext import stream_settings  # type: ignore[attr-defined]
     except ImportError:
-        return {}
-    return dict(stream_settings)
+        return state_settings(cores, memory_mb)
+    return {**state_settings(cores, memory_mb), **stream_settings(cores=cores, memory_mb=memory_mb)}
 
 
 class FloorStream(SparkStream):

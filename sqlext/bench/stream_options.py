@@ -31,7 +31,7 @@ class StreamOptions:
     """`workloads` are names of stream_data.WORKLOADS, or `rising`. `rows` are those of each stream, `batches` the rows
     of a micro-batch (both streams together), `live` the rows in state in the cases `rising`. `scale` multiplies the
     first and the last. `paced` is the length of a paced run in seconds; 0 leaves these cases out. `peers` is where
-    `make peers` put Flink, `peer_memory_mb` the managed memory of its task manager."""
+    `make peers` put Flink, `state_memory_mb` what RocksDB may take: Spark's state stores, or Flink's managed memory."""
 
     cases: Sequence[str] = CASES
     workloads: Sequence[str] = ("A", "B", "C", "D", "rising")
@@ -42,7 +42,7 @@ class StreamOptions:
     paced: float = 20.0
     scale: float = 1.0
     peers: Path = Path(".peers")
-    peer_memory_mb: int = 1_024
+    state_memory_mb: int = 1_024
     cores: int = 2
     memory: str = "8g"
     data: Path | None = None
