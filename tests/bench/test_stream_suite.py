@@ -132,7 +132,11 @@ def _report_of(number: int, rows: int, ms: int, **more: Any) -> dict[str, Any]:
         "timestamp": "2026-11-22T20:00:00.000Z",
         "numInputRows": rows,
         "durationMs": {"triggerExecution": ms, "addBatch": ms - 100},
-        "stateOperators": [{"memoryUsedBytes": 1 << 20}, {"memoryUsedBytes": 1 << 19}],
+        "stateOperators": [
+            {"customMetrics": {"rocksdbSstFileSize": 1 << 20, "rocksdbTotalBytesWritten": 1 << 21}},
+            {"customMetrics": {"rocksdbSstFileSize": 1 << 19}},
+            {},
+        ],
         **more,
     }
 
@@ -153,7 +157,7 @@ def test_reports_of_spark_become_figures() -> None:
     assert observed_sums(batches) == {"rows": 10, "s": 5}
     found = figures(batches, 100)
     assert (found["rows/s"], found["batches"], found["batch p50"]) == (pytest.approx(200 / 3), 2, 1.5)
-    assert found["state MiB"] == 1.5
+    assert (found["state MiB"], found["written MiB"]) == (1.5, 2)
     assert [batch.number for batch in steady(batches, 100, fill=1)] == [2]
     assert [batch.number for batch in steady(batches, 1_000)] == [0, 1, 2]  # no full one: all but the closing rows
     assert figures([], 100) == {}
