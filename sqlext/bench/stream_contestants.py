@@ -99,9 +99,9 @@ class SparkStream(ABC):
                 if feed is not None:
                     feed.run(self._query)
                 self._query.awaitTermination()
-                seconds = time.perf_counter() - start
             finally:
-                self._measure(stream, feed)
+                seconds = time.perf_counter() - start
+                self._measure(stream, feed, seconds)
         if self._stopped:
             raise ConfigurationError(f"{self.name} was interrupted")
         return seconds
@@ -140,12 +140,14 @@ class SparkStream(ABC):
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime="0 seconds").start()
 
-    def _measure(self, stream: StreamCase, feed: _PacedFeed | None) -> None:
+    def _measure(self, stream: StreamCase, feed: _PacedFeed | None, seconds: float) -> None:
         assert self._query is not None
         reports = [json.loads(progress.json) for progress in self._query.recentProgress]
         self._batches = batches_of(reports, ANSWERS)
         if feed is None:
             self._details = figures(self._batches, stream.batch_rows, stream.files.fill)
+            if self._stopped and not self._details:  # within its first micro-batch: at most that
+                self._details = {"rows/s": stream.batch_rows / seconds}
         else:
             self._details = figures(self._batches, 0)
             self._details |= row_latencies(self._batches, *feed.arrivals())
