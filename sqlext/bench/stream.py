@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sqlext_planner.errors import AnalysisError
@@ -56,18 +56,7 @@ def stream_suite(
     return Suite(
         name="stream",
         title="Window union of two streams",
-        parameters={
-            "cases": list(options.cases),
-            "workloads": list(options.workloads),
-            "rows": options.rows,
-            "batches": list(options.batches),
-            "live": list(options.live),
-            "paced": options.paced,
-            "scale": options.scale,
-            "cores": options.cores,
-            "memory": options.memory,
-            "state_memory_mb": options.state_memory_mb,
-        },
+        parameters=_parameters(options),
         cases=cases,
         contestants=tuple(made.make(name) for name in names),
         ours="ours",
@@ -77,6 +66,12 @@ def stream_suite(
         left_out=tuple(left_out),
         speedup=True,
     )
+
+
+def _parameters(options: StreamOptions) -> dict[str, object]:
+    """What the report keeps of the options."""
+    left_out = ("contestants", "peers", "data")
+    return {name: value for name, value in asdict(options).items() if name not in left_out}
 
 
 def _check(what: str, names: Sequence[str], known: Collection[str]) -> None:
