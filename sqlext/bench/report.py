@@ -116,24 +116,30 @@ def _detail_rows(result: CaseResult, names: Sequence[str]) -> list[tuple[str, ..
 
 
 def _detail_table(report: Report) -> Table:
+    """A row for each case, below it one for each contestant: a column for the cases would not fit in 80 characters."""
     names = _detail_names(report)
+    found = [_detail_rows(result, names) for result in report.cases]
     table = Table(padding=(0, 0))
-    for number, name in enumerate(("case", "contestant", *names)):
-        table.add_column(name, justify="left" if number < 2 else "right", no_wrap=number == 1)
-    for result in report.cases:
-        rows = _detail_rows(result, names)
-        for number, row in enumerate(rows):
-            cells = ["" if number else row[0], *row[1:]]
+    for number, name in enumerate(("contestant", *names), 1):
+        width = max(len(row[number]) for rows in found for row in rows)
+        longest = max(width, len("contestant")) if number == 1 else None
+        table.add_column(name, justify="left" if number == 1 else "right", min_width=width, max_width=longest)
+    for result, rows in zip(report.cases, found, strict=True):
+        if rows:
+            table.add_row(escape(result.case.name), style="italic")
+        for number, row in enumerate(rows, 1):
             style = "bold" if row[1] == report.ours else None
-            table.add_row(*map(escape, cells), style=style, end_section=number == len(rows) - 1)
+            table.add_row(*map(escape, row[1:]), style=style, end_section=number == len(rows))
     return table
 
 
 def _figure(value: float | None) -> str:
-    """Whole numbers from 100 on, else three digits."""
+    """Whole numbers from 100 on, else up to two digits after the point."""
     if value is None:
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
+    if abs(value) >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
 def _caption(report: Report) -> str:

@@ -20,6 +20,7 @@ from sqlext_planner.errors import ConfigurationError
 
 from sqlext.bench.engines import Engines
 from sqlext.bench.stream_cases import StreamCase, StreamCases
+from sqlext.bench.stream_data import StreamTables, Workload
 from sqlext.bench.stream_floor import counted
 from sqlext.bench.stream_progress import Batch, batches_of, figures, observed_sums, row_latencies
 from sqlext.bench.stream_sql import DUCKDB, OURS, SPARK_JOIN, checksums
@@ -42,6 +43,9 @@ STATE_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
+
+#: What a contestant runs before anything else.
+WARM_UP = Workload("warm-up", keys=10, density=100, window_ms=1_000, lateness_ms=100)
 
 ANSWERS = "answers"
 SCHEMA = StructType(
@@ -70,6 +74,7 @@ class SparkStream(ABC):
     settings: Mapping[str, str]
     _query: StreamingQuery | None = None
     _stopped: bool = False
+    _warm: bool = False
     _batches: list[Batch] = field(default_factory=list)
     _details: dict[str, float] = field(default_factory=dict)
 
@@ -81,14 +86,21 @@ class SparkStream(ABC):
     answers: ClassVar[bool] = True
 
     def prepare(self, case: Case) -> None:
-        """Spark with the settings of this contestant."""
+        """Spark with the settings of this contestant; before the first run a few rows, which compile kernels."""
         self.engines.configured(self.settings)
         self._stopped = False
+        if not self._warm:
+            self._warm = True
+            with tempfile.TemporaryDirectory(prefix="sqlext-stream-", ignore_cleanup_errors=True) as folder:
+                tables = StreamTables(WARM_UP, rows=2_000, file_rows=500)
+                self._run(StreamCase(tables, tables.write(Path(folder))))
         self._batches, self._details = [], {}
 
     def run(self, case: Case) -> float:
         """Plan the query, start it and let it run to the end of the files. Raises ConfigurationError if interrupted."""
-        stream = self.cases[case.name]
+        return self._run(self.cases[case.name])
+
+    def _run(self, stream: StreamCase) -> float:
         with tempfile.TemporaryDirectory(prefix="sqlext-stream-", ignore_cleanup_errors=True) as scratch:
             feed = _PacedFeed(stream, Path(scratch)) if stream.pace is not None else None
             folders = stream.files.folders if feed is None else feed.folders

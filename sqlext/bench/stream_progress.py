@@ -81,10 +81,10 @@ def figures(batches: Sequence[Batch], batch_rows: int, fill: int = 0) -> dict[st
         return {}
     seconds = [batch.seconds for batch in measured]
     ranks = np.percentile(seconds, PERCENTILES)
-    found = {"rows/s": sum(batch.rows for batch in measured) / sum(seconds), "batches": float(len(measured))}
+    found = {"rows/s": sum(batch.rows for batch in measured) / sum(seconds), "batch no.": float(len(measured))}
     found |= {f"batch p{rank}": float(value) for rank, value in zip(PERCENTILES, ranks, strict=True)}
     written = float(np.median([batch.written_bytes for batch in measured]))
-    return {**found, "state MiB": max(batch.state_bytes for batch in batches) / MIB, "written MiB": written / MIB}
+    return {**found, "state MiB": max(batch.state_bytes for batch in batches) / MIB, "write MiB": written / MIB}
 
 
 def row_latencies(
@@ -92,15 +92,18 @@ def row_latencies(
 ) -> dict[str, float]:
     """Percentiles of the seconds between a FROM row's arrival and the end of the micro-batch that answered it.
 
-    A row is answered by the first micro-batch whose watermark is above its time. Rows that only the watermark of the
-    closing rows answered are left out: in a stream that goes on others would have come. `times_ms` are the rows' times,
-    `arrived` their arrivals in seconds since 1970.
+    A row is answered by the first micro-batch whose watermark is above its time. Left out are rows that only the
+    watermark of the closing rows answered (in a stream that goes on others would have come), and rows that came before
+    the end of the first micro-batch, which starts the query. `times_ms` are the rows' times, `arrived` their arrivals
+    in seconds since 1970.
     """
     known = [batch for batch in batches if batch.watermark_ms is not None]
     marks = np.maximum.accumulate([batch.watermark_ms or 0.0 for batch in known] or [0.0])
     ends = np.array([batch.ended for batch in known] or [0.0])
     places = np.searchsorted(marks, times_ms, side="right")
     counted = (places < len(marks)) & (marks[np.minimum(places, len(marks) - 1)] <= times_ms.max())
+    if known:
+        counted &= arrived >= min(batch.ended for batch in batches)
     if not counted.any():
         return {}
     ranks = np.percentile(ends[places[counted]] - arrived[counted], PERCENTILES)
