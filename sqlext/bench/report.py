@@ -121,9 +121,8 @@ def _detail_table(report: Report) -> Table:
     found = [_detail_rows(result, names) for result in report.cases]
     table = Table(padding=(0, 0))
     for number, name in enumerate(("contestant", *names), 1):
-        width = max(len(row[number]) for rows in found for row in rows)
-        longest = max(width, len("contestant")) if number == 1 else None
-        table.add_column(name, justify="left" if number == 1 else "right", min_width=width, max_width=longest)
+        words = [*name.split(), *(row[number] for rows in found for row in rows)]
+        table.add_column(name, justify="left" if number == 1 else "right", width=max(map(len, words)))
     for result, rows in zip(report.cases, found, strict=True):
         if rows:
             table.add_row(escape(result.case.name), style="italic")
