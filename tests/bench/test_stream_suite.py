@@ -310,7 +310,7 @@ def test_details_are_shown_and_kept() -> None:
     report = _example()
     out = StringIO()
     print_report(report, Console(file=out, width=200))
-    assert "batch p95" in out.getvalue()
+    assert "p95" in out.getvalue()
     assert "| A, large | flink-over | - | 200 | - |" in markdown(report)
     again = Report.from_json(json.loads(json.dumps(report.to_json())))
     assert again.cases[1].measurements[0].details == {"rows/s": 300.0}
