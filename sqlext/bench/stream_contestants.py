@@ -92,7 +92,7 @@ class SparkStream(ABC):
         if not self._warm:
             self._warm = True
             with tempfile.TemporaryDirectory(prefix="sqlext-stream-", ignore_cleanup_errors=True) as folder:
-                tables = StreamTables(WARM_UP, rows=2_000, file_rows=500)
+                tables = StreamTables(WARM_UP, rows=500, file_rows=250)
                 self._run(StreamCase(tables, tables.write(Path(folder))))
         self._batches, self._details = [], {}
 
