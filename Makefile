@@ -51,9 +51,10 @@ bench: $(VENV)/.bench java  ## ours, native Spark and the peers side by side
 	$(BIN)/sqlext bench umjoin $(ARGS)
 	$(BIN)/sqlext bench interval $(if $(wildcard $(REAL)),--real $(REAL)) $(ARGS)
 
-peers: $(PEERS)/polars/.peer $(PEERS)/genomics/.peer  ## peers of `bench interval` that need environments of their own
+# Flink is 1 GB; `make .peers/polars/.peer` installs one of them.
+peers: $(PEERS)/polars/.peer $(PEERS)/genomics/.peer $(PEERS)/flink/.peer  ## peers of `bench interval` and `bench stream` that need environments of their own
 
-# Pinned in the requirement files; the two environments exclude each other's versions.
+# Pinned in the requirement files; the environments exclude each other's versions.
 $(PEERS)/%/.peer: sqlext/bench/peers/%.txt | $(VENV)/.python
 	$(PYTHON) -m venv $(PEERS)/$*
 	$(PEERS)/$*/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<

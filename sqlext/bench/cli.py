@@ -17,6 +17,8 @@ from sqlext.bench.interval_options import IntervalOptions
 from sqlext.bench.report import markdown, print_report, read_json, write_json
 from sqlext.bench.results import Report
 from sqlext.bench.runner import LIMIT_SECONDS, Limits, run
+from sqlext.bench.stream import stream_suite
+from sqlext.bench.stream_options import StreamOptions
 from sqlext.bench.suite import Suite
 from sqlext.bench.umjoin import umjoin_suite
 from sqlext.bench.umjoin_options import UMJoinOptions
@@ -247,6 +249,79 @@ def umjoin(
     )
     limits = Limits(repeat, cap_seconds, limit_seconds)
     _bench(lambda report: umjoin_suite(options, report=report), limits, json=json, chart=chart)
+
+
+_STREAM = StreamOptions()
+_STREAM_HELP = (
+    "A window over the union of two streams, on Structured Streaming.",
+    "sqlext (`ours`) through Session.sql against Spark's stream-stream join with an aggregate, Flink's OVER aggregate "
+    "and interval join, and two empty stateful operators on Spark, which no other one can beat (`floor`). All answers "
+    "are compared with DuckDB's over the same rows as tables.",
+    "The workloads are those of Scale-OIJ: 4,000 rows in the windows of A and D, 6,000 in those of B, 300 in those of "
+    "C. `rising` measures micro-batches over states of 0.1M to 10M rows.",
+    "A second table shows rows a second, percentiles of the seconds of a micro-batch, the size of the state, and in "
+    "paced runs the seconds from a row's arrival to its answer. Those of contestants that were interrupted are there "
+    "too.",
+    "`make peers` installs Flink (1 GB) into .peers; it is left out if it is missing.",
+    "A first look, in two minutes: sqlext bench stream --scale 0.1 --workload C --paced 0",
+    "Against Flink: sqlext bench stream --batches 500000 --contestants ours,duckdb,flink-over-heap,flink-join-heap",
+    "Latency: sqlext bench stream --workload A,D --batches 50000 --contestants ours,floor,duckdb",
+)
+
+
+@app.command(short_help=_STREAM_HELP[0], help="\n\n".join(_STREAM_HELP))
+def stream(
+    cases: Annotated[str, typer.Option(help="window: a window over the union of two streams.")] = ",".join(
+        _STREAM.cases
+    ),
+    workload: Annotated[
+        str,
+        typer.Option(
+            help="A, D: 5 keys, windows of 1 s, rows up to 1 s (A) and 2 s (D) late. B: 111 keys, 150 s, 10 s. "
+            "C: 45 keys, 8 s, 100 s. rising: state of --live rows."
+        ),
+    ] = ",".join(_STREAM.workloads),
+    rows: Annotated[int, typer.Option(help="Rows of each stream, in A to D.", min=1)] = _STREAM.rows,
+    batches: Annotated[
+        str, typer.Option(help="Rows of a micro-batch; peers without micro-batches take part with the most.")
+    ] = ",".join(map(str, _STREAM.batches)),
+    live: Annotated[str, typer.Option(help="In rising: rows in state.")] = ",".join(map(str, _STREAM.live)),
+    paced: Annotated[
+        float, typer.Option(help="Seconds of the paced runs of A, B and D at the rates of Scale-OIJ; 0: none.", min=0.0)
+    ] = _STREAM.paced,
+    contestants: Annotated[str, typer.Option(help="Who takes part.")] = ",".join(_STREAM.contestants),
+    peers: Annotated[Path, typer.Option(help="Where `make peers` put Flink.")] = _STREAM.peers,
+    state_memory: Annotated[
+        int, typer.Option(help="MB of RocksDB's memory, in Spark and in Flink.", min=64)
+    ] = _STREAM.state_memory_mb,
+    repeat: Repeat = 1,
+    cap_seconds: CapSeconds = 60.0,
+    limit_seconds: LimitSeconds = 120.0,
+    cores: Cores = 2,
+    memory: Memory = "8g",
+    scale: Scale = 1.0,
+    json: Json = None,
+    chart: Chart = None,
+    data: Data = None,
+) -> None:
+    """A window over the union of two streams, on Structured Streaming."""
+    options = StreamOptions(
+        cases=_names(cases),
+        workloads=_names(workload),
+        contestants=_names(contestants),
+        rows=rows,
+        batches=_numbers(batches, "--batches"),
+        live=_numbers(live, "--live"),
+        paced=paced,
+        scale=scale,
+        peers=peers,
+        state_memory_mb=state_memory,
+        cores=cores,
+        memory=memory,
+        data=data,
+    )
+    limits = Limits(repeat, cap_seconds, limit_seconds)
+    _bench(lambda report: stream_suite(options, report=report), limits, json=json, chart=chart)
 
 
 @app.command()

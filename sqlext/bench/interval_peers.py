@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
-
-from sqlext_planner.errors import ConfigurationError
+from typing import Any
 
 from sqlext.bench.interval_contestants import JoinCases, answer_of
+from sqlext.bench.peer_process import PeerProcess
 from sqlext.bench.suite import Answer, Case
 
 #: Contestant -> (environment below the folder of peers, engine in sqlext/bench/peers).
@@ -25,7 +19,6 @@ PEERS: Mapping[str, tuple[str, str]] = {
     "ncls": ("genomics", "ncls"),
 }
 
-_PROGRAM = Path(__file__).parent / "peers" / "child.py"
 _COLUMNS = {"a": "ts", "b": "te", "c": "ts", "d": "te"}
 
 
@@ -47,31 +40,27 @@ class PeerContestant:
     folder: Path
     threads: int
     memory: frozenset[str] = frozenset()
-    _child: subprocess.Popen[str] | None = None
-    _child_threads: int = 0
-    _words: IO[bytes] | None = None
+    _process: PeerProcess | None = None
+    _process_threads: int = 0
     _last: Mapping[str, Any] = field(default_factory=dict)
 
     def prepare(self, case: Case) -> None:
         """Start the child with the case's number of threads; a running one with another number ends first."""
         threads = self._threads(case)
-        if self._child is not None and (self._child.poll() is not None or self._child_threads != threads):
-            self._stop()
-        if self._child is None:
-            self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
-            self._child = subprocess.Popen(
-                [str(interpreter(self.name, self.folder)), str(_PROGRAM), PEERS[self.name][1]],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._words,
-                text=True,
-                env=_environment(threads),
+        if self._process is not None and self._process_threads != threads:
+            self._process.stop()
+            self._process = None
+        if self._process is None:
+            self._process = PeerProcess(
+                self.name, interpreter(self.name, self.folder), PEERS[self.name][1], _environment(threads)
             )
-            self._child_threads = threads
+            self._process_threads = threads
+        self._process.start()
 
     def run(self, case: Case) -> float:
         """Send the case and return the seconds that the child measured."""
-        self._last = self._ask(self._request(case))
+        assert self._process is not None
+        self._last = self._process.ask(self._request(case))
         return float(self._last["seconds"])
 
     def answer(self, case: Case) -> Answer:
@@ -80,13 +69,13 @@ class PeerContestant:
 
     def interrupt(self) -> None:
         """Kill the child; the next run starts another."""
-        child = self._child
-        if child is not None:
-            child.kill()
+        if self._process is not None:
+            self._process.kill()
 
     def close(self) -> None:
         """End the child."""
-        self._stop()
+        if self._process is not None:
+            self._process.stop()
 
     def _threads(self, case: Case) -> int:
         return 1 if case.name in self.memory else self.threads
@@ -114,52 +103,7 @@ class PeerContestant:
                 request["check"] = text.checks(statement)
         return request
 
-    def _ask(self, request: dict[str, Any]) -> Mapping[str, Any]:
-        child = self._child
-        assert child is not None
-        assert child.stdin is not None
-        assert child.stdout is not None
-        try:
-            child.stdin.write(json.dumps(request) + "\n")
-            child.stdin.flush()
-            line = child.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        if not line:
-            code = child.wait()
-            raise ConfigurationError(f"the process of {self.name} ended with {code}: {self._last_words()}")
-        answer: Mapping[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise ConfigurationError(f"{self.name}: {answer['error']}")
-        return answer
-
-    def _last_words(self) -> str:
-        assert self._words is not None
-        self._words.seek(0)
-        lines = self._words.read().decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "it said nothing"
-
-    def _stop(self) -> None:
-        if self._child is not None:
-            assert self._child.stdin is not None
-            assert self._child.stdout is not None
-            with suppress(BrokenPipeError):  # a request that a dead child never read is flushed once more
-                self._child.stdin.close()
-            try:
-                self._child.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                self._child.kill()
-                self._child.wait()
-            self._child.stdout.close()
-            self._child = None
-        if self._words is not None:
-            self._words.close()
-            self._words = None
-
 
 def _environment(threads: int) -> dict[str, str]:
-    """This process's environment without its import path, with the variables that set the peers' threads."""
-    kept = {
-        name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
-    }
-    return {**kept, "POLARS_MAX_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)}
+    """The variables that set the peers' threads."""
+    return {"POLARS_MAX_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)}

@@ -33,6 +33,8 @@ def print_report(report: Report, console: Console) -> None:
                 *map(escape, cells), style="bold" if row[1] == report.ours else None, end_section=number == last
             )
     console.print(table)
+    if _detail_names(report):
+        console.print(_detail_table(report))
     for measurement in (m for result in report.cases for m in result.measurements if m.message is not None):
         console.print(f"[red]{measurement.contestant} {measurement.status}:[/red] {escape(measurement.message or '')}")
     for check in report.checks:
@@ -46,6 +48,10 @@ def markdown(report: Report) -> str:
     """The table, the checks and what they were measured on, for docs/benchmarks.md."""
     lines = [f"**{report.title}**", "", _caption(report), "", _line(HEADER), _line(["---"] * len(HEADER))]
     lines += [_line(row) for result in report.cases for row in _rows(report, result)]
+    if names := _detail_names(report):
+        header = ("case", "contestant", *names)
+        lines += ["", _line(header), _line(["---"] * len(header))]
+        lines += [_line(row) for result in report.cases for row in _detail_rows(result, names)]
     if report.checks:
         lines += ["", _line(("target", "met", "measured")), _line(["---"] * 3)]
         lines += [_line((check.name, "yes" if check.passed else "**no**", check.detail)) for check in report.checks]
@@ -93,6 +99,46 @@ def _row(report: Report, result: CaseResult, item: Measurement) -> tuple[str, ..
         f"{item.peak('peak_jvm') / GIB:.2f}",
         f"{item.rows:,}" if item.rows is not None else "-",
     )
+
+
+def _detail_names(report: Report) -> tuple[str, ...]:
+    """The headings of all details, in the order in which they come up."""
+    return tuple(dict.fromkeys(name for result in report.cases for m in result.measurements for name in m.details))
+
+
+def _detail_rows(result: CaseResult, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """A row for each contestant that measured more than seconds."""
+    return [
+        (result.case.name, item.contestant, *(_figure(item.details.get(name)) for name in names))
+        for item in result.measurements
+        if item.details
+    ]
+
+
+def _detail_table(report: Report) -> Table:
+    """A row for each case, below it one for each contestant: a column for the cases would not fit in 80 characters."""
+    names = _detail_names(report)
+    found = [_detail_rows(result, names) for result in report.cases]
+    table = Table(padding=(0, 0))
+    for number, name in enumerate(("contestant", *names), 1):
+        words = [*name.split(), *(row[number] for rows in found for row in rows)]
+        table.add_column(name, justify="left" if number == 1 else "right", width=max(map(len, words)))
+    for result, rows in zip(report.cases, found, strict=True):
+        if rows:
+            table.add_row(escape(result.case.name), style="italic")
+        for number, row in enumerate(rows, 1):
+            style = "bold" if row[1] == report.ours else None
+            table.add_row(*map(escape, row[1:]), style=style, end_section=number == len(rows))
+    return table
+
+
+def _figure(value: float | None) -> str:
+    """Whole numbers from 100 on, else up to two digits after the point."""
+    if value is None:
+        return "-"
+    if abs(value) >= 100 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
 def _caption(report: Report) -> str:

@@ -20,13 +20,14 @@ class Run:
     """One run: wall seconds, and the memory of the process tree while it ran, in bytes.
 
     `peak_python` is the highest sum over all Python processes, `peak_process` the largest single one,
-    `peak_jvm` the highest sum over Java processes.
+    `peak_jvm` the highest sum over Java processes. `details` are what the contestant measured besides.
     """
 
     seconds: float
     peak_python: int
     peak_process: int
     peak_jvm: int
+    details: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -55,6 +56,13 @@ class Measurement:
         """The shortest of the timed runs; else as `seconds`. If two contestants do the same work, their shortest times
         differ less than times to which other work on the machine adds."""
         return min(run.seconds for run in self.runs) if self.status == "ok" and self.runs else self.seconds
+
+    @property
+    def details(self) -> dict[str, float]:
+        """The medians of the details over the runs that count for `seconds`."""
+        runs = self.runs or ([self.warmup] if self.warmup is not None else [])
+        names = dict.fromkeys(name for run in runs for name in run.details)
+        return {name: statistics.median(run.details[name] for run in runs if name in run.details) for name in names}
 
     def peak(self, which: Literal["peak_python", "peak_process", "peak_jvm"]) -> int:
         """The highest value of a memory figure over all runs, including the warm-up."""
@@ -132,6 +140,7 @@ class Report:
         for item in result.measurements:
             entry = asdict(item)
             entry["median_seconds"] = item.seconds
+            entry["details"] = item.details
             entry["ratio_to_ours"] = self.ratio(result, item.contestant)
             entries.append(entry)
         return {

@@ -16,7 +16,7 @@ from sqlext_planner.errors import SqlExtError
 from sqlext.bench import machine
 from sqlext.bench.memory import MemoryWatch
 from sqlext.bench.results import CaseResult, Measurement, Report, Run
-from sqlext.bench.suite import BRIEF_SECONDS, Answer, Case, Contestant, Suite
+from sqlext.bench.suite import BRIEF_SECONDS, Answer, Case, Contestant, Detailed, Suite
 
 #: A run may not take longer, so that one contestant does not hold up all others.
 LIMIT_SECONDS = 600.0
@@ -126,7 +126,8 @@ def _attempt(
                 measurement.status = "stopped"
                 measured = None
             seconds = time.perf_counter() - start if measured is None else measured
-        run = Run(seconds, watch.peak_python, watch.peak_process, watch.peak_jvm)
+        details = dict(contestant.details()) if isinstance(contestant, Detailed) else {}
+        run = Run(seconds, watch.peak_python, watch.peak_process, watch.peak_jvm, details)
         if measurement.status == "stopped":
             answers.pop(contestant.name, None)
             return run
@@ -137,6 +138,8 @@ def _attempt(
         measurement.message = str(error) if isinstance(error, SqlExtError) else f"{type(error).__name__}: {error}"
         answers.pop(contestant.name, None)
         return None
+    if answer is None:
+        return run
     answers[contestant.name] = answer
     measurement.rows, measurement.checksums = answer.rows, dict(answer.checksums)
     return run

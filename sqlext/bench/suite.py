@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from sqlext.bench.results import Report
@@ -85,14 +85,22 @@ class Contestant(Protocol):
         measured there, so that the communication costs nothing.
         """
 
-    def answer(self, case: Case) -> Answer:
-        """The answer of the last run."""
+    def answer(self, case: Case) -> Answer | None:
+        """The answer of the last run; None if it computes something else, which only its time is compared for."""
 
     def interrupt(self) -> None:
         """Make a run in another thread end with an error soon, if that is possible; otherwise nothing."""
 
     def close(self) -> None:
         """Give resources back."""
+
+
+@runtime_checkable
+class Detailed(Protocol):
+    """A contestant that measures more than seconds."""
+
+    def details(self) -> Mapping[str, float]:
+        """Figures of the last run, also of one that was interrupted, by the headings of their columns."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +152,7 @@ class EitherContestant:
         """As the one whose case it is."""
         return self._of(case).run(case)
 
-    def answer(self, case: Case) -> Answer:
+    def answer(self, case: Case) -> Answer | None:
         """As the one whose case it is."""
         return self._of(case).answer(case)
 

@@ -1,0 +1,120 @@
+"""Suite `stream`: a window over the union of two streams, ours on Structured Streaming against Spark's stream-stream
+join and Flink.
+
+The streams are made in `stream_data`, the cases in `stream_cases`, the statements are in `stream_sql`, the targets in
+`stream_checks`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from sqlext_planner.errors import AnalysisError
+
+from sqlext.bench.engines import Closing, Engines
+from sqlext.bench.peer_process import PeerProcess
+from sqlext.bench.stream_cases import StreamCases, make_cases
+from sqlext.bench.stream_checks import CHECKS
+from sqlext.bench.stream_contestants import (
+    JOIN_FORMAT,
+    DuckTables,
+    FloorStream,
+    JoinStream,
+    OursStream,
+    OursTables,
+    SparkFloorStream,
+    SparkStream,
+    ours_settings,
+    state_settings,
+)
+from sqlext.bench.stream_data import WORKLOADS
+from sqlext.bench.stream_flink import FLINK, FlinkContestant, flink_interpreter
+from sqlext.bench.stream_options import CASES, CONTESTANTS, StreamOptions
+from sqlext.bench.stream_sql import DUCKDB, OURS, SPARK_JOIN
+from sqlext.bench.suite import Contestant, Suite
+
+
+def stream_suite(
+    options: StreamOptions, engines: Engines | None = None, report: Callable[[str], None] = lambda _: None
+) -> Suite:
+    """The suite; its data are written at once (`report` gets each step), the engines start with the first run.
+
+    Contestants on Flink are left out, and the suite reports it, if Flink is not installed. Raises AnalysisError for an
+    unknown set of cases, workload or contestant.
+    """
+    _check("set of cases", options.cases, CASES)
+    _check("workload", options.workloads, (*WORKLOADS, "rising"))
+    _check("contestant", options.contestants, CONTESTANTS)
+    engines = engines or Engines(options.cores, options.memory)
+    root = options.data or Path(tempfile.mkdtemp(prefix="sqlext-bench-"))
+    cases, streams = make_cases(options, root, report)
+    names, left_out = _taking_part(options)
+    made = _Contestants(options, streams, engines, Closing(engines, None if options.data else root, len(names)))
+    return Suite(
+        name="stream",
+        title="Window union of two streams",
+        parameters=_parameters(options),
+        cases=cases,
+        contestants=tuple(made.make(name) for name in names),
+        ours="ours",
+        x_label="rows live",
+        checks=CHECKS,
+        facts={"ours": OURS, "duckdb": DUCKDB, "spark-join": SPARK_JOIN},
+        left_out=tuple(left_out),
+        speedup=True,
+    )
+
+
+def _parameters(options: StreamOptions) -> dict[str, object]:
+    """What the report keeps of the options."""
+    left_out = ("contestants", "peers", "data")
+    return {name: value for name, value in asdict(options).items() if name not in left_out}
+
+
+def _check(what: str, names: Sequence[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise AnalysisError(f"there is no {what} '{name}'", help="choose from " + ", ".join(known))
+
+
+def _taking_part(options: StreamOptions) -> tuple[list[str], list[str]]:
+    """The contestants in their order, and why others are left out."""
+    asked = [name for name in CONTESTANTS if name in options.contestants]
+    python = flink_interpreter(options.peers)
+    missing = [name for name in asked if name in FLINK and not python.exists()]
+    reasons = [f"{', '.join(missing)}: {python} is missing (`make peers` installs it)"] if missing else []
+    return [name for name in asked if name not in missing], reasons
+
+
+@dataclass
+class _Contestants:
+    """Makes contestants by their names."""
+
+    options: StreamOptions
+    streams: StreamCases
+    engines: Engines
+    closing: Closing
+
+    def make(self, name: str) -> Contestant:
+        """One contestant."""
+        if name in FLINK:
+            process = PeerProcess(name, flink_interpreter(self.options.peers).absolute(), "flink")
+            threads, memory = self.options.cores, self.options.state_memory_mb
+            return FlinkContestant(name, self.streams, process, threads, memory, self.closing)
+        if name in ("duckdb", "ours-batch"):
+            tables = DuckTables if name == "duckdb" else OursTables
+            return tables(name, self.streams, self.engines, self.closing)
+        size = (self.options.cores, self.options.state_memory_mb)
+        usual = state_settings(*size)
+        streams: Mapping[str, tuple[type[SparkStream], Mapping[str, str]]] = {
+            "ours": (OursStream, ours_settings(*size)),
+            "floor": (FloorStream, usual),
+            "floor-spark": (SparkFloorStream, usual),
+            "spark-join": (JoinStream, {**usual, JOIN_FORMAT: "4"}),
+            "spark-join-v2": (JoinStream, {**usual, JOIN_FORMAT: "2"}),
+        }
+        kind, settings = streams[name]
+        return kind(name, self.streams, self.engines, self.options.cores, self.closing, settings)

@@ -1,0 +1,124 @@
+"""The cases of the suite `stream`: workloads in micro-batches of several sizes, rising state, paced arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlext.bench.interval_cases import short
+from sqlext.bench.stream_data import RISING_RATE, WORKLOADS, StreamFiles, StreamTables, Workload, rising_workload
+from sqlext.bench.stream_options import CONTESTANTS, StreamOptions
+from sqlext.bench.suite import Case
+
+#: Who has micro-batches: the cases of small ones and the paced ones measure nothing of the others.
+BATCHED = ("ours", "floor", "floor-spark", "spark-join", "spark-join-v2")
+#: Who takes part in paced cases: joins that are far behind the rate would only fill the queue.
+PACED = ("ours", "floor", "floor-spark")
+#: Whose answers are always there to compare with.
+REFERENCE = "duckdb"
+#: In the cases `rising`: rows of a micro-batch, and how many of them are measured.
+RISING_BATCH = 50_000
+RISING_BATCHES = 20
+#: In paced cases: a file of each stream arrives every so many seconds.
+PACED_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class StreamCase:
+    """The streams of a case, and how they are fed: `files_per_trigger` files of each stream make a micro-batch, or
+    with `pace` (seconds) a file of each stream arrives that often."""
+
+    tables: StreamTables
+    files: StreamFiles
+    files_per_trigger: int = 1
+    pace: float | None = None
+
+    @property
+    def workload(self) -> Workload:
+        """What is streamed."""
+        return self.tables.workload
+
+    @property
+    def batch_rows(self) -> int:
+        """Rows of a full micro-batch, both streams together."""
+        return 2 * self.tables.file_rows * self.files_per_trigger
+
+
+#: The streams by the names of the cases.
+StreamCases = dict[str, StreamCase]
+
+
+def make_cases(
+    options: StreamOptions, root: Path, report: Callable[[str], None]
+) -> tuple[tuple[Case, ...], StreamCases]:
+    """The cases in their order, and their streams; writes the data (`report` gets each step)."""
+    found: StreamCases = {}
+    cases = []
+    for case, make in _planned(options):
+        report(case.name)
+        tables, files_per_trigger, pace = make
+        found[case.name] = StreamCase(tables, tables.write(root), files_per_trigger, pace)
+        cases.append(case)
+    return tuple(cases), found
+
+
+Planned = tuple[Case, tuple[StreamTables, int, float | None]]
+
+
+def _planned(options: StreamOptions) -> Iterator[Planned]:
+    chosen = [WORKLOADS[name] for name in options.workloads if name in WORKLOADS]
+    for batch in options.batches:
+        for place, workload in enumerate(chosen, 1):
+            yield _throughput(options, workload, batch, place)
+    if "rising" in options.workloads:
+        yield from (_rising(options, max(1, round(live * options.scale))) for live in options.live)
+    if options.paced:
+        for place, workload in enumerate(chosen, 1):
+            if workload.replay is not None:
+                yield _paced(options, workload, workload.replay, place)
+
+
+def _throughput(options: StreamOptions, workload: Workload, batch: int, place: int) -> Planned:
+    """As fast as possible, in micro-batches of `batch` rows. All take part with the largest ones."""
+    rows = max(1, round(options.rows * options.scale))
+    each = max(1, min(batch, *options.batches) // 2)
+    per_trigger = max(1, batch // 2 // each)
+    known: dict[str, int | float | str] = {"set": "throughput", "workload": workload.name, "rows": rows, "batch": batch}
+    largest = batch == max(options.batches)
+    case = Case(
+        f"{workload.name}, batches of {short(batch)}",
+        float(place),
+        known,
+        panel=f"batches of {short(batch)} rows",
+        tick=workload.name,
+        contestants=tuple(CONTESTANTS) if largest else (*BATCHED, REFERENCE),
+    )
+    return case, (StreamTables(workload, rows, each, readers=options.cores), per_trigger, None)
+
+
+def _rising(options: StreamOptions, live: int) -> Planned:
+    """RISING_BATCHES micro-batches over a state of `live` rows, which are read first."""
+    workload = rising_workload(live)
+    rows = max(1, round(RISING_BATCH * RISING_BATCHES // 2 * min(1.0, options.scale)))
+    each = min(rows, RISING_BATCH // 2)
+    known: dict[str, int | float | str] = {"set": "rising", "live": live, "rows": rows, "batch": 2 * each}
+    fill = max(1, round(RISING_RATE * workload.window_ms / 1_000))
+    case = Case(f"rising, {short(live)} rows live", float(live), known, panel="rising state", tick=short(live))
+    return case, (StreamTables(workload, rows, each, fill=fill, readers=options.cores), 1, None)
+
+
+def _paced(options: StreamOptions, workload: Workload, replay: int, place: int) -> Planned:
+    """`replay` rows a second for the options' number of seconds."""
+    each = max(1, round(replay / 2 * PACED_SECONDS))
+    rows = max(1, round(replay / 2 * options.paced))
+    known: dict[str, int | float | str] = {"set": "paced", "workload": workload.name, "rows": rows, "replay": replay}
+    case = Case(
+        f"{workload.name}, {short(replay)} rows/s",
+        float(place),
+        known,
+        panel=None,
+        contestants=PACED,
+        limit_seconds=3 * options.paced + 60,
+    )
+    return case, (StreamTables(workload, rows, each, readers=options.cores), 1, PACED_SECONDS)

@@ -1,0 +1,362 @@
+"""Contestants of the suite `stream` on Spark's Structured Streaming, and the two that read the rows as tables."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import expr, window
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
+from sqlext_planner.errors import ConfigurationError
+
+from sqlext.bench.engines import Engines
+from sqlext.bench.stream_cases import StreamCase, StreamCases
+from sqlext.bench.stream_data import StreamTables, Workload
+from sqlext.bench.stream_floor import counted
+from sqlext.bench.stream_progress import Batch, batches_of, figures, observed_sums, row_latencies
+from sqlext.bench.stream_sql import DUCKDB, OURS, SPARK_JOIN, checksums
+from sqlext.bench.suite import Answer, Case
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from sqlext import Session
+
+STATE = "spark.sql.streaming.stateStore."
+#: What every contestant with state runs on: RocksDB in bounded memory, changes instead of copies of all files at each
+#: commit, no count of rows at each change.
+STATE_SETTINGS = {
+    STATE + "providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    STATE + "rocksdb.changelogCheckpointing.enabled": "true",
+    STATE + "rocksdb.trackTotalNumberOfRows": "false",
+    STATE + "rocksdb.boundedMemoryUsage": "true",
+    "spark.sql.streaming.numRecentProgressUpdates": "100000",
+    "spark.sql.session.timeZone": "UTC",
+}
+JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
+
+#: What a contestant runs before anything else.
+WARM_UP = Workload("warm-up", keys=10, density=100, window_ms=1_000, lateness_ms=100)
+
+ANSWERS = "answers"
+SCHEMA = StructType(
+    [
+        StructField("id", LongType()),
+        StructField("k", LongType()),
+        StructField("ts", TimestampType()),
+        StructField("v", LongType()),
+    ]
+)
+
+
+@dataclass
+class SparkStream(ABC):
+    """A streaming query over the two streams of a case, from `start` to its end.
+
+    Its answers go to Spark's `noop` sink; what is compared is observed on the way there, in every run. `partitions` are
+    those of the state; `settings` are Spark's.
+    """
+
+    name: str
+    cases: StreamCases
+    engines: Engines
+    partitions: int
+    on_close: Callable[[], None]
+    settings: Mapping[str, str]
+    _query: StreamingQuery | None = None
+    _stopped: bool = False
+    _warm: bool = False
+    _batches: list[Batch] = field(default_factory=list)
+    _details: dict[str, float] = field(default_factory=dict)
+
+    @abstractmethod
+    def frame(self, case: StreamCase, base: DataFrame, probe: DataFrame) -> DataFrame:
+        """The streaming DataFrame: id, k, ts, s and n, or anything else if `answers` is False."""
+
+    #: Whether the frame's rows are answers to compare.
+    answers: ClassVar[bool] = True
+
+    def prepare(self, case: Case) -> None:
+        """Spark with the settings of this contestant; before the first run a few rows, which compile kernels."""
+        self.engines.configured(self.settings)
+        self._stopped = False
+        if not self._warm:
+            self._warm = True
+            with tempfile.TemporaryDirectory(prefix="sqlext-stream-", ignore_cleanup_errors=True) as folder:
+                tables = StreamTables(WARM_UP, rows=500, file_rows=250)
+                self._run(StreamCase(tables, tables.write(Path(folder))))
+        self._batches, self._details = [], {}
+
+    def run(self, case: Case) -> float:
+        """Plan the query, start it and let it run to the end of the files. Raises ConfigurationError if interrupted."""
+        return self._run(self.cases[case.name])
+
+    def _run(self, stream: StreamCase) -> float:
+        with tempfile.TemporaryDirectory(prefix="sqlext-stream-", ignore_cleanup_errors=True) as scratch:
+            feed = _PacedFeed(stream, Path(scratch)) if stream.pace is not None else None
+            folders = stream.files.folders if feed is None else feed.folders
+            start = time.perf_counter()
+            base, probe = (self._source(folder, stream) for folder in folders)
+            self._query = self._start(self.frame(stream, base, probe), Path(scratch) / "checkpoint", stream)
+            try:
+                if feed is not None:
+                    feed.run(self._query)
+                self._query.awaitTermination()
+            finally:
+                seconds = time.perf_counter() - start
+                self._measure(stream, feed, seconds)
+        if self._stopped:
+            raise ConfigurationError(f"{self.name} was interrupted")
+        return seconds
+
+    def details(self) -> Mapping[str, float]:
+        """Rows a second, percentiles of micro-batches and rows, size of the state."""
+        return self._details
+
+    def answer(self, case: Case) -> Answer | None:
+        """The observed checksums of the last run."""
+        if not self.answers:
+            return None
+        return _answer(observed_sums(self._batches))
+
+    def interrupt(self) -> None:
+        """Stop the query."""
+        self._stopped = True
+        if self._query is not None:
+            self._query.stop()
+
+    def close(self) -> None:
+        """Give the engines back."""
+        self.on_close()
+
+    def _source(self, folder: Path, stream: StreamCase) -> DataFrame:
+        reader = self.engines.spark().readStream.schema(SCHEMA)
+        if stream.pace is None:
+            reader = reader.option("maxFilesPerTrigger", stream.files_per_trigger)
+        return reader.parquet(str(folder)).withWatermark("ts", f"{stream.workload.lateness_ms} milliseconds")
+
+    def _start(self, frame: DataFrame, checkpoint: Path, stream: StreamCase) -> StreamingQuery:
+        if self.answers:
+            frame = frame.observe(ANSWERS, *(expr(sql).alias(name) for name, sql in checksums("spark").items()))
+        writer = frame.writeStream.format("noop").outputMode("append").option("checkpointLocation", str(checkpoint))
+        if stream.pace is None:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime="0 seconds").start()
+
+    def _measure(self, stream: StreamCase, feed: _PacedFeed | None, seconds: float) -> None:
+        assert self._query is not None
+        reports = [json.loads(progress.json) for progress in self._query.recentProgress]
+        self._batches = batches_of(reports, ANSWERS)
+        if feed is None:
+            self._details = figures(self._batches, stream.batch_rows, stream.files.fill)
+            if self._stopped and not self._details:  # within its first micro-batch: at most that
+                self._details = {"rows/s": stream.batch_rows / seconds}
+        else:
+            self._details = figures(self._batches, 0)
+            self._details |= row_latencies(self._batches, *feed.arrivals())
+        self._query = None
+
+
+@dataclass
+class OursStream(SparkStream):
+    """`Session.sql`."""
+
+    _session: Session | None = None
+
+    def frame(self, case: StreamCase, base: DataFrame, probe: DataFrame) -> DataFrame:
+        """The window over the two streams as temporary views."""
+        base.createOrReplaceTempView("stream_base")
+        probe.createOrReplaceTempView("stream_probe")
+        return self.session().sql(ours_text(case, "stream_base", "stream_probe"))
+
+    def session(self) -> Session:
+        """The Session on the engines' Spark."""
+        if self._session is None:
+            from sqlext import Session
+
+            self._session = Session(self.engines.spark())
+        return self._session
+
+
+def ours_text(case: StreamCase, base: str, probe: str) -> str:
+    """The statement of ours over two tables."""
+    return OURS.format(base=base, probe=probe, seconds=case.workload.window_ms // 1_000)
+
+
+def state_settings(cores: int, memory_mb: int) -> dict[str, str]:
+    """Spark's settings of every contestant with state: `cores` partitions, `memory_mb` for RocksDB."""
+    memory = {STATE + "rocksdb.maxMemoryUsageMB": str(memory_mb)}
+    return {**STATE_SETTINGS, **memory, "spark.sql.shuffle.partitions": str(cores)}
+
+
+def ours_settings(cores: int, memory_mb: int) -> dict[str, str]:
+    """What ours wants to be set before a stream starts; nothing more than the others if it does not serve streams."""
+    try:
+        from sqlext import stream_settings  # type: ignore[attr-defined]
+    except ImportError:
+        return state_settings(cores, memory_mb)
+    return {**state_settings(cores, memory_mb), **stream_settings(cores=cores, memory_mb=memory_mb)}
+
+
+class FloorStream(SparkStream):
+    """The emptiest stateful operator in Python (stream_floor)."""
+
+    answers = False
+
+    def frame(self, case: StreamCase, base: DataFrame, probe: DataFrame) -> DataFrame:
+        """Running counts of both streams."""
+        return counted(base, probe, self.partitions)
+
+
+class SparkFloorStream(SparkStream):
+    """The emptiest stateful operator of Spark itself: a count in each day and eighth of the keys."""
+
+    answers = False
+
+    def frame(self, case: StreamCase, base: DataFrame, probe: DataFrame) -> DataFrame:
+        """Counts of both streams."""
+        both = base.union(probe)
+        return both.groupBy(window("ts", "1 day"), expr("k % 8")).count()
+
+
+class JoinStream(SparkStream):
+    """Spark's stream-stream join, then an aggregate for each FROM row."""
+
+    def frame(self, case: StreamCase, base: DataFrame, probe: DataFrame) -> DataFrame:
+        """The join within the window's time, grouped by the FROM rows."""
+        base.createOrReplaceTempView("stream_base")
+        probe.createOrReplaceTempView("stream_probe")
+        seconds = case.workload.window_ms // 1_000
+        text = SPARK_JOIN.format(base="stream_base", probe="stream_probe", seconds=seconds)
+        return self.engines.spark().sql(text)
+
+
+@dataclass
+class TableContestant(ABC):
+    """The whole window at once, over the streams' rows as tables."""
+
+    name: str
+    cases: StreamCases
+    engines: Engines
+    on_close: Callable[[], None]
+    _last: Mapping[str, Any] = field(default_factory=dict)
+
+    def prepare(self, case: Case) -> None:
+        """Settings as Spark and DuckDB ship them."""
+        self.engines.configured({"spark.sql.session.timeZone": "UTC"} if self.name == "ours-batch" else {})
+
+    def run(self, case: Case) -> None:
+        """Fetch one row of checksums over all answers."""
+        self._last = self.sums(self.cases[case.name])
+
+    @abstractmethod
+    def sums(self, case: StreamCase) -> Mapping[str, Any]:
+        """The checksums by their names."""
+
+    def answer(self, case: Case) -> Answer:
+        """The answer of the last run."""
+        return _answer(self._last)
+
+    def close(self) -> None:
+        """Give the engines back."""
+        self.on_close()
+
+
+@dataclass
+class OursTables(TableContestant):
+    """`Session.sql` over the files as tables."""
+
+    _session: Session | None = None
+
+    def sums(self, case: StreamCase) -> Mapping[str, Any]:
+        """One row from Spark."""
+        if self._session is None:
+            from sqlext import Session
+
+            self._session = Session(self.engines.spark())
+        for name, folder in zip(("table_base", "table_probe"), case.files.folders, strict=True):
+            self._session.register(name, str(folder))
+        frame = self._session.sql(ours_text(case, "table_base", "table_probe"))
+        sums = (f"{sql} AS `{name}`" for name, sql in checksums("spark").items())
+        return frame.selectExpr(*sums).collect()[0].asDict()
+
+    def interrupt(self) -> None:
+        """Cancel the running jobs."""
+        self.engines.cancel_spark()
+
+
+@dataclass
+class DuckTables(TableContestant):
+    """DuckDB over the same files."""
+
+    def prepare(self, case: Case) -> None:
+        """Open the database."""
+        self.engines.duckdb()
+
+    def sums(self, case: StreamCase) -> Mapping[str, Any]:
+        """One row from DuckDB."""
+        base, probe = (f"read_parquet('{folder}/*.parquet')" for folder in map(_quoted, case.files.folders))
+        text = DUCKDB.format(base=base, probe=probe, seconds=case.workload.window_ms // 1_000)
+        found = checksums("duckdb")
+        select = f"SELECT {', '.join(found.values())} FROM ({text})"
+        row = self.engines.duckdb().execute(select).fetchone() or ()
+        return dict(zip(found, row, strict=True))
+
+    def interrupt(self) -> None:
+        """Interrupt the statement."""
+        self.engines.interrupt_duckdb()
+
+
+def _quoted(folder: Path) -> str:
+    return str(folder).replace("'", "''")
+
+
+def _answer(sums: Mapping[str, Any]) -> Answer:
+    """The answer from checksums by their names."""
+    values = {name: int(value or 0) for name, value in sums.items()}
+    return Answer(values.pop("rows", 0), values)
+
+
+class _PacedFeed:
+    """Puts the i-th files of both streams into two new folders every `pace` seconds."""
+
+    def __init__(self, stream: StreamCase, scratch: Path) -> None:
+        self.stream = stream
+        self.folders = (scratch / "base", scratch / "probe")
+        for folder in self.folders:
+            folder.mkdir(parents=True)
+        self._times: list[float] = []
+
+    def run(self, query: StreamingQuery) -> None:
+        """Feed all files, wait until they are answered, and stop the query."""
+        files = [sorted(folder.glob("*.parquet")) for folder in self.stream.files.folders]
+        begin = time.time()
+        for place, pair in enumerate(zip(*files, strict=True)):
+            time.sleep(max(0.0, begin + place * (self.stream.pace or 0.0) - time.time()))
+            if not query.isActive:
+                break
+            for source, folder in zip(pair, self.folders, strict=True):
+                hidden = folder / f"_{source.name}"  # Spark's file source skips such names
+                shutil.copyfile(source, hidden)
+                hidden.rename(folder / source.name)
+            self._times.append(time.time())
+        if query.isActive:
+            query.processAllAvailable()
+        query.stop()
+
+    def arrivals(self) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.float64]]]:
+        """The event time (ms) and the arrival (seconds since 1970) of each FROM row that was fed."""
+        base, _ = self.stream.tables.tables()
+        times = base["ts"].cast("int64").to_numpy() // 1_000
+        places = np.arange(len(times)) // self.stream.tables.file_rows
+        fed = places < len(self._times)
+        return times[fed], np.asarray(self._times)[places[fed]]

@@ -1,0 +1,48 @@
+"""The command line options of the suite `stream`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Contestants and what each does, in the order of the tables. The first that is not ours and has an answer is the
+#: reference.
+CONTESTANTS = {
+    "ours": "Session.sql of the window over two streams",
+    "floor": "transformWithState in Python that counts the rows of the same two streams",
+    "floor-spark": "Spark's stateful count of the same two streams",
+    "duckdb": "the same window over the same rows as tables",
+    "ours-batch": "Session.sql of the window over the same rows as tables",
+    "spark-join": "Spark's stream-stream join and aggregate, join state format 4",
+    "spark-join-v2": "the same with join state format 2, the default",
+    "flink-over": "Flink's OVER aggregate over both streams, state in RocksDB",
+    "flink-over-heap": "the same, state on the heap",
+    "flink-join": "Flink's interval join and window aggregate, state in RocksDB",
+    "flink-join-heap": "the same, state on the heap",
+}
+
+#: Sets of cases that `--cases` names.
+CASES = ("window",)
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """`workloads` are names of stream_data.WORKLOADS, or `rising`. `rows` are those of each stream, `batches` the rows
+    of a micro-batch (both streams together), `live` the rows in state in the cases `rising`. `scale` multiplies the
+    first and the last. `paced` is the length of a paced run in seconds; 0 leaves these cases out. `peers` is where
+    `make peers` put Flink, `state_memory_mb` what RocksDB may take: Spark's state stores, or Flink's managed memory."""
+
+    cases: Sequence[str] = CASES
+    workloads: Sequence[str] = ("A", "B", "C", "D", "rising")
+    contestants: Sequence[str] = tuple(CONTESTANTS)
+    rows: int = 1_000_000
+    batches: Sequence[int] = (50_000, 500_000)
+    live: Sequence[int] = (100_000, 1_000_000, 10_000_000)
+    paced: float = 20.0
+    scale: float = 1.0
+    peers: Path = Path(".peers")
+    state_memory_mb: int = 1_024
+    cores: int = 2
+    memory: str = "8g"
+    data: Path | None = None

@@ -1,0 +1,355 @@
+"""Suite `stream` at small size: its streams, Spark's reports, answers, checks, Flink's contestants, command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from rich.console import Console
+from sqlext_planner.errors import AnalysisError, ConfigurationError
+from typer.testing import CliRunner
+
+from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
+from sqlext.bench.cli import app
+from sqlext.bench.engines import Engines
+from sqlext.bench.peer_process import PeerProcess
+from sqlext.bench.report import markdown, print_report
+from sqlext.bench.stream import stream_suite
+from sqlext.bench.stream_cases import make_cases
+from sqlext.bench.stream_checks import CHECKS
+from sqlext.bench.stream_data import (
+    CLOSING_ID,
+    MARGIN_MS,
+    RISING_MATCHES,
+    WORKLOADS,
+    StreamTables,
+    Workload,
+    rising_workload,
+)
+from sqlext.bench.stream_flink import FlinkContestant
+from sqlext.bench.stream_options import CONTESTANTS, StreamOptions
+from sqlext.bench.stream_progress import Batch, batches_of, figures, observed_sums, row_latencies, steady
+
+SMALL = Workload("small", keys=4, density=50, window_ms=2_000, lateness_ms=1_000)
+
+
+@pytest.mark.parametrize("workload", [*WORKLOADS.values(), rising_workload(1_000_000)], ids=lambda w: w.name)
+def test_streams_have_the_keys_the_density_and_the_lateness(workload: Workload) -> None:
+    rows = 40_000
+    for table in StreamTables(workload, rows).tables():
+        keys, micros = table["k"].to_numpy(), table["ts"].cast("int64").to_numpy()
+        assert len(table) == rows
+        assert (micros % 1_000 == 0).all()
+        assert 0 <= keys.min() <= keys.max() < workload.keys
+        times = micros // 1_000
+        late = np.maximum.accumulate(times) - times
+        assert late.max() <= workload.lateness_ms - MARGIN_MS
+        assert late.max() > 0.8 * min(workload.lateness_ms, rows / workload.rate * 1_000)
+        # in the middle of the stream every second of event time has as many rows as the workload says
+        low, high = np.quantile(times, [0.4, 0.6])
+        if rows / workload.rate * 1_000 > 5 * workload.lateness_ms:
+            count = ((times >= low) & (times < high)).sum()
+            assert count == pytest.approx(workload.rate * (high - low) / 1_000, rel=0.05)
+
+
+def test_windows_hold_as_many_rows_as_the_paper_says() -> None:
+    assert {name: workload.matches for name, workload in WORKLOADS.items()} == {
+        "A": 4000,
+        "B": 6000,
+        "C": 300,
+        "D": 4000,
+    }
+    for live in (100_000, 1_000_000):
+        workload = rising_workload(live)
+        assert workload.rate * workload.window_ms / 1_000 == live
+        assert workload.matches == RISING_MATCHES
+
+
+def test_files_are_the_streams_cut_in_the_order_of_arrival(tmp_path: Path) -> None:
+    tables = StreamTables(SMALL, 1_000, file_rows=300, fill=500, fill_file=200)
+    files = tables.write(tmp_path)
+    assert (files.files, files.fill, files.rows) == (3 + 4 + 1, 3, 2 * 1_000 + 500)
+    found = {}
+    for folder in files.folders:
+        paths = sorted(folder.iterdir())
+        assert len(paths) == files.files
+        stamps = [path.stat().st_mtime for path in paths]
+        assert stamps == sorted(set(stamps))
+        found[folder.name] = [pq.read_table(path) for path in paths]
+    assert [len(piece) for piece in found["base"]] == [1, 1, 1, 300, 300, 300, 100, 1]
+    assert [len(piece) for piece in found["probe"]] == [200, 200, 100, 300, 300, 300, 100, 1]
+    for pieces in found.values():
+        closing = pieces[-1]
+        assert closing["id"].to_pylist() == [CLOSING_ID]
+        last = max(piece["ts"].to_numpy().max() for piece in pieces[:-1])
+        gap = (closing["ts"].to_numpy()[0] - last) / np.timedelta64(1, "ms")
+        assert gap > SMALL.window_ms + SMALL.lateness_ms
+    merged = [
+        pa_csv.read_csv(path, pa_csv.ReadOptions(column_names=["side", "id", "k", "ms", "v"]))
+        for path in sorted(files.merged.iterdir())
+    ]
+    assert [len(part) for part in merged] == [1_250, 1_250]
+    base, probe = tables.tables()
+    for side, table in enumerate((base, probe)):
+        rows = {
+            row
+            for part in merged
+            for row in zip(*(part[c].to_pylist() for c in part.column_names), strict=True)
+            if row[0] == side
+        }
+        times = table["ts"].cast("int64").to_numpy() // 1_000
+        assert rows == set(
+            zip(
+                [side] * len(table),
+                *(x.tolist() for x in (table["id"].to_numpy(), table["k"].to_numpy(), times, table["v"].to_numpy())),
+                strict=True,
+            )
+        )
+        if side == 0:
+            assert all(part.filter(part["side"].to_numpy() == 0).num_rows > 400 for part in merged)
+
+
+def test_streams_are_the_same_every_time_and_kept(tmp_path: Path) -> None:
+    first, again = (StreamTables(SMALL, 500).write(tmp_path / name) for name in ("a", "b"))
+    assert (first.base / "00000.parquet").read_bytes() == (again.base / "00000.parquet").read_bytes()
+    stamp = first.merged.stat().st_mtime_ns
+    assert StreamTables(SMALL, 500).write(tmp_path / "a").merged.stat().st_mtime_ns == stamp
+    with pytest.raises(ValueError, match="at least 1"):
+        StreamTables(SMALL, 0)
+
+
+def _report_of(number: int, rows: int, ms: int, **more: Any) -> dict[str, Any]:
+    return {
+        "batchId": number,
+        "timestamp": "2026-11-22T20:00:00.000Z",
+        "numInputRows": rows,
+        "durationMs": {"triggerExecution": ms, "addBatch": ms - 100},
+        "stateOperators": [
+            {"customMetrics": {"rocksdbSstFileSize": 1 << 20, "rocksdbTotalBytesWritten": 1 << 21}},
+            {"customMetrics": {"rocksdbSstFileSize": 1 << 19}},
+            {},
+        ],
+        **more,
+    }
+
+
+def test_reports_of_spark_become_figures() -> None:
+    idle = {"batchId": 3, "timestamp": "2026-11-22T20:00:00.000Z", "numInputRows": 0, "durationMs": {"latestOffset": 1}}
+    reports = [
+        _report_of(0, 100, 9_000),
+        _report_of(1, 100, 2_000, observedMetrics={"answers": {"rows": 7, "s": None}}),
+        _report_of(2, 100, 1_000, eventTime={"watermark": "1970-01-01T00:00:02.500Z"}),
+        _report_of(3, 2, 500, observedMetrics={"answers": {"rows": 3, "s": 5}}),
+        idle,
+    ]
+    batches = batches_of(reports, "answers")
+    assert [batch.number for batch in batches] == [0, 1, 2, 3]
+    assert batches[2].watermark_ms == 2_500
+    assert batches[2].ended - batches[1].ended == -1
+    assert observed_sums(batches) == {"rows": 10, "s": 5}
+    found = figures(batches, 100)
+    assert (found["rows/s"], found["batch no."], found["batch p50"]) == (pytest.approx(200 / 3), 2, 1.5)
+    assert (found["state MiB"], found["write MiB"]) == (1.5, 2)
+    assert [batch.number for batch in steady(batches, 100, fill=1)] == [2]
+    assert [batch.number for batch in steady(batches, 1_000)] == [0, 1, 2]  # no full one: all but the closing rows
+    assert figures([], 100) == {}
+
+
+def test_latency_is_from_arrival_to_the_batch_whose_watermark_has_passed() -> None:
+    batches = [
+        Batch(0, 10, 1.0, ended=101.0, watermark_ms=0),
+        Batch(1, 10, 1.0, ended=102.0, watermark_ms=1_000),
+        Batch(2, 10, 1.0, ended=103.0, watermark_ms=2_000),
+        Batch(3, 2, 1.0, ended=104.0, watermark_ms=900_000),
+    ]
+    times = np.array([500, 999, 1_000, 1_999, 2_000, 2_001])
+    found = row_latencies(batches, times, np.array([100.5, 101.0, 101.5, 102.0, 102.0, 102.0]))
+    # 1, 1.5 and 1 seconds; the first came before the query had started, the last two were only answered because the
+    # stream ended
+    assert found["row p50"] == pytest.approx(1)
+    assert found["row p99"] == pytest.approx(1.49)
+    assert row_latencies(batches[:1], times, np.zeros(6)) == {}
+    assert row_latencies([], times, np.zeros(6)) == {}
+
+
+def test_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
+    contestants = ["floor", "floor-spark", "duckdb", "ours-batch", "spark-join", "spark-join-v2"]
+    options = StreamOptions(
+        workloads=["C"], contestants=contestants, rows=2_000, batches=[2_000], paced=0.0, data=tmp_path / "it's data"
+    )
+    report = run(stream_suite(options, Engines(cores=2)), Limits(repeat=1, cap_seconds=0.01), Console(file=StringIO()))
+    assert [m.message for result in report.cases for m in result.measurements if m.message] == []
+    assert report.answers_agree
+    (result,) = report.cases
+    rows = {m.contestant: m.rows for m in result.measurements}
+    assert rows == {name: None if name.startswith("floor") else 2_000 for name in contestants}
+    join = result.measurement("spark-join")
+    assert join is not None
+    assert join.details["rows/s"] > 0
+    assert join.details["batch no."] == 1
+    assert spark.range(3).count() == 3
+
+
+def test_rising_and_paced(spark: SparkSession, tmp_path: Path) -> None:
+    options = StreamOptions(
+        workloads=["rising", "D"],
+        contestants=["floor", "duckdb"],
+        batches=[50_000],
+        live=[50_000],
+        scale=0.02,
+        rows=1_000,
+        paced=1.0,
+        data=tmp_path,
+    )
+    report = run(stream_suite(options, Engines(cores=2)), Limits(repeat=1, cap_seconds=0.01), Console(file=StringIO()))
+    assert [m.message for result in report.cases for m in result.measurements if m.message] == []
+    by_name = {result.case.name: result for result in report.cases}
+    assert list(by_name) == ["D, batches of 50k", "rising, 1k rows live", "D, 15k rows/s"]
+    duck = by_name["rising, 1k rows live"].measurement("duckdb")
+    assert duck is not None
+    assert duck.rows == 10_000
+    assert [m.contestant for m in by_name["D, 15k rows/s"].measurements] == ["floor"]
+    floor = by_name["D, 15k rows/s"].measurements[0]
+    assert floor.status == "capped"
+    assert floor.details["batch no."] >= 1
+    assert spark.range(3).count() == 3
+
+
+class _FakeFlink(PeerProcess):
+    """Answers as the engine would, without a process."""
+
+    def __init__(self, stopped: bool) -> None:
+        super().__init__("flink", Path("python"), "flink")
+        self.requests: list[Mapping[str, Any]] = []
+        self.stopped = stopped
+
+    def ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.requests.append(request)
+        json.dumps(request)
+        wanted = request["output"] is not None
+        rows = {"rows": 7, "checksums": {"id": 1}} if wanted else {"rows": None, "checksums": {}}
+        return {"seconds": 2.0, "read": 1_000, "stopped": self.stopped, "state_bytes": 3 << 20, **rows}
+
+
+def _flink(tmp_path: Path, stopped: bool) -> tuple[FlinkContestant, Case, _FakeFlink]:
+    options = StreamOptions(workloads=["A"], rows=2_000, batches=[1_000], paced=0.0)
+    (case,), streams = make_cases(options, tmp_path, lambda _: None)
+    process = _FakeFlink(stopped)
+    return FlinkContestant("flink-join-heap", streams, process, 2, 512, lambda: None), case, process
+
+
+def test_flink_is_asked_for_the_case(tmp_path: Path) -> None:
+    contestant, case, process = _flink(tmp_path, stopped=False)
+    contestant.prepare(case)
+    assert contestant.run(case) == 2.0
+    assert contestant.details() == {"rows/s": 2_000, "state MiB": 3}
+    assert contestant.answer(case).rows == contestant.answer(case).rows == 7
+    empty, timed, checked = process.requests
+    assert empty["form"] == "empty"
+    assert (timed["form"], timed["backend"], timed["threads"], timed["memory_mb"]) == ("join", "hashmap", 2, 512)
+    assert (timed["window_ms"], timed["lateness_ms"], timed["output"]) == (1_000, 1_000, None)
+    assert checked["output"] is not None
+    assert len(list(Path(timed["folder"]).iterdir())) == 2
+
+
+def test_an_interrupted_job_counts_with_what_it_read(tmp_path: Path) -> None:
+    contestant, case, _ = _flink(tmp_path, stopped=True)
+    contestant.interrupt()  # between two jobs
+    contestant.prepare(case)
+    with pytest.raises(ConfigurationError, match="interrupted"):
+        contestant.run(case)
+    assert contestant.details()["rows/s"] == 500
+
+
+def _result(parameters: dict[str, int | float | str], name: str, details: dict[str, dict[str, float]]) -> CaseResult:
+    items = [Measurement(contestant, runs=[Run(1.0, 0, 0, 0, found)]) for contestant, found in details.items()]
+    return CaseResult(Case(name, 1, parameters), items)
+
+
+def _example() -> Report:
+    small = {"ours": {"batch p95": 1.1, "rows/s": 9.0}, "floor": {"batch p95": 0.8}, "floor-spark": {"batch p95": 0.7}}
+    peers = {"ours": {"rows/s": 300.0}, "flink-join": {"rows/s": 100.0}, "flink-over": {"rows/s": 200.0}}
+    cases = [
+        _result({"set": "throughput", "batch": 50_000}, "A, small", small),
+        _result({"set": "throughput", "batch": 500_000}, "A, large", peers),
+        _result({"set": "rising", "live": 1_000_000}, "1M", {"ours": {"batch p50": 1.0}}),
+        _result({"set": "rising", "live": 10_000_000}, "10M", {"ours": {"batch p50": 1.8}}),
+    ]
+    machine = {"memory_bytes": 1 << 30, "processor": "p", "cores": 2, "python": "3"}
+    return Report("stream", "title", "ours", "", "", machine, {}, {"repeat": 1}, {}, cases)
+
+
+def test_checks_compare_with_what_is_asked() -> None:
+    report = _example()
+    outcome = [(check.name, check.passed, check.detail) for function in CHECKS for check in function(report)]
+    assert outcome == [
+        (
+            "p95 of micro-batches at most 0.35 s over floor, A, small",
+            True,
+            "+0.30 s (1.10 s against 0.80 s)",
+        ),
+        (
+            "p95 of micro-batches at most 0.35 s over floor-spark, A, small",
+            False,
+            "+0.40 s (1.10 s against 0.70 s)",
+        ),
+        ("more rows a second than any peer, A, large", True, "1.50x (300 against 200 of flink-over)"),
+        ("10,000,000 rows live at most 1.5x the micro-batch of 1,000,000", False, "1.80x"),
+    ]
+
+
+def test_details_are_shown_and_kept() -> None:
+    report = _example()
+    out = StringIO()
+    print_report(report, Console(file=out, width=200))
+    assert "p95" in out.getvalue()
+    assert "| A, large | flink-over | - | 200 | - |" in markdown(report)
+    again = Report.from_json(json.loads(json.dumps(report.to_json())))
+    assert again.cases[1].measurements[0].details == {"rows/s": 300.0}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cases": ["join"]}, "there is no set of cases 'join'"),
+        ({"workloads": ["E"]}, "there is no workload 'E'"),
+        ({"contestants": ["storm"]}, "there is no contestant 'storm'"),
+    ],
+)
+def test_unknown_names(options: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(AnalysisError, match=message):
+        stream_suite(StreamOptions(**options))  # type: ignore[arg-type]
+
+
+def test_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    arguments = ["stream", "--workload", "A,rising", "--rows", "3000", "--batches", "1000,2000", "--live", "5000"]
+    arguments += ["--paced", "0", "--contestants", "duckdb,flink-over", "--peers", str(tmp_path / "no peers")]
+    arguments += ["--scale", "0.5", "--repeat", "1", "--data", str(tmp_path / "data"), "--json", str(file)]
+    outcome = CliRunner().invoke(app, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    assert "left out flink-over" in outcome.output
+    assert file.with_suffix(".png").exists()
+    again = CliRunner().invoke(app, ["report", str(file), "--markdown"])
+    assert "| A, batches of 1k | duckdb |" in again.stdout
+    assert "rising, 2.5k rows live" in again.stdout or "rising, 2500 rows live" in again.stdout
+    bad = CliRunner().invoke(app, ["stream", "--workload", "Z"])
+    assert bad.exit_code == 2
+    assert "choose from A, B, C, D, rising" in bad.stderr
+    text = " ".join(CliRunner().invoke(app, ["stream", "--help"], env={"COLUMNS": "200"}).stdout.split())
+    assert "sqlext bench stream --scale 0.1 --workload C --paced 0" in text
+
+
+def test_contestants_are_documented() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md").read_text()
+    section = text.partition("## Suite `stream`")[2].partition("\n## ")[0]
+    for name in CONTESTANTS:
+        assert f"| {name} |" in section, name
