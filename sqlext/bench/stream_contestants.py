@@ -199,11 +199,9 @@ def state_settings(cores: int, memory_mb: int) -> dict[str, str]:
 
 
 def ours_settings(cores: int, memory_mb: int) -> dict[str, str]:
-    """What ours wants to be set before a stream starts; nothing more than the others if it does not serve streams."""
-    try:
-        from sqlext import stream_settings  # type: ignore[attr-defined]
-    except ImportError:
-        return state_settings(cores, memory_mb)
+    """What ours wants to be set before a stream starts."""
+    from sqlext import stream_settings
+
     return {**state_settings(cores, memory_mb), **stream_settings(cores=cores, memory_mb=memory_mb)}
 
 
