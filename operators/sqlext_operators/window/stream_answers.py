@@ -30,6 +30,9 @@ from sqlext_operators.window.stream_state import FAR, WindowState
 SHOWN = 1
 #: Rows of other keys are left out if there are this many times the rows to answer.
 _MANY = 4
+#: Windows are condensed that hold so many times the rows to answer. Measured, 12,500 rows to answer of 1,000 keys: with
+#: 150,000 rows in their windows 62 ms condensed and 53 ms not, with 1.5M 58 and 306 ms.
+_WORTH = 16
 #: The longest window spans about this many of the shortest stretches.
 _LEAVES = 256
 
@@ -71,7 +74,9 @@ class Answers:
         high = max(int(part.times[-1]) for part in ready)
         types = {name: ready[0].batch.schema.field(name).type for name in self._sequence.args}
         stretches = self._stretches(high - low)
-        boundary, cores = self._cores(low, high, types, stretches.unit)
+        rows = self._rows_between(low - self._reach.back, low)
+        many = rows >= max(self._condense_from, _WORTH * sum(part.batch.num_rows for part in ready))
+        boundary, cores = self._cores(low, high, types, stretches.unit, many=many or not self._condense_from)
         blocks = self._blocks(ready, end, high, boundary, cores, stretches)
         with self._moved(cores).operator() as operator:
             for block in self._of_keys(blocks, ready):
@@ -89,14 +94,16 @@ class Answers:
 
     # Which windows are condensed
 
-    def _cores(self, low: int, high: int, types: Mapping[str, pa.DataType], unit: int) -> tuple[int, list[Core]]:
-        """(boundary, cores): rows from the boundary on are fed as they are, to all windows."""
+    def _cores(
+        self, low: int, high: int, types: Mapping[str, pa.DataType], unit: int, *, many: bool
+    ) -> tuple[int, list[Core]]:
+        """(boundary, cores): rows from the boundary on are fed as they are, to all windows. `many`: windows hold so
+        many rows that condensing them saves time."""
         splits = split_windows(self._spec, types)[0]
         reaches = [window_reach(window) for window in self._spec.windows]
         order = sorted(range(len(reaches)), key=lambda place: (reaches[place].unbounded, reaches[place].back))
         last = low + min([0, *(w.frame.end or 0 for w in self._spec.windows if w.frame.unit == "range")])
         boundary = last // unit * unit
-        many = self._rows_between(low - self._reach.back, low) >= self._condense_from
         chosen: list[int] = []
         for place in order:
             one, split = reaches[place], splits[place]
