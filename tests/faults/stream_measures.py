@@ -36,13 +36,14 @@ def load(spark: SparkSession, sql: str, rows: str, checkpoint: str) -> dict[str,
 
 def soak(spark: SparkSession, sql: str, rows: str, checkpoint: str, local: str, seconds: float, rate: int) -> Any:
     """A statement over streams of which each gets a file of `rate` rows and 2 s of event time every second, for
-    `seconds`: `batches`, and `cached`, the bytes of chunk files below `local`, each second."""
+    `seconds`: `batches`, and `cached`, the bytes of chunk files below `local`, each second. Every micro-batch has one
+    file of each: what is derived, and kept in files, depends on how long a micro-batch is."""
     ended, cached = threading.Event(), []
     writer = threading.Thread(target=_write_steadily, args=(Path(rows), rate, ended))
     writer.start()
     try:
         with MemoryWatch() as watch:
-            query = _writer(spark, sql, rows, checkpoint, 100).start()
+            query = _writer(spark, sql, rows, checkpoint, 1).start()
             end = time.monotonic() + seconds
             while time.monotonic() < end and query.isActive:
                 time.sleep(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from pathlib import Path
@@ -16,7 +17,8 @@ from .streaming import STATEMENTS, committed, wait_for_commit, write_streams
 
 pytestmark = pytest.mark.slow
 
-KILLS = 4 if QUICK else 20
+#: `SQLEXT_KILLS=8` makes them fewer.
+KILLS = int(os.environ.get("SQLEXT_KILLS") or (4 if QUICK else 20))
 #: Files of each stream, and rows of a file: more micro-batches than a test has time for before its kills are over.
 FILES, ROWS = (40, 200) if QUICK else (400, 200)
 #: Every fourth kill comes within so many seconds of the query's start, when it may still be at its first micro-batch;
