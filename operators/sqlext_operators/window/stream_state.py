@@ -71,7 +71,9 @@ class WindowState:
 
     def _write(self, tag: int, batch: pa.RecordBatch, times: IntArray) -> None:
         """Rows in the order of time, as chunks that span no more than a window: they can go soon after it."""
-        width = max(self._reach.back + self._reach.ahead, (int(times[-1]) - int(times[0])) // _MOST_CHUNKS) + 1
+        extent = int(times[-1]) - int(times[0])
+        # windows that only count rows span no time: their rows go when the watermark has passed them
+        width = max(self._reach.back + self._reach.ahead or extent, extent // _MOST_CHUNKS) + 1
         edges = list(range(int(times[0]), int(times[-1]) + 1, width))
         bounds = np.unique([*np.searchsorted(times, edges).tolist(), len(times)]).tolist()
         for start, end in pairwise(bounds):
