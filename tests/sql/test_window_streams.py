@@ -242,3 +242,25 @@ def test_a_changed_query_is_refused_by_its_checkpoint(session: Session, spark: S
     with pytest.raises(SqlExtError, match="belongs to another query: windows was"):
         changed.awaitTermination()
     drop_views(spark, "grown")
+
+
+def test_a_query_over_dataframes_goes_on_from_its_checkpoint(
+    session: Session, spark: SparkSession, views: Path, tmp_path: Path
+) -> None:
+    """Each DataFrame in a text has a new name each time; the state does not depend on it."""
+    rows = arrivals(5, 90)
+    sql = "SELECT k, ts, sum(v + 1) OVER w AS s, lag(v, 2) OVER w AS l, s AS text FROM {df} WINDOW w AS (" + W + ")"
+    write_files(tmp_path / "in", rows[:60], 2)
+    register(spark, "grown", tmp_path / "in")
+    started(session.sql(sql, df=spark.table("grown")), tmp_path).awaitTermination()
+    write_files(tmp_path / "more", rows[60:], 1)
+    (tmp_path / "more" / "0000.parquet").rename(tmp_path / "in" / "0002.parquet")
+    found = streamed(session.sql(sql, df=spark.table("grown")), tmp_path)
+    register(spark, "grown", tmp_path / "in")
+    assert found == sorted_rows(session.sql(sql, df=spark.table("grown_t")))
+    write_files(tmp_path / "last", rows[-1:], 1)
+    (tmp_path / "last" / "0000.parquet").rename(tmp_path / "in" / "0003.parquet")
+    changed = started(session.sql(sql.replace("v + 1", "v + 2"), df=spark.table("grown")), tmp_path)
+    with pytest.raises(SqlExtError, match="belongs to another query: expressions was"):
+        changed.awaitTermination()
+    drop_views(spark, "grown")

@@ -14,7 +14,7 @@ from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.window.parts import Part, joined
 
 #: A row's position in its input.
-_POSITION = "__position"
+POSITION = "__position"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class NewestRows:
         ends = np.searchsorted(group[order], group[order], side="right")
         newest = order[ends - np.arange(len(order)) <= self.rows]
         rows = newest[np.lexsort((positions[newest], times[newest]))]
-        return take_rows(batch, rows).append_column(_POSITION, pa.array(positions[rows]))
+        return take_rows(batch, rows).append_column(POSITION, pa.array(positions[rows]))
 
     def merged(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """The newest rows of batches of newest rows (at least one)."""
@@ -50,6 +50,6 @@ class NewestRows:
 
     def part(self, batch: pa.RecordBatch) -> Part:
         """A batch of newest rows as a part."""
-        positions = batch.column(_POSITION).to_numpy(zero_copy_only=False)
-        rows = batch.select([name for name in batch.schema.names if name != _POSITION])
+        positions = batch.column(POSITION).to_numpy(zero_copy_only=False)
+        rows = batch.select([name for name in batch.schema.names if name != POSITION])
         return Part(rows, order_values(batch.column(self.order)), positions)

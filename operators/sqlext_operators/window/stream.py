@@ -50,7 +50,7 @@ class WindowStream:
         """Take the new rows; answer the FROM rows that the watermark completes; let go what no later answer needs."""
         state = self._state(store)
         for tag in range(self._operator.inputs):
-            batches = [block.batch for block in new if block.tag == tag]
+            batches = [block.batch for block in new if block.tag == tag and block.batch.num_rows]
             state.add(tag, batches, progress, late_fails=self._spec.late_fails)
         if watermark is None or (store.watermark is not None and watermark <= store.watermark):
             return

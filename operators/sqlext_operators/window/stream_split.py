@@ -15,7 +15,7 @@ from sqlext_operators.window.condense import Partial, SplitCall, condensed, spli
 from sqlext_operators.window.parts import Part, joined
 from sqlext_operators.window.sequence import FROM
 from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
-from sqlext_operators.window.stream_state import WindowState, history_kind
+from sqlext_operators.window.stream_state import WindowState, history_kind, without_names
 
 #: Stretches are condensed up to this many leaves long.
 _MOST_LEVELS = 20
@@ -82,13 +82,6 @@ def split_windows(
     groups = {names: Group(n, names, spec.keys, tuple(found)) for n, (names, found) in enumerate(tags.items())}
     splits = [None if item is None else SplitWindow(*item, groups[_tags(item[0])]) for item in found]
     return splits, list(groups.values())
-
-
-def unsplit_calls(window: Window, types: Mapping[str, pa.DataType], *, ansi: bool) -> list[Call]:
-    """The calls of a window that have no partial calls; all, if its rows cannot be condensed."""
-    if not _is_split(window):
-        return list(window.calls)
-    return [call for call in window.calls if split_call(call, types, ansi=ansi) is None]
 
 
 def _is_split(window: Window) -> bool:
@@ -175,7 +168,8 @@ class History:
 
     def rows(self) -> list[pa.RecordBatch]:
         """The condensed rows, oldest first."""
-        return [self._store.read(chunk) for chunk in self._store.chunks(self._kind)]
+        names = [*self._group.keys, *(partial.column for partial in self._group.partials)]
+        return [self._store.read(chunk).rename_columns(names) for chunk in self._store.chunks(self._kind)]
 
     def add(self, parts: Sequence[Part]) -> None:
         """Rows that are about to go, in the order of the sources."""
@@ -191,7 +185,7 @@ class History:
             low = min(low, *(chunk.low for chunk in older))
             for chunk in older:
                 self._store.drop(chunk)
-        self._store.append(self._kind, low, high, new)
+        self._store.append(self._kind, low, high, without_names(new))
 
 
 def with_partials(batch: pa.RecordBatch, partials: Sequence[Partial]) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ from sqlext_operators.errors import RowError
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.exchange.stream import Progress
 from sqlext_operators.window.frames import IntArray
-from sqlext_operators.window.newest import NewestRows
+from sqlext_operators.window.newest import POSITION, NewestRows
 from sqlext_operators.window.parts import Part
 from sqlext_operators.window.reach import Reach
 from sqlext_operators.window.sequence import FROM, SequenceSpec
@@ -78,15 +78,16 @@ class WindowState:
         bounds = np.unique([*np.searchsorted(times, edges).tolist(), len(times)]).tolist()
         for start, end in pairwise(bounds):
             part, low, high = batch.slice(start, end - start), int(times[start]), int(times[end - 1])
-            self._store.append(_kind(tag, _ROWS), low, high, _columns(part, self._row_columns))
+            self._store.append(_kind(tag, _ROWS), low, high, without_names(part.select(list(self._row_columns))))
             if tag == FROM and self._payload_columns:  # the next number after its rows
-                self._store.append(_kind(tag, _PAYLOAD), low, high, _columns(part, self._payload_columns))
+                payload = without_names(part.select(list(self._payload_columns)))
+                self._store.append(_kind(tag, _PAYLOAD), low, high, payload)
 
     def parts(self, tag: int, start: int, end: int, *, payload: bool = False) -> Iterator[Part]:
         """Rows of an input with start <= time < end, chunk by chunk in the order of arrival; with `payload` the
         columns that pass through too."""
         for chunk in self.overlapping((tag,), start, end):
-            batch = self._store.read(chunk)
+            batch = self._read(chunk)
             times = order_values(batch.column(self._order))
             first, last = (int(place) for place in np.searchsorted(times, [start, end]))
             if first < last:
@@ -103,7 +104,7 @@ class WindowState:
     def no_rows(self, chunk: Chunk) -> Part:
         """A part of a chunk without rows."""
         nothing = np.zeros(0, np.int64)
-        return Part(self._store.read(chunk).slice(0, 0), nothing, nothing)
+        return Part(self._read(chunk).slice(0, 0), nothing, nothing)
 
     def oldest(self, tags: Sequence[int]) -> int | None:
         """The least time of the rows that are kept for their time."""
@@ -113,7 +114,7 @@ class WindowState:
     def left_over(self, tag: int) -> Iterator[Part]:
         """The newest rows of each key among those that are no longer kept for their time."""
         for chunk in self._store.chunks(_kind(tag, _NEWEST)):
-            yield self.newest_of(tag).part(self._store.read(chunk))
+            yield self.newest_of(tag).part(self._read_newest(chunk))
 
     def newest_of(self, tag: int) -> NewestRows:
         """How the newest rows of an input are chosen."""
@@ -121,7 +122,7 @@ class WindowState:
 
     def _payload(self, rows: Chunk) -> pa.RecordBatch:
         found = next(c for c in self._store.chunks(_kind(FROM, _PAYLOAD)) if c.no == rows.no + 1)
-        return self._store.read(found)
+        return self._store.read(found).rename_columns(list(self._payload_columns))
 
     def rows(self) -> int:
         """How many rows are kept; what passes through of a row is no row of its own."""
@@ -141,7 +142,7 @@ class WindowState:
             return chunk.low
         if chunk.high < self.answered:
             return None
-        times = order_values(self._store.read(chunk).column(self._order))
+        times = order_values(self._read(chunk).column(self._order))
         return int(times[np.searchsorted(times, self.answered)])
 
     def expired(self, watermark: int) -> dict[int, list[Chunk]]:
@@ -166,16 +167,22 @@ class WindowState:
         older = self._store.chunks(_kind(tag, _NEWEST))
         most = max((chunk.rows for chunk in older), default=0)
         if older and new.num_rows + sum(chunk.rows for chunk in older) > _GROWTH * max(most, new.num_rows):
-            new = newest.merged([*(self._store.read(chunk) for chunk in older), new])
+            new = newest.merged([*map(self._read_newest, older), new])
             for chunk in older:
                 self._store.drop(chunk)
         times = order_values(new.column(self._order))
-        self._store.append(_kind(tag, _NEWEST), int(times[0]), int(times[-1]), new)
+        self._store.append(_kind(tag, _NEWEST), int(times[0]), int(times[-1]), without_names(new))
 
     def whole(self, chunk: Chunk) -> Part:
         """All rows of a chunk."""
-        batch = self._store.read(chunk)
+        batch = self._read(chunk)
         return Part(batch, order_values(batch.column(self._order)), _positions(chunk, 0, batch.num_rows))
+
+    def _read(self, chunk: Chunk) -> pa.RecordBatch:
+        return self._store.read(chunk).rename_columns(list(self._row_columns))
+
+    def _read_newest(self, chunk: Chunk) -> pa.RecordBatch:
+        return self._store.read(chunk).rename_columns([*self._row_columns, POSITION])
 
 
 def _kind(tag: int, role: int) -> int:
@@ -192,8 +199,10 @@ def _positions(chunk: Chunk, first: int, last: int) -> IntArray:
     return np.arange((chunk.no << 32) + first, (chunk.no << 32) + last)
 
 
-def _columns(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([batch.column(name) for name in names], names=list(names))
+def without_names(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with its columns' places as names: a query that starts again may give its columns other names, as
+    every DataFrame in a text has a new one."""
+    return batch.rename_columns([str(place) for place in range(batch.num_columns)])
 
 
 def _beside(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 class WindowInputs:
     """A window union ready to run: `frames` are FROM (first) and the unions with wire columns only.
 
-    Year-month intervals are months in the frames, and in what the workers return; `result_schema` has them.
+    `computed` are the expressions among the wire columns. Year-month intervals are months in the frames, and in what
+    the workers return; `result_schema` has them.
     """
 
     frames: tuple[DataFrame, ...]
@@ -38,6 +39,7 @@ class WindowInputs:
     spec: WindowUnionSpec
     tie_order: str | None
     result_schema: StructType
+    computed: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, node: WindowUnionExec, frames: Sequence[DataFrame]) -> WindowInputs:
@@ -93,6 +95,7 @@ class WindowInputs:
             spec,
             tie.spark_name if tie is not None else None,
             _result_schema(shipped[0].schema, payload, calls, kinds),
+            tuple(f"{name} = {expression.sql()}" for expression, name in wire.computed.items()),
         )
 
     def operator(self, config: Config, *, ansi: bool) -> WindowOperatorSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from sqlext_operators.window.spec import Window
 
     from sqlext_planner.window.inputs import WindowInputs
+
+
+#: The name of the view that a DataFrame in a text has: another one each time.
+_REFERENCE = re.compile(r"_sqlext_[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -102,9 +107,10 @@ def _identity(inputs: WindowInputs, ansi: bool) -> dict[str, str]:
         ", ".join(f"{item.name} {item.dataType.simpleString()}" for item in frame.schema) for frame in inputs.frames
     )
     live = ", ".join("stream" if frame.isStreaming else "table" for frame in inputs.frames)
-    return {
+    found = {
         "operator": "window union",
         "windows": repr(inputs.spec.windows),
+        "expressions": "; ".join(inputs.computed),
         "keys and order": f"{', '.join(inputs.spec.keys)}; {inputs.spec.order}",
         "columns": types,
         "inputs": live,
@@ -112,3 +118,9 @@ def _identity(inputs: WindowInputs, ansi: bool) -> dict[str, str]:
         "time zone": inputs.spec.time_zone,
         "spark.sql.ansi.enabled": str(ansi).lower(),
     }
+    seen: dict[str, str] = {}
+
+    def numbered(view: re.Match[str]) -> str:
+        return seen.setdefault(view[0], f"{{{len(seen)}}}")
+
+    return {name: _REFERENCE.sub(numbered, text) for name, text in found.items()}

@@ -20,7 +20,7 @@ from sqlext_operators.window.reach import reach_of, window_reach
 from sqlext_operators.window.sequence import SequenceSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.stream import WindowStreamSpec
-from sqlext_operators.window.stream_split import unsplit_calls
+from sqlext_operators.window.stream_split import split_windows
 
 from tests.operators.window.window_data import ALL_CALLS, COLUMNS, TYPES, windows
 
@@ -112,14 +112,14 @@ def in_stream(case: Case, condense_from: int) -> tuple[Counter[str], Progress, M
 
 def is_streamed(case: Case) -> bool:
     """Whether every window has a bound: the planner refuses the others."""
-    types = {name: TYPES[name] for name in case.columns}
-    for window in case.spec.window.windows:
+    splits, _ = split_windows(case.spec.window, {name: TYPES[name] for name in case.columns})
+    for window, split in zip(case.spec.window.windows, splits, strict=True):
         frame = window.frame
         if frame.unit == "rows" and (frame.end is None or frame.end > 0):
             return False
         if frame.end is None or frame.end > LAST:
             return False
-        if window_reach(window).unbounded and unsplit_calls(window, types, ansi=False):
+        if window_reach(window).unbounded and split is None:
             return False
     return True
 
