@@ -149,8 +149,10 @@ class Config:
         "stream.late",
         "drop",
         "What a statement over streams does with rows that come after the watermark has passed their time, or have no "
-        "time. drop: they are counted (session.streams shows how many) and change no answer; fail: the query fails.",
-        "drop|fail",
+        "time. drop: they are counted (session.streams shows how many) and change no answer; fail: the query fails; "
+        "rows: as drop, and those of FROM come out with NULL as results. A last column, phase, tells them (late, "
+        "timeless) from the others (final).",
+        "drop|fail|rows",
     )
 
     @classmethod

@@ -98,7 +98,7 @@ def window_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     children = (node.source, *node.unions)
     inputs = [planner.later(child) for child in children]
     spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in children)
-    return WindowStreamExec(**_window_fields(node, inputs), stream_spans=spans, why=kept(node))
+    return WindowStreamExec(**_window_fields(node, inputs), stream_spans=spans, phase=node.phase, why=kept(node))
 
 
 def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:

@@ -27,11 +27,13 @@ Relation = tuple[LogicalPlan, Scope]
 @dataclass(frozen=True)
 class Options:
     """`compat` "openmldb" makes every window OpenMLDB's, with its dialect and what it refuses. `empty` is what an empty
-    or reversed period does in a period predicate. `settings` are Spark's, for reading SQL text."""
+    or reversed period does in a period predicate. `settings` are Spark's, for reading SQL text. `late_rows`: windows
+    over streams give out late rows too, and have a column that tells them from the others."""
 
     compat: str | None = None
     empty: EmptyPeriods = "drop"
     settings: SqlSettings = DEFAULT
+    late_rows: bool = False
 
 
 @dataclass(frozen=True)

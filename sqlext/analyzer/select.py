@@ -14,7 +14,7 @@ from sqlext.analyzer.definitions import Block, Definitions
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import Item, aggregate_calls, outer_calls, own_nodes, roots, select_items
 from sqlext.analyzer.scope import Scope
-from sqlext.analyzer.windows import BlockWindows
+from sqlext.analyzer.windows import PHASE, BlockWindows
 from sqlext.syntax.spans import NoPlaceError, span_of
 
 _SPARK_ONLY = {
@@ -110,14 +110,28 @@ class _Block(Block):
             outputs.append(NamedExpr(expression, column, span=item.span))
             if item.aliased:
                 self.aliases.setdefault(self.context.fold(item.name), expression)
+        names = [item.name for item in self.items]
+        if windows.phase is not None:
+            self._refuse_named_phase()
+            outputs.append(NamedExpr(windows.phase, windows.phase))
+            names.append(PHASE)
         qualify = self.node.args.get("qualify")
         if qualify is not None:
             self._refuse_two_meanings(qualify)
             plan = Filter(builder.build(qualify.this), plan, span=span_of(qualify))
-        names = tuple(item.name for item in self.items)
         reach = [column.name for column in self.scope.columns]
-        order = ordering.ordering(self.node, outputs, names, builder, self.names, reach)
-        return ordering.arrange(self.node, plan, outputs, order, names)
+        order = ordering.ordering(self.node, outputs, tuple(names), builder, self.names, reach)
+        return ordering.arrange(self.node, plan, outputs, order, tuple(names))
+
+    def _refuse_named_phase(self) -> None:
+        """Raises AnalysisError for a result column with the name of the one that is added."""
+        item = next((item for item in self.items if self.context.fold(item.name) == PHASE), None)
+        if item is not None:
+            raise AnalysisError(
+                f"with sqlext.stream.late = rows the result has a column '{PHASE}' of its own",
+                span=item.span,
+                help=f"give the item another name, for example {PHASE}_1",
+            )
 
     def _refuse_two_meanings(self, qualify: exp.Expr) -> None:
         """Raises AnalysisError for a name in QUALIFY that is both a column of FROM and an alias, as Spark does."""

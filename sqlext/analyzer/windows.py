@@ -11,7 +11,7 @@ from sqlext_planner.expressions.patterns import holds_subquery
 from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Join, Project, SubqueryAlias, Window
-from sqlext_planner.window.nodes import WindowCall
+from sqlext_planner.window.nodes import WindowCall, WindowUnion
 from sqlglot import exp
 
 from sqlext.analyzer import calls, frames
@@ -28,6 +28,9 @@ from sqlext.analyzer.union import Call, WindowPlan, key_builder, window_union
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.sql_settings import normal_text
 
+#: The column of a stream's results that tells late rows from others.
+PHASE = "phase"
+
 
 @dataclass
 class _Pending:
@@ -38,7 +41,10 @@ class _Pending:
 
 
 class BlockWindows:
-    """Finds every OVER of a block and computes it; `replace` then returns the column that replaces it."""
+    """Finds every OVER of a block and computes it; `replace` then returns the column that replaces it.
+
+    `phase` is a column that the block's result has at its end without being asked, if late rows of streams come out.
+    """
 
     def __init__(
         self, context: Context, env: Env, scope: Scope, names: ComputedNames, definitions: Definitions
@@ -51,6 +57,7 @@ class BlockWindows:
         self._columns: dict[int, Column] = {}
         self._expressions: dict[int, exp.Expr] = {}
         self._texts: dict[int, Expression] = {}
+        self.phase: Column | None = None
 
     def replace(self, node: exp.Expr) -> Expression | None:
         """The computed column (or text over computed columns) of an OVER call or of a call inside one."""
@@ -124,11 +131,18 @@ class BlockWindows:
             # The first window reads its rows in input order; each later one gets them as an Exchange left them.
             ties = position if number or reordered else None
             wanted = WindowPlan(self._context, self._env, self._scope, self._names, group.definition, ties)
-            child = _plan_window_union(wanted, list(group.calls.values()), child)
+            child = self._with_phase(_plan_window_union(wanted, list(group.calls.values()), child))
         for key, inner in self._expressions.items():
             builder = self._builder()
             self._texts[key] = builder.opaque(inner)
         return child
+
+    def _with_phase(self, plan: LogicalPlan) -> LogicalPlan:
+        """A window over streams with the column that tells late rows from others, if late rows are wanted."""
+        if not (self._context.options.late_rows and isinstance(plan, WindowUnion) and plan.is_streaming):
+            return plan
+        self.phase = self.phase or self._names.column(PHASE)
+        return plan if self.phase in plan.output_columns else replace(plan, phase=self.phase)
 
     def _neighbours(self, pending: list[_Pending]) -> list[_Pending]:
         """The definitions, with those of the same partitioning and order next to each other, so that they merge into

@@ -140,7 +140,8 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     from sqlext.analyzer import Options, analyze
 
     statement, mode = start.statement, start.explain
-    options = Options(statement.compat, cast("EmptyPeriods", config.interval_empty), settings)
+    empty, late_rows = cast("EmptyPeriods", config.interval_empty), config.stream_late == "rows"
+    options = Options(statement.compat, empty, settings, late_rows)
     analyzed = analyze(statement, catalog, options)
     if mode == "analyze":
         _refuse_endless(analyzed)

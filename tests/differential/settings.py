@@ -21,7 +21,7 @@ OURS: dict[str, tuple[str, ...]] = {
     "sqlext.intervalJoin.tiles": ("0", "1", "2", "3"),
     # `error` stops a statement at the first reversed period: that is for tests of refusals
     "sqlext.interval.empty": ("drop", "drop", "point"),
-    "sqlext.stream.late": ("drop", "fail"),
+    "sqlext.stream.late": ("drop", "fail", "rows"),
     "sqlext.umjoin.strategy": ("auto", "operator", "factorised", "cascade", "operator", "factorised"),
     "sqlext.exchange.outputBatchRows": ("262144", "3", "50"),
 }

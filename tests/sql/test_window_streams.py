@@ -231,6 +231,48 @@ def test_late_rows_are_counted_and_change_nothing(session: Session, spark: Spark
     drop_views(spark, "late")
 
 
+def test_late_rows_come_out_with_their_phase(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    rows = arrivals(8, 60)
+    late, timeless = (1, rows[0][1], 1000, 1.0, "late"), (2, None, 5, 1.0, "timeless")
+    closing = rows[-1]
+    write_files(tmp_path / "in", [*rows, closing, timeless, late, closing, closing], 13)  # type: ignore[list-item]
+    register(spark, "phased", tmp_path / "in")
+    register(spark, "plain", tmp_path / "in")
+    frame = "PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN"
+    sql = (
+        "SELECT k, ts, v * 2 AS v2, s, sum(v) OVER w AS total, count(*) OVER short AS n FROM {} "
+        f"WINDOW w AS ({W}), short AS ({frame} 3s PRECEDING AND CURRENT ROW)"
+    )
+    wanted = streamed(session.sql(sql.format("plain")), tmp_path / "plain")
+    assert wanted
+    spark.conf.set("sqlext.stream.late", "rows")
+    try:
+        found = session.sql(sql.format("phased"))
+        assert found.columns == ["k", "ts", "v2", "s", "total", "n", "phase"]
+        query = started(found, tmp_path / "phased")
+        query.awaitTermination()
+        given = sorted_rows(spark.read.parquet(str(tmp_path / "phased" / "out")))
+        assert [row[:-1] for row in given if row[-1] == "final"] == wanted
+        others = [(row[-1], row[0], *row[2:-1]) for row in given if row[-1] != "final"]
+        assert others == [("late", 1, 2000, "late", None, None), ("timeless", 2, 10, "timeless", None, None)]
+        figures = query_figures(query)
+        assert figures is not None
+        assert (figures.figures["late_rows"], figures.figures["timeless_rows"]) == (1, 1)
+        # above the window the phase is a column as any other; where nobody asks for it, late rows stay away
+        outer = f"SELECT ts, phase FROM ({sql.format('phased')}) WHERE phase = 'late'"
+        (only,) = streamed(session.sql(outer), tmp_path / "outer")
+        assert only[1] == "late"
+        without = f"SELECT k, ts, v2, s, total, n FROM ({sql.format('phased')})"
+        assert streamed(session.sql(without), tmp_path / "without") == wanted
+        assert session.sql(sql.format("phased_t")).columns == ["k", "ts", "v2", "s", "total", "n"]
+        with pytest.raises(AnalysisError, match="has a column 'phase' of its own") as raised:
+            session.sql("SELECT k AS phase, " + sql.format("phased")[7:])
+        assert raised.value.span is not None
+    finally:
+        spark.conf.unset("sqlext.stream.late")
+    drop_views(spark, "phased", "plain")
+
+
 def test_a_changed_query_is_refused_by_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows = arrivals(3, 50)
     write_files(tmp_path / "in", rows, 2)

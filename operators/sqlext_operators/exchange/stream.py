@@ -1,15 +1,28 @@
-"""What an operator on streams is to the exchange: it goes from one watermark to the next, with its rows in chunks."""
+"""What an operator on streams is to the exchange: it goes from one watermark to the next, with its rows in chunks.
+
+New rows come in through `admitted`, which tells late rows from others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.columns.batches import take_rows, whole
+from sqlext_operators.columns.codes import NULL_ORDER, order_values
+from sqlext_operators.errors import RowError
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
+
+#: What is done with rows that are late or have no time: leave them out, fail, or give them out as they are.
+Late = Literal["drop", "fail", "rows"]
+
+IntArray = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -45,3 +58,59 @@ class StreamSpec(Protocol):
     """Plain frozen data from which a worker makes an operator on streams; picklable, with no SQL and no Spark in it."""
 
     def stream(self) -> StreamOperator: ...
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """New rows that are not taken: those below the watermark, and those without a time; None: there are none."""
+
+    late: pa.RecordBatch | None = None
+    timeless: pa.RecordBatch | None = None
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """The new rows of an input: all of them in `batch`, the numbers of those in time (int64), and their times."""
+
+    batch: pa.RecordBatch
+    rows: IntArray
+    times: IntArray
+    late: IntArray
+    timeless: IntArray
+
+    def left_out(self) -> LeftOut:
+        """The other rows."""
+        return LeftOut(*(take_rows(self.batch, one) if len(one) else None for one in (self.late, self.timeless)))
+
+
+def admitted(
+    batches: Sequence[pa.RecordBatch], order: str, watermark: int | None, progress: Progress, *, fails: bool
+) -> Admitted:
+    """The rows of an input (one batch at least) with a time in the column `order` that is not below `watermark`, the
+    one of the step before. Counts the rows. Raises RowError for others if `fails` is set."""
+    batch = batches[0] if len(batches) == 1 else whole(batches[0].schema, batches)
+    times = order_values(batch.column(order))
+    timeless = times == NULL_ORDER
+    late = ~timeless & (times < watermark) if watermark is not None else np.zeros_like(timeless)
+    rows = np.flatnonzero(~(timeless | late))
+    found = Admitted(batch, rows, times[rows], np.flatnonzero(late), np.flatnonzero(timeless))
+    progress.rows += batch.num_rows
+    progress.late += len(found.late)
+    progress.timeless += len(found.timeless)
+    if fails and (len(found.late) or len(found.timeless)):
+        raise _late_error(len(found.late), len(found.timeless))
+    return found
+
+
+def _late_error(late: int, timeless: int) -> RowError:
+    told = [f"{_counted(late)} older than the watermark"] if late else []
+    told += [f"{_counted(timeless)} without a time"] if timeless else []
+    return RowError(
+        f"a statement over a stream got {' and '.join(told)}",
+        "allow more delay in the watermark, leave out rows without a time, or set sqlext.stream.late to drop, "
+        "which counts and drops such rows, or to rows, which gives them out without results",
+    )
+
+
+def _counted(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows:,} rows"

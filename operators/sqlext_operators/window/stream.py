@@ -13,22 +13,26 @@ import pyarrow as pa
 
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Progress
+from sqlext_operators.exchange.stream import Late, LeftOut, Progress
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.reach import reach_of
+from sqlext_operators.window.sequence import FROM
 from sqlext_operators.window.stream_answers import Answers
 from sqlext_operators.window.stream_state import WindowState
 
 
 @dataclass(frozen=True)
 class WindowStreamSpec:
-    """The batch operator's specification, and what to do with late rows: leave them out, or fail (`late_fails`).
+    """The batch operator's specification, and what to do with late rows.
 
+    `results` are the columns of the results if `late` is "rows". Each row then has one column more, the phase: "final"
+    for results, "late" for late rows of FROM and "timeless" for those without a time, both with NULL as results.
     Windows with fewer than `condense_from` rows are computed from the rows themselves.
     """
 
     operator: WindowOperatorSpec
-    late_fails: bool = False
+    late: Late = "drop"
+    results: pa.Schema | None = None
     condense_from: int = 20_000
 
     def stream(self) -> WindowStream:
@@ -51,15 +55,31 @@ class WindowStream:
         state = self._state(store)
         for tag in range(self._operator.inputs):
             batches = [block.batch for block in new if block.tag == tag and block.batch.num_rows]
-            state.add(tag, batches, progress, late_fails=self._spec.late_fails)
+            left_out = state.add(tag, batches, progress, fails=self._spec.late == "fail")
+            if tag == FROM and self._spec.late == "rows":
+                yield from self._late(left_out, progress)
         if watermark is None or (store.watermark is not None and watermark <= store.watermark):
             return
         answers = Answers(self._operator, self._reach, state, store, self._spec.condense_from)
         for batch in answers.until(watermark - self._reach.ahead):
             progress.results += batch.num_rows
-            yield batch
+            yield batch if self._spec.results is None else _with_phase(batch, "final")
         answers.keep_history(watermark)
         store.forget_derived(watermark - self._reach.ahead - self._reach.back)
+
+    def _late(self, left_out: LeftOut, progress: Progress) -> Iterator[pa.RecordBatch]:
+        """Rows of FROM that have no result."""
+        assert self._spec.results is not None
+        for phase, batch in (("late", left_out.late), ("timeless", left_out.timeless)):
+            if batch is None:
+                continue
+            known = set(self._operator.window.payload)
+            columns = [
+                batch.column(item.name) if item.name in known else pa.nulls(batch.num_rows, item.type)
+                for item in self._spec.results
+            ]
+            progress.results += batch.num_rows
+            yield _with_phase(pa.RecordBatch.from_arrays(columns, names=self._spec.results.names), phase)
 
     def wakes_at(self, store: ChunkStore) -> int | None:
         """When the next FROM row is complete, or the oldest chunk can go."""
@@ -71,3 +91,7 @@ class WindowStream:
 
     def _state(self, store: ChunkStore) -> WindowState:
         return WindowState(self._operator.sequence, self._reach, self._operator.inputs, store)
+
+
+def _with_phase(batch: pa.RecordBatch, phase: str) -> pa.RecordBatch:
+    return batch.append_column("phase", pa.repeat(phase, batch.num_rows))

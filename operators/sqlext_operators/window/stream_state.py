@@ -8,11 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.columns.batches import take_rows, whole
-from sqlext_operators.columns.codes import NULL_ORDER, order_values
-from sqlext_operators.errors import RowError
+from sqlext_operators.columns.batches import take_rows
+from sqlext_operators.columns.codes import order_values
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
-from sqlext_operators.exchange.stream import Progress
+from sqlext_operators.exchange.stream import LeftOut, Progress, admitted
 from sqlext_operators.window.frames import IntArray
 from sqlext_operators.window.newest import POSITION, NewestRows
 from sqlext_operators.window.parts import Part
@@ -49,25 +48,18 @@ class WindowState:
         """FROM rows before this time have been answered."""
         return -FAR if self._store.watermark is None else self._store.watermark - self._reach.ahead
 
-    def add(self, tag: int, batches: Sequence[pa.RecordBatch], progress: Progress, *, late_fails: bool) -> None:
-        """Write the new rows of an input, but the late ones, sorted by time."""
+    def add(self, tag: int, batches: Sequence[pa.RecordBatch], progress: Progress, *, fails: bool) -> LeftOut:
+        """Write the new rows of an input, but the late ones, sorted by time. Raises RowError if there are late ones and
+        `fails` is set."""
         if not batches:
-            return
-        batch = batches[0] if len(batches) == 1 else whole(batches[0].schema, batches)
-        times = order_values(batch.column(self._order))
-        timeless = times == NULL_ORDER
-        watermark = self._store.watermark
-        late = ~timeless & (times < watermark) if watermark is not None else np.zeros_like(timeless)
-        progress.rows += batch.num_rows
-        progress.timeless += int(timeless.sum())
-        progress.late += int(late.sum())
-        if late_fails and (late.any() or timeless.any()):
-            raise _late_error(int(late.sum()), int(timeless.sum()))
-        kept = np.flatnonzero(~(timeless | late))
-        rows = kept[np.argsort(times[kept], kind="stable")]
+            return LeftOut()
+        found = admitted(batches, self._order, self._store.watermark, progress, fails=fails)
+        order = np.argsort(found.times, kind="stable")
+        rows, batch = found.rows[order], found.batch
         if len(rows):
             in_order = len(rows) == batch.num_rows and bool((np.diff(rows) == 1).all())
-            self._write(tag, batch if in_order else take_rows(batch, rows), times[rows])
+            self._write(tag, batch if in_order else take_rows(batch, rows), found.times[order])
+        return found.left_out()
 
     def _write(self, tag: int, batch: pa.RecordBatch, times: IntArray) -> None:
         """Rows in the order of time, as chunks that span no more than a window: they can go soon after it."""
@@ -208,17 +200,3 @@ def without_names(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _beside(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
     names = [*left.schema.names, *right.schema.names]
     return pa.RecordBatch.from_arrays([*left.columns, *right.columns], names=names)
-
-
-def _late_error(late: int, timeless: int) -> RowError:
-    told = [f"{_counted(late)} older than the watermark"] if late else []
-    told += [f"{_counted(timeless)} without a time"] if timeless else []
-    return RowError(
-        f"a window over a stream got {' and '.join(told)}",
-        "allow more delay in the watermark, leave out rows without a time, or set sqlext.stream.late=drop to count "
-        "and drop such rows",
-    )
-
-
-def _counted(rows: int) -> str:
-    return "1 row" if rows == 1 else f"{rows:,} rows"

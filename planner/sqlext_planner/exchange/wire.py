@@ -14,7 +14,7 @@ from sqlext_planner.spark.session import arrow_type
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructField
+    from pyspark.sql.types import StructField, StructType
 
 
 class WireColumns:
@@ -67,8 +67,8 @@ def types_of(frame: DataFrame, expressions: Sequence[Expression]) -> list[str]:
     return [item.dataType.simpleString() for item in frame.select(*columns).schema]
 
 
-def arrow_schema(frame: DataFrame) -> pa.Schema:
-    """The columns of a shipped frame as Spark hands them over."""
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The columns of a frame as Spark hands them over."""
     import pyarrow as pa
 
-    return pa.schema([(item.name, arrow_type(item.dataType)) for item in frame.schema])
+    return pa.schema([(item.name, arrow_type(item.dataType)) for item in schema])

@@ -47,7 +47,7 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
 
     check_workers(context.spark)
     big, small = (typed.right, typed.left) if side == "left" else (typed.left, typed.right)
-    spec = IntervalBroadcastSpec(typed.spec, side, arrow_schema(big), context.config.output_batch_rows)
+    spec = IntervalBroadcastSpec(typed.spec, side, arrow_schema(big.schema), context.config.output_batch_rows)
     told = partial(explained, context.places())
     files = scan_of(small, context, 1)
     scan = _big_scan(big, files, context)
@@ -61,7 +61,9 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
         count = len(scan.scan.tasks)
         rows = over_sources(task_rows(count, [scan], context), [small])
         if files is not None and count <= _READING_TASKS * cores(context.spark):
-            entry = worker_function(partial(told, join_parquet, spec, scan.scan, files.scan, arrow_schema(small)))
+            entry = worker_function(
+                partial(told, join_parquet, spec, scan.scan, files.scan, arrow_schema(small.schema))
+            )
         else:
             entry = broadcast_function(
                 partial(told, broadcast_parquet, spec, scan.scan), _collected(small, files), context.spark
@@ -86,7 +88,7 @@ def _collected(frame: DataFrame, files: ArrowScan | None) -> bytes:
 
     from sqlext_planner.exchange.arrow_scan import reading_files
 
-    schema = arrow_schema(frame)
+    schema = arrow_schema(frame.schema)
     if files is not None:
         with reading_files():
             return _stream(read_all(files.scan, schema))

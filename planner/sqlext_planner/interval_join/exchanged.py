@@ -36,8 +36,8 @@ def join_by_exchange(typed: TypedJoin, context: ExecutionContext) -> DataFrame:
     wire = ship(shipments, context, partitions)
     operator = IntervalOperatorSpec(
         spec,
-        arrow_schema(typed.left),
-        arrow_schema(typed.right),
+        arrow_schema(typed.left.schema),
+        arrow_schema(typed.right.schema),
         memory_bytes=memory_bytes(context.config),
         batch_rows=context.config.output_batch_rows,
         tiles=tiles,

@@ -98,7 +98,7 @@ class ShippedJoin:
 
         from sqlext_planner.exchange.driver import memory_bytes
 
-        schemas = tuple(map(arrow_schema, self.frames))
+        schemas = tuple(arrow_schema(frame.schema) for frame in self.frames)
         return LastJoinOperatorSpec(
             LastJoinSpec(self.keys, tuple(left.frame.columns), self.sides),
             schemas[0],

@@ -78,7 +78,8 @@ class WindowUnion(LogicalPlan):
     `payload` lists the source columns that pass through to the output; None is all of them (set by column
     pruning: a column that only a call reads is shipped, but not returned). `tie_order` is the column that orders
     FROM rows of equal keys; without it that is the order in which the source gives its rows, which is the input
-    order (partition index, position in the partition) only below the first exchange.
+    order (partition index, position in the partition) only below the first exchange. `phase`, on streams only, is one
+    more column at the end: while it is there, rows that are too late come out too, and it tells them from the others.
     """
 
     is_extension = True
@@ -92,6 +93,7 @@ class WindowUnion(LogicalPlan):
     unions: tuple[LogicalPlan, ...]
     payload: tuple[Column, ...] | None = None
     tie_order: Column | None = None
+    phase: Column | None = None
 
     def child_needs(self, needed: Set[Column]) -> Needs:
         windows = self._kept(needed)
@@ -119,15 +121,18 @@ class WindowUnion(LogicalPlan):
             source=source,
             unions=unions,
             payload=None if payload == source.output_columns else payload,
+            phase=self.phase if self.phase in needed else None,
         )
 
     def _kept(self, needed: Set[Column]) -> tuple[WindowGroup, ...]:
-        """The groups with the calls that are needed; groups without any are left out."""
+        """The groups with the calls that are needed. One stays if only the phase is needed."""
         kept = []
         for window in self.windows:
             calls = tuple(call for call in window.calls if call.column in needed)
             if calls:
                 kept.append(window if calls == window.calls else replace(window, calls=calls))
+        if not kept and self.phase in needed:
+            return (replace(self.windows[0], calls=self.windows[0].calls[:1]),)
         return tuple(kept)
 
     def _source_columns(self, windows: Sequence[WindowGroup], needed: Set[Column]) -> tuple[Column, ...]:
@@ -150,7 +155,8 @@ class WindowUnion(LogicalPlan):
     @cached_property
     def output(self) -> tuple[Field, ...]:
         calls = (call for window in self.windows for call in window.calls)
-        return self.payload_fields + tuple(Field(call.column, call.dtype) for call in calls)
+        phase = () if self.phase is None else (Field(self.phase, "string"),)
+        return self.payload_fields + tuple(Field(call.column, call.dtype) for call in calls) + phase
 
     @cached_property
     def payload_fields(self) -> tuple[Field, ...]:
@@ -179,4 +185,6 @@ class WindowUnion(LogicalPlan):
         order += f" TIES BY {self.tie_order}" if self.tie_order is not None else ""
         unions = f" UNION {len(self.unions)} sources" if self.unions else ""
         payload = "" if self.payload is None else f" PAYLOAD [{comma(self.payload)}]"
-        return f"WindowUnion:{unions} PARTITION BY {comma(self.partition_by)}{order} [{comma(self.windows)}]{payload}"
+        phase = "" if self.phase is None else f" PHASE {self.phase}"
+        keys = f"PARTITION BY {comma(self.partition_by)}{order}"
+        return f"WindowUnion:{unions} {keys} [{comma(self.windows)}]{payload}{phase}"

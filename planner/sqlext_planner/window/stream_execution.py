@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
 from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
 from sqlext_planner.spark.streams import is_behind_state, watermark_stacks, watermarks, without_watermarks
 from sqlext_planner.window.execution import ANSI, WindowUnionExec
@@ -16,6 +19,7 @@ from sqlext_planner.window.streams import unbounded_refusal
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+    from sqlext_operators.exchange.stream import Late
     from sqlext_operators.window.spec import Window
 
     from sqlext_planner.window.inputs import WindowInputs
@@ -34,27 +38,40 @@ class WindowStreamExec(WindowUnionExec):
     """
 
     stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
+    phase: Column | None = field(default=None, kw_only=True)
 
     reads_streams = True
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        phase = () if self.phase is None else (Field(self.phase, "string"),)
+        return super().output + phase
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises what the batch node raises; AnalysisError if ORDER BY has no watermark; ConfigurationError if Spark's
         settings do not suit a stream's state."""
+        from pyspark.sql.types import StringType, StructField, StructType
         from sqlext_operators.window.stream import WindowStreamSpec
 
         from sqlext_planner.exchange.driver import Shipment
         from sqlext_planner.exchange.stream_driver import run_stream
         from sqlext_planner.exchange.wire import arrow_schema
+        from sqlext_planner.exchange.year_month import months_schema
         from sqlext_planner.window.inputs import WindowInputs
 
         frames = [execute_cached(plan, context) for plan in (self.source, *self.unions)]
         inputs = WindowInputs.of(self, frames)
         self._check_watermarks(frames, inputs)
         operator = inputs.operator(context.config, ansi=str(context.spark.conf.get(ANSI)).lower() == "true")
-        self._check_unbounded(operator.window.windows, arrow_schema(inputs.frames[0]), ansi=operator.window.ansi)
+        self._check_unbounded(operator.window.windows, arrow_schema(inputs.frames[0].schema), ansi=operator.window.ansi)
         shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
-        stream = WindowStreamSpec(operator, late_fails=context.config.stream_late == "fail")
         result = without_watermarks(inputs.result_schema)
+        late = cast("Late", context.config.stream_late)
+        if self.phase is None:
+            stream = WindowStreamSpec(operator, "fail" if late == "fail" else "drop")
+        else:
+            stream = WindowStreamSpec(operator, "rows", arrow_schema(months_schema(result)))
+            result = StructType([*result, StructField(self.phase.spark_name, StringType(), nullable=False)])
         return run_stream(shipments, stream, result, context, _identity(inputs, operator.window.ansi))
 
     def _check_watermarks(self, frames: Sequence[DataFrame], inputs: WindowInputs) -> None:

@@ -243,7 +243,56 @@ def test_late_rows_fail_where_they_must_not_be_lost() -> None:
     window = Window(Frame("range", -10, 0), (1,), (Call("sum", ("i64",), "s"),))
     store = MemoryChunks()
     store.watermark = 10
-    operator = WindowStreamSpec(spec_of([window], 2), late_fails=True).stream()
+    operator = WindowStreamSpec(spec_of([window], 2), late="fail").stream()
     blocks = blocks_of(("i64",), (Row(0, 1, 5, (1,)), Row(0, 1, None, (1,))), 2, 0)
     with pytest.raises(RowError, match="1 row older than the watermark and 1 row without a time"):
         list(operator.step(store, blocks, 10, Progress()))
+
+
+@st.composite
+def late_cases(draw: st.DrawFn) -> Case:
+    """Rows of any age, some without a time, below watermarks that move by any step."""
+    found = [draw(summed_windows(n)) for n in range(draw(st.integers(1, 2)))]
+    columns = tuple(dict.fromkeys(name for window in found for call in window.calls for name in call.args))
+    value = st.tuples(*(COLUMNS[name][1] | st.none() for name in columns))
+    row = st.builds(Row, st.integers(0, 3), st.integers(0, 1), st.none() | st.integers(0, 60), value)
+    watermarks = sorted(draw(st.lists(st.integers(0, 60), min_size=2, max_size=5)))
+    return Case(spec_of(found, 4), columns, tuple((w, tuple(draw(st.lists(row, max_size=8)))) for w in watermarks))
+
+
+@given(case=late_cases())
+@settings(max_examples=150, suppress_health_check=QUIET)
+def test_late_rows_come_out_with_their_phase(case: Case) -> None:
+    """Every row of FROM comes out once. The finished ones are those that come out without the late ones."""
+    calls = [call for window in case.spec.window.windows for call in window.calls]
+    plain, marked = {}, {}
+    progress = Progress()
+    schema: pa.Schema | None = None
+    for late, found in (("drop", plain), ("rows", marked)):
+        store, first = MemoryChunks(), 0
+        for watermark, rows in (*case.batches, (LAST, ())):
+            spec = WindowStreamSpec(case.spec, "rows" if late == "rows" else "drop", schema if late == "rows" else None)
+            new = blocks_of(case.columns, rows, case.spec.inputs, first)
+            counted = progress if late == "rows" else Progress()
+            for batch in spec.stream().step(store, new, watermark, counted):
+                schema = schema or batch.schema
+                for item in batch.to_pylist():
+                    assert item["id"] not in found
+                    found[item["id"]] = item
+            store.watermark = watermark
+            first += len(rows)
+        if schema is None:  # nothing is ever complete: the types of results do not matter
+            fields = [("id", pa.int64()), ("k", pa.int32()), ("ts", pa.int64())]
+            schema = pa.schema([*fields, *((call.output, pa.int64()) for call in calls)])
+    numbers = [n for n, row in enumerate(row for _, rows in case.batches for row in rows) if row.tag == 0]
+    times = [row.time for _, rows in case.batches for row in rows]
+    assert sorted(marked) == numbers
+    phases = {n: item.pop("phase") for n, item in marked.items()}
+    assert str({n: marked[n] for n in sorted(plain)}) == str(dict(sorted(plain.items())))
+    assert {n for n, phase in phases.items() if phase == "final"} == set(plain)
+    for n, item in marked.items():
+        assert (phases[n] == "timeless") == (times[n] is None)
+        if phases[n] != "final":
+            assert all(item[call.output] is None for call in calls)
+    assert progress.results == len(numbers)
+    event(f"late rows: {min(3, sum(phase == 'late' for phase in phases.values()))}")

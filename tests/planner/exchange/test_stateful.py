@@ -248,7 +248,7 @@ def test_a_state_of_another_format_is_refused(caches: list[ChunkCache]) -> None:
 def test_late_rows_are_counted_or_fail(caches: list[ChunkCache]) -> None:
     arrivals, operator = Arrivals(3, 100), spec_of(30)
     for fails in (False, True):
-        spec = replace(stateful(operator), stream=WindowStreamSpec(operator, late_fails=fails))
+        spec = replace(stateful(operator), stream=WindowStreamSpec(operator, late="fail" if fails else "drop"))
         run = Run(spec, caches[0])
         run.step(arrivals.blocks[0], 0)
         run.step([], far_later(arrivals))

@@ -47,7 +47,7 @@ def join_by_exchange(
     sizes = [size_of(frame, context) for frame in typed.frames]
     operator = MultiwayOperatorSpec(
         spec,
-        tuple(arrow_schema(frame) for frame in typed.frames),
+        tuple(arrow_schema(frame.schema) for frame in typed.frames),
         memory_bytes=memory_bytes(context.config),
         batch_rows=context.config.output_batch_rows,
     )

@@ -38,7 +38,7 @@ def merge_window_unions(node: LogicalPlan) -> LogicalPlan | None:
         case WindowUnion(source=WindowUnion() as inner) if _mergeable(node, inner):
             unions, inner_places, outer_places = _merge_sources(inner.unions, node.unions)
             windows = _renumber(inner.windows, inner_places) + _renumber(node.windows, outer_places)
-            return replace(inner, windows=windows, unions=unions, span=node.span)
+            return replace(inner, windows=windows, unions=unions, phase=node.phase or inner.phase, span=node.span)
     return None
 
 
