@@ -1,0 +1,102 @@
+"""How far apart in time the rows of a joined row are: what may be forgotten when, when all its matches are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlext_operators.umjoin.spec import Kind
+
+
+@dataclass(frozen=True)
+class TimeBound:
+    """In a joined row, the time of the row of input `later` is at most `most` after that of the row of `earlier`.
+
+    `most` is in units of the time columns, and may be negative.
+    """
+
+    earlier: int
+    later: int
+    most: int
+
+
+@dataclass(frozen=True)
+class StreamTimes:
+    """The inputs' time columns, None for one without, and the bounds between them.
+
+    `bounds` between inner inputs are conditions of the join's result; those with a left, semi or anti input are part
+    of its match. Raises ValueError for a bound of an input without a time.
+    """
+
+    kinds: tuple[Kind, ...]
+    columns: tuple[str | None, ...]
+    bounds: tuple[TimeBound, ...] = ()
+
+    def __post_init__(self) -> None:
+        if any(self.columns[i] is None for bound in self.bounds for i in (bound.earlier, bound.later)):
+            raise ValueError("a bound between inputs without a time")
+
+    def after(self, i: int, j: int) -> int | None:
+        """How much later than a row of input i a row of input j can be in one joined row; None: any time."""
+        return self._closed[i][j]
+
+    @cached_property
+    def _closed(self) -> tuple[tuple[int | None, ...], ...]:
+        """The shortest paths of bounds. Matches do not restrict the inner inputs: only the last step of a path, or the
+        first one, is from or to an input that is not inner."""
+        size = len(self.columns)
+        inner = [i for i in range(size) if self.kinds[i] == "inner"]
+        found: list[list[int | None]] = [[0 if i == j else None for j in range(size)] for i in range(size)]
+        for bound in self.bounds:
+            found[bound.earlier][bound.later] = _least(found[bound.earlier][bound.later], bound.most)
+        for k in inner:
+            for i in range(size):
+                for j in range(size):
+                    found[i][j] = _least(found[i][j], _sum(found[i][k], found[k][j]))
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def deciding(self) -> tuple[int, ...]:
+        """The left and anti inputs: a row comes out when nothing more can match in them."""
+        return tuple(i for i, kind in enumerate(self.kinds) if kind in ("left", "anti"))
+
+    def anchor(self, member: int) -> int | None:
+        """The inner input whose row says until when rows of a member may match; None if there is none."""
+        inner = [i for i, kind in enumerate(self.kinds) if kind == "inner"]
+        known = [(most, i) for i in inner if (most := self.after(i, member)) is not None]
+        return min(known)[1] if known else None
+
+    def wait(self, member: int) -> int | None:
+        """How long after the time of its anchor's row a joined row waits for a member."""
+        anchor = self.anchor(member)
+        return None if anchor is None else self.after(anchor, member)
+
+    @cached_property
+    def kept(self) -> tuple[int | None, ...]:
+        """For each input, how long after its time a row may still be in a new joined row; None: for ever."""
+        return tuple(self._kept(i) for i in range(len(self.columns)))
+
+    def _kept(self, i: int) -> int | None:
+        if self.columns[i] is None:
+            return None
+        # rows to come that it is joined with, and joined rows with it, or that it matches, which wait for other inputs
+        others = [j for j in range(len(self.columns)) if j != i and "inner" in (self.kinds[i], self.kinds[j])]
+        waits = [self.after(i, j) for j in others]
+        waits += [_sum(self.after(i, a), self.wait(m)) for m, a in self._anchors()]
+        if self.kinds[i] == "semi":  # a later match of the same joined row must not be taken for its first one
+            anchor = self.anchor(i)
+            waits.append(None if anchor is None else _sum(self.after(i, anchor), self.wait(i)))
+        known = [wait for wait in waits if wait is not None]
+        return max(known, default=0) if len(known) == len(waits) else None
+
+    def _anchors(self) -> list[tuple[int, int]]:
+        """(member, its anchor) of the deciding inputs; they all have one (the operator's specification)."""
+        return [(m, a) for m in self.deciding if (a := self.anchor(m)) is not None]
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _sum(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b

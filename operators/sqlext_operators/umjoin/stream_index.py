@@ -1,0 +1,135 @@
+"""Which old rows of an input have given keys: sorted hashes of chunks, put together as the chunks grow in number.
+
+A hash has 32 bits, so rows with other keys are found too: this narrows the rows that a join looks at, no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.columns.batches import take_rows, whole
+from sqlext_operators.columns.keys import hash_keys
+from sqlext_operators.exchange.chunks import Chunk, ChunkStore
+
+UInt64s = npt.NDArray[np.uint64]
+Int64s = npt.NDArray[np.int64]
+
+_HASH_BITS = np.uint64(32)
+_PLACE = np.uint64((1 << 32) - 1)
+
+
+def key_hashes(batch: pa.RecordBatch, keys: Sequence[str]) -> UInt64s:
+    """uint64[n]: the hash of each row's keys in the high 32 bits, zeros below."""
+    return hash_keys([batch.column(name) for name in keys]) & ~_PLACE
+
+
+def distinct(hashes: UInt64s) -> UInt64s:
+    """The hashes, sorted, each once."""
+    return np.unique(hashes)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Neighbouring chunks with the hashes of all their rows: uint64[n], sorted. The low 32 bits of one are the row's
+    place among the rows of `chunks`, one chunk after the other."""
+
+    chunks: tuple[Chunk, ...]
+    hashes: UInt64s
+
+    def matches(self, wanted: UInt64s) -> tuple[Int64s, Int64s]:
+        """For each wanted hash (sorted) the slice of `hashes` that has it: int64[n] first, int64[n] last."""
+        first = np.searchsorted(self.hashes, wanted)
+        last = np.searchsorted(self.hashes, wanted | _PLACE, side="right")
+        return first, last
+
+
+class Index:
+    """The rows of one kind of chunks by the hash of some of their columns. `columns` are the names of all columns."""
+
+    def __init__(self, store: ChunkStore, kind: int, columns: Sequence[str], keys: Sequence[str]) -> None:
+        self._store = store
+        self._kind = kind
+        self._columns = list(columns)
+        self._keys = tuple(keys)
+        self._runs: list[Run] | None = None
+
+    def count(self, wanted: UInt64s, low: int, high: int) -> int:
+        """How many rows have one of the hashes (sorted, each once), of chunks that have times from `low` to `high`."""
+        return sum(int((last - first).sum()) for _, first, last in self._found(wanted, low, high))
+
+    def rows(self, wanted: UInt64s, low: int, high: int) -> list[tuple[Chunk, Int64s]]:
+        """These rows: chunks, each with the places of its rows in ascending order."""
+        found: list[tuple[Chunk, Int64s]] = []
+        for run, first, last in self._found(wanted, low, high):
+            places = np.sort((run.hashes[_slices(first, last)] & _PLACE).astype(np.int64))
+            starts = np.cumsum([0, *(chunk.rows for chunk in run.chunks)])
+            cuts = np.searchsorted(places, starts)
+            for n, chunk in enumerate(run.chunks):
+                if cuts[n] < cuts[n + 1]:
+                    found.append((chunk, places[cuts[n] : cuts[n + 1]] - starts[n]))
+        return found
+
+    def _found(self, wanted: UInt64s, low: int, high: int) -> list[tuple[Run, Int64s, Int64s]]:
+        runs = [run for run in self._all() if any(c.low <= high and c.high >= low for c in run.chunks)]
+        return [(run, *run.matches(wanted)) for run in runs]
+
+    def _all(self) -> list[Run]:
+        """Runs of all chunks: as few as there are bits in their number. Which chunks are in one follows from their own
+        numbers, so a new chunk, or the end of an old one, changes few of them."""
+        if self._runs is None:
+            chunks = self._store.chunks(self._kind)
+            self._runs = []
+            start = chunks[0].no if chunks else 0
+            end = chunks[-1].no + 1 if chunks else 0
+            while start < end:
+                size = 1
+                while start % (2 * size) == 0 and start + 2 * size <= end:
+                    size *= 2
+                block = [chunk for chunk in chunks if start <= chunk.no < start + size]
+                if block:
+                    self._runs.append(self._run(block, start, size))
+                start += size
+        return self._runs
+
+    def _run(self, chunks: Sequence[Chunk], start: int, size: int) -> Run:
+        """The run of the chunks with numbers from `start` to `start + size`."""
+        recipe = f"hashes {self._keys}"
+        made = self._store.derived(chunks, recipe, chunks[-1].high, lambda: self._made(chunks, start, size))
+        return Run(tuple(chunks), made.column(0).to_numpy())
+
+    def _made(self, chunks: Sequence[Chunk], start: int, size: int) -> pa.RecordBatch:
+        if len(chunks) == 1:
+            batch = self._store.read(chunks[0]).rename_columns(self._columns)
+            hashes = key_hashes(batch, self._keys) | np.arange(batch.num_rows, dtype=np.uint64)
+        else:
+            half = size // 2
+            middle = start + half
+            parts = [[c for c in chunks if c.no < middle], [c for c in chunks if c.no >= middle]]
+            runs = [self._run(part, s, half) for part, s in zip(parts, (start, middle), strict=True) if part]
+            places = np.cumsum([0, *(sum(c.rows for c in run.chunks) for run in runs)]).astype(np.uint64)
+            hashes = np.concatenate([run.hashes + place for run, place in zip(runs, places[:-1], strict=True)])
+        return pa.RecordBatch.from_arrays([pa.array(np.sort(hashes))], names=["hash"])
+
+
+def rows_of(
+    store: ChunkStore, columns: Sequence[str], schema: pa.Schema, found: Sequence[tuple[Chunk, Int64s]]
+) -> pa.RecordBatch:
+    """The rows as one batch with these columns of `schema`."""
+    names = list(columns)
+    taken = [take_rows(store.read(chunk).rename_columns(names), places) for chunk, places in found]
+    return whole(pa.schema([schema.field(name) for name in names]), taken)
+
+
+def _slices(first: Int64s, last: Int64s) -> Int64s:
+    """The numbers of all slices, one after the other."""
+    counts = last - first
+    total = int(counts.sum())
+    if not total:
+        return np.zeros(0, np.int64)
+    offsets = np.repeat(first - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
+    return np.arange(total) + offsets

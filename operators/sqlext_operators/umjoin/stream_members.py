@@ -1,0 +1,162 @@
+"""Left, semi and anti inputs of a join on streams: what joined rows of the inner inputs match in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.columns.codes import order_values
+from sqlext_operators.umjoin.processor import MultiwayJoin
+from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
+from sqlext_operators.umjoin.stream_bounds import StreamTimes
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class InnerJoin:
+    """The join of the inner inputs alone, with the columns that everything else reads.
+
+    Its rows have `columns`, (input, name), in this order: what comes out, times, and the keys of other inputs' classes.
+    """
+
+    join: MultiwayJoinSpec
+    times: StreamTimes
+
+    @cached_property
+    def places(self) -> tuple[int, ...]:
+        """The numbers of the inner inputs."""
+        return tuple(i for i, item in enumerate(self.join.inputs) if item.kind == "inner")
+
+    @cached_property
+    def spec(self) -> MultiwayJoinSpec:
+        """The inner inputs with these columns."""
+        names: dict[int, dict[str, None]] = {i: dict.fromkeys(self.join.inputs[i].payload) for i in self.places}
+        for i, name in enumerate(self.times.columns):
+            if i in names and name is not None and self.times.bounds:
+                names[i][name] = None
+        for i, name in self._key_columns.values():
+            names[i][name] = None
+        inputs = tuple(
+            MultiwayInput("inner", self.join.inputs[i].classes, self.join.inputs[i].keys, tuple(names[i]))
+            for i in self.places
+        )
+        return MultiwayJoinSpec(inputs, self.join.classes)
+
+    @cached_property
+    def columns(self) -> tuple[tuple[int, str], ...]:
+        return tuple((i, name) for i, item in zip(self.places, self.spec.inputs, strict=True) for name in item.payload)
+
+    @cached_property
+    def _key_columns(self) -> dict[int, tuple[int, str]]:
+        """For each class that an input that is not inner has, the inner input and column that hold its value."""
+        wanted = {place for item in self.join.inputs if item.kind != "inner" for place in item.classes}
+        found: dict[int, tuple[int, str]] = {}
+        for i in self.places:
+            for place, name in zip(self.join.inputs[i].classes, self.join.inputs[i].keys, strict=True):
+                if place in wanted:
+                    found.setdefault(place, (i, name))
+        return found
+
+    def column(self, rows: pa.RecordBatch, i: int, name: str) -> pa.Array:
+        """A column of joined rows."""
+        return rows.column(self.columns.index((i, name)))
+
+    def row_times(self, rows: pa.RecordBatch) -> Mapping[int, Int64s]:
+        """The times of the inner inputs' rows, where the join has bounds."""
+        named = ((i, self.times.columns[i]) for i in self.places)
+        known = [(i, name) for i, name in named if name is not None and self.times.bounds]
+        return {i: order_values(self.column(rows, i, name)) for i, name in known}
+
+    def bounded(self, rows: pa.RecordBatch) -> Bools:
+        """Which joined rows hold to the bounds between inner inputs."""
+        kept = np.ones(rows.num_rows, np.bool_)
+        own = [b for b in self.times.bounds if b.earlier in self.places and b.later in self.places]
+        times = self.row_times(rows) if own else {}
+        for bound in own:
+            kept &= times[bound.later] - times[bound.earlier] <= bound.most
+        return kept
+
+    def matches(self, rows: pa.RecordBatch, member: int, others: pa.RecordBatch) -> tuple[Int64s, Int64s]:
+        """The pairs (joined row, row of the input `member`) that match: int64[n] and int64[n], in any order."""
+        item = self.join.inputs[member]
+        classes = tuple(range(len(item.classes)))
+        names = tuple(map(str, classes))
+        sides = (
+            [self.column(rows, *self._key_columns[place]) for place in item.classes],
+            [others.column(name) for name in item.keys],
+        )
+        numbered = [
+            pa.RecordBatch.from_arrays([*keys, pa.array(np.arange(count))], names=[*names, "row"])
+            for keys, count in zip(sides, (rows.num_rows, others.num_rows), strict=True)
+        ]
+        side = MultiwayInput("inner", classes, names, ("row",))
+        found = list(MultiwayJoin(MultiwayJoinSpec((side, side), len(classes)), numbered).batches())
+        ours, theirs = (
+            np.concatenate([np.zeros(0, np.int64), *(batch.column(place).to_numpy() for batch in found)])
+            for place in (0, 1)
+        )
+        kept = self._bounded_pairs(rows, member, others, ours, theirs)
+        return ours[kept], theirs[kept]
+
+    def _bounded_pairs(
+        self, rows: pa.RecordBatch, member: int, others: pa.RecordBatch, ours: Int64s, theirs: Int64s
+    ) -> Bools:
+        kept = np.ones(len(ours), np.bool_)
+        bounds = [bound for bound in self.times.bounds if member in (bound.earlier, bound.later)]
+        if not bounds:
+            return kept
+        times, name = dict(self.row_times(rows)), self.times.columns[member]
+        member_times = order_values(others.column(name))
+        for bound in bounds:
+            if bound.later == member:
+                kept &= member_times[theirs] - times[bound.earlier][ours] <= bound.most
+            else:
+                kept &= times[bound.later][ours] - member_times[theirs] <= bound.most
+        return kept
+
+    def matched(self, rows: pa.RecordBatch, member: int, others: pa.RecordBatch) -> Bools:
+        """Which joined rows have a match in the input `member`."""
+        found = np.zeros(rows.num_rows, np.bool_)
+        found[self.matches(rows, member, others)[0]] = True
+        return found
+
+    def due(self, rows: pa.RecordBatch, members: Sequence[int]) -> tuple[Int64s, Int64s]:
+        """When nothing more can match in the inputs `members`, and the first of them that takes that long: int64[n]
+        times of which the watermark must be above, int64[n] numbers of inputs."""
+        times = self.row_times(rows)
+        waits = []
+        for member in members:
+            anchor, wait = self.times.anchor(member), self.times.wait(member)
+            assert anchor is not None
+            assert wait is not None
+            waits.append(times[anchor] + wait)
+        held = np.stack(waits)
+        last = held.argmax(axis=0)
+        return held.max(axis=0), np.array(members)[last]
+
+
+def expanded(count: int, ours: Int64s, theirs: Int64s) -> tuple[Int64s, Int64s]:
+    """Each of `count` rows with each of its matches; one with -1 for a row without any."""
+    lonely = np.ones(count, np.bool_)
+    lonely[ours] = False
+    alone = np.flatnonzero(lonely)
+    return np.concatenate([ours, alone]), np.concatenate([theirs, np.full(len(alone), -1, np.int64)])
+
+
+def paired(left: Int64s, right: Int64s) -> tuple[tuple[Int64s, Int64s], Int64s]:
+    """All pairs of places with equal values: ((places in left, places in right), their values)."""
+    order = np.argsort(right, kind="stable")
+    first = np.searchsorted(right[order], left)
+    last = np.searchsorted(right[order], left, side="right")
+    counts = last - first
+    ours = np.repeat(np.arange(len(left)), counts)
+    offsets = np.repeat(first - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
+    theirs = order[np.arange(len(ours)) + offsets]
+    return (ours, theirs), left[ours]

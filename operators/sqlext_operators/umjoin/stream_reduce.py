@@ -1,0 +1,135 @@
+"""The rows that new rows of one input may be joined with: a semi-join from input to input, by hashes and times.
+
+What comes out is a little more than that (hashes of 32 bits, pairs of inputs looked at one at a time), and never less.
+The exact join is then made over these rows alone, so it costs what the new rows match and not what is kept, and no
+joined row is ever stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.columns.batches import take_rows, whole
+from sqlext_operators.umjoin.stream_bounds import StreamTimes
+from sqlext_operators.umjoin.stream_index import key_hashes
+from sqlext_operators.umjoin.stream_state import FAR, Fresh, InputState
+
+UInt64s = npt.NDArray[np.uint64]
+Classes = tuple[int, ...]
+
+
+@dataclass
+class Found:
+    """The rows found of an input, and the (least, greatest) of their times."""
+
+    state: InputState
+    rows: pa.RecordBatch
+    times: tuple[int, int]
+    _hashes: dict[Classes, UInt64s] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: InputState, rows: pa.RecordBatch) -> Found:
+        """These rows of an input."""
+        times = state.times(rows)
+        return cls(state, rows, (int(times.min()), int(times.max())) if len(times) else (0, 0))
+
+    def wanted(self, classes: Classes) -> UInt64s:
+        """The hashes of the rows' keys, sorted, each once."""
+        if classes not in self._hashes:
+            self._hashes[classes] = np.unique(key_hashes(self.rows, self.state.keys(classes)))
+        return self._hashes[classes]
+
+
+class Reducer:
+    """Finds rows among the old ones in `inputs` and the new ones in `fresh`."""
+
+    def __init__(self, inputs: Sequence[InputState], times: StreamTimes, fresh: Mapping[int, Fresh]) -> None:
+        self._inputs = inputs
+        self._times = times
+        self._fresh = fresh
+        self._inner = [i for i, kind in enumerate(times.kinds) if kind == "inner"]
+
+    def inner(self, first: int, rows: pa.RecordBatch, with_new: Set[int]) -> dict[int, Found] | None:
+        """The rows of all inner inputs that may be joined with `rows` of the input `first`: old ones, of those in
+        `with_new` the new ones too. None if one of them has none."""
+        found = {first: Found.of(self._inputs[first], rows)}
+        waiting = [i for i in self._inner if i != first]
+        while waiting:
+            place, near = self._next(found, waiting)
+            waiting.remove(place)
+            found[place] = self._looked_up(found, place, near, new=place in with_new, old=True)
+            if not found[place].rows.num_rows:
+                return None
+        return found
+
+    def member(self, found: Mapping[int, Found], place: int, *, new: bool, old: bool = True) -> pa.RecordBatch:
+        """The rows of an input that is not inner that the rows found may match."""
+        inner = {i: item for i, item in found.items() if i in self._inner}
+        _, near = self._next(inner, [place])
+        return self._looked_up(inner, place, near, new=new, old=old).rows
+
+    def _looked_up(self, found: Mapping[int, Found], place: int, near: int, *, new: bool, old: bool) -> Found:
+        """The rows of an input that match those found; the old ones are looked up by keys of the input `near`."""
+        state, classes = self._inputs[place], self._shared(place, near)
+        low, high = self._range(found, place)
+        parts = []
+        if old:
+            places = state.index(classes).rows(found[near].wanted(classes), low, high)
+            parts.append(self._narrowed(found, place, near, state.rows(places)))
+        if new and place in self._fresh:
+            parts.append(self._narrowed(found, place, None, self._fresh[place].batch))
+        return Found.of(state, whole(state.schema, parts))
+
+    def _next(self, found: Mapping[int, Found], waiting: Sequence[int]) -> tuple[int, int]:
+        """The input to look at next, and the one among those found by whose keys it is looked up: where the fewest old
+        rows match."""
+        best: tuple[int, int, int] | None = None
+        for place in waiting:
+            low, high = self._range(found, place)
+            for near, item in found.items():
+                classes = self._shared(place, near)
+                if classes:
+                    count = self._inputs[place].index(classes).count(item.wanted(classes), low, high)
+                    best = min(best or (FAR, 0, 0), (count, place, near))
+        assert best is not None, "every input shares a key class with another one"
+        return best[1], best[2]
+
+    def _shared(self, place: int, near: int) -> Classes:
+        theirs = self._inputs[near].item.classes
+        return tuple(c for c in self._inputs[place].item.classes if c in theirs)
+
+    def _range(self, found: Mapping[int, Found], place: int) -> tuple[int, int]:
+        """The least and the greatest time that rows of an input may have."""
+        low, high = -FAR, FAR
+        for near, item in found.items():
+            back, ahead = self._times.after(place, near), self._times.after(near, place)
+            low = low if back is None else max(low, item.times[0] - back)
+            high = high if ahead is None else min(high, item.times[1] + ahead)
+        return low, high
+
+    def _narrowed(
+        self, found: Mapping[int, Found], place: int, done: int | None, rows: pa.RecordBatch
+    ) -> pa.RecordBatch:
+        """Rows of an input without those whose times, or keys of other inputs found than `done`, match nothing."""
+        low, high = self._range(found, place)
+        times = self._inputs[place].times(rows)
+        kept = (times >= low) & (times <= high)
+        for near, item in found.items():
+            classes = self._shared(place, near)
+            if near != done and classes:
+                kept &= _is_in(key_hashes(rows, self._inputs[place].keys(classes)), item.wanted(classes))
+        return rows if kept.all() else take_rows(rows, np.flatnonzero(kept))
+
+
+def _is_in(values: UInt64s, known: UInt64s) -> npt.NDArray[np.bool_]:
+    """Whether values are among known ones, which are sorted."""
+    if not len(known):
+        return np.zeros(len(values), np.bool_)
+    places = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    found: npt.NDArray[np.bool_] = known[places] == values
+    return found

@@ -1,0 +1,232 @@
+"""The multi-way join on streams gives, after every micro-batch, what the rows that have come make, each row once."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.chunks import MemoryChunks
+from sqlext_operators.exchange.stream import Progress
+from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
+from sqlext_operators.umjoin.stream import MultiwayStreamSpec
+from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
+
+QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+LAST = 10_000
+
+
+@dataclass(frozen=True)
+class Row:
+    tag: int
+    no: int
+    time: int | None
+    keys: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Micro-batches with the watermark that is known when each comes."""
+
+    spec: MultiwayStreamSpec
+    batches: tuple[tuple[int | None, tuple[Row, ...]], ...]
+
+
+def schema_of(item: MultiwayInput) -> pa.Schema:
+    return pa.schema([*((name, pa.int64()) for name in item.keys), ("t", pa.int64()), ("no", pa.int64())])
+
+
+def blocks_of(spec: MultiwayStreamSpec, rows: Sequence[Row]) -> list[Block]:
+    found = []
+    for tag, schema in enumerate(spec.schemas):
+        own = [(*row.keys, row.time, row.no) for row in rows if row.tag == tag]
+        if own:
+            columns = [pa.array(values, pa.int64()) for values in zip(*own, strict=True)]
+            found.append(Block(0, tag, 0, pa.RecordBatch.from_arrays(columns, schema=schema)))
+    return found
+
+
+class Model:
+    """All rows that have come, joined by brute force."""
+
+    def __init__(self, spec: MultiwayStreamSpec) -> None:
+        self.spec = spec
+        self.rows: list[Row] = []
+        self.watermark: int | None = None
+        self.late = self.timeless = 0
+
+    def add(self, rows: Sequence[Row], watermark: int | None) -> None:
+        for row in rows:
+            timed = self.spec.times.columns[row.tag] is not None
+            if timed and row.time is None:
+                self.timeless += 1
+            elif timed and self.watermark is not None and row.time is not None and row.time < self.watermark:
+                self.late += 1
+            elif None not in row.keys:
+                self.rows.append(row)
+        if watermark is not None:
+            self.watermark = max(watermark, self.watermark or watermark)
+
+    def joined(self) -> Counter[tuple[int | None, ...]]:
+        """The rows that should have come out: the numbers of the inner and left inputs' rows."""
+        inputs = self.spec.join.inputs
+        inner = [i for i, item in enumerate(inputs) if item.kind == "inner"]
+        by_tag = [[row for row in self.rows if row.tag == tag] for tag in range(len(inputs))]
+        found: Counter[tuple[int | None, ...]] = Counter()
+        for chosen in itertools.product(*(by_tag[i] for i in inner)):
+            have = dict(zip(inner, chosen, strict=True))
+            values: dict[int, int | None] = {}
+            if not all(self._fits(row, values) for row in chosen) or not self._bounded(have):
+                continue
+            if not self._is_due(have):
+                continue
+            matches = {
+                i: [row for row in by_tag[i] if self._fits(row, dict(values)) and self._bounded({**have, i: row}, i)]
+                for i, item in enumerate(inputs)
+                if item.kind != "inner"
+            }
+            if any(not rows for i, rows in matches.items() if inputs[i].kind == "semi"):
+                continue
+            if any(rows for i, rows in matches.items() if inputs[i].kind == "anti"):
+                continue
+            left = [i for i in matches if inputs[i].kind == "left"]
+            for extra in itertools.product(*(matches[i] or [None] for i in left)):
+                shown: dict[int, Row | None] = {**have, **dict(zip(left, extra, strict=True))}
+                found[tuple(None if row is None else row.no for _, row in sorted(shown.items()))] += 1
+        return found
+
+    def _fits(self, row: Row, values: dict[int, int | None]) -> bool:
+        classes = self.spec.join.inputs[row.tag].classes
+        return all(values.setdefault(place, key) == key for place, key in zip(classes, row.keys, strict=True))
+
+    def _bounded(self, have: dict[int, Row], member: int | None = None) -> bool:
+        for bound in self.spec.times.bounds:
+            own = (bound.earlier, bound.later)
+            if all(i in have for i in own) and (member is None or member in own):
+                low, high = have[bound.earlier].time, have[bound.later].time
+                assert low is not None
+                assert high is not None
+                if high - low > bound.most:
+                    return False
+        return True
+
+    def _is_due(self, have: dict[int, Row]) -> bool:
+        for member in self.spec.waited:
+            anchor, wait = self.spec.times.anchor(member), self.spec.times.wait(member)
+            assert anchor is not None
+            assert wait is not None
+            time = have[anchor].time
+            assert time is not None
+            if self.watermark is None or time + wait >= self.watermark:
+                return False
+        return True
+
+
+def check(case: Case) -> None:
+    model, store, progress = Model(case.spec), MemoryChunks(), Progress()
+    found: Counter[tuple[int | None, ...]] = Counter()
+    for watermark, rows in (*case.batches, (LAST, ())):
+        operator = case.spec.stream()
+        wakes = operator.wakes_at(store)
+        before = sum(found.values())
+        for batch in operator.step(store, blocks_of(case.spec, rows), watermark, progress):
+            found.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        if watermark is not None:
+            store.watermark = max(watermark, store.watermark or watermark)
+        model.add(rows, watermark)
+        assert found == model.joined()
+        if not rows and sum(found.values()) > before:
+            assert wakes is not None
+            assert watermark is not None
+            assert wakes <= watermark
+        again = MemoryChunks(store.index(), store.data)
+        again.watermark, again.next_no = store.watermark, store.next_no
+        store = again
+    assert (progress.late, progress.timeless) == (model.late, model.timeless)
+    assert progress.results == sum(found.values())
+    if all(kept is not None for kept in case.spec.times.kept):
+        assert not list(store.all())
+    kinds = sorted({item.kind for item in case.spec.join.inputs})
+    event(f"{'+'.join(kinds)}: {'rows' if found else 'no rows'}")
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    inner = draw(st.integers(1, 4))
+    count = draw(st.integers(1, 3))
+    inputs: list[MultiwayInput] = []
+    bound: set[int] = set()
+    for i in range(inner):
+        classes = set(draw(st.sets(st.integers(0, count - 1), min_size=1)))
+        if i == inner - 1:
+            classes |= set(range(count)) - bound
+        if bound and not classes & bound:
+            classes.add(draw(st.sampled_from(sorted(bound))))
+        bound |= classes
+        own = tuple(sorted(classes))
+        inputs.append(MultiwayInput("inner", own, tuple(f"k{c}" for c in own), ("no",)))
+    for _ in range(draw(st.integers(0 if inner > 1 else 1, 2))):
+        kind = draw(st.sampled_from(["left", "semi", "anti"]))
+        own = tuple(sorted(draw(st.sets(st.integers(0, count - 1), min_size=1))))
+        payload = ("no",) if kind == "left" else ()
+        inputs.append(MultiwayInput(kind, own, tuple(f"k{c}" for c in own), payload))  # type: ignore[arg-type]
+    order = draw(st.permutations(range(len(inputs))))
+    inputs = [inputs[i] for i in order]
+    kinds = tuple(item.kind for item in inputs)
+    inner_places = [i for i, kind in enumerate(kinds) if kind == "inner"]
+    bounds = []
+    for i, j in itertools.permutations(range(len(inputs)), 2):
+        if "inner" in (kinds[i], kinds[j]) and draw(st.integers(0, 2)) == 0:
+            bounds.append(TimeBound(i, j, draw(st.integers(-3, 8))))
+    if any(kind in ("left", "anti") for kind in kinds):
+        for i, kind in enumerate(kinds):
+            if kind != "inner" and not any(b.later == i and b.earlier in inner_places for b in bounds):
+                bounds.append(TimeBound(draw(st.sampled_from(inner_places)), i, draw(st.integers(-3, 8))))
+    needed = {i for b in bounds for i in (b.earlier, b.later)}
+    columns = tuple("t" if i in needed or draw(st.booleans()) else None for i in range(len(inputs)))
+    spec = MultiwayStreamSpec(
+        MultiwayJoinSpec(tuple(inputs), count),
+        StreamTimes(kinds, columns, tuple(bounds)),
+        tuple(map(schema_of, inputs)),
+        batch_rows=draw(st.sampled_from([3, 1000])),
+    )
+    number = itertools.count()
+    key = st.none() | st.integers(0, 1) if draw(st.booleans()) else st.integers(0, 1)
+    batches = []
+    watermark: int | None = draw(st.none() | st.integers(0, 5))
+    for n in range(draw(st.integers(1, 5))):
+        rows = []
+        for tag in draw(st.lists(st.integers(0, len(inputs) - 1), max_size=9)):
+            time = draw(st.none() | st.integers(4 * n, 4 * n + 12))
+            timed = columns[tag] is not None
+            rows.append(
+                Row(
+                    tag,
+                    next(number),
+                    time if timed or time is not None else 0,
+                    tuple(draw(key) for _ in inputs[tag].keys),
+                )
+            )
+        batches.append((watermark, tuple(rows)))
+        if watermark is not None or draw(st.booleans()):
+            watermark = (watermark or 0) + draw(st.integers(0, 6))
+    return Case(spec, tuple(batches))
+
+
+@given(case=cases())
+@settings(max_examples=300, suppress_health_check=QUIET, deadline=None)
+def test_every_micro_batch_gives_what_has_come(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.slow
+@given(case=cases())
+@settings(max_examples=3_000, suppress_health_check=QUIET, deadline=None)
+def test_three_thousand_joins_give_what_has_come(case: Case) -> None:
+    check(case)
