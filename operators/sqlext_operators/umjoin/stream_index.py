@@ -12,25 +12,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.keys import hash_keys
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
+from sqlext_operators.umjoin.kernels.slices import find_slices
 
 UInt64s = npt.NDArray[np.uint64]
 Int64s = npt.NDArray[np.int64]
 
-_HASH_BITS = np.uint64(32)
 _PLACE = np.uint64((1 << 32) - 1)
 
 
 def key_hashes(batch: pa.RecordBatch, keys: Sequence[str]) -> UInt64s:
     """uint64[n]: the hash of each row's keys in the high 32 bits, zeros below."""
     return hash_keys([batch.column(name) for name in keys]) & ~_PLACE
-
-
-def distinct(hashes: UInt64s) -> UInt64s:
-    """The hashes, sorted, each once."""
-    return np.unique(hashes)
 
 
 @dataclass(frozen=True)
@@ -41,11 +35,27 @@ class Run:
     chunks: tuple[Chunk, ...]
     hashes: UInt64s
 
-    def matches(self, wanted: UInt64s) -> tuple[Int64s, Int64s]:
-        """For each wanted hash (sorted) the slice of `hashes` that has it: int64[n] first, int64[n] last."""
-        first = np.searchsorted(self.hashes, wanted)
-        last = np.searchsorted(self.hashes, wanted | _PLACE, side="right")
-        return first, last
+
+@dataclass(frozen=True)
+class Probe:
+    """The rows of runs that have one of some hashes, as slices of each run's hashes: int64 first, int64 last. `wanted`
+    is the number of hashes, `count` that of rows."""
+
+    wanted: int
+    count: int
+    slices: tuple[tuple[Run, Int64s, Int64s], ...]
+
+    def rows(self) -> list[tuple[Chunk, Int64s]]:
+        """Chunks, each with the places of its rows in ascending order."""
+        found: list[tuple[Chunk, Int64s]] = []
+        for run, first, last in self.slices:
+            places = np.sort((run.hashes[_places(first, last)] & _PLACE).astype(np.int64))
+            starts = np.cumsum([0, *(chunk.rows for chunk in run.chunks)])
+            cuts = np.searchsorted(places, starts)
+            for n, chunk in enumerate(run.chunks):
+                if cuts[n] < cuts[n + 1]:
+                    found.append((chunk, places[cuts[n] : cuts[n + 1]] - starts[n]))
+        return found
 
 
 class Index:
@@ -58,25 +68,16 @@ class Index:
         self._keys = tuple(keys)
         self._runs: list[Run] | None = None
 
-    def count(self, wanted: UInt64s, low: int, high: int) -> int:
-        """How many rows have one of the hashes (sorted, each once), of chunks that have times from `low` to `high`."""
-        return sum(int((last - first).sum()) for _, first, last in self._found(wanted, low, high))
-
-    def rows(self, wanted: UInt64s, low: int, high: int) -> list[tuple[Chunk, Int64s]]:
-        """These rows: chunks, each with the places of its rows in ascending order."""
-        found: list[tuple[Chunk, Int64s]] = []
-        for run, first, last in self._found(wanted, low, high):
-            places = np.sort((run.hashes[_slices(first, last)] & _PLACE).astype(np.int64))
-            starts = np.cumsum([0, *(chunk.rows for chunk in run.chunks)])
-            cuts = np.searchsorted(places, starts)
-            for n, chunk in enumerate(run.chunks):
-                if cuts[n] < cuts[n + 1]:
-                    found.append((chunk, places[cuts[n] : cuts[n + 1]] - starts[n]))
-        return found
-
-    def _found(self, wanted: UInt64s, low: int, high: int) -> list[tuple[Run, Int64s, Int64s]]:
-        runs = [run for run in self._all() if any(c.low <= high and c.high >= low for c in run.chunks)]
-        return [(run, *run.matches(wanted)) for run in runs]
+    def probe(self, wanted: UInt64s, low: int, high: int) -> Probe:
+        """The rows with one of the hashes (sorted, each once), of chunks that have times from `low` to `high`."""
+        count = 0
+        slices = []
+        for run in self._all():
+            if any(chunk.low <= high and chunk.high >= low for chunk in run.chunks):
+                first, last = np.empty((2, len(wanted)), np.int64)
+                count += find_slices(run.hashes, wanted, _PLACE, first, last)
+                slices.append((run, first, last))
+        return Probe(len(wanted), count, tuple(slices))
 
     def _all(self) -> list[Run]:
         """Runs of all chunks: as few as there are bits in their number. Which chunks are in one follows from their own
@@ -116,16 +117,7 @@ class Index:
         return pa.RecordBatch.from_arrays([pa.array(np.sort(hashes))], names=["hash"])
 
 
-def rows_of(
-    store: ChunkStore, columns: Sequence[str], schema: pa.Schema, found: Sequence[tuple[Chunk, Int64s]]
-) -> pa.RecordBatch:
-    """The rows as one batch with these columns of `schema`."""
-    names = list(columns)
-    taken = [take_rows(store.read(chunk).rename_columns(names), places) for chunk, places in found]
-    return whole(pa.schema([schema.field(name) for name in names]), taken)
-
-
-def _slices(first: Int64s, last: Int64s) -> Int64s:
+def _places(first: Int64s, last: Int64s) -> Int64s:
     """The numbers of all slices, one after the other."""
     counts = last - first
     total = int(counts.sum())

@@ -16,11 +16,14 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.umjoin.stream_bounds import StreamTimes
-from sqlext_operators.umjoin.stream_index import key_hashes
+from sqlext_operators.umjoin.stream_index import Probe, key_hashes
 from sqlext_operators.umjoin.stream_state import FAR, Fresh, InputState
 
 UInt64s = npt.NDArray[np.uint64]
 Classes = tuple[int, ...]
+
+#: An input is probed again by an input that was found later if that has so many times fewer keys.
+_WORTH = 4
 
 
 @dataclass
@@ -58,11 +61,12 @@ class Reducer:
         """The rows of all inner inputs that may be joined with `rows` of the input `first`: old ones, of those in
         `with_new` the new ones too. None if one of them has none."""
         found = {first: Found.of(self._inputs[first], rows)}
+        known: dict[tuple[int, Classes], Probe] = {}
         waiting = [i for i in self._inner if i != first]
         while waiting:
-            place, near = self._next(found, waiting)
+            place, probe = self._next(found, waiting, known)
             waiting.remove(place)
-            found[place] = self._looked_up(found, place, near, new=place in with_new, old=True)
+            found[place] = self._looked_up(found, place, probe, new=place in with_new)
             if not found[place].rows.num_rows:
                 return None
         return found
@@ -70,34 +74,35 @@ class Reducer:
     def member(self, found: Mapping[int, Found], place: int, *, new: bool, old: bool = True) -> pa.RecordBatch:
         """The rows of an input that is not inner that the rows found may match."""
         inner = {i: item for i, item in found.items() if i in self._inner}
-        _, near = self._next(inner, [place])
-        return self._looked_up(inner, place, near, new=new, old=old).rows
+        probe = self._next(inner, [place], {})[1] if old else None
+        return self._looked_up(inner, place, probe, new=new).rows
 
-    def _looked_up(self, found: Mapping[int, Found], place: int, near: int, *, new: bool, old: bool) -> Found:
-        """The rows of an input that match those found; the old ones are looked up by keys of the input `near`."""
-        state, classes = self._inputs[place], self._shared(place, near)
-        low, high = self._range(found, place)
-        parts = []
-        if old:
-            places = state.index(classes).rows(found[near].wanted(classes), low, high)
-            parts.append(self._narrowed(found, place, near, state.rows(places)))
+    def _looked_up(self, found: Mapping[int, Found], place: int, probe: Probe | None, *, new: bool) -> Found:
+        """The rows of an input that match those found: old ones of the probe, and new ones."""
+        state = self._inputs[place]
+        parts = [state.rows(probe.rows())] if probe is not None else []
         if new and place in self._fresh:
-            parts.append(self._narrowed(found, place, None, self._fresh[place].batch))
-        return Found.of(state, whole(state.schema, parts))
+            parts.append(self._fresh[place].batch)
+        return Found.of(state, whole(state.schema, [self._narrowed(found, place, rows) for rows in parts]))
 
-    def _next(self, found: Mapping[int, Found], waiting: Sequence[int]) -> tuple[int, int]:
-        """The input to look at next, and the one among those found by whose keys it is looked up: where the fewest old
-        rows match."""
-        best: tuple[int, int, int] | None = None
+    def _next(
+        self, found: Mapping[int, Found], waiting: Sequence[int], known: dict[tuple[int, Classes], Probe]
+    ) -> tuple[int, Probe]:
+        """The input to look at next, and its old rows: where the fewest match an input that was found.
+
+        `known` are the probes so far, by input and classes. A new one is worth its time if it has far fewer hashes.
+        """
         for place in waiting:
             low, high = self._range(found, place)
             for near, item in found.items():
                 classes = self._shared(place, near)
-                if classes:
-                    count = self._inputs[place].index(classes).count(item.wanted(classes), low, high)
-                    best = min(best or (FAR, 0, 0), (count, place, near))
-        assert best is not None, "every input shares a key class with another one"
-        return best[1], best[2]
+                before = known.get((place, classes))
+                if classes and (before is None or _WORTH * len(item.wanted(classes)) < before.wanted):
+                    known[place, classes] = self._inputs[place].index(classes).probe(item.wanted(classes), low, high)
+        chosen = {place: [probe for (i, _), probe in known.items() if i == place] for place in waiting}
+        best = {place: min(probes, key=lambda probe: probe.count) for place, probes in chosen.items() if probes}
+        place = min(best, key=lambda i: best[i].count)
+        return place, best[place]
 
     def _shared(self, place: int, near: int) -> Classes:
         theirs = self._inputs[near].item.classes
@@ -112,17 +117,18 @@ class Reducer:
             high = high if ahead is None else min(high, item.times[1] + ahead)
         return low, high
 
-    def _narrowed(
-        self, found: Mapping[int, Found], place: int, done: int | None, rows: pa.RecordBatch
-    ) -> pa.RecordBatch:
-        """Rows of an input without those whose times, or keys of other inputs found than `done`, match nothing."""
+    def _narrowed(self, found: Mapping[int, Found], place: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows of an input without those whose times, or keys of an input found, match nothing."""
         low, high = self._range(found, place)
         times = self._inputs[place].times(rows)
         kept = (times >= low) & (times <= high)
+        least = {classes: item for near, item in found.items() if (classes := self._shared(place, near))}
         for near, item in found.items():
             classes = self._shared(place, near)
-            if near != done and classes:
-                kept &= _is_in(key_hashes(rows, self._inputs[place].keys(classes)), item.wanted(classes))
+            if classes and len(item.wanted(classes)) < len(least[classes].wanted(classes)):
+                least[classes] = item
+        for classes, item in least.items():
+            kept &= _is_in(key_hashes(rows, self._inputs[place].keys(classes)), item.wanted(classes))
         return rows if kept.all() else take_rows(rows, np.flatnonzero(kept))
 
 

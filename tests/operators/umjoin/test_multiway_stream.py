@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -183,11 +184,11 @@ def cases(draw: st.DrawFn) -> Case:
     bounds = []
     for i, j in itertools.permutations(range(len(inputs)), 2):
         if "inner" in (kinds[i], kinds[j]) and draw(st.integers(0, 2)) == 0:
-            bounds.append(TimeBound(i, j, draw(st.integers(-3, 8))))
+            bounds.append(TimeBound(i, j, draw(st.integers(-2, 10))))
     if any(kind in ("left", "anti") for kind in kinds):
         for i, kind in enumerate(kinds):
             if kind != "inner" and not any(b.later == i and b.earlier in inner_places for b in bounds):
-                bounds.append(TimeBound(draw(st.sampled_from(inner_places)), i, draw(st.integers(-3, 8))))
+                bounds.append(TimeBound(draw(st.sampled_from(inner_places)), i, draw(st.integers(-2, 10))))
     needed = {i for b in bounds for i in (b.earlier, b.later)}
     columns = tuple("t" if i in needed or draw(st.booleans()) else None for i in range(len(inputs)))
     spec = MultiwayStreamSpec(
@@ -196,23 +197,19 @@ def cases(draw: st.DrawFn) -> Case:
         tuple(map(schema_of, inputs)),
         batch_rows=draw(st.sampled_from([3, 1000])),
     )
+    rng = random.Random(draw(st.integers(0, 1 << 30)))  # lists of hypothesis are short: few rows would match
     number = itertools.count()
-    key = st.none() | st.integers(0, 1) if draw(st.booleans()) else st.integers(0, 1)
+    values = draw(st.sampled_from([(0,), (0, 0, 0, 1), (0, 1), (0, 1, 2, None)]))
+    timeless = draw(st.sampled_from([0.0, 0.1]))
     batches = []
-    watermark: int | None = draw(st.none() | st.integers(0, 5))
+    watermark = draw(st.none() | st.integers(0, 5))
+    most = 14 if len(inputs) < 4 else 10
     for n in range(draw(st.integers(1, 5))):
         rows = []
-        for tag in draw(st.lists(st.integers(0, len(inputs) - 1), max_size=9)):
-            time = draw(st.none() | st.integers(4 * n, 4 * n + 12))
-            timed = columns[tag] is not None
-            rows.append(
-                Row(
-                    tag,
-                    next(number),
-                    time if timed or time is not None else 0,
-                    tuple(draw(key) for _ in inputs[tag].keys),
-                )
-            )
+        for _ in range(rng.randint(0, most)):
+            tag = rng.randrange(len(inputs))
+            time = None if rng.random() < timeless else rng.randint(4 * n, 4 * n + 10)
+            rows.append(Row(tag, next(number), time, tuple(rng.choice(values) for _ in inputs[tag].keys)))
         batches.append((watermark, tuple(rows)))
         if watermark is not None or draw(st.booleans()):
             watermark = (watermark or 0) + draw(st.integers(0, 6))
