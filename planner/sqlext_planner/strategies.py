@@ -190,8 +190,10 @@ def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     the joins, by cost."""
     if not isinstance(node, (Aggregate, UMJoin)) or (isinstance(node, Aggregate) and not node.collect(UMJoin)):
         return None
-    from sqlext_planner.umjoin.choose.strategy import plan_aggregate, plan_umjoin
+    from sqlext_planner.umjoin.choose.strategy import plan_aggregate, plan_stream, plan_umjoin
 
+    if node.is_streaming:  # Spark computes aggregates of streams, which keep state of their own
+        return plan_stream(node, planner) if isinstance(node, UMJoin) else None
     return plan_umjoin(node, planner) if isinstance(node, UMJoin) else plan_aggregate(node, planner)
 
 
@@ -323,6 +325,10 @@ def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
             from sqlext_planner.last_join.streams import refusal as last_join_refusal
 
             return last_join_refusal(node)
+        case UMJoin():
+            from sqlext_planner.umjoin.streams import refusal as umjoin_refusal
+
+            return umjoin_refusal(node)
     return UnsupportedError(f"{node.operator_name} cannot read a stream yet")
 
 

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.stream import StreamSpec
 
 
+def bucket_count(context: ExecutionContext) -> int:
+    """How many buckets of keys there are."""
+    return context.config.partitions or _partitions(context)
+
+
 def run_stream(
     shipments: Sequence[Shipment],
     stream: StreamSpec,
@@ -42,8 +47,8 @@ def run_stream(
 
     check_settings(context.spark)
     check_workers(context.spark)
-    partitions = int(str(context.spark.conf.get("spark.sql.shuffle.partitions")))
-    pids = bucket_ids(context.config.partitions or partitions, partitions)
+    partitions = _partitions(context)
+    pids = bucket_ids(bucket_count(context), partitions)
     live, fixed = (
         [_scattered(shipment, pids, context) for shipment in shipments if shipment.frame.isStreaming is streaming]
         for streaming in (True, False)
@@ -65,6 +70,10 @@ def run_stream(
     seen = rows.observe(name, *(F.sum(figure).alias(figure) for figure in FIGURES))
     unpack = worker_function(partial(explained, context.places(), unpacked))
     return from_months(seen.mapInArrow(unpack, months_schema(result)), result)
+
+
+def _partitions(context: ExecutionContext) -> int:
+    return int(str(context.spark.conf.get("spark.sql.shuffle.partitions")))
 
 
 def _scattered(shipment: Shipment, pids: tuple[int, ...], context: ExecutionContext) -> DataFrame:

@@ -12,9 +12,9 @@ from sqlext_operators.interval_join.passes import Pass, passes_for
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, SparkExpr, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.interval_join.nodes import IntervalJoin
-from sqlext_planner.interval_join.shifts import shifted
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods, Period, PeriodPredicate
 from sqlext_planner.periods.relations import Condition
+from sqlext_planner.periods.shifts import shifted
 from sqlext_planner.relational.logical_plan import LogicalPlan
 
 #: Sets of relations multiply; a statement with more alternatives than this keeps the set in the residual.

@@ -11,9 +11,9 @@ from sqlext_planner.expressions.nodes import Column, SparkExpr
 from sqlext_planner.expressions.weighted_aggregates import weighted
 from sqlext_planner.interval_join.choice import broadcast_pays
 from sqlext_planner.interval_join.execution import IntervalJoinExec
-from sqlext_planner.interval_join.shifts import shifted
 from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.periods.predicates import Amount
+from sqlext_planner.periods.shifts import shifted
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.strategies import contains_extension, plan_physical
 

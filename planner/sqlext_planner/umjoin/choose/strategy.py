@@ -18,6 +18,7 @@ from sqlext_planner.umjoin.factorised.counted import counted
 from sqlext_planner.umjoin.factorised.plan import Factorised, NotFactorised, factorise
 from sqlext_planner.umjoin.find.group_report import UMJoinGroup
 from sqlext_planner.umjoin.nodes import UMJoin
+from sqlext_planner.umjoin.streams import refusal, stream_parts, stream_plan
 
 
 class Planner(Protocol):
@@ -46,6 +47,23 @@ def plan_umjoin(node: UMJoin, planner: Planner) -> PhysicalPlan:
         return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), why=choice.why)
     routing: Routing = "shared key" if UMJoinSplit.of(node).layout.shared else "hypercube"
     return operator_plan(node, inputs, routing, why=choice.why, mark=planner.marked)
+
+
+def plan_stream(node: UMJoin, planner: Planner) -> PhysicalPlan:
+    """The physical plan of a node over streams: our operator where a hint or the setting asks for it.
+
+    Raises UnsupportedError for a hint that cannot be followed.
+    """
+    inputs = [planner.later(child) for child in node.inputs]
+    wanted = node.asked is not None or planner.config.umjoin_strategy == "operator"
+    parts = stream_parts(node) if wanted else "nothing asks for one operator"
+    if not isinstance(parts, str):
+        return stream_plan(node, parts, inputs, "as the hint says" if node.asked else "operator, as the setting says")
+    error = refusal(node)
+    if error is not None:
+        raise error
+    why = f"Spark's joins of streams; {parts}"
+    return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), why=why)
 
 
 def plan_aggregate(node: Aggregate, planner: Planner) -> PhysicalPlan | None:

@@ -94,7 +94,7 @@ class UMJoinExec(PhysicalPlan):
         names = [_name(child) for child in self.inputs]
         shown = [name if kind == "inner" else f"{kind} {name}" for name, kind in zip(names, self.kinds, strict=True)]
         classes = comma(self.layout.names)
-        return f"UMJoinExec: [{self.routing}] {', '.join(shown)} ON {classes} PAYLOAD [{kept}]{counted}"
+        return f"{type(self).__name__}: [{self.routing}] {', '.join(shown)} ON {classes} PAYLOAD [{kept}]{counted}"
 
     def details(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"strategy": self.routing, "key classes": list(self.layout.names)}

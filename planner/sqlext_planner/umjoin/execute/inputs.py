@@ -37,13 +37,18 @@ class TypedInputs:
     result: StructType
 
     @classmethod
-    def of(cls, node: UMJoinExec, frames: Sequence[DataFrame]) -> TypedInputs | None:
-        """None if the operator does not compare as Spark does, or Spark does not hand a column's type to Python."""
+    def of(
+        cls, node: UMJoinExec, frames: Sequence[DataFrame], extra: Sequence[Sequence[Column]] = ()
+    ) -> TypedInputs | None:
+        """None if the operator does not compare as Spark does, or Spark does not hand a column's type to Python.
+
+        `extra` are columns of each input that the operator reads besides."""
         types = _key_types(node, frames)
         classes = _class_types(node.layout, types)
         if classes is None:
             return None
-        parts = [_Part.of(node, i, frame, types, classes) for i, frame in enumerate(frames)]
+        also = extra or [()] * len(frames)
+        parts = [_Part.of(node, i, frame, types, classes, also[i]) for i, frame in enumerate(frames)]
         if not all(is_shippable(part.frame) for part in parts):
             return None
         spec = MultiwayJoinSpec(tuple(part.item for part in parts), node.layout.count, node.count is not None)
@@ -59,7 +64,13 @@ class _Part:
 
     @classmethod
     def of(
-        cls, node: UMJoinExec, i: int, frame: DataFrame, types: Mapping[Column, str], classes: Sequence[str]
+        cls,
+        node: UMJoinExec,
+        i: int,
+        frame: DataFrame,
+        types: Mapping[Column, str],
+        classes: Sequence[str],
+        extra: Sequence[Column],
     ) -> _Part:
         wire = WireColumns()
         names = []
@@ -73,7 +84,7 @@ class _Part:
             wire.name(Literal("TRUE", dtype="boolean"))  # without a column, rows cannot be counted
         columns = tuple(column.spark_name for column in payload)
         item = MultiwayInput(node.kinds[i], node.layout.classes[i], tuple(names), columns)
-        return cls(item, wire.select(frame, payload))
+        return cls(item, wire.select(frame, (*payload, *extra)))
 
 
 def _key_types(node: UMJoinExec, frames: Sequence[DataFrame]) -> dict[Column, str]:

@@ -185,11 +185,13 @@ def operator_plan(
     shares: tuple[int, ...] | None = None,
     why: str = "",
     mark: Callable[[PhysicalPlan], PhysicalPlan] = lambda child: child,
+    make: Callable[..., UMJoinExec] = UMJoinExec,
 ) -> PhysicalPlan:
     """The physical plan of a multi-way join with our operator in it; `node` is not `ineligible`.
 
     `inputs` are the plans of the node's inputs, `mark` is applied to those that the operator's exchange reads, `shares`
-    are those of the classes of `UMJoinSplit.layout`, None to choose them when it runs. Raises InternalError for a
+    are those of the classes of `UMJoinSplit.layout`, None to choose them when it runs. `make` makes the operator's
+    node. Raises InternalError for a
     routing that the keys do not allow.
     """
     split = UMJoinSplit.of(node)
@@ -198,7 +200,7 @@ def operator_plan(
         for child, condition in zip(inputs, split.filters, strict=True)
     ]
     kinds = tuple(node.kinds[i] for i in split.places)
-    core = UMJoinExec(
+    core = make(
         inputs=tuple(mark(below[i]) for i in split.places),
         kinds=kinds,
         condition=split.condition,

@@ -1,0 +1,149 @@
+"""The physical multi-way join over streams: one exchange into a stateful operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
+from sqlext_planner.spark.streams import is_behind_state, watermark_stacks, watermarks, without_watermarks
+from sqlext_planner.umjoin.execute.execution import UMJoinExec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlext_operators.exchange.routing import Router
+    from sqlext_operators.umjoin.spec import MultiwayJoinSpec
+    from sqlext_operators.umjoin.stream_bounds import StreamTimes
+
+    from sqlext_planner.umjoin.execute.inputs import TypedInputs
+
+
+@dataclass(frozen=True)
+class ColumnBound:
+    """A condition between two times: `later` is at most `most` microseconds after `earlier`."""
+
+    earlier: Column
+    later: Column
+    most: int
+
+    def __str__(self) -> str:
+        return f"{self.later} <= {self.earlier} + {self.most / 1e6:g}s"
+
+
+@dataclass(frozen=True)
+class UMJoinStreamExec(UMJoinExec):
+    """Joins streams as a UMJoinExec joins tables, where the `bounds` hold too.
+
+    A row comes out once, in append mode: when the last row that it needs has come, or, with left or anti inputs, when
+    the watermark says that nothing more can match. `stream_spans` are the places of the inputs in the text.
+    """
+
+    bounds: tuple[ColumnBound, ...] = field(default=(), kw_only=True)
+    stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
+
+    reads_streams = True
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        """Raises UnsupportedError for types or times that the operator cannot compare, AnalysisError for watermarks
+        that do not suit, ConfigurationError if Spark's settings do not suit a stream's state."""
+        from sqlext_operators.umjoin.stream import MultiwayStreamSpec
+
+        from sqlext_planner.exchange.driver import Shipment
+        from sqlext_planner.exchange.stream_driver import bucket_count, run_stream
+        from sqlext_planner.exchange.wire import arrow_schema
+        from sqlext_planner.umjoin.execute.inputs import TypedInputs
+
+        frames = [execute_cached(child, context) for child in self.inputs]
+        columns = self._time_columns(frames)
+        typed = TypedInputs.of(self, frames, [() if column is None else (column,) for column in columns])
+        if typed is None:
+            raise UnsupportedError(
+                "a multi-way join over streams has keys of types that compare differently, or columns that Spark "
+                "cannot pass through Python",
+                span=next((span for span in self.stream_spans if span is not None), None),
+                help="cast the keys to one type in subqueries, or leave the hint out",
+            )
+        times = self._times(columns)
+        schemas = tuple(arrow_schema(frame.schema) for frame in typed.frames)
+        late_fails = context.config.stream_late == "fail"
+        stream = MultiwayStreamSpec(typed.spec, times, schemas, late_fails, context.config.output_batch_rows)
+        routers = _routers(typed.spec, self.routing, bucket_count(context))
+        shipments = [
+            Shipment(tag, frame, item.keys, router)
+            for tag, (frame, item, router) in enumerate(zip(typed.frames, typed.spec.inputs, routers, strict=True))
+        ]
+        result = without_watermarks(typed.result)
+        found = run_stream(shipments, stream, result, context, _identity(typed, times, self.routing, context))
+        return found if tuple(found.columns) == self.frame_columns else found.toDF(*self.frame_columns)
+
+    def _time_columns(self, frames: Sequence[DataFrame]) -> list[Column | None]:
+        """The column of each input with the watermark, if the plan reads it."""
+        found: list[Column | None] = []
+        for child, frame, span in zip(self.inputs, frames, self.stream_spans, strict=True):
+            if is_behind_state(frame):
+                raise AnalysisError(
+                    "an input of a multi-way join is the result of another statement over streams, whose rows come "
+                    "when the watermark has passed them",
+                    span=span,
+                    help="write that result to a table or a topic, and read it in a second query",
+                )
+            if any(len(stack) > 1 for stack in watermark_stacks(frame)):
+                raise AnalysisError("an input has two watermarks, one above the other", span=span, help="leave out one")
+            names = watermarks(frame.schema)
+            found.append(next((column for column in child.output_columns if column.spark_name in names), None))
+        return found
+
+    def _times(self, columns: Sequence[Column | None]) -> StreamTimes:
+        from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
+
+        place = {column: i for i, column in enumerate(columns) if column is not None}
+        bounds = []
+        owner = {column: i for i, child in enumerate(self.inputs) for column in child.output_columns}
+        for bound in self.bounds:
+            missing = next((column for column in (bound.earlier, bound.later) if column not in place), None)
+            if missing is None:
+                bounds.append(TimeBound(place[bound.earlier], place[bound.later], bound.most))
+            elif any(self.kinds[owner[column]] != "inner" for column in (bound.earlier, bound.later)):
+                raise UnsupportedError(
+                    f"the match of a left, semi or anti input compares {missing}, which has no watermark",
+                    span=missing.span or self.stream_spans[owner[missing]],
+                    help=f"give that stream a watermark on {missing.name}: withWatermark, or WATERMARK ... DELAY OF",
+                )
+        names = tuple(None if column is None else column.spark_name for column in columns)
+        times = StreamTimes(self.kinds, names, tuple(bounds))
+        for member in times.deciding:
+            assert times.anchor(member) is not None, "bounds of matches are all known"
+        return times
+
+
+def _routers(spec: MultiwayJoinSpec, routing: str, buckets: int) -> list[Router]:
+    from sqlext_operators.exchange.routing import MatchRouter
+    from sqlext_operators.umjoin.shares_routing import SharesRouter
+
+    from sqlext_planner.umjoin.execute.shares import choose_shares
+
+    if routing == "shared key":
+        keys = [dict(zip(item.classes, item.keys, strict=True)) for item in spec.inputs]
+        named = [tuple(held[place] for place in spec.shared) for held in keys]
+        return [MatchRouter(names, (False,) * len(names), keep=False) for names in named]
+    # nothing is known of how many rows the streams will bring
+    shares = choose_shares([1.0] * len(spec.inputs), [item.classes for item in spec.inputs], spec.classes, buckets)
+    return [SharesRouter.of(item, shares) for item in spec.inputs]
+
+
+def _identity(typed: TypedInputs, times: StreamTimes, routing: str, context: ExecutionContext) -> dict[str, str]:
+    """What the state of a join depends on, by names that a user knows."""
+    columns = "; ".join(
+        ", ".join(f"{item.name} {item.dataType.simpleString()}" for item in frame.schema) for frame in typed.frames
+    )
+    return {
+        "operator": "multi-way join",
+        "join": repr(typed.spec),
+        "times": repr(times),
+        "columns": columns,
+        "routing": routing,
+        "time zone": str(context.spark.conf.get("spark.sql.session.timeZone")),
+    }

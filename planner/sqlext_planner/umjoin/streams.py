@@ -1,0 +1,207 @@
+"""Multi-way joins over streams at planning time: which part our operator computes, what bounds its rows in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
+
+from sqlext_planner.errors import SqlExtError, UnsupportedError
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts
+from sqlext_planner.expressions.patterns import reads_only
+from sqlext_planner.periods.shifts import shifted
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.physical_plan import PhysicalPlan
+from sqlext_planner.umjoin.execute.cascade import cascade
+from sqlext_planner.umjoin.execute.execution import Routing
+from sqlext_planner.umjoin.execute.keys import equality
+from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
+from sqlext_planner.umjoin.execute.stream_execution import ColumnBound, UMJoinStreamExec
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, input_name
+
+_TIMES = ("timestamp", "timestamp_ntz")
+_ORDERED = ("<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True)
+class StreamParts:
+    """A multi-way join over streams: `core` joins the streams, `bounds` are the terms that compare their times.
+
+    Spark joins the tables with its result, each micro-batch with what they hold then: `tables` are the numbers of these
+    inputs, `condition` and `matches` what is left to check there.
+    """
+
+    core: UMJoin
+    bounds: tuple[ColumnBound, ...]
+    tables: tuple[int, ...]
+    condition: Expression | None
+    matches: tuple[Expression | None, ...]
+
+
+@dataclass(frozen=True)
+class _Above:
+    """What `cascade` needs to know of the joins above the operator; its first input is the operator's result."""
+
+    kinds: tuple[MemberKind, ...]
+    condition: Expression | None
+    matches: tuple[Expression | None, ...]
+    output: tuple[Field, ...]
+    count: Column | None = None
+
+
+def refusal(node: UMJoin) -> SqlExtError | None:
+    """Why a join that a hint asks for cannot be computed over its streams; None if it can, or if Spark computes it."""
+    if node.asked is None:
+        return None
+    found = stream_parts(node)
+    if not isinstance(found, str):
+        return None
+    return UnsupportedError(
+        f"the hint {node.asked} cannot be followed: {found}",
+        span=node.asked.span,
+        help="leave the hint out: Spark's binary joins compute the same rows, as far as they can on streams",
+    )
+
+
+def stream_parts(node: UMJoin) -> StreamParts | str:
+    """The parts of a join over streams, or why our operator cannot compute them."""
+    streams = [i for i, child in enumerate(node.inputs) if child.is_streaming]
+    if len(streams) < 2:
+        return "only one of its inputs is a stream, which Spark joins with tables as it comes"
+    if not any(node.kinds[i] == "inner" for i in streams):
+        return "none of its inner inputs is a stream"
+    types = {column: kind for child in node.inputs for column, kind in child.dtypes.items()}
+    known = frozenset(c for i in streams if node.kinds[i] == "inner" for c in node.inputs[i].output_columns)
+    inside = [term for term in conjuncts(node.condition) if reads_only(term, known)]
+    outside = [term for term in conjuncts(node.condition) if not reads_only(term, known)]
+    owner = {column: i for i, child in enumerate(node.inputs) for column in child.output_columns}
+    bounds = [bound for term in inside for bound in _bounds(term, types) if _apart(bound, owner)]
+    matches: list[Expression | None] = []
+    for i in streams:
+        kept = []
+        own = frozenset(node.inputs[i].output_columns)
+        for term in conjuncts(node.matches[i]):
+            if not reads_only(term, known | own):
+                return f"the {node.kinds[i].upper()} JOIN of {input_name(node.inputs[i])} reads columns of a table"
+            found = [bound for bound in _bounds(term, types) if _apart(bound, owner)]
+            bounds += found
+            if not found or equality(term) is not None:
+                kept.append(term)
+        matches.append(conjunction(kept))
+    tables = tuple(i for i in range(len(node.inputs)) if i not in streams)
+    kinds = tuple(node.kinds[i] for i in streams)
+    above = outside if tables else []
+    condition = conjunction(inside if tables else [*inside, *outside])
+    core = UMJoin(tuple(node.inputs[i] for i in streams), kinds, condition, tuple(matches), span=node.span)
+    read = {c for term in [*above, *(node.matches[i] for i in tables)] if term is not None for c in term.references}
+    wanted = read | {item.column for item in node.output}
+    payload = tuple(item.column for item in core.joined if item.column in wanted)
+    core = UMJoin(core.inputs, kinds, condition, tuple(matches), payload=payload or None, span=node.span)
+    obstacle = ineligible(core) or next(_obstacles(core, bounds), None)
+    if obstacle is not None:
+        return obstacle
+    return StreamParts(core, tuple(bounds), tables, conjunction(above), tuple(node.matches[i] for i in tables))
+
+
+def _obstacles(core: UMJoin, bounds: Sequence[ColumnBound]) -> Iterator[str]:
+    split = UMJoinSplit.of(core)
+    for i in split.members:
+        yield (
+            f"{input_name(core.inputs[i])} is not joined on equal columns alone, of inputs that are joined on these "
+            f"too, besides conditions between times"
+        )
+    times = stream_times(core, bounds)
+    for i in times.deciding:
+        if times.anchor(i) is None:
+            yield _endless(core, i)
+    if times.deciding:
+        yield from (
+            _endless(core, i) for i, kind in enumerate(core.kinds) if kind == "semi" and times.anchor(i) is None
+        )
+
+
+def _endless(core: UMJoin, i: int) -> str:
+    name = input_name(core.inputs[i])
+    return (
+        f"nothing says until when rows of {name} may match, so no row without a match is ever known; add a condition "
+        f"like {name}.ts <= other.ts + INTERVAL 1 HOUR to its ON"
+    )
+
+
+def stream_times(core: UMJoin, bounds: Sequence[ColumnBound]) -> StreamTimes:
+    """The bounds between the inputs, if all columns in them have watermarks."""
+    owner = {column: i for i, child in enumerate(core.inputs) for column in child.output_columns}
+    found = [TimeBound(owner[bound.earlier], owner[bound.later], bound.most) for bound in bounds]
+    named = {owner[column]: column.spark_name for bound in bounds for column in (bound.earlier, bound.later)}
+    return StreamTimes(core.kinds, tuple(named.get(i) for i in range(len(core.inputs))), tuple(found))
+
+
+def _apart(bound: ColumnBound, owner: Mapping[Column, int]) -> bool:
+    return owner[bound.earlier] != owner[bound.later]
+
+
+def _bounds(term: Expression, types: Mapping[Column, str | None]) -> list[ColumnBound]:
+    """What a comparison of two times says about them; none for any other term."""
+    if not isinstance(term, Compare):
+        return []
+    if (pair := equality(term)) is not None:
+        timed = all(types.get(column) in _TIMES for column in pair) and types[pair[0]] == types[pair[1]]
+        return [ColumnBound(*pair, 0), ColumnBound(*pair[::-1], 0)] if timed else []
+    if term.op not in _ORDERED:
+        return []
+    low, high = (term.left, term.right) if term.op in ("<", "<=") else (term.right, term.left)
+    first, before = _time(low, high, types)
+    second, after = _time(high, low, types)
+    if first is None or second is None or types[first] != types[second]:
+        return []
+    # first + before <= second + after
+    return [ColumnBound(earlier=second, later=first, most=after - before - (1 if "=" not in term.op else 0))]
+
+
+def _time(expression: Expression, other: Expression, types: Mapping[Column, str | None]) -> tuple[Column | None, int]:
+    """A column of times, and the microseconds that are added to it; (None, 0) for anything else."""
+    base, sign, amount = shifted(expression, other, types, types)
+    if not isinstance(base, Column) or types.get(base) not in _TIMES:
+        return None, 0
+    if amount is None:
+        return base, 0
+    return (base, sign * int(amount.value)) if amount.interval else (None, 0)
+
+
+def stream_plan(node: UMJoin, parts: StreamParts, inputs: Sequence[PhysicalPlan], why: str) -> PhysicalPlan:
+    """The physical plan; `inputs` are the plans of the node's inputs."""
+    core = parts.core
+    split = UMJoinSplit.of(core)
+    routing: Routing = "shared key" if split.layout.shared else "hypercube"
+    make = partial(UMJoinStreamExec, bounds=parts.bounds, stream_spans=tuple(child.span for child in core.inputs))
+    streams = [plan for i, plan in enumerate(inputs) if i not in parts.tables]
+    plan = operator_plan(core, streams, routing, why=f"{why}; {kept(parts)}", make=make)
+    if not parts.tables:
+        return plan
+    kinds: list[MemberKind] = ["inner", *(node.kinds[i] for i in parts.tables)]
+    above = _Above(tuple(kinds), parts.condition, (None, *parts.matches), node.output)
+    return cascade(above, [plan, *(inputs[i] for i in parts.tables)])
+
+
+def kept(parts: StreamParts) -> str:
+    """When a row comes out, and what is kept for how long, for EXPLAIN."""
+    core = parts.core
+    times = stream_times(core, parts.bounds)
+    if times.deciding:
+        names = ", ".join(input_name(core.inputs[i]) for i in times.deciding)
+        told = [f"a row is emitted when the watermark has passed all matches in {names}"]
+    else:
+        told = ["a row is emitted when the last row that it needs has come"]
+    names: dict[int | None, list[str]] = {}
+    for child, wait in zip(core.inputs, times.kept, strict=True):
+        names.setdefault(wait, []).append(input_name(child))
+    for wait, own in names.items():
+        long = (
+            "for ever: no condition bounds their time"
+            if wait is None
+            else f"for {wait / 1e6:g}s + the watermark's delay"
+        )
+        told.append(f"rows of {', '.join(own)} are kept {long}")
+    return "; ".join(told)
