@@ -70,7 +70,7 @@ STATEMENTS = {
     ),
     "left": (
         "SELECT a.k, a.ts, b.ts AS t2, c.ts AS t3, c.s FROM a{0} a JOIN b{0} b ON a.k = b.k AND " + near("a", "b")
-        + " LEFT JOIN c{0} c ON a.k = c.k AND c.v > 0 AND c.ts BETWEEN a.ts AND a.ts + INTERVAL 3 SECONDS"
+        + " LEFT JOIN c{0} c ON a.k = c.k AND c.v >= 0 AND c.ts BETWEEN a.ts AND a.ts + INTERVAL 3 SECONDS"
     ),
     "two left": (
         "SELECT a.k, a.ts, b.ts AS t2, c.s, d.v FROM a{0} a JOIN b{0} b ON a.k = b.k AND " + near("a", "b")
@@ -101,7 +101,13 @@ def hinted(sql: str) -> str:
     return sql.replace("SELECT", f"SELECT {HINT}", 1)
 
 
-@pytest.mark.parametrize("name", list(STATEMENTS))
+#: One of each kind; the others run with the slow tests.
+QUICK = ("chain of keys", "near in time", "with a table", "two left", "semi without end")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in STATEMENTS]
+)
 def test_a_stream_gives_the_rows_of_batch(session: Session, spark: SparkSession, tmp_path: Path, name: str) -> None:
     sql = STATEMENTS[name]
     plan = session.sql("EXPLAIN " + hinted(sql.format(""))).collect()[0][0]
@@ -110,3 +116,122 @@ def test_a_stream_gives_the_rows_of_batch(session: Session, spark: SparkSession,
     wanted = sorted_rows(spark.sql(sql.format("_t")))
     assert wanted
     assert found == wanted
+
+
+def test_a_restart_goes_on_and_each_row_comes_out_once(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    sql = STATEMENTS["left"]
+    rows = {name: arrivals(number, 60, keys=9) for number, name in enumerate(NAMES)}
+    names = {name: f"{name}_again" for name in NAMES}
+    for name, again in names.items():
+        write_files(tmp_path / again, rows[name][:42], 2)  # as many rows a file as below
+        register(spark, again, tmp_path / again)
+    text = hinted(sql.format("_again"))
+    started(session.sql(text), tmp_path).awaitTermination()
+    first = len(sorted_rows(spark.read.parquet(str(tmp_path / "out"))))
+    for name, again in names.items():
+        write_files(tmp_path / again, rows[name], 3)
+    assert streamed(session.sql(text), tmp_path) == sorted_rows(spark.sql(sql.format("_t")))
+    assert first > 0
+    for name, again in names.items():
+        write_files(tmp_path / again, [*rows[name], *[rows[name][-1]] * 23], 4)
+    changed = text.replace("3 SECONDS", "4 SECONDS")
+    with pytest.raises(SqlExtError, match="the checkpoint belongs to another query: times was"):
+        started(session.sql(changed), tmp_path).awaitTermination()
+    drop_views(spark, *names.values())
+
+
+def test_late_rows_join_nothing_and_state_goes(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    rows = arrivals(5, 40, keys=3)
+    late = (1, rows[0][1], 1000, 1.0, "late")
+    for name in NAMES:
+        write_files(tmp_path / name, [*rows, rows[-1], late, rows[-1]], 43)
+        register(spark, f"{name}_late", tmp_path / name)
+    sql = STATEMENTS["near in time"].format("_late")
+    query = started(session.sql(hinted(sql)), tmp_path)
+    query.awaitTermination()
+    figures = query_figures(query)
+    assert figures is not None
+    assert figures.figures["late_rows"] == 3
+    assert figures.figures["state_rows"] <= 9
+    assert (1, 1000) not in {(row[0], row[1]) for row in sorted_rows(spark.read.parquet(str(tmp_path / "out")))}
+    drop_views(spark, *(f"{name}_late" for name in NAMES))
+
+
+REFUSED = {
+    "left without end": (
+        "SELECT /*+ UMJOIN */ a.k FROM a JOIN b ON a.k = b.k LEFT JOIN c ON a.k = c.k",
+        "nothing says until when rows of c may match",
+    ),
+    "left with an end that never comes": (
+        "SELECT /*+ UMJOIN */ a.k FROM a JOIN b ON a.k = b.k LEFT JOIN c ON a.k = c.k AND c.ts >= a.ts",
+        "nothing says until when rows of c may match",
+    ),
+    "match on another condition": (
+        "SELECT /*+ UMJOIN */ a.k FROM a JOIN b ON a.k = b.k LEFT JOIN c ON a.k = c.k AND c.v > a.v AND "
+        + near("a", "c"),
+        "c is not joined on equal columns alone",
+    ),
+    "one stream": (
+        "SELECT /*+ UMJOIN */ a.k FROM a JOIN b_t b ON a.k = b.k JOIN c_t c ON a.k = c.k",
+        "only one of its inputs is a stream",
+    ),
+    "apart": (
+        "SELECT /*+ UMJOIN */ a.k FROM a JOIN b_t t ON a.k = t.k JOIN c ON t.v = c.v",
+        "no two of its inputs are joined on equal columns",
+    ),
+    "cross": (
+        "SELECT /*+ UMJOIN */ a.k FROM a JOIN b ON a.k = b.k CROSS JOIN c",
+        "no column of c must be equal to another input's",
+    ),
+    "keys of other types": (
+        "SELECT /*+ UMJOIN */ a.k FROM a JOIN b ON a.k = b.k JOIN c ON b.v = c.x AND c.x = a.k",
+        "the operator has no common type for the keys",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_what_cannot_be_followed_is_refused_at_the_hint(session: Session, name: str) -> None:
+    sql, message = REFUSED[name]
+    with pytest.raises(UnsupportedError, match=message) as caught:
+        session.sql(sql)
+    span = caught.value.span
+    assert span is not None
+    assert sql[span.start : span.end].startswith("UMJOIN")
+
+
+def test_times_without_a_watermark_are_refused_in_matches(
+    session: Session, spark: SparkSession, tmp_path: Path
+) -> None:
+    write_files(tmp_path / "in", arrivals(1, 10), 1)
+    register(spark, "unmarked", tmp_path / "in", delay=None)
+    sql = hinted("SELECT a.k FROM a JOIN b ON a.k = b.k LEFT JOIN unmarked c ON a.k = c.k AND " + near("a", "c"))
+    with pytest.raises(UnsupportedError, match="ts, which has no watermark") as caught:
+        session.sql(sql)
+    assert caught.value.span is not None
+    drop_views(spark, "unmarked")
+
+
+def test_two_watermarks_on_an_input_are_refused(session: Session, spark: SparkSession) -> None:
+    spark.table("a").withWatermark("ts", "9 seconds").createOrReplaceTempView("twice")
+    sql = hinted("SELECT t.k FROM twice t JOIN b ON t.k = b.k JOIN c ON t.k = c.k")
+    with pytest.raises(AnalysisError, match="two watermarks"):
+        session.sql(sql)
+    spark.catalog.dropTempView("twice")
+
+
+def test_without_a_hint_the_joins_are_sparks(session: Session) -> None:
+    sql = STATEMENTS["shared key"].format("")
+    (plan,) = session.sql("EXPLAIN " + sql).first() or ("",)
+    assert "TransformWithState" not in plan
+    assert "UMJoinStreamExec" not in plan
+
+
+def test_explain_says_what_is_kept(session: Session) -> None:
+    (plan,) = session.sql("EXPLAIN " + hinted(STATEMENTS["near in time"].format(""))).first() or ("",)
+    assert "a row is emitted when the last row that it needs has come" in plan
+    assert "rows of a are kept for 14s + the watermark's delay" in plan
+    (plan,) = session.sql("EXPLAIN " + hinted(STATEMENTS["left"].format(""))).first() or ("",)
+    assert "a row is emitted when the watermark has passed all matches in c" in plan
+    (plan,) = session.sql("EXPLAIN " + hinted(STATEMENTS["shared key"].format(""))).first() or ("",)
+    assert "rows of a, b, c are kept for ever: no condition bounds their time" in plan

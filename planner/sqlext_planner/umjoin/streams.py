@@ -14,6 +14,7 @@ from sqlext_planner.expressions.patterns import reads_only
 from sqlext_planner.periods.shifts import shifted
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import PhysicalPlan
+from sqlext_planner.relational.streams import streams_of
 from sqlext_planner.umjoin.execute.cascade import cascade
 from sqlext_planner.umjoin.execute.execution import Routing
 from sqlext_planner.umjoin.execute.keys import equality
@@ -175,7 +176,8 @@ def stream_plan(node: UMJoin, parts: StreamParts, inputs: Sequence[PhysicalPlan]
     core = parts.core
     split = UMJoinSplit.of(core)
     routing: Routing = "shared key" if split.layout.shared else "hypercube"
-    make = partial(UMJoinStreamExec, bounds=parts.bounds, stream_spans=tuple(child.span for child in core.inputs))
+    spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in core.inputs)
+    make = partial(UMJoinStreamExec, bounds=parts.bounds, stream_spans=spans, asked=node.asked is not None)
     streams = [plan for i, plan in enumerate(inputs) if i not in parts.tables]
     plan = operator_plan(core, streams, routing, why=f"{why}; {kept(parts)}", make=make)
     if not parts.tables:
@@ -194,14 +196,10 @@ def kept(parts: StreamParts) -> str:
         told = [f"a row is emitted when the watermark has passed all matches in {names}"]
     else:
         told = ["a row is emitted when the last row that it needs has come"]
-    names: dict[int | None, list[str]] = {}
+    held: dict[int | None, list[str]] = {}
     for child, wait in zip(core.inputs, times.kept, strict=True):
-        names.setdefault(wait, []).append(input_name(child))
-    for wait, own in names.items():
-        long = (
-            "for ever: no condition bounds their time"
-            if wait is None
-            else f"for {wait / 1e6:g}s + the watermark's delay"
-        )
-        told.append(f"rows of {', '.join(own)} are kept {long}")
+        held.setdefault(wait, []).append(input_name(child))
+    for wait, own in held.items():
+        end = "ever: no condition bounds their time" if wait is None else f"{wait / 1e6:g}s + the watermark's delay"
+        told.append(f"rows of {', '.join(own)} are kept for {end}")
     return "; ".join(told)

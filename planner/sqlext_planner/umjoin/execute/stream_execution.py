@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
 from sqlext_planner.spark.streams import is_behind_state, watermark_stacks, watermarks, without_watermarks
@@ -43,12 +43,20 @@ class UMJoinStreamExec(UMJoinExec):
 
     bounds: tuple[ColumnBound, ...] = field(default=(), kw_only=True)
     stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
+    asked: bool = field(default=False, compare=False, kw_only=True, repr=False)
 
     reads_streams = True
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises UnsupportedError for types or times that the operator cannot compare, AnalysisError for watermarks
-        that do not suit, ConfigurationError if Spark's settings do not suit a stream's state."""
+        that do not suit, ConfigurationError if Spark's settings do not suit a stream's state; errors are about the hint
+        if one has `asked` for the operator."""
+        try:
+            return self._joined(context)
+        except SqlExtError as error:
+            raise error.about_hint() if self.asked else error from None
+
+    def _joined(self, context: ExecutionContext) -> DataFrame:
         from sqlext_operators.umjoin.stream import MultiwayStreamSpec
 
         from sqlext_planner.exchange.driver import Shipment
