@@ -21,12 +21,24 @@ _ORDER = "UNION {b} PARTITION BY k ORDER BY ts"
 _AGGREGATES = (
     "sum(v) OVER w AS s, count(v) OVER w AS n, avg(x) OVER w AS m, max(v) OVER w AS mx, distinct_count(v) OVER w AS d"
 )
+
+
+def _near(first: str, second: str) -> str:
+    """A row of the second input comes at most 200 ms after one of the first: about one of its key does."""
+    return f"{second}.ts BETWEEN {first}.ts AND {first}.ts + INTERVAL 200 MILLISECONDS"
+
+
 #: Statements over {a} and {b}, which stand for the streams or for tables with the same rows.
 STATEMENTS = {
     "range": f"SELECT id, k, {_AGGREGATES} FROM {{a}} WINDOW w AS "
     f"({_ORDER} ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW)",
     "rows": f"SELECT id, v, {_AGGREGATES}, lag(v, 2) OVER w AS l FROM {{a}} WINDOW w AS "
     f"({_ORDER} ROWS BETWEEN 30 PRECEDING AND CURRENT ROW)",
+    "join": "SELECT /*+ UMJOIN */ xxhash64(p.id, q.id, r.id, s.id) AS id, p.v, q.v AS v2, r.x, s.x AS x2 FROM {a} p "
+    f"JOIN {{b}} q ON p.k = q.k AND {_near('p', 'q')} JOIN {{a}} r ON q.k = r.k AND {_near('q', 'r')} "
+    f"JOIN {{b}} s ON r.k = s.k AND {_near('r', 's')}",
+    "left join": "SELECT /*+ UMJOIN */ xxhash64(p.id, q.id, r.id) AS id, p.v, q.v AS v2, r.x FROM {a} p "
+    f"JOIN {{b}} q ON p.k = q.k AND {_near('p', 'q')} LEFT JOIN {{a}} r ON q.k = r.k AND {_near('q', 'r')}",
 }
 
 
