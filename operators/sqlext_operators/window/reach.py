@@ -47,8 +47,9 @@ def window_reach(window: Window) -> Reach:
         before = 0 if frame.start is None else max(-frame.start, 0)
         return Reach(0, 0, max(rows, before), frame.start is None, shows)
     ahead = min(max(frame.end or 0, 0), _FARTHEST)
-    if frame.start is None:  # the newest `maxsize` rows, or all
-        return Reach(0, ahead, max(rows, frame.maxsize or 0), frame.maxsize is None, shows)
+    if frame.start is None:  # the newest `maxsize` rows, or all: of the rows that are old enough for every row to come
+        back = min(max(-(frame.end or 0), 0), _FARTHEST)
+        return Reach(back, ahead, max(rows, frame.maxsize or 0), frame.maxsize is None, shows)
     return Reach(min(max(-frame.start, 0), _FARTHEST), ahead, rows, False, shows)
 
 

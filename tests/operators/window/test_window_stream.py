@@ -226,6 +226,18 @@ def test_a_thousand_condensed_windows_equal_batch(case: Case) -> None:
     check(case, 0)
 
 
+@pytest.mark.parametrize("maxsize", [None, 1])
+def test_a_window_without_start_that_ends_before_its_row_leaves_out_what_is_between(maxsize: int | None) -> None:
+    window = Window(Frame("range", None, -3, maxsize=maxsize), (1,), (Call("sum", ("i64",), "s"),))
+    batches = (
+        (None, (Row(1, 1, 0, (1,)), Row(1, 1, 8, (2,)))),
+        (9, (Row(0, 1, 10, (4,)),)),
+        (10, (Row(0, 1, 12, (8,)),)),
+    )
+    case = Case(spec_of([window], 2), ("i64",), batches)
+    assert in_stream(case, 0)[0] == in_batch(case)
+
+
 def test_late_rows_change_nothing() -> None:
     window = Window(Frame("range", -10, 0), (1,), (Call("sum", ("i64",), "s"),))
     batches = (
