@@ -106,8 +106,8 @@ def streamed(frame: DataFrame, folder: Path) -> list[tuple[Any, ...]]:
 
 
 def sorted_rows(frame: DataFrame) -> list[tuple[Any, ...]]:
-    """The rows but the one that closes a stream, which is never complete; in an order that takes any values. Doubles have
-    12 digits: the last ones depend on the order in which values are added."""
+    """The rows but the one that closes a stream, which is never complete; in an order that takes any values. Doubles
+    have 12 digits: the last ones depend on the order in which values are added."""
     closing = datetime.fromtimestamp(START // SECOND + CLOSING, UTC).replace(tzinfo=None)
     rows = (tuple(map(_rounded, row)) for row in frame.collect())  # `in` of a Row looks for names
     return sorted((row for row in rows if closing not in row), key=repr)
