@@ -72,6 +72,21 @@ def passes_for(
     return (one,)
 
 
+def pass_of_windows(
+    window: Side,
+    conditions: Sequence[Condition],
+    left: tuple[str, str] | None = None,
+    right: tuple[str, str] | None = None,
+) -> Pass:
+    """The one pass that finds all pairs with windows of the given side, bounded as well as they can be, if only from
+    one side: for a few rows against many that are sorted already. Periods as in `passes_for`."""
+    basic = split_equalities(conditions)
+    probes = [probe for side, probe in _probes(consequences(basic, left, right)) if side == window]
+    found = [_best_effort(window, probe, basic, left, right) for probe in probes]
+    bounded = [item for item in found if item.lowers or item.uppers]
+    return max(bounded, key=lambda item: (bool(item.lowers and item.uppers), *_selectivity(item)))
+
+
 def _probes(conditions: Sequence[Condition]) -> list[tuple[Side, str]]:
     """(window side, probe value) in a fixed order."""
     rights = dict.fromkeys(item.right for item in conditions)
