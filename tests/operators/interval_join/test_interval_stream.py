@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, event, given, settings
@@ -282,3 +282,157 @@ def test_each_step_gives_what_it_decides(case: Case, written: bool) -> None:
 @settings(max_examples=3000, suppress_health_check=QUIET, deadline=None)
 def test_each_of_many_steps_gives_what_it_decides(case: Case, written: bool) -> None:
     check(case, written=written)
+
+
+@given(case=cases(), written=st.booleans())
+@settings(max_examples=60, suppress_health_check=QUIET, deadline=None)
+def test_equal_hashes_are_not_equal_keys(case: Case, written: bool) -> None:
+    real = stream_rows.hash_keys
+    try:
+        stream_rows.hash_keys = lambda columns: real(columns) & np.uint64(1)  # type: ignore[assignment]
+        check(case, written=written)
+    finally:
+        stream_rows.hash_keys = real
+
+
+#: Periods of the other side that a row may meet, in quarters, so that strict bounds show; and where they end.
+_EDGE = 30
+_STARTS = np.arange(-20, _EDGE, 0.25)
+_ENDS = np.arange(-20, _EDGE + 1, 0.25)
+_OTHERS = np.array([(start, end) for start in _STARTS for end in _ENDS if end > start])
+OURS = Row("left", 1, 2, 7, None)
+
+
+def last_match(relation: str, parameters: dict[str, float], side: Side, time: str) -> float | None:
+    """The greatest time, start or end, of a period that OURS, on `side`, can match; None if there is no bound."""
+    assert OURS.start is not None
+    assert OURS.end is not None
+    ours: tuple[Any, Any] = (OURS.start, OURS.end)
+    theirs: tuple[npt.NDArray[Any], npt.NDArray[Any]] = (_OTHERS[:, 0], _OTHERS[:, 1])
+    found = holds(relation, parameters, *(ours + theirs if side == "left" else theirs + ours))
+    last = float(theirs[int(time)][found].max())
+    return None if last >= _EDGE - 1 else last
+
+
+@pytest.mark.parametrize("time", ["0", "1"])
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(("relation", "parameters"), CASES, ids=name_of)
+def test_a_row_without_a_match_comes_out_when_the_watermark_has_passed_its_last_match(
+    relation: str, parameters: dict[str, float], side: Side, time: str
+) -> None:
+    """That step decides it: in the step before, a match could still come."""
+    kind: Kind = "anti" if side == "left" else "right"
+    spec = spec_of(kind, (named(RELATIONS[relation].conditions(**parameters)),), (time, time))
+    row = replace(OURS, side=side)
+    last = last_match(relation, parameters, side, time)
+    if last is None:
+        assert not all(spec.bounds(side) or ())
+        store = MemoryChunks()
+        blocks = [Block(0, SIDES.index(side), 0, batch_of(side, [(0, row)]))]
+        assert not list(spec.stream().step(store, blocks, LAST, Progress()))
+        assert spec.stream().wakes_at(store) is None
+        assert spec.stream().rows(store) == 1
+        return
+    store, out = MemoryChunks(), []
+    for watermark in range(-20, _EDGE):
+        new = [Block(0, SIDES.index(side), 0, batch_of(side, [(0, row)]))] if watermark == -20 else []
+        wakes = spec.stream().wakes_at(store)
+        rows = list(spec.stream().step(store, new, watermark, Progress()))
+        store.watermark = watermark
+        if rows:
+            assert new or wakes == watermark
+            out.append(watermark)
+    assert len(out) == 1
+    assert last < out[0]
+    assert last >= out[0] - 1
+    assert not list(store.all())
+
+
+@pytest.mark.parametrize("first", SIDES)
+@pytest.mark.parametrize(("relation", "parameters"), CASES, ids=name_of)
+def test_a_pair_comes_out_with_the_later_of_its_rows(relation: str, parameters: dict[str, float], first: Side) -> None:
+    found = holds(relation, parameters, OURS.start, OURS.end, _OTHERS[:, 0], _OTHERS[:, 1])
+    whole = (_OTHERS.round() == _OTHERS).all(axis=1)
+    start, end = _OTHERS[found & whole][0].astype(int).tolist()
+    rows = {"left": OURS, "right": replace(OURS, side="right", start=start, end=end)}
+    conditions = (named(RELATIONS[relation].conditions(**parameters)),)
+    second = stream_rows.other_side(first)
+    for kind, out in (("inner", (0, 1)), ("full", (0, 1)), ("semi", (0,))):
+        stream = spec_of(kind, conditions, ("0", "0")).stream()  # type: ignore[arg-type]
+        store = MemoryChunks()
+        for side, expected in ((first, []), (second, [out])):
+            blocks = [Block(0, SIDES.index(side), 0, batch_of(side, [(SIDES.index(side), rows[side])]))]
+            assert list(tuples(list(stream.step(store, blocks, -100, Progress())))) == expected
+            store.watermark = -100
+        assert not list(stream.step(store, [], LAST, Progress()))
+
+
+OVERLAPS = (named(RELATIONS["period_overlaps"].conditions()),)
+
+
+def test_late_rows_change_nothing_and_are_counted() -> None:
+    spec = spec_of("full", OVERLAPS, ("0", "0"), batch_rows=10)
+    store, progress = MemoryChunks(), Progress()
+    left = batch_of("left", [(0, Row("left", 1, 5, 50, None)), (1, Row("left", 1, 30, 40, None))])
+    assert not list(spec.stream().step(store, [Block(0, 0, 0, left)], 10, progress))
+    store.watermark = 10
+    rows = [Row("right", 1, 9, 20, None), Row("right", 1, 10, 20, None), Row("right", 1, None, 20, None)]
+    right = Block(0, 1, 0, batch_of("right", list(enumerate(rows, 2))))
+    assert tuples(list(spec.stream().step(store, [right], 10, progress))) == Counter([(0, 3)])
+    assert (progress.rows, progress.late, progress.timeless, progress.results) == (5, 1, 1, 1)
+    with pytest.raises(RowError, match="1 row older than the watermark and 1 row without a time"):
+        list(replace(spec, late="fail").stream().step(store, [right], 10, Progress()))
+
+
+def test_an_empty_period_is_an_error_where_the_statement_says_so() -> None:
+    spec = spec_of("left", OVERLAPS, ("0", "0"), empty="error")
+    block = Block(0, 0, 0, batch_of("left", [(0, Row("left", 1, 5, 5, None))]))
+    with pytest.raises(EmptyPeriodError, match="1 of 1 rows have an empty or reversed period"):
+        list(spec.stream().step(MemoryChunks(), [block], None, Progress()))
+
+
+def test_joins_that_are_never_decided_are_no_specification() -> None:
+    for kind, times, words in (
+        ("count", ("0", "0"), "does not count"),
+        ("left", (None, "0"), "never decided"),
+        ("full", ("0", None), "never decided"),
+        ("inner", (None, None), "has a stream"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            spec_of(kind, OVERLAPS, times)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_state_of_a_long_stream_levels_off(kind: Kind) -> None:
+    """Rows live for 20 steps, a few of them for 300: chunks, runs and ids of matched rows stay few."""
+    rng = np.random.default_rng(7)
+    spec = spec_of(kind, OVERLAPS, ("0", "0"), keys=True, batch_rows=100_000)
+    store, sizes, found, rows_of_side = MemoryChunks(), [], Counter[Any](), {}
+    for n in range(120):
+        blocks = []
+        for tag, side in enumerate(SIDES):
+            start = np.sort(rng.integers(100 * n, 100 * n + 100, 150))
+            length = np.where(rng.random(150) < 0.02, 30_000, rng.integers(1, 2_000, 150))
+            columns = [start, start + length, rng.integers(0, 30, 150), start, np.arange(150) + 300 * n + 150 * tag]
+            batch = pa.RecordBatch.from_arrays([pa.array(values) for values in columns], schema=columns_of(side))
+            rows_of_side.setdefault(side, []).append(batch)
+            blocks.append(Block(0, tag, 0, batch))
+        watermark = 100 * n - 50
+        found += tuples(list(spec.stream().step(store, blocks, watermark, Progress())))
+        store.watermark = watermark
+        chunks = list(store.all())
+        live = spec.stream().rows(store)
+        sizes.append(live)
+        assert sum(chunk.rows for chunk in chunks if chunk.kind in (1, 4)) <= 2 * live
+        assert all(len(spec.stream()._state(side, store).runs()) <= 8 for side in SIDES)
+        assert len(chunks) < 900
+        again = MemoryChunks(store.index(), store.data)
+        again.watermark, again.next_no = store.watermark, store.next_no
+        again._derived = store._derived
+        store = again
+    found += tuples(list(spec.stream().step(store, [], LAST, Progress())))
+    assert not list(store.all())
+    # 2% live for ever, the others a tenth of the stream
+    assert sizes[-1] < 120 * 300 * 0.02 + 300 * 20
+    sides = [pa.Table.from_batches(rows_of_side[side]).combine_chunks().to_batches()[0] for side in SIDES]
+    assert found == tuples(list(join_batches(spec.join, *sides)))
