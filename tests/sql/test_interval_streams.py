@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +108,124 @@ def test_a_stream_gives_the_rows_of_batch(session: Session, tmp_path: Path, name
     found = streamed(session.sql(sql.format("")), tmp_path)
     assert found
     assert found == sorted_rows(session.sql(sql.format("_t")))
+
+
+KEYED = f"a.k = b.k AND {OVERLAP}"
+#: The views p and q are those of a and b with these columns too.
+TIMES_OF_V = "timestamp_micros(v) AS v_ts", "timestamp_micros(v + 1) AS v_te", "concat(s, s) AS s2"
+REFUSED = {
+    "no bound on the other side's time": (
+        "SELECT p.v FROM p LEFT JOIN q ON [[PERIOD(p.ts, p.te) SUCCEEDS PERIOD(q.v_ts, q.v_te)]]",
+        "does not bound q.ts, the event time of the right side",
+    ),
+    "a pair may come at any time": (
+        "SELECT a.v FROM a LEFT ANTI JOIN b ON [[PERIOD(a.ts, a.te) PRECEDES PERIOD(b.ts, b.te)]]",
+        "rows of the left side without a match never come out",
+    ),
+    "texts": (
+        "SELECT p.v FROM p JOIN q ON [[PERIOD(p.s, p.s2) OVERLAPS PERIOD(q.s, q.s2)]]",
+        "does not compare",
+    ),
+    "a window below": (
+        "SELECT a.ts FROM (SELECT k, ts, te, sum(v) OVER w AS v FROM a WINDOW w AS (PARTITION BY k ORDER BY ts "
+        f"ROWS_RANGE BETWEEN 1s PRECEDING AND CURRENT ROW)) a [[JOIN b ON {KEYED}]]",
+        "cannot read the result of a sqlext window over a stream yet",
+    ),
+    "another column has the watermark": (
+        "SELECT c.k FROM [[c]] JOIN b ON c.k = b.k AND PERIOD(c.ts, c.te) OVERLAPS PERIOD(b.ts, b.te)",
+        "has its watermark on x, which the join does not read",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_a_join_that_is_never_decided_is_refused(session: Session, spark: SparkSession, views: Path, name: str) -> None:
+    for view, more in (("a", "p"), ("b", "q")):
+        spark.table(view).selectExpr("*", *TIMES_OF_V).createOrReplaceTempView(more)
+    unmarked = spark.readStream.schema(SCHEMA).parquet(str(views / "a"))
+    unmarked.selectExpr("*", "ts AS x").withWatermark("x", "1 second").createOrReplaceTempView("c")
+    text, message = REFUSED[name]
+    start, end = text.index("[["), text.index("]]") - len("[[")
+    with pytest.raises((AnalysisError, UnsupportedError), match=message) as caught:
+        session.sql(text.replace("[[", "").replace("]]", ""))
+    drop_views(spark, "p", "q", "c")
+    assert caught.value.span is not None
+    assert (caught.value.span.start, caught.value.span.end) == (start, end)
+    assert caught.value.help
+
+
+def test_explain_says_when_rows_come_out_and_what_is_kept(session: Session) -> None:
+    def explained(sql: str) -> str:
+        return str(session.sql(f"EXPLAIN {sql}").collect()[0][0])
+
+    text = explained(f"SELECT a.v, b.v AS w FROM a LEFT JOIN b ON {KEYED}")
+    assert "IntervalStreamExec: [exchange] left" in text
+    assert "a pair is emitted with the later of its rows" in text
+    assert "a left row without a match is emitted when a.te <= watermark" in text
+    assert "right rows are kept until b.te <= watermark" in text
+    text = explained(f"SELECT /*+ SWEEP */ a.v FROM a LEFT SEMI JOIN b ON {BAND}")
+    assert "a left row is emitted with its first match" in text
+    assert "left rows are kept until a.ts + 10s < watermark; right rows are kept until b.ts < watermark" in text
+    assert "without equal keys one task has all rows" in text
+    text = explained("SELECT a.v FROM a JOIN b ON a.k = b.k AND PERIOD(a.ts, a.te) PRECEDES PERIOD(b.ts, b.te)")
+    assert "left rows are kept for good: the state grows without a bound; right rows are kept until b.ts" in text
+    text = explained(f"SELECT a.v FROM a LEFT JOIN b_t b ON {KEYED}")
+    assert "a left row without a match is emitted when it comes; left rows are not kept" in text
+
+
+def test_a_query_goes_on_from_its_checkpoint(
+    session: Session, spark: SparkSession, views: Path, tmp_path: Path
+) -> None:
+    """Over DataFrames in its text, which have new names each time; a changed query is refused."""
+    sql = f"{BOTH} FROM {{df}} a FULL JOIN b ON {KEYED}"
+    rows = periods(5, 90)
+    write_files(tmp_path / "in", rows[:60], 2, ARROW)
+    register(spark, "grown", tmp_path / "in", schema=SCHEMA)
+    query = started(session.sql(sql, df=spark.table("grown")), tmp_path)
+    query.awaitTermination()
+    figures = query_figures(query)
+    assert figures is not None
+    assert figures.figures["rows_in"] == 60 + 81
+    assert figures.figures["state_rows"] > 0
+    write_files(tmp_path / "more", rows[60:], 1, ARROW)
+    (tmp_path / "more" / "0000.parquet").rename(tmp_path / "in" / "0002.parquet")
+    found = streamed(session.sql(sql, df=spark.table("grown")), tmp_path)
+    register(spark, "grown", tmp_path / "in", schema=SCHEMA)
+    batch = f"{BOTH} FROM {{df}} a FULL JOIN b_t b ON {KEYED}"
+    assert found == sorted_rows(session.sql(batch, df=spark.table("grown_t")))
+    write_files(tmp_path / "last", rows[-1:], 1, ARROW)
+    (tmp_path / "last" / "0000.parquet").rename(tmp_path / "in" / "0003.parquet")
+    changed = started(session.sql(sql.replace("FULL", "LEFT"), df=spark.table("grown")), tmp_path)
+    with pytest.raises(SqlExtError, match="belongs to another query: operator was interval join, full"):
+        changed.awaitTermination()
+    drop_views(spark, "grown")
+
+
+def test_a_late_row_is_counted_and_an_empty_period_can_be_an_error(
+    session: Session, spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = periods(7, 40)
+    late = (1, rows[0][1], rows[0][1] + SECOND, 1, "late")
+    write_files(tmp_path / "in", [*rows, rows[-1], late], 42, ARROW)
+    register(spark, "late", tmp_path / "in", schema=SCHEMA)
+    sql = f"SELECT a.ts, b.ts AS bts FROM late a JOIN late b ON {KEYED}"
+    query = started(session.sql(sql), tmp_path)
+    query.awaitTermination()
+    figures = query_figures(query)
+    assert figures is not None
+    assert figures.figures["late_rows"] == 2
+    assert figures.figures["state_rows"] == 0
+    spark.conf.set("sqlext.interval.empty", "error")
+    try:
+        failing = started(session.sql(sql), tmp_path / "failing")
+        with pytest.raises(SqlExtError, match="empty or reversed period"):
+            failing.awaitTermination()
+    finally:
+        spark.conf.unset("sqlext.interval.empty")
+    drop_views(spark, "late")
+
+
+def test_plain_inequalities_stay_sparks(session: Session) -> None:
+    text = session.sql(f"EXPLAIN SELECT a.v FROM a JOIN b ON a.k = b.k AND {BAND}").collect()[0][0]
+    assert "StreamingSymmetricHashJoin" in text
+    assert "IntervalStreamExec" not in text

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlext_operators.exchange.stream import Late
     from sqlext_operators.interval_join.passes import Side
-    from sqlext_operators.interval_join.stream import IntervalStreamSpec, StreamSide
+    from sqlext_operators.interval_join.stream_join import IntervalStreamSpec, StreamSide
 
     from sqlext_planner.interval_join.inputs import TypedJoin
 
@@ -40,7 +40,7 @@ class IntervalStreamExec(IntervalJoinExec):
         """Raises what the batch node raises; AnalysisError for a stream without a watermark that the join sees;
         UnsupportedError for values that the operators do not compare, and for rows that are never decided;
         ConfigurationError if Spark's settings do not suit a stream's state."""
-        from sqlext_operators.interval_join.stream import IntervalStreamSpec
+        from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
 
         from sqlext_planner.exchange.driver import Shipment
         from sqlext_planner.exchange.stream_driver import run_stream
@@ -86,7 +86,7 @@ class IntervalStreamExec(IntervalJoinExec):
         return max(found, key=lambda column: any(not_below(value, column) for value in values))
 
     def _side(self, side: Side, time: Column | None, typed: TypedJoin) -> StreamSide:
-        from sqlext_operators.interval_join.stream import StreamSide
+        from sqlext_operators.interval_join.stream_join import StreamSide
 
         from sqlext_planner.exchange.wire import arrow_schema
 

@@ -23,7 +23,7 @@ from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import join_batches
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import Empty, EmptyPeriodError, IntervalJoinSpec, IntervalSide, Kind
-from sqlext_operators.interval_join.stream import SIDES, IntervalStreamSpec, StreamSide
+from sqlext_operators.interval_join.stream_join import SIDES, IntervalStreamSpec, StreamSide
 from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows
 
 from tests.operators.interval_join.interval_data import CASES, holds, name_of, named
