@@ -73,8 +73,10 @@ def kept(node: IntervalJoin) -> str:
     for side in SIDES:
         until = _until(node, side)
         if side in KEPT.get(node.kind, ()):
-            parts.append(f"a {side} row without a match is emitted when {until or 'it is decided'}")
-        if not _child(node, "right" if side == "left" else "left").is_streaming:
+            parts.append(f"a {side} row without a match is emitted when {until}")
+        if not _child(node, side).is_streaming:
+            parts.append(f"the {side} rows are those of a table")
+        elif not _child(node, _other(side)).is_streaming:
             parts.append(f"{side} rows are not kept")
         elif until is None:
             parts.append(f"{side} rows are kept for good: the state grows without a bound")
@@ -86,12 +88,14 @@ def kept(node: IntervalJoin) -> str:
 
 
 def _until(node: IntervalJoin, side: Side) -> str | None:
-    """The watermark at which no match of a row of a side can come any more; None if there is none."""
-    child = _child(node, "right" if side == "left" else "left")
+    """When no match of a row of a side can come any more; None if there is no such watermark."""
+    child, names = _child(node, _other(side)), _values(node, _other(side))
     if not child.is_streaming:
         return "it comes"
-    names = _values(node, "right" if side == "left" else "left")
-    times = {name for name, value in names.items() if any(not_below(value, time) for time in event_times(child))}
+    marked = event_times(child)
+    if not marked:  # only Spark knows
+        return "the watermark lets no match come any more"
+    times = {name for name, value in names.items() if any(not_below(value, time) for time in marked)}
     own, amounts = _values(node, side), dict(node.amounts)
     periods = [pairs[0] if len(pairs) == 1 else None for pairs in (node.left_periods, node.right_periods)]
     found = []
@@ -112,6 +116,10 @@ def _passed(side: Side, bound: Condition, values: Mapping[str, Expression], amou
         shown = f"{amount.value / 1e6:g}s" if amount.interval else str(amount.value)
         value += f" {'-' if sign < 0 else '+'} {shown}"
     return f"{value} {'<=' if bound.is_strict else '<'} watermark"
+
+
+def _other(side: Side) -> Side:
+    return "right" if side == "left" else "left"
 
 
 def _child(node: IntervalJoin, side: Side) -> LogicalPlan:
