@@ -97,11 +97,9 @@ class HeldRows:
         at; equal hashes decide nothing."""
         if not new.keys:
             return np.zeros(len(new), np.int64)
-        low = np.searchsorted(self._hashes, new.hashes, "left")
-        high = np.searchsorted(self._hashes, new.hashes, "right")
-        first, which = np.unique(low[low < high], return_index=True)
-        counts = (high - low)[low < high][which]
-        places = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        low = np.searchsorted(self._hashes, new.distinct_hashes, "left")
+        counts = np.searchsorted(self._hashes, new.distinct_hashes, "right") - low
+        places = np.repeat(low - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         known = KeyCodes(len(new.keys))
         known.encode([self._column(f"key {n}").take(pa.array(places)) for n in range(len(new.keys))])
         codes = known.find(new.keys)

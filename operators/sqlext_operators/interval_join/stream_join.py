@@ -178,16 +178,15 @@ class IntervalStream:
             held = state.held(run)
             if self._buffers is None:
                 self._buffers = Buffers.of(self._output.pair_rows(new.rows.rows, held.rows))
-            matched = []
+            matched = np.zeros(len(held.ids), np.bool_)
             for ours, theirs in held.pairs(new.rows, self._buffers, first=not (decides or self._output.has_pairs)):
                 new.matched[ours] = True
-                if decides:
-                    matched.append(np.unique(theirs))
+                matched[theirs] = True
                 if self._output.has_pairs:
                     left, right = ((new.rows.rows, ours), (held.rows, theirs))[:: 1 if side == "left" else -1]
                     yield self._output.pairs(*left, *right)
-            if matched:
-                places = np.unique(np.concatenate(matched))
+            if decides:
+                places = np.flatnonzero(matched)
                 first = places[state.add_matched(held.ids[places])]
                 if self._join.kind == "semi":
                     yield from self._output.decided(other, take_rows(held.rows, first), np.ones(len(first), np.int64))

@@ -50,6 +50,15 @@ class StreamRows:
         """uint64[n], a hash of each row's keys; 0 without keys."""
         return hash_keys(self.keys) if self.keys else np.zeros(len(self), np.uint64)
 
+    @cached_property
+    def distinct_hashes(self) -> npt.NDArray[np.uint64]:
+        """The hashes that occur, ascending."""
+        ordered = np.sort(self.hashes)
+        is_first = np.ones(len(ordered), np.bool_)
+        np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+        found: npt.NDArray[np.uint64] = ordered[is_first]
+        return found
+
     def coded(self, group: IntArray, groups: int) -> CodedRows:
         """The rows with codes of their keys, int64[n] below `groups`, negative for keys that match nothing."""
         if self._without is not None:
