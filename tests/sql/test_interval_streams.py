@@ -112,7 +112,12 @@ def test_a_stream_gives_the_rows_of_batch(session: Session, tmp_path: Path, name
 
 KEYED = f"a.k = b.k AND {OVERLAP}"
 #: The views p and q are those of a and b with these columns too.
-TIMES_OF_V = "timestamp_micros(v) AS v_ts", "timestamp_micros(v + 1) AS v_te", "concat(s, s) AS s2"
+TIMES_OF_V = (
+    "timestamp_micros(v) AS v_ts",
+    "timestamp_micros(v + 1) AS v_te",
+    "cast(v AS decimal(30, 2)) AS d",
+    "cast(v + 1 AS decimal(30, 2)) AS d2",
+)
 REFUSED = {
     "no bound on the other side's time": (
         "SELECT p.ts, q.ts AS t FROM p LEFT JOIN q ON [[PERIOD(p.ts, p.te) SUCCEEDS PERIOD(q.v_ts, q.v_te)]]",
@@ -122,8 +127,8 @@ REFUSED = {
         "SELECT a.v FROM a LEFT ANTI JOIN b ON [[PERIOD(a.ts, a.te) PRECEDES PERIOD(b.ts, b.te)]]",
         "rows of the left side without a match never come out",
     ),
-    "texts": (
-        "SELECT p.ts, q.ts AS t FROM p JOIN q ON [[PERIOD(p.s, p.s2) OVERLAPS PERIOD(q.s, q.s2)]]",
+    "long decimals": (
+        "SELECT p.ts, q.ts AS t FROM p JOIN q ON [[PERIOD(p.d, p.d2) OVERLAPS PERIOD(q.d, q.d2)]]",
         "does not compare",
     ),
     "a window below": (
