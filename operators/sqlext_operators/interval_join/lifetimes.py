@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from sqlext_operators.interval_join.conditions import Condition, consequences, split_equalities
-from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.passes import Side, tightest
 
 
 def time_bounds(
@@ -29,13 +29,14 @@ def time_bounds(
     the right time d it has none, for a period that ends late may have begun before.
     """
     found = list(consequences(conditions, left, right))
-    theirs = right if side == "left" else left
+    theirs, other = (right, "right") if side == "left" else (left, "left")
     if theirs is not None and theirs[0] in times:  # start < end, and a bound with a shift on the end
-        other = "right" if side == "left" else "left"
         for item in split_equalities(conditions):
             if item.shift and getattr(item, other) == theirs[1]:
                 strict = "<" if item.is_lower else ">"
                 found.append(replace(item, operator=strict, **{other: theirs[0]}))  # type: ignore[arg-type]
-    if side == "left":
-        return tuple(item for item in found if item.right in times and not item.is_lower)
-    return tuple(item for item in found if item.left in times and item.is_lower)
+    bounds: list[Condition] = []
+    for time in times:
+        above = [item for item in found if getattr(item, other) == time and item.is_lower == (side == "right")]
+        bounds += tightest(above, side, left, right)
+    return tuple(bounds)

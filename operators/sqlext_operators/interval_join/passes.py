@@ -135,7 +135,7 @@ def _best_effort(
     on_probe = [item for item in known if probe == (item.right if side == "left" else item.left)]
     lowers = [item for item in on_probe if item.is_lower == (side == "left")]
     uppers = [item for item in on_probe if item.is_lower != (side == "left")]
-    lowers, uppers = _tightest(lowers, side, left, right), _tightest(uppers, side, left, right)
+    lowers, uppers = tightest(lowers, side, left, right), tightest(uppers, side, left, right)
     implied: dict[tuple[str, str, Shift, bool], bool] = {}
     for item in consequences([*lowers, *uppers], left, right):
         key = (item.left, item.right, item.shift, item.is_lower)
@@ -149,7 +149,7 @@ def _best_effort(
     return Pass(side, probe, tuple(lowers), tuple(uppers), tuple(residual))
 
 
-def _tightest(
+def tightest(
     bounds: Sequence[Condition], side: Side, left: tuple[str, str] | None, right: tuple[str, str] | None
 ) -> list[Condition]:
     """The bounds without those that follow from another one and the window side's own period."""

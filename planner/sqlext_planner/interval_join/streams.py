@@ -46,10 +46,14 @@ def _an(kind: str) -> str:
 
 def not_below(value: Expression, time: Column) -> bool:
     """Whether a value is a column, or NULL: a term of ON over one side alone makes it NULL (`conditions.guard`)."""
+    return _unguarded(value) == time
+
+
+def _unguarded(value: Expression) -> Expression:
     match value:
         case SparkExpr(parts=("CASE WHEN ", _, " THEN ", Expression() as kept, " END")):
-            return not_below(kept, time)
-    return value == time
+            return _unguarded(kept)
+    return value
 
 
 def unbounded(side: Side, time: str) -> tuple[str, str]:
@@ -109,7 +113,7 @@ def _until(node: IntervalJoin, side: Side) -> str | None:
 
 def _passed(side: Side, bound: Condition, values: Mapping[str, Expression], amounts: Mapping[str, Amount]) -> str:
     """That the watermark has passed a bound."""
-    value = str(values[bound.left if side == "left" else bound.right])
+    value = str(_unguarded(values[bound.left if side == "left" else bound.right]))
     if isinstance(bound.shift, tuple):
         sign = bound.shift[0] if side == "left" else -bound.shift[0]
         amount = amounts[bound.shift[1]]
