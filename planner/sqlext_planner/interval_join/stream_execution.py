@@ -56,7 +56,7 @@ class IntervalStreamExec(IntervalJoinExec):
                 span=self.condition.span,
                 help="compare times, dates, numbers of up to 18 digits or booleans, cast to one type, and use keys of "
                 "simple types",
-            )
+            ).about_hint()
         sides = [self._side(side, times[side], typed) for side in SIDES]
         late: Late = "fail" if context.config.stream_late == "fail" else "drop"
         spec = IntervalStreamSpec(typed.spec, sides[0], sides[1], late, context.config.output_batch_rows)
@@ -73,7 +73,7 @@ class IntervalStreamExec(IntervalJoinExec):
         span = self.stream_spans[SIDES.index(side)] or self.condition.span
         error = watermark_error(frame, "its rows would be kept for good", "its event time")
         if error is not None:
-            raise AnalysisError(f"the {side} side {error[0]}", span=span, help=error[1])
+            raise AnalysisError(f"the {side} side {error[0]}", span=span, help=error[1]).about_hint()
         child, values = (self.left, self.left_values) if side == "left" else (self.right, self.right_values)
         marked = watermarks(frame.schema)
         found = [column for column in child.output_columns if column.spark_name in marked]
@@ -82,7 +82,7 @@ class IntervalStreamExec(IntervalJoinExec):
                 f"the {side} side has its watermark on {watermark_names(frame)}, which the join does not read",
                 span=span,
                 help="select that column, or compare it",
-            )
+            ).about_hint()
         return max(found, key=lambda column: any(not_below(value, column) for value in values))
 
     def _side(self, side: Side, time: Column | None, typed: TypedJoin) -> StreamSide:
@@ -104,7 +104,7 @@ class IntervalStreamExec(IntervalJoinExec):
             bounds = spec.bounds(side)
             if bounds is not None and not all(bounds):
                 message, help = unbounded(side, str(times["right" if side == "left" else "left"]))
-                raise UnsupportedError(message, span=self.condition.span, help=help)
+                raise UnsupportedError(message, span=self.condition.span, help=help).about_hint()
 
     def _parts(self, times: dict[Side, Column | None]) -> dict[str, str]:
         """What the state depends on besides the columns."""
