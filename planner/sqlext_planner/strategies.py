@@ -163,6 +163,15 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     return LastJoinExec(children[0], tuple(children[1:]), node.matches, strategies, why=why)
 
 
+def interval_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    """IntervalJoin over a stream -> IntervalStreamExec: one exchange into a stateful operator."""
+    if not isinstance(node, IntervalJoin) or not node.is_streaming:
+        return None
+    from sqlext_planner.interval_join.stream_execution import interval_stream
+
+    return interval_stream(node, planner.later(node.left), planner.later(node.right))
+
+
 def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     """IntervalJoin -> IntervalJoinExec; Spark's own join where it is small or the setting says so."""
     if not isinstance(node, IntervalJoin):
@@ -307,6 +316,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     window_unions,
     group_aggregates,
     last_joins,
+    interval_streams,
     interval_joins,
     umjoins,
     # Last, so that every query that Spark can run does run.
@@ -329,6 +339,10 @@ def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
             from sqlext_planner.umjoin.streams import refusal as umjoin_refusal
 
             return umjoin_refusal(node)
+        case IntervalJoin():
+            from sqlext_planner.interval_join.streams import refusal as interval_join_refusal
+
+            return interval_join_refusal(node)
     return UnsupportedError(f"{node.operator_name} cannot read a stream yet")
 
 

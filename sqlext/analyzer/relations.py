@@ -70,9 +70,16 @@ def _table(context: Context, node: exp.Table, env: Env) -> Relation:
     fields = tuple(Field(Column(name, column), dtype) for column, dtype in info.columns)
     qualifier = (alias,) if alias else parts
     scope = context.scope(Visible(qualifier, f.column.name, f.column, f.dtype) for f in fields)
-    delay = info.watermark[1] if info.watermark is not None else None
-    span = _name_span(node)
-    plan = Scan(full_name, name, fields, is_stream=info.is_streaming, watermark_delay=delay, span=span)
+    watermark, delay = info.watermark or (None, None)
+    plan = Scan(
+        full_name,
+        name,
+        fields,
+        is_stream=info.is_streaming,
+        watermark=watermark,
+        watermark_delay=delay,
+        span=_name_span(node),
+    )
     return _renamed(context, (plan, scope), alias, columns) if columns else (plan, scope)
 
 

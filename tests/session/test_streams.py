@@ -44,19 +44,17 @@ def in_batches(frame: DataFrame, folder: Path, mode: str = "append") -> list[tup
 
 REFUSED = {
     "sqlext function": "SELECT k, distinct_count(v) FROM [[s]] GROUP BY k",
-    "interval join": "SELECT s.id FROM [[s]] JOIN u ON PERIOD(s.ts, s.te) OVERLAPS PERIOD(u.ts, u.te)",
-    "interval join, right": "SELECT t.id FROM t LEFT JOIN [[s]] ON PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te)",
-    "interval count": "SELECT count(*) FROM t JOIN [[s]] ON PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te)",
-    "interval EXISTS": (
-        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM [[s]] WHERE PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te))"
+    "table kept": "SELECT t.id FROM t LEFT JOIN [[s]] ON PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te)",
+    "table kept, right": "SELECT t.id FROM [[s]] FULL JOIN t ON PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te)",
+    "NOT EXISTS": (
+        "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM [[s]] WHERE PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te))"
     ),
-    "hinted interval join": "SELECT /*+ SWEEP */ t.id FROM t JOIN [[s]] ON t.ts < s.te AND s.ts < t.te",
     "hinted multi-way join": "SELECT /*+ UMJOIN(t, u, s) */ t.id FROM t JOIN u ON t.k = u.k JOIN [[s]] ON u.k = s.k",
     "hinted count": "SELECT /*+ UMJOIN(t, u, s) */ count(*) FROM t JOIN u ON t.k = u.k JOIN [[s]] ON u.k = s.k",
     "EXPLAIN ANALYZE": "EXPLAIN ANALYZE SELECT id FROM [[s]]",
 }
 
-#: Windows over a stream without a watermark.
+#: Windows and interval joins over a stream without a watermark.
 WITHOUT_WATERMARK = {
     "window": f"SELECT id, sum(v) OVER w FROM [[s]] WINDOW w AS ({W})",
     "view": f"SELECT id, sum(v) OVER w FROM [[s_view]] WINDOW w AS ({W})",
@@ -71,6 +69,13 @@ WITHOUT_WATERMARK = {
         f"SELECT a.id, sum(a.v) OVER w FROM t a JOIN [[s]] ON a.k = s.k "
         f"WINDOW w AS (PARTITION BY a.k ORDER BY a.ts {FRAME})"
     ),
+    "interval join": "SELECT s.id FROM [[s]] JOIN u ON PERIOD(s.ts, s.te) OVERLAPS PERIOD(u.ts, u.te)",
+    "interval join, left": "SELECT s.id FROM [[s]] LEFT JOIN u ON PERIOD(s.ts, s.te) OVERLAPS PERIOD(u.ts, u.te)",
+    "interval count": "SELECT count(*) FROM t JOIN [[s]] ON PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te)",
+    "interval EXISTS": (
+        "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM [[s]] WHERE PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te))"
+    ),
+    "hinted interval join": "SELECT /*+ SWEEP */ t.id FROM t JOIN [[s]] ON t.ts < s.te AND s.ts < t.te",
     "in a statement": f"CREATE TEMPORARY VIEW stream_view AS SELECT id, sum(v) OVER w FROM [[s]] WINDOW w AS ({W})",
 }
 
@@ -105,7 +110,7 @@ def test_a_stream_on_the_right_of_a_last_join_is_refused_at_the_stream(
 
 
 @pytest.mark.parametrize("name", list(WITHOUT_WATERMARK))
-def test_a_window_over_a_stream_without_a_watermark_is_refused_at_the_stream(
+def test_an_operator_over_a_stream_without_a_watermark_is_refused_at_the_stream(
     session: Session, streams: DataFrame, name: str
 ) -> None:
     sql, place = unmarked(WITHOUT_WATERMARK[name])

@@ -50,15 +50,15 @@ def arrivals(seed: int, count: int, *, keys: int = 4, seconds: int = 60) -> list
     return [*found, (0, START + CLOSING * SECOND, 0, 0.0, "")]
 
 
-def write_files(folder: Path, rows: Sequence[Row], files: int) -> None:
+def write_files(folder: Path, rows: Sequence[tuple[Any, ...]], files: int, schema: pa.Schema = ARROW) -> None:
     """The rows in the order of arrival, as files with ascending names."""
     folder.mkdir(parents=True, exist_ok=True)
     size = -(-len(rows) // files)
     for number in range(files):
         part = rows[number * size : (number + 1) * size]
-        columns = [pa.array([row[i] for row in part], field.type) for i, field in enumerate(ARROW)]
+        columns = [pa.array([row[i] for row in part], field.type) for i, field in enumerate(schema)]
         path = folder / f"{number:04d}.parquet"
-        pq.write_table(pa.table(columns, schema=ARROW), path)
+        pq.write_table(pa.table(columns, schema=schema), path)
         os.utime(path, (number, number))  # a stream reads files by their age
 
 
@@ -79,15 +79,15 @@ def stream_conf(spark: SparkSession, **more: str) -> Iterator[None]:
                 spark.conf.set(key, old)
 
 
-def register(spark: SparkSession, name: str, folder: Path, *, delay: int | None = DELAY) -> None:
+def register(spark: SparkSession, name: str, folder: Path, *, delay: int | None = DELAY, schema: str = SCHEMA) -> None:
     """The view `name` over the files as a stream, a file a micro-batch, and `name`_t as a table."""
-    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
     if delay is not None:
         stream = stream.withWatermark("ts", f"{delay} seconds")
     stream.createOrReplaceTempView(name)
     # one file a partition, in the order of names: the input order is that of arrival
     files = sorted(str(path) for path in folder.glob("*.parquet"))
-    table = spark.createDataFrame(pa.concat_tables([pq.read_table(file) for file in files]), SCHEMA)
+    table = spark.createDataFrame(pa.concat_tables([pq.read_table(file) for file in files]), schema)
     table.coalesce(1).createOrReplaceTempView(f"{name}_t")
 
 

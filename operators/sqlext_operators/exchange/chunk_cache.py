@@ -57,7 +57,7 @@ class ChunkCache:
     def derived(self, owner: str, high: int, digest: str, make: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
         """A batch that is computed from chunks: `digest` says which and how. Its file starts with the digest of the
         rest."""
-        name = f"{owner}-{high + _ZERO:020d}-{digest}"
+        name = _derived_name(owner, high, digest)
         batch = self._decoded.get(name)
         if batch is not None:
             self._decoded.move_to_end(name)
@@ -71,6 +71,10 @@ class ChunkCache:
         written = encoded(made)
         self._write(name, (name_of(written).encode(), written))
         return self.keep(name, made)
+
+    def drop_derived(self, owner: str, high: int, digest: str) -> None:
+        """Delete what `derived` has kept under this name."""
+        self.drop(_derived_name(owner, high, digest))
 
     def forget_derived(self, owner: str, below: int) -> None:
         """Delete the derived batches of an owner whose `high` is below a value, and now and then unused files."""
@@ -148,6 +152,10 @@ class ChunkCache:
         except OSError:
             with contextlib.suppress(OSError):
                 temporary.unlink()
+
+
+def _derived_name(owner: str, high: int, digest: str) -> str:
+    return f"{owner}-{high + _ZERO:020d}-{digest}"
 
 
 _CACHES: dict[Path | None, ChunkCache] = {}

@@ -96,6 +96,10 @@ class ChunkStore(ABC):
         `recipe` says what is computed, and holds all of its parameters; no order value in it is above `high`."""
 
     @abstractmethod
+    def drop_derived(self, sources: Sequence[Chunk], recipe: str, high: int) -> None:
+        """What `derived` gives for these arguments is no longer asked for."""
+
+    @abstractmethod
     def forget_derived(self, below: int) -> None:
         """Everything derived whose `high` is below a value is no longer asked for."""
 
@@ -136,6 +140,9 @@ class MemoryChunks(ChunkStore):
         if name not in self._derived:
             self._derived[name] = (high, make())
         return self._derived[name][1]
+
+    def drop_derived(self, sources: Sequence[Chunk], recipe: str, high: int) -> None:
+        self._derived.pop(derived_name(sources, recipe), None)
 
     def forget_derived(self, below: int) -> None:
         self._derived = {name: item for name, item in self._derived.items() if item[0] >= below}

@@ -103,6 +103,9 @@ class StoredChunks(ChunkStore):
     ) -> pa.RecordBatch:
         return self._cache.derived(self.owner, high, derived_name(sources, recipe), make)
 
+    def drop_derived(self, sources: Sequence[Chunk], recipe: str, high: int) -> None:
+        self._cache.drop_derived(self.owner, high, derived_name(sources, recipe))
+
     def forget_derived(self, below: int) -> None:
         self._cache.forget_derived(self.owner, below)
 

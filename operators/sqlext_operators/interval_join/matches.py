@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +51,98 @@ class _Comparisons:
     strict: UInt8Array
 
 
+class Probes(Protocol):
+    """The rows that the windows of a pass look at, in the order of (group, probe value)."""
+
+    @property
+    def order(self) -> Sorted: ...
+
+    def ranks(self, condition: Condition) -> IntArray:
+        """int64[places], what a condition on the probe value compares of the row at each place."""
+
+    def residual(self) -> IntArray:
+        """int64[residual conditions, places], what these compare; complemented where they bound it from above."""
+
+
+class CodedProbes:
+    """The probe side of a pass; residual conditions are looked at when someone asks for them."""
+
+    def __init__(self, item: Pass, rows: CodedRows, used: frozenset[str]) -> None:
+        self._item, self._rows = item, rows
+        self.order = rows.probes(item.probe, used)
+
+    def ranks(self, condition: Condition) -> IntArray:
+        return self.ranks_in(self.order, condition)
+
+    def ranks_in(self, order: Sorted, condition: Condition) -> IntArray:
+        """The same in the places of another order, by the condition's value."""
+        shift = shift_of(self._item, condition, "probe")
+        return self._codes(condition, order) if shift else order.codes
+
+    def residual(self) -> IntArray:
+        theirs = np.empty((len(self._item.residual), len(self.order.rows)), np.int64)
+        for place, condition in enumerate(self._item.residual):
+            theirs[place] = self._codes(condition, self.order) ^ _flip(self._item, condition)
+        return theirs
+
+    def resorted(self, name: str) -> tuple[Sorted, Int32Array]:
+        """`CodedRows.resorted` of the order."""
+        return self._rows.resorted(self.order, name)
+
+    def _codes(self, condition: Condition, order: Sorted) -> IntArray:
+        shift = shift_of(self._item, condition, "probe")
+        return self._rows.codes(_probe_name(self._item, condition), shift)[order.rows]
+
+
+class WindowSlices:
+    """The windows of a pass as slices [low, high) of the places of the probe rows, one for each of `rows`.
+
+    `used` are the values of the window side that the pass's alternative compares: NULL in one of them matches nothing.
+    """
+
+    def __init__(self, item: Pass, window: CodedRows, used: frozenset[str], probes: Probes) -> None:
+        self._item, self._window, self._probes = item, window, probes
+        leading = _window_name(item, (item.lowers or item.uppers)[0])
+        windows = window.ordered(leading, used)
+        self.rows = windows.rows
+        self._group = window.group[windows.rows]
+        self.low, self.high = self.group_ranges()
+        for condition in item.lowers + item.uppers:
+            near = _window_name(item, condition) == leading
+            is_sorted = near and not shift_of(item, condition, "window")
+            value = windows.codes if is_sorted else self.codes(condition)
+            self._cut(condition, probes.ranks(condition), value, near, self.low, self.high)
+
+    def group_ranges(self) -> tuple[IntArray, IntArray]:
+        """(low, high) of all rows of each window's group."""
+        low, high = np.empty(len(self.rows), np.int64), np.empty(len(self.rows), np.int64)
+        group_ranges(self._group, self._probes.order.starts, low, high)
+        return low, high
+
+    def cut(self, condition: Condition, rank: IntArray, low: IntArray, high: IntArray) -> None:
+        """Cut slices of places that are sorted by what the condition compares of the probe side, `rank`."""
+        self._cut(condition, rank, self.codes(condition), True, low, high)
+
+    def codes(self, condition: Condition) -> IntArray:
+        """int64[windows], what a condition compares of the window side."""
+        shift = shift_of(self._item, condition, "window")
+        return self._window.codes(_window_name(self._item, condition), shift)[self.rows]
+
+    def residual(self) -> IntArray:
+        """int64[residual conditions, windows], what these compare, as in `Probes.residual`."""
+        ours = np.empty((len(self._item.residual), len(self.rows)), np.int64)
+        for place, condition in enumerate(self._item.residual):
+            # ~ reverses the order, exactly
+            ours[place] = self.codes(condition) ^ _flip(self._item, condition)
+        return ours
+
+    def _cut(
+        self, condition: Condition, rank: IntArray, value: IntArray, near: bool, low: IntArray, high: IntArray
+    ) -> None:
+        """Cut slices of places, which are sorted by `rank`, by the windows' values."""
+        cut_slices(rank, value, _is_lower(self._item, condition), condition.is_strict, near, low, high)
+
+
 class PassMatches:
     """The matches of a pass between two sides: the slice of each window row, and the residual to test in it.
 
@@ -66,32 +158,22 @@ class PassMatches:
         used: tuple[frozenset[str], frozenset[str]],
         algorithm: PairAlgorithm = "slices",
     ) -> None:
-        self._item, self._window, self._probe, self._algorithm = item, window, probe, algorithm
-        leading = self._window_name((item.lowers or item.uppers)[0])
-        windows = window.ordered(leading, used[0])
-        self._probes = probe.probes(item.probe, used[1])
-        self._rows = windows.rows
-        self._group = window.group[windows.rows]
-        self._low, self._high = self._group_ranges()
-        for condition in item.lowers + item.uppers:
-            near = self._window_name(condition) == leading
-            is_sorted = near and not self._shift(condition, "window")
-            value = windows.codes if is_sorted else self._ours(condition, self._rows)
-            self._cut(condition, self._probes, value, near, self._low, self._high)
+        self._item, self._algorithm = item, algorithm
+        self._probes = CodedProbes(item, probe, used[1])
+        self._windows = WindowSlices(item, window, used[0], self._probes)
         self._compared: _Comparisons | None = None
 
     def pairs(self, buffers: Buffers) -> Iterator[int]:
         """Fill the buffers with rows of matching pairs; gives how many there are, more than 0 each time."""
         state = np.zeros(2, np.int64)
         tested = self._comparisons() if self._item.residual else None
+        head = (self._windows.rows, self._windows.low, self._windows.high, self._probes.order.rows)
         if self._algorithm != "slices":
-            slices = Slices(self._rows, self._low, self._high, self._probes.rows)
             residual = None if tested is None else (tested.ours, tested.theirs, tested.strict)
             lazy = self._algorithm == "lazy-join-by-s"
-            yield from sweep_slices(slices, residual, buffers.window, buffers.probe, lazy)
+            yield from sweep_slices(Slices(*head), residual, buffers.window, buffers.probe, lazy)
             return
-        while state[0] < len(self._rows):
-            head = (self._rows, self._low, self._high, self._probes.rows)
+        while state[0] < len(self._windows.rows):
             if tested is None:
                 count = fill_pairs(*head, state, buffers.window, buffers.probe)
             else:
@@ -107,39 +189,42 @@ class PassMatches:
         O((n + m) log m) whatever the number of pairs, unless the residual compares several of the probe side's values:
         then it goes through the pairs, up to the first of each window if that is enough.
         """
-        for_windows = None if windows is None else np.zeros(len(self._rows), np.int64)
-        for_probes = None if probes is None else np.zeros(len(self._probes.rows), np.int64)
+        window_rows, probe_rows = self._windows.rows, self._probes.order.rows
+        for_windows = None if windows is None else np.zeros(len(window_rows), np.int64)
+        for_probes = None if probes is None else np.zeros(len(probe_rows), np.int64)
         self._count(for_windows, for_probes, exactly)
         if windows is not None and for_windows is not None:
-            windows[self._rows] += for_windows
+            windows[window_rows] += for_windows
         if probes is not None and for_probes is not None:
-            probes[self._probes.rows] += for_probes
+            probes[probe_rows] += for_probes
 
     def _count(self, windows: IntArray | None, probes: IntArray | None, exactly: bool) -> None:
+        low, high = self._windows.low, self._windows.high
         if not self._item.residual:
             if windows is not None:
-                np.maximum(self._high - self._low, 0, out=windows)
+                np.maximum(high - low, 0, out=windows)
             if probes is not None:
-                count_covers(self._low, self._high, np.zeros(len(probes) + 1, np.int64), probes)
-        elif len({self._probe_name(condition) for condition in self._item.residual}) == 1:
+                count_covers(low, high, np.zeros(len(probes) + 1, np.int64), probes)
+        elif len({_probe_name(self._item, condition) for condition in self._item.residual}) == 1:
             self._count_ranked(windows, probes)
         else:
             tested = self._comparisons()
             most = _ALL if exactly or probes is not None else 1
-            parts = (self._low, self._high, tested.ours, tested.theirs, tested.strict)
+            parts = (low, high, tested.ours, tested.theirs, tested.strict)
             count_filtered(*parts, most, _NONE if windows is None else windows, _NONE if probes is None else probes)
 
     def _count_ranked(self, windows: IntArray | None, probes: IntArray | None) -> None:
         """The residual as a slice too, of the probe rows sorted by the value that it compares."""
         residual = self._item.residual
-        by_value, rank = self._probe.resorted(self._probes, self._probe_name(residual[0]))
-        least, most = self._group_ranges()
+        low, high = self._windows.low, self._windows.high
+        by_value, rank = self._probes.resorted(_probe_name(self._item, residual[0]))
+        least, most = self._windows.group_ranges()
         for condition in residual:
-            self._cut(condition, by_value, self._ours(condition, self._rows), True, least, most)
-        used = np.where(least < most, self._high - self._low, 0)
+            self._windows.cut(condition, self._probes.ranks_in(by_value, condition), least, most)
+        used = np.where(least < most, high - low, 0)
         size = len(rank) + 1
         lists = []
-        for at in (self._low, self._high):
+        for at in (low, high):
             heads, links = np.empty(size, np.int32), np.empty(len(at), np.int32)
             link_slices(at, used, heads, links)
             lists.append((heads, links))
@@ -148,58 +233,45 @@ class PassMatches:
         if probes is not None:
             count_ranked_probes(least, most, rank, *linked, probes)
         if windows is not None:
-            from_below = any(self._is_lower(condition) for condition in residual)
-            from_above = not all(self._is_lower(condition) for condition in residual)
-            slices = (self._low, self._high, least, most)
-            count_ranked_windows(*slices, rank, from_below, from_above, *linked, windows)
+            from_below = any(_is_lower(self._item, condition) for condition in residual)
+            from_above = not all(_is_lower(self._item, condition) for condition in residual)
+            count_ranked_windows(low, high, least, most, rank, from_below, from_above, *linked, windows)
 
     def _comparisons(self) -> _Comparisons:
         """The residual's codes in the order of the windows and of the probe rows."""
         if self._compared is None:
-            residual = self._item.residual
-            ours = np.empty((len(residual), len(self._rows)), np.int64)
-            theirs = np.empty((len(residual), len(self._probes.rows)), np.int64)
-            for place, condition in enumerate(residual):
-                # ~ reverses the order, exactly
-                flip = 0 if self._is_lower(condition) else -1
-                ours[place] = self._ours(condition, self._rows) ^ flip
-                theirs[place] = self._theirs(condition, self._probes.rows) ^ flip
-            strict = np.array([condition.is_strict for condition in residual], np.uint8)
-            self._compared = _Comparisons(ours, theirs, strict)
+            self._compared = _Comparisons(
+                self._windows.residual(), self._probes.residual(), strictness(self._item.residual)
+            )
         return self._compared
 
-    def _group_ranges(self) -> tuple[IntArray, IntArray]:
-        low, high = np.empty(len(self._rows), np.int64), np.empty(len(self._rows), np.int64)
-        group_ranges(self._group, self._probes.starts, low, high)
-        return low, high
 
-    def _cut(
-        self, condition: Condition, order: Sorted, value: IntArray, near: bool, low: IntArray, high: IntArray
-    ) -> None:
-        """Cut slices of `order`, which is sorted by the probe value of the condition, by the windows' values."""
-        rank = self._theirs(condition, order.rows) if self._shift(condition, "probe") else order.codes
-        cut_slices(rank, value, self._is_lower(condition), condition.is_strict, near, low, high)
+def strictness(conditions: Sequence[Condition]) -> UInt8Array:
+    """uint8[conditions], 1 where equality is excluded."""
+    return np.array([condition.is_strict for condition in conditions], np.uint8)
 
-    def _is_lower(self, condition: Condition) -> bool:
-        """Whether it bounds the probe value from below."""
-        return condition.is_lower == (self._item.window == "left")
 
-    def _window_name(self, condition: Condition) -> str:
-        return condition.left if self._item.window == "left" else condition.right
+def _is_lower(item: Pass, condition: Condition) -> bool:
+    """Whether it bounds the probe value from below."""
+    return condition.is_lower == (item.window == "left")
 
-    def _probe_name(self, condition: Condition) -> str:
-        return condition.right if self._item.window == "left" else condition.left
 
-    def _ours(self, condition: Condition, rows: Int32Array) -> IntArray:
-        return self._window.codes(self._window_name(condition), self._shift(condition, "window"))[rows]
+def _flip(item: Pass, condition: Condition) -> int:
+    return 0 if _is_lower(item, condition) else -1
 
-    def _theirs(self, condition: Condition, rows: Int32Array) -> IntArray:
-        return self._probe.codes(self._probe_name(condition), self._shift(condition, "probe"))[rows]
 
-    def _shift(self, condition: Condition, role: Literal["window", "probe"]) -> int | float:
-        """What the condition adds to the value of that side: only the left value gets the shift."""
-        is_left = (role == "window") == (self._item.window == "left")
-        return _number(condition.shift) if is_left else 0
+def _window_name(item: Pass, condition: Condition) -> str:
+    return condition.left if item.window == "left" else condition.right
+
+
+def _probe_name(item: Pass, condition: Condition) -> str:
+    return condition.right if item.window == "left" else condition.left
+
+
+def shift_of(item: Pass, condition: Condition, role: Literal["window", "probe"]) -> int | float:
+    """What the condition adds to the value of that side: only the left value gets the shift."""
+    is_left = (role == "window") == (item.window == "left")
+    return _number(condition.shift) if is_left else 0
 
 
 def _number(shift: object) -> int | float:

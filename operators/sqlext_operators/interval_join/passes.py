@@ -72,6 +72,21 @@ def passes_for(
     return (one,)
 
 
+def pass_of_windows(
+    window: Side,
+    conditions: Sequence[Condition],
+    left: tuple[str, str] | None = None,
+    right: tuple[str, str] | None = None,
+) -> Pass:
+    """The one pass that finds all pairs with windows of the given side, bounded as well as they can be, if only from
+    one side: for a few rows against many that are sorted already. Periods as in `passes_for`."""
+    basic = split_equalities(conditions)
+    probes = [probe for side, probe in _probes(consequences(basic, left, right)) if side == window]
+    found = [_best_effort(window, probe, basic, left, right) for probe in probes]
+    bounded = [item for item in found if item.lowers or item.uppers]
+    return max(bounded, key=lambda item: (bool(item.lowers and item.uppers), *_selectivity(item)))
+
+
 def _probes(conditions: Sequence[Condition]) -> list[tuple[Side, str]]:
     """(window side, probe value) in a fixed order."""
     rights = dict.fromkeys(item.right for item in conditions)
@@ -120,7 +135,7 @@ def _best_effort(
     on_probe = [item for item in known if probe == (item.right if side == "left" else item.left)]
     lowers = [item for item in on_probe if item.is_lower == (side == "left")]
     uppers = [item for item in on_probe if item.is_lower != (side == "left")]
-    lowers, uppers = _tightest(lowers, side, left, right), _tightest(uppers, side, left, right)
+    lowers, uppers = tightest(lowers, side, left, right), tightest(uppers, side, left, right)
     implied: dict[tuple[str, str, Shift, bool], bool] = {}
     for item in consequences([*lowers, *uppers], left, right):
         key = (item.left, item.right, item.shift, item.is_lower)
@@ -134,7 +149,7 @@ def _best_effort(
     return Pass(side, probe, tuple(lowers), tuple(uppers), tuple(residual))
 
 
-def _tightest(
+def tightest(
     bounds: Sequence[Condition], side: Side, left: tuple[str, str] | None, right: tuple[str, str] | None
 ) -> list[Condition]:
     """The bounds without those that follow from another one and the window side's own period."""

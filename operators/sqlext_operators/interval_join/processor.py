@@ -80,6 +80,11 @@ class IntervalJoinProcessor:
                 if self._output.has_pairs:
                     yield from self._pairs(matches, item.window, sides)
 
+    @property
+    def held_counts(self) -> IntArray | None:
+        """The matches of the held rows so far, int64[rows]; None if nothing depends on them."""
+        return self._counts
+
     def decide(self, rows: pa.RecordBatch, counts: IntArray) -> Iterator[pa.RecordBatch]:
         """The output's rows of the other side besides pairs; `counts` are all their matches."""
         other: Side = "right" if self._held == "left" else "left"

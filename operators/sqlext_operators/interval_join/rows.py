@@ -98,12 +98,17 @@ class CodedRows:
         rank[places.rows] = np.arange(len(order.rows), dtype=np.int32)
         return Sorted(order.rows[places.rows], places.codes, order.starts), rank
 
-    def _sorted(self, name: str, used: frozenset[str]) -> Sorted:
+    def usable(self, used: frozenset[str]) -> BoolArray:
+        """bool[n], the rows that may match if the values `used` are compared: none of them is NULL."""
         usable = self._usable
         for value in used:
             mask = validity(self.rows.column(value))
             if len(mask):
                 usable = usable & mask.view(np.bool_)
+        return usable
+
+    def _sorted(self, name: str, used: frozenset[str]) -> Sorted:
+        usable = self.usable(used)
         if usable.all():
             return sort_rows(self.group, self.codes(name, 0), self._groups)
         chosen = np.flatnonzero(usable).astype(np.int32)

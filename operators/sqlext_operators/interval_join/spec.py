@@ -10,7 +10,7 @@ from typing import Literal
 
 from sqlext_operators.errors import RowError
 from sqlext_operators.interval_join.conditions import Condition
-from sqlext_operators.interval_join.passes import Pass, Side, passes_for
+from sqlext_operators.interval_join.passes import Pass, Side, pass_of_windows, passes_for
 
 Kind = Literal["inner", "left", "right", "full", "semi", "anti", "count"]
 Empty = Literal["drop", "error", "point"]
@@ -86,15 +86,23 @@ class IntervalJoinSpec:
     @cached_property
     def alternative_passes(self) -> tuple[tuple[Pass, ...], ...]:
         """For each alternative, the passes that find its pairs exactly once."""
-        return tuple(
-            passes_for(conditions, _period(self.left, "left", conditions), _period(self.right, "right", conditions))
-            for conditions in self.alternatives
-        )
+        return tuple(passes_for(conditions, *self.alternative_periods(conditions)) for conditions in self.alternatives)
+
+    def alternative_periods(self, conditions: Sequence[Condition]) -> tuple[tuple[str, str] | None, ...]:
+        """The (left, right) periods that the conditions of an alternative are about."""
+        return _period(self.left, "left", conditions), _period(self.right, "right", conditions)
 
     @property
     def passes(self) -> tuple[Pass, ...]:
         """The passes over all alternatives; their pairs are disjoint."""
         return tuple(item for passes in self.alternative_passes for item in passes)
+
+    def window_passes(self, window: Side) -> tuple[Pass, ...]:
+        """For each alternative, the pass that finds its pairs with windows of one side."""
+        return tuple(
+            pass_of_windows(window, conditions, *self.alternative_periods(conditions))
+            for conditions in self.alternatives
+        )
 
     def side(self, side: Side) -> IntervalSide:
         """The columns of one side."""

@@ -9,13 +9,13 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.columns.batches import whole
+from sqlext_operators.columns.batches import whole, without_names
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.window.condense import Partial, SplitCall, condensed, split_call
 from sqlext_operators.window.parts import Part, joined
 from sqlext_operators.window.sequence import FROM
 from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
-from sqlext_operators.window.stream_state import WindowState, history_kind, without_names
+from sqlext_operators.window.stream_state import WindowState, history_kind
 
 #: Stretches are condensed up to this many leaves long.
 _MOST_LEVELS = 20

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.columns.batches import take_rows
+from sqlext_operators.columns.batches import take_rows, without_names
 from sqlext_operators.columns.codes import order_values
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.exchange.stream import LeftOut, Progress, admitted
@@ -189,12 +189,6 @@ def history_kind(inputs: int, group: int) -> int:
 def _positions(chunk: Chunk, first: int, last: int) -> IntArray:
     """Later chunks have later positions, which order rows of equal time."""
     return np.arange((chunk.no << 32) + first, (chunk.no << 32) + last)
-
-
-def without_names(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with its columns' places as names: a query that starts again may give its columns other names, as
-    every DataFrame in a text has a new one."""
-    return batch.rename_columns([str(place) for place in range(batch.num_columns)])
 
 
 def _beside(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:

@@ -93,7 +93,8 @@ class IntervalJoinExec(PhysicalPlan):
         values = [f"l{i} = {v}" for i, v in enumerate(self.left_values)]
         values += [f"r{i} = {v}" for i, v in enumerate(self.right_values)]
         payload = ", ".join(str(column) for side in self.payload for column in side)
-        return f"IntervalJoinExec: [{self.strategy}] {self.kind}{on} OVER {', '.join(values)} PAYLOAD [{payload}]"
+        how = f"[{self.strategy}] {self.kind}{on} OVER {', '.join(values)} PAYLOAD [{payload}]"
+        return f"{type(self).__name__}: {how}"
 
     def details(self) -> dict[str, Any]:
         return {f"pass {number}": str(item) for number, item in enumerate(self.passes, 1)} | super().details()
@@ -103,30 +104,36 @@ def interval_join(
     node: IntervalJoin, left: PhysicalPlan, right: PhysicalPlan, strategy: IntervalJoinStrategy, why: str
 ) -> IntervalJoinExec:
     """The physical node of a strategy that is not Spark's own join."""
+    return IntervalJoinExec(**fields_of(node, left, right, strategy), why=why)
+
+
+def fields_of(
+    node: IntervalJoin, left: PhysicalPlan, right: PhysicalPlan, strategy: IntervalJoinStrategy
+) -> dict[str, Any]:
+    """What the physical nodes take over from the logical one."""
     if node.condition is None:
         raise InternalError("an interval join keeps its condition")
-    return IntervalJoinExec(
-        left=left,
-        right=right,
-        kind=node.kind,
-        left_keys=node.left_keys,
-        right_keys=node.right_keys,
-        null_safe=node.null_safe,
-        left_values=node.left_values,
-        right_values=node.right_values,
-        alternatives=node.alternatives,
-        left_periods=node.left_periods,
-        right_periods=node.right_periods,
-        empty=node.empty,
-        amounts=node.amounts,
-        condition=node.condition,
-        fields=node.output,
-        count=node.count,
-        passes=node.passes,
-        strategy=strategy,
-        may_leave=may_leave(node),
-        why=why,
-    )
+    return {
+        "left": left,
+        "right": right,
+        "kind": node.kind,
+        "left_keys": node.left_keys,
+        "right_keys": node.right_keys,
+        "null_safe": node.null_safe,
+        "left_values": node.left_values,
+        "right_values": node.right_values,
+        "alternatives": node.alternatives,
+        "left_periods": node.left_periods,
+        "right_periods": node.right_periods,
+        "empty": node.empty,
+        "amounts": node.amounts,
+        "condition": node.condition,
+        "fields": node.output,
+        "count": node.count,
+        "passes": node.passes,
+        "strategy": strategy,
+        "may_leave": may_leave(node),
+    }
 
 
 def join_by_spark(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> DataFrame:

@@ -32,25 +32,39 @@ _SHIFTED = ("tinyint", "smallint", "int", "bigint", "float", "double", "date", "
 class TypedJoin:
     """An interval join over real DataFrames: what the operator computes, and the two sides with their wire columns.
 
-    `spec` names wire columns. `result` has the output's fields; year-month intervals travel as months.
+    `spec` names wire columns, `names` has them by the names of the node's values (l0, r0, ...). `result` has the
+    output's fields; year-month intervals travel as months.
     """
 
     spec: IntervalJoinSpec
     left: DataFrame
     right: DataFrame
     result: StructType
+    names: Mapping[str, str]
 
     @classmethod
-    def of(cls, node: IntervalJoinExec, left: DataFrame, right: DataFrame, config: Config) -> TypedJoin | None:
+    def of(
+        cls,
+        node: IntervalJoinExec,
+        left: DataFrame,
+        right: DataFrame,
+        config: Config,
+        beside: Mapping[str, Column] | None = None,
+    ) -> TypedJoin | None:
         """None where the operators do not compare as Spark does, or Spark does not hand a column's type to Python.
 
-        Raises AnalysisError for a distance that cannot be added to its values.
+        `beside` is a column of the side "left" or "right" that is shipped even if nothing reads it. Raises
+        AnalysisError for a distance that cannot be added to its values.
         """
         keys = _common_keys(node, left, right)
         values = _common_values(node, left, right)
         if keys is None or values is None:
             return None
-        sides = [_Side.of(node, name, frame, keys, values) for name, frame in (("left", left), ("right", right))]
+        more = beside or {}
+        sides = [
+            _Side.of(node, name, frame, keys, values, [more[name]] if name in more else [])
+            for name, frame in (("left", left), ("right", right))
+        ]
         frames = [side.frame for side in sides]
         if not all(map(is_shippable, frames)):
             return None
@@ -63,7 +77,7 @@ class TypedJoin:
         kind: Kind = node.kind
         algorithm = cast(PairAlgorithm, config.interval_join_algorithm)
         spec = IntervalJoinSpec(kind, sides[0].side, sides[1].side, node.null_safe, alternatives, node.empty, algorithm)
-        return cls(spec, as_months(frames[0]), as_months(frames[1]), _result_schema(node, left, right))
+        return cls(spec, as_months(frames[0]), as_months(frames[1]), _result_schema(node, left, right), names)
 
     def frame(self, side: str) -> DataFrame:
         """One side's rows."""
@@ -103,6 +117,7 @@ class _Side:
         frame: DataFrame,
         keys: Sequence[tuple[str, str, str]],
         values: Mapping[str, tuple[str, str]],
+        beside: Sequence[Column],
     ) -> _Side:
         is_left = name == "left"
         wire = _Columns(name)
@@ -126,7 +141,7 @@ class _Side:
             tuple((names[start], names[end]) for start, end in periods),
             tuple(column.spark_name for column in payload),
         )
-        return cls(side, wire.select(frame, payload), names)
+        return cls(side, wire.select(frame, (*payload, *beside)), names)
 
 
 def _common_keys(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> list[tuple[str, str, str]] | None:

@@ -20,14 +20,15 @@ SetKind = Literal["union", "intersect", "except"]
 class Scan(LogicalPlan):
     """Reads a catalog table under an alias: ``FROM orders o`` -> ``Scan: orders AS o``.
 
-    Output columns are ``Column(relation, name)``. `relation` is unique in the whole plan. `watermark_delay` is that of
-    a stream's watermark in milliseconds, None where it is unknown.
+    Output columns are ``Column(relation, name)``. `relation` is unique in the whole plan. `watermark` is the name of
+    the column with a stream's watermark and `watermark_delay` its delay in milliseconds, None where they are unknown.
     """
 
     table: str
     relation: str
     fields: tuple[Field, ...]
     is_stream: bool = field(default=False, kw_only=True)
+    watermark: str | None = field(default=None, kw_only=True)
     watermark_delay: int | None = field(default=None, kw_only=True)
 
     def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from sqlext_planner.errors import SqlExtError, UnsupportedError
+from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.subquery import own_subqueries
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Join, Scan, SparkRelation
+from sqlext_planner.relational.nodes import Join, Project, Scan, SparkRelation, SubqueryAlias
 
 _HELP = (
     "run it over a table: write the stream to a table with writeStream, or compute each micro-batch as its own table "
@@ -63,6 +64,40 @@ def refuse_streams(plan: LogicalPlan, refusal_of: Refusal) -> None:
             raise refusal
         message = refusal.message.replace(" a stream ", f" the stream{shown(stream)} ")
         raise stream_refusal(message, stream)
+
+
+def input_error(node: LogicalPlan) -> UnsupportedError | None:
+    """Why an operator with state cannot read its inputs: one is the result of another such operator, or the stream is
+    read in a subquery of an expression only; None if it can."""
+    below = [inner for child in node.children for inner in child.walk() if inner.operator_name is not None]
+    stateful = (one for one in below if not one.keeps_event_time)
+    inner = next((one for one in stateful if next(streams_of(one), None) is not None), None)
+    if inner is not None:
+        return UnsupportedError(
+            f"{node.operator_name} cannot read the result of {inner.operator_name} over a stream yet",
+            span=node.span or inner.span,
+            help="compute one of them, write it to a table or a topic, and start a second query that reads it",
+        )
+    if not any(child.is_streaming for child in node.children if isinstance(child, LogicalPlan)):
+        return UnsupportedError(f"{node.operator_name} cannot read a stream in a subquery of an expression")
+    return None
+
+
+def event_times(plan: LogicalPlan) -> frozenset[Column]:
+    """The columns of a plan that have a watermark, as far as planning knows."""
+    known: dict[Column, Expression] = {}
+    match plan:
+        case Scan(relation=relation, watermark=name) if name is not None:
+            below = frozenset((Column(relation, name),))
+        case Project(items, child):
+            known = {item.column: item.expression for item in items}
+            below = event_times(child)
+        case SubqueryAlias(child=child):
+            known = dict(zip(plan.output_columns, child.output_columns, strict=True))
+            below = event_times(child)
+        case _:
+            below = frozenset(column for child in plan.children for column in event_times(child))
+    return frozenset(column for column in plan.output_columns if known.get(column, column) in below)
 
 
 def stream_refusal(message: str, stream: LogicalPlan) -> UnsupportedError:

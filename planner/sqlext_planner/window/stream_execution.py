@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.exchange.stream_inputs import ADD_WATERMARK, identity, watermark_error, watermark_names
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
-from sqlext_planner.spark.streams import is_behind_state, watermark_stacks, watermarks, without_watermarks
+from sqlext_planner.spark.streams import watermarks, without_watermarks
 from sqlext_planner.window.execution import ANSI, WindowUnionExec
 from sqlext_planner.window.streams import unbounded_refusal
 
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from sqlext_operators.window.spec import Window
 
     from sqlext_planner.window.inputs import WindowInputs
-
-
-#: The name of the view that a DataFrame in a text has: another one each time.
-_REFERENCE = re.compile(r"_sqlext_[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,8 @@ class WindowStreamExec(WindowUnionExec):
         else:
             stream = WindowStreamSpec(operator, "rows", arrow_schema(months_schema(result)))
             result = StructType([*result, StructField(self.phase.spark_name, StringType(), nullable=False)])
-        return run_stream(shipments, stream, result, context, _identity(inputs, operator.window.ansi))
+        parts = _parts(inputs, operator.window.ansi)
+        return run_stream(shipments, stream, result, context, identity(parts, inputs.frames, inputs.result_schema))
 
     def _check_watermarks(self, frames: Sequence[DataFrame], inputs: WindowInputs) -> None:
         """Every stream needs a watermark on the order column, and no other."""
@@ -101,43 +98,21 @@ class WindowStreamExec(WindowUnionExec):
 
 def _watermark_error(frame: DataFrame, shipped: DataFrame, order: str | None) -> tuple[str, str] | None:
     """What is wrong with the watermark of a stream, and what to do."""
-    if is_behind_state(frame):
-        return (
-            "is the result of another statement over streams, whose rows come when the watermark has passed them",
-            "write that result to a table or a topic, and read it in a second query",
-        )
-    stacks = watermark_stacks(frame)
-    if any(len(stack) > 1 for stack in stacks):
-        return "has two watermarks, one above the other", "leave out one of them"
-    if order is not None and order in watermarks(shipped.schema):
-        return None
-    add = "frame.withWatermark('ts', '10 seconds'), or FROM STREAM t WATERMARK ts DELAY OF INTERVAL 10 SECONDS"
-    if not stacks:
-        return "has no watermark, so no window over it is ever complete", f"give it one on the order column: {add}"
-    names = ", ".join(dict.fromkeys(name for stack in stacks for name in stack))
-    return f"has its watermark on {names}, and the window has another order", f"order by {names}, or use {add}"
+    error = watermark_error(frame, "no window over it is ever complete", "the order column")
+    if error is not None or (order is not None and order in watermarks(shipped.schema)):
+        return error
+    names = watermark_names(frame)
+    use = f"order by {names}, or use {ADD_WATERMARK}"
+    return f"has its watermark on {names}, and the window has another order", use
 
 
-def _identity(inputs: WindowInputs, ansi: bool) -> dict[str, str]:
-    """What the state of a window depends on, by names that a user knows."""
-    types = "; ".join(
-        ", ".join(f"{item.name} {item.dataType.simpleString()}" for item in frame.schema) for frame in inputs.frames
-    )
-    live = ", ".join("stream" if frame.isStreaming else "table" for frame in inputs.frames)
-    found = {
+def _parts(inputs: WindowInputs, ansi: bool) -> dict[str, str]:
+    """What the state of a window depends on besides its columns."""
+    return {
         "operator": "window union",
         "windows": repr(inputs.spec.windows),
         "expressions": "; ".join(inputs.computed),
         "keys and order": f"{', '.join(inputs.spec.keys)}; {inputs.spec.order}",
-        "columns": types,
-        "inputs": live,
-        "results": ", ".join(f"{item.name} {item.dataType.simpleString()}" for item in inputs.result_schema),
         "time zone": inputs.spec.time_zone,
         "spark.sql.ansi.enabled": str(ansi).lower(),
     }
-    seen: dict[str, str] = {}
-
-    def numbered(view: re.Match[str]) -> str:
-        return seen.setdefault(view[0], f"{{{len(seen)}}}")
-
-    return {name: _REFERENCE.sub(numbered, text) for name, text in found.items()}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.relational.nodes import Scan
-from sqlext_planner.relational.streams import shown, streams_of
+from sqlext_planner.relational.streams import input_error, shown, streams_of
 from sqlext_planner.window.frame import Bound, WindowFrame
 from sqlext_planner.window.functions import lookup
 from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
@@ -27,17 +27,9 @@ def refusal(node: WindowUnion) -> SqlExtError | None:
 
 
 def _refusals(node: WindowUnion) -> Iterator[SqlExtError]:
-    below = [inner for child in node.children for inner in child.walk() if inner.operator_name is not None]
-    stateful = (one for one in below if not one.keeps_event_time)
-    inner = next((one for one in stateful if next(streams_of(one), None) is not None), None)
-    if inner is not None:
-        yield UnsupportedError(
-            f"a window cannot read the result of {inner.operator_name} over a stream yet",
-            span=node.span or inner.span,
-            help="compute one of them, write it to a table or a topic, and start a second query that reads it",
-        )
-    if not any(child.is_streaming for child in node.children):
-        yield UnsupportedError(f"{node.operator_name} cannot read a stream in a subquery of an expression")
+    error = input_error(node)
+    if error is not None:
+        yield error
     elif not node.source.is_streaming:
         stream = next(stream for union in node.unions for stream in streams_of(union))
         yield UnsupportedError(

@@ -15,6 +15,10 @@ from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.chunk_cache import ChunkCache
 from sqlext_operators.exchange.chunks import decoded
 from sqlext_operators.exchange.stateful import StatefulOperator, StatefulSpec
+from sqlext_operators.exchange.stream import StreamSpec
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind
+from sqlext_operators.interval_join.stream_join import IntervalStreamSpec, StreamSide
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.sequence import SequenceSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
@@ -29,20 +33,36 @@ WINDOWS = {
 }
 
 
-def spec_of(window: Window) -> WindowStreamSpec:
+def window_stream(window: Window) -> WindowStreamSpec:
     sequence = SequenceSpec(("k",), "ts", ("v",), ("id", "ts"))
     union = WindowUnionSpec(("k",), "ts", ("id", "ts"), (window,))
     return WindowStreamSpec(WindowOperatorSpec(sequence, union, 2), condense_from=50)
 
 
-def new_tester(spec: WindowStreamSpec, folder: Path | None) -> TwsTester:
+def join_stream(kind: Kind) -> IntervalStreamSpec:
+    """Overlaps of the two inputs, whose columns start with l and r."""
+    overlaps = (Condition("lts", "<", "rte"), Condition("lte", ">", "rts"))
+    sides = [IntervalSide((f"{n}k",), (f"{n}ts", f"{n}te"), ((f"{n}ts", f"{n}te"),), (f"{n}id",)) for n in "lr"]
+    join = IntervalJoinSpec(kind, sides[0], sides[1], (False,), (overlaps,))
+    names = [[f"{n}{name}" for name in ("id", "k", "ts", "v", "te")] for n in "lr"]
+    schemas = [pa.schema([(name, pa.int64()) for name in own]) for own in names]
+    left, right = (StreamSide(schema, f"{n}ts", (f"{n}ts",)) for schema, n in zip(schemas, "lr", strict=True))
+    return IntervalStreamSpec(join, left, right)
+
+
+STREAMS: dict[str, StreamSpec] = {name: window_stream(window) for name, window in WINDOWS.items()}
+STREAMS |= {"left join": join_stream("left"), "full join": join_stream("full")}
+
+
+def new_tester(spec: StreamSpec, folder: Path | None) -> TwsTester:
     """A task's processor in a new worker."""
     operator: Any = StatefulOperator(StatefulSpec(spec, {}), ChunkCache(folder))
     return TwsTester(operator, timeMode="EventTime", eventTimeExtractor=lambda row: 1 << 60)
 
 
-def wire(rng: random.Random, batch: int) -> list[Row]:
-    """Rows of a second of event time, up to a second late; no two have one time."""
+def wire(rng: random.Random, batch: int, prefixes: str) -> list[Row]:
+    """Rows of a second of event time, up to a second late; no two have one time. The columns of the inputs start with
+    the prefixes, if there are any."""
     found = WireBatch()
     for tag in range(2):
         times = [1_000_000 * (batch + 2) + 2 * rng.randrange(500_000) + tag for _ in range(ROWS)]
@@ -52,7 +72,9 @@ def wire(rng: random.Random, batch: int) -> list[Row]:
             "k": [rng.randrange(3) for _ in times],
             "ts": times,
             "v": [rng.randrange(9) for _ in times],
+            "te": [time + 200_000 * rng.randrange(9) for time in times],
         }
+        columns = {f"{prefixes[tag : tag + 1]}{name}": values for name, values in columns.items()}
         found.add(Block(0, tag, 0, pa.RecordBatch.from_pydict(columns)))
     return [Row(pid=KEY, tag=row["tag"], block=row["block"]) for row in found.finish().to_pylist()]
 
@@ -86,14 +108,14 @@ def step(tester: TwsTester, state: Any, watermark: int, rows: list[Row]) -> list
     return rows_of([*tester.test(KEY, rows), *tester._handleExpiredTimers()])
 
 
-def run(window: Window, folder: Path, seed: int, *, disturbed: bool) -> list[dict[str, Any]]:
+def run(spec: StreamSpec, folder: Path, seed: int, *, disturbed: bool) -> list[dict[str, Any]]:
     rng, chaos = random.Random(seed), random.Random(seed)
-    spec = spec_of(window)
+    prefixes = "lr" if isinstance(spec, IntervalStreamSpec) else ""
     tester = new_tester(spec, folder)
     state = state_of(tester)
     found: list[dict[str, Any]] = []
     for batch in range(BATCHES + 2):
-        rows = wire(rng, batch) if batch < BATCHES else []
+        rows = wire(rng, batch, prefixes) if batch < BATCHES else []
         watermark = 1_000 * batch if batch <= BATCHES else 1_000_000
         while disturbed and chaos.random() < 0.5:
             step(tester, state, watermark, rows)  # an attempt whose state is not committed
@@ -103,16 +125,17 @@ def run(window: Window, folder: Path, seed: int, *, disturbed: bool) -> list[dic
             for path in folder.iterdir():
                 path.write_bytes(chaos.randbytes(100))
         new = step(tester, state, watermark, rows)
-        found += sorted(new, key=lambda row: row["id"])
+        found += sorted(new, key=str)
         state = state_of(tester)
     return found
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize("name", STREAMS)
 def test_failed_attempts_change_no_row(tmp_path: Path, name: str, seed: int) -> None:
     (tmp_path / "alone").mkdir()
     (tmp_path / "disturbed").mkdir()
-    alone = run(WINDOWS[name], tmp_path / "alone", seed, disturbed=False)
+    spec = STREAMS[name]
+    alone = run(spec, tmp_path / "alone", seed, disturbed=False)
     assert len(alone) > BATCHES * ROWS - BATCHES * 5
-    assert run(WINDOWS[name], tmp_path / "disturbed", seed, disturbed=True) == alone
+    assert run(spec, tmp_path / "disturbed", seed, disturbed=True) == alone

@@ -43,6 +43,8 @@ def count_interval_matches(node: LogicalPlan) -> LogicalPlan | None:
     multiplicity.
     """
     match node:
+        case Aggregate(child=child) if child.is_streaming:  # pairs come one by one
+            return None
         case Aggregate(keys, None, items, IntervalJoin(kind="inner") as join):
             return _counted(node, keys, items, join)
         case Aggregate(keys, None, items, Project(columns, IntervalJoin(kind="inner") as join)):

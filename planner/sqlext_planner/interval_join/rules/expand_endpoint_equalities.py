@@ -30,10 +30,12 @@ def expand_endpoint_equalities(node: LogicalPlan) -> LogicalPlan | None:
     formula is and both periods have start < end (`PeriodPredicate.comparisons`; a NULL end makes either not true). Not
     done for ends that may be NaN or are of unknown type, nor where empty periods stop the job or count.
 
+    Not done over streams: there an interval join also knows which rows can go.
+
     Counter-example: under NOT or OR the two are different (NULL there is not false), so only conjuncts are expanded.
     """
     match node:
-        case Join(condition=on) if on is not None:
+        case Join(condition=on) if on is not None and not node.is_streaming:
             terms = [part for term in conjuncts(on) for part in _expanded(term)]
             if len(terms) == len(conjuncts(on)):
                 return None

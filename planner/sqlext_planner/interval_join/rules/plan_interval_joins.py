@@ -36,9 +36,9 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
     conditions and periods that must be valid. Plain inequalities are taken where they bound a window on both sides
     (overlap, containment, point in interval, band): ``a.x < b.y`` alone matches half of all pairs, and Spark makes
     those just as well. They are not taken where an aggregate has each key once, so that a row meets at most one other,
-    nor over a stream, which the operator does not support. The node keeps
-    the condition as it was: strategies.py decides, with sizes at hand, whether the join is worth an operator, and
-    with NO_SWEEP it stays a Join.
+    nor over a stream, unless the hint SWEEP asks for it: such a statement is plain Spark's. The node keeps the
+    condition as it was: strategies.py decides, with sizes at hand, whether the join is worth an operator, and with
+    NO_SWEEP it stays a Join.
 
     Legal because a pair matches if the condition is true: keys, conditions and valid periods together are true exactly
     where it is, NULLs included. Of plain inequalities nothing is assumed (a reversed period is just two values).

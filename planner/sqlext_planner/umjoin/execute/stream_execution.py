@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
+from sqlext_planner.exchange.stream_inputs import identity, watermark_error
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
-from sqlext_planner.spark.streams import is_behind_state, watermark_stacks, watermarks, without_watermarks
+from sqlext_planner.spark.streams import watermarks, without_watermarks
 from sqlext_planner.umjoin.execute.execution import UMJoinExec
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.routing import Router
     from sqlext_operators.umjoin.spec import MultiwayJoinSpec
     from sqlext_operators.umjoin.stream_bounds import StreamTimes
-
-    from sqlext_planner.umjoin.execute.inputs import TypedInputs
 
 
 @dataclass(frozen=True)
@@ -84,22 +83,23 @@ class UMJoinStreamExec(UMJoinExec):
             for tag, (frame, item, router) in enumerate(zip(typed.frames, typed.spec.inputs, routers, strict=True))
         ]
         result = without_watermarks(typed.result)
-        found = run_stream(shipments, stream, result, context, _identity(typed, times, self.routing, context))
+        parts = {
+            "operator": "multi-way join",
+            "join": repr(typed.spec),
+            "times": repr(times),
+            "routing": self.routing,
+            "time zone": str(context.spark.conf.get("spark.sql.session.timeZone")),
+        }
+        found = run_stream(shipments, stream, result, context, identity(parts, typed.frames, typed.result))
         return found if tuple(found.columns) == self.frame_columns else found.toDF(*self.frame_columns)
 
     def _time_columns(self, frames: Sequence[DataFrame]) -> list[Column | None]:
         """The column of each input with the watermark, if the plan reads it."""
         found: list[Column | None] = []
         for child, frame, span in zip(self.inputs, frames, self.stream_spans, strict=True):
-            if is_behind_state(frame):
-                raise AnalysisError(
-                    "an input of a multi-way join is the result of another statement over streams, whose rows come "
-                    "when the watermark has passed them",
-                    span=span,
-                    help="write that result to a table or a topic, and read it in a second query",
-                )
-            if any(len(stack) > 1 for stack in watermark_stacks(frame)):
-                raise AnalysisError("an input has two watermarks, one above the other", span=span, help="leave out one")
+            error = watermark_error(frame)
+            if error is not None:
+                raise AnalysisError(f"an input of a multi-way join {error[0]}", span=span, help=error[1])
             names = watermarks(frame.schema)
             found.append(next((column for column in child.output_columns if column.spark_name in names), None))
         return found
@@ -140,18 +140,3 @@ def _routers(spec: MultiwayJoinSpec, routing: str, buckets: int) -> list[Router]
     # nothing is known of how many rows the streams will bring
     shares = choose_shares([1.0] * len(spec.inputs), [item.classes for item in spec.inputs], spec.classes, buckets)
     return [SharesRouter.of(item, shares) for item in spec.inputs]
-
-
-def _identity(typed: TypedInputs, times: StreamTimes, routing: str, context: ExecutionContext) -> dict[str, str]:
-    """What the state of a join depends on, by names that a user knows."""
-    columns = "; ".join(
-        ", ".join(f"{item.name} {item.dataType.simpleString()}" for item in frame.schema) for frame in typed.frames
-    )
-    return {
-        "operator": "multi-way join",
-        "join": repr(typed.spec),
-        "times": repr(times),
-        "columns": columns,
-        "routing": routing,
-        "time zone": str(context.spark.conf.get("spark.sql.session.timeZone")),
-    }

@@ -1,0 +1,42 @@
+"""How long a row of a stream can still find a match: until the other side's watermark has passed a bound.
+
+From the conditions of an alternative follow upper bounds on the other side's time by values of this row. Where one of
+them is below the watermark, no row to come matches. Loads neither numpy nor numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from sqlext_operators.interval_join.conditions import Condition, consequences, split_equalities
+from sqlext_operators.interval_join.passes import Side, tightest
+
+
+def time_bounds(
+    side: Side,
+    conditions: Sequence[Condition],
+    times: Collection[str],
+    left: tuple[str, str] | None = None,
+    right: tuple[str, str] | None = None,
+) -> tuple[Condition, ...]:
+    """The conditions that bound the time of rows of the other side from above by a value of a row of `side`.
+
+    `times` are the other side's values that are not below its time. `left` and `right` are the periods (start, end)
+    whose rows are known to have start < end. None: rows to come may match however late they are.
+
+    Two periods overlap if ``a < d AND c < b``. With the right time c, a left row [a, b) has the bound ``c < b``; with
+    the right time d it has none, for a period that ends late may have begun before.
+    """
+    found = list(consequences(conditions, left, right))
+    theirs, other = (right, "right") if side == "left" else (left, "left")
+    if theirs is not None and theirs[0] in times:  # start < end, and a bound with a shift on the end
+        for item in split_equalities(conditions):
+            if item.shift and getattr(item, other) == theirs[1]:
+                strict = "<" if item.is_lower else ">"
+                found.append(replace(item, operator=strict, **{other: theirs[0]}))  # type: ignore[arg-type]
+    bounds: list[Condition] = []
+    for time in times:
+        above = [item for item in found if getattr(item, other) == time and item.is_lower == (side == "right")]
+        bounds += tightest(above, side, left, right)
+    return tuple(bounds)

@@ -1,0 +1,246 @@
+"""What an interval join on streams keeps of one side: rows in chunks by death, which of them have matched, and runs.
+
+A run is a set of chunks that is prepared together (`held.py`). New chunks are a run of their own, and a run takes in
+the one after it when that has become half as large: so there are few, and a row is prepared again only a few times. A
+run keeps its name while chunks of it die, because dead rows match nothing whether they are there or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from sqlext_operators.columns.batches import take_rows, whole, without_names
+from sqlext_operators.exchange.chunks import Chunk, ChunkStore, name_of
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.held import HeldRows, prepared
+from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.rows import BoolArray, IntArray
+from sqlext_operators.interval_join.spec import IntervalJoinSpec
+from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows
+
+#: Kinds of chunks of the left side, and of the right side after them: rows, ids of rows that have matched, runs.
+_ROLES = 3
+_ROWS, _MATCHED, _RUNS = range(_ROLES)
+#: Rows that die within one of so many stretches of the usual lifetime share a chunk.
+_STRETCHES = 8
+#: The column of a kept side's rows that says whether they had a match when they came.
+_MATCHED_NAME = "__sqlext_matched"
+
+
+@dataclass(frozen=True)
+class Run:
+    """Chunks by number, all that were alive when it was made; their rows and greatest death of then.
+
+    `name` is a digest of what was in them.
+    """
+
+    name: str
+    chunks: tuple[int, ...]
+    rows: int
+    high: int
+
+
+class SideState:
+    """The rows of one side in the chunks of a store. The `low` and `high` of a chunk of rows are the least and the
+    greatest death, so that a chunk can go when the watermark reaches `high`.
+
+    `columns` are the types of the columns that are kept, `bounds` those of `time_bounds` for each alternative.
+    """
+
+    def __init__(
+        self,
+        join: IntervalJoinSpec,
+        side: Side,
+        columns: pa.Schema,
+        bounds: Sequence[Sequence[Condition]],
+        store: ChunkStore,
+    ) -> None:
+        self._join, self._side, self._bounds, self._store = join, side, bounds, store
+        self._flagged = join.pairs and join.keeps(side)
+        self._columns = columns
+        self._first_kind = 0 if side == "left" else _ROLES
+
+    def add(self, rows: pa.RecordBatch, deaths: IntArray, matched: BoolArray) -> None:
+        """Write rows that are alive. `matched` says which of them have a match."""
+        if not rows.num_rows:
+            return
+        order = np.argsort(deaths, kind="stable")
+        rows, deaths = take_rows(rows, order).select(self._columns.names), deaths[order]
+        if self._flagged:
+            rows = rows.append_column(_MATCHED_NAME, pa.array(matched[order]))
+        written = []
+        for start, end in pairwise(_cuts(deaths)):
+            part = without_names(rows.slice(start, end - start))
+            written.append(self._store.append(self._kind(_ROWS), int(deaths[start]), int(deaths[end - 1]), part))
+        self._write_runs([*self.runs(), _run(written)])
+
+    def runs(self) -> list[Run]:
+        """All runs, the largest first."""
+        found = self._store.chunks(self._kind(_RUNS))
+        if not found:
+            return []
+        rows = self._store.read(found[0]).to_pylist()
+        return [Run(row["name"], tuple(row["chunks"]), row["rows"], row["high"]) for row in rows]
+
+    def held(self, run: Run) -> HeldRows:
+        """The prepared rows of a run."""
+
+        def make() -> pa.RecordBatch:
+            chunks = self._alive(run)
+            batches = [self._read(chunk).select(self._columns.names) for chunk in chunks]
+            ids = [_ids(chunk) for chunk in chunks]
+            return prepared(self._join, self._side, whole(self._columns, batches), np.concatenate(ids))
+
+        return HeldRows(self._join, self._side, self._store.derived((), run.name, run.high, make))
+
+    def add_matched(self, ids: IntArray) -> BoolArray:
+        """Remember that rows have matched; says which of them (ids without duplicates) had not matched before."""
+        older = self._store.chunks(self._kind(_MATCHED))
+        fresh = ~self._has_matched(ids)
+        new = np.sort(ids[fresh])
+        if not len(new):
+            return fresh
+        room = self.rows() - sum(chunk.rows for chunk in older)
+        while older and (older[-1].rows < 2 * len(new) or len(new) > room):
+            chunk = older.pop()
+            room += chunk.rows
+            new = np.union1d(new, self._matched(chunk))
+            self._store.drop(chunk)
+        owners = {chunk.no: chunk.high for chunk in self._chunks()}
+        new = new[np.isin(new >> 32, list(owners))]
+        if len(new):
+            high = max(owners[no] for no in np.unique(new >> 32).tolist())
+            self._store.append(self._kind(_MATCHED), 0, high, pa.RecordBatch.from_arrays([pa.array(new)], names=["0"]))
+        return fresh
+
+    def undecided(self, after: int, until: int) -> Iterator[pa.RecordBatch]:
+        """Rows that have died without a match, with after < death <= until."""
+        for chunk in self._chunks():
+            if chunk.low > until or chunk.high <= after:
+                continue
+            rows = self._read(chunk)
+            first, last = (int(place) for place in np.searchsorted(self._deaths(rows), [after, until], "right"))
+            rows = rows.slice(first, last - first)
+            matched = self._has_matched(_ids(chunk)[first:last])
+            if self._flagged:
+                matched |= rows.column(_MATCHED_NAME).to_numpy(zero_copy_only=False)
+            if not matched.all():
+                yield take_rows(rows.select(self._columns.names), np.flatnonzero(~matched))
+
+    def expire(self, watermark: int) -> None:
+        """Let go of chunks whose rows are all dead."""
+        gone = [chunk for chunk in self._chunks() if chunk.high <= watermark]
+        gone += [chunk for chunk in self._store.chunks(self._kind(_MATCHED)) if chunk.high <= watermark]
+        for chunk in gone:
+            self._store.drop(chunk)
+        if gone:
+            self._write_runs(self.runs())
+
+    def wakes_at(self, after: int) -> int | None:
+        """The least watermark above `after` at which a row that must be decided dies, or a chunk can go."""
+        found = [
+            self._next_death(chunk, after) if self._join.keeps(self._side) else chunk.high for chunk in self._chunks()
+        ]
+        return min((death for death in found if death < NEVER), default=None)
+
+    def rows(self) -> int:
+        """How many rows are kept."""
+        return sum(chunk.rows for chunk in self._chunks())
+
+    def _next_death(self, chunk: Chunk, after: int) -> int:
+        if chunk.low > after:
+            return chunk.low
+        deaths = self._deaths(self._read(chunk))
+        return int(deaths[np.searchsorted(deaths, after, "right")])
+
+    def _deaths(self, rows: pa.RecordBatch) -> IntArray:
+        return StreamRows(self._join, self._side, rows).deaths(self._bounds)
+
+    def _has_matched(self, ids: IntArray) -> BoolArray:
+        found = np.zeros(len(ids), np.bool_)
+        for chunk in self._store.chunks(self._kind(_MATCHED)):
+            known = self._matched(chunk)
+            places = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+            found |= known[places] == ids
+        return found
+
+    def _matched(self, chunk: Chunk) -> IntArray:
+        found: IntArray = self._store.read(chunk).column(0).to_numpy()
+        return found
+
+    def _chunks(self) -> list[Chunk]:
+        return self._store.chunks(self._kind(_ROWS))
+
+    def _alive(self, run: Run) -> list[Chunk]:
+        own = set(run.chunks)
+        return [chunk for chunk in self._chunks() if chunk.no in own]
+
+    def _write_runs(self, runs: Sequence[Run]) -> None:
+        """Write the list of runs, with those taken together that are due, and without those that have died."""
+        kept: list[Run] = []
+        for run in runs:
+            alive = self._alive(run)
+            if 2 * sum(chunk.rows for chunk in alive) < run.rows:
+                self._forget(run)
+                if not alive:
+                    continue
+                run = _run(alive)
+            while kept and kept[-1].rows < 2 * run.rows:
+                older = kept.pop()
+                self._forget(older)
+                self._forget(run)
+                run = _run([*self._alive(older), *self._alive(run)])
+            kept.append(run)
+        for chunk in self._store.chunks(self._kind(_RUNS)):
+            self._store.drop(chunk)
+        if kept:
+            columns = {
+                "name": pa.array([run.name for run in kept], pa.string()),
+                "chunks": pa.array([run.chunks for run in kept], pa.list_(pa.int64())),
+                "rows": pa.array([run.rows for run in kept], pa.int64()),
+                "high": pa.array([run.high for run in kept], pa.int64()),
+            }
+            self._store.append(self._kind(_RUNS), 0, 0, pa.RecordBatch.from_pydict(columns))
+
+    def _forget(self, run: Run) -> None:
+        self._store.drop_derived((), run.name, run.high)
+
+    def _read(self, chunk: Chunk) -> pa.RecordBatch:
+        names = self._columns.names
+        return self._store.read(chunk).rename_columns([*names, _MATCHED_NAME] if self._flagged else names)
+
+    def _kind(self, role: int) -> int:
+        return self._first_kind + role
+
+
+def _run(chunks: Sequence[Chunk]) -> Run:
+    return Run(
+        name_of("".join(chunk.name for chunk in chunks).encode()),
+        tuple(chunk.no for chunk in chunks),
+        sum(chunk.rows for chunk in chunks),
+        max(chunk.high for chunk in chunks),
+    )
+
+
+def _ids(chunk: Chunk) -> IntArray:
+    """What names the rows of a chunk for good: its number and their places."""
+    return np.arange(chunk.rows) + (chunk.no << 32)
+
+
+def _cuts(deaths: IntArray) -> list[int]:
+    """Where ascending deaths are cut into chunks: into stretches of even length for as long as most rows live, then
+    into longer ones, so that no row stays much longer than it lives because of others."""
+    lives = deaths - deaths[0]
+    stretch = max(1, int(np.median(lives[deaths < NEVER])) * 2 // _STRETCHES) if deaths[0] < NEVER else 1
+    length = lives // stretch
+    # beyond the even stretches two for each power of 2
+    exponent = np.frexp(np.maximum(length, 1).astype(np.float64))[1]
+    later = _STRETCHES + 2 * exponent + (length >> np.maximum(exponent - 2, 0) & 1)
+    cell = np.where(length < _STRETCHES, length, later)
+    cell[deaths == NEVER] = NEVER
+    return [0, *(np.flatnonzero(np.diff(cell)) + 1).tolist(), len(deaths)]

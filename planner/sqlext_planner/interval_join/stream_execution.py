@@ -1,0 +1,142 @@
+"""The physical interval join over streams: one exchange into a stateful operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.exchange.stream_inputs import identity, watermark_error, watermark_names
+from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.interval_join.execution import IntervalJoinExec, fields_of
+from sqlext_planner.interval_join.nodes import IntervalJoin
+from sqlext_planner.interval_join.streams import KEPT, SIDES, kept, not_below, unbounded
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.relational.streams import streams_of
+from sqlext_planner.spark.streams import watermarks, without_watermarks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from sqlext_operators.exchange.stream import Late
+    from sqlext_operators.interval_join.passes import Side
+    from sqlext_operators.interval_join.stream_join import IntervalStreamSpec, StreamSide
+
+    from sqlext_planner.interval_join.inputs import TypedJoin
+
+
+@dataclass(frozen=True)
+class IntervalStreamExec(IntervalJoinExec):
+    """Computes an IntervalJoin node over two streams, or over a stream and a table.
+
+    Rows wait in the state of the operator for as long as the watermark lets matches come. A table is read once, when
+    the query starts. `stream_spans` are the places of the sides' streams.
+    """
+
+    stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
+
+    reads_streams = True
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        """Raises what the batch node raises; AnalysisError for a stream without a watermark that the join sees;
+        UnsupportedError for values that the operators do not compare, and for rows that are never decided;
+        ConfigurationError if Spark's settings do not suit a stream's state."""
+        from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
+
+        from sqlext_planner.exchange.driver import Shipment
+        from sqlext_planner.exchange.stream_driver import run_stream
+        from sqlext_planner.interval_join.inputs import TypedJoin
+
+        left, right = (execute_cached(child, context) for child in (self.left, self.right))
+        times = {side: self._time(side, frame) for side, frame in zip(SIDES, (left, right), strict=True)}
+        known: dict[str, Column] = {side: time for side, time in times.items() if time is not None}
+        typed = TypedJoin.of(self, left, right, context.config, known)
+        if typed is None or not _is_comparable(typed):
+            raise UnsupportedError(
+                "the values of this join have a type that an interval join over a stream does not compare",
+                span=self.condition.span,
+                help="compare times, dates, numbers of up to 18 digits or booleans, cast to one type, and use keys of "
+                "simple types",
+            ).about_hint()
+        sides = [self._side(side, times[side], typed) for side in SIDES]
+        late: Late = "fail" if context.config.stream_late == "fail" else "drop"
+        spec = IntervalStreamSpec(typed.spec, sides[0], sides[1], late, context.config.output_batch_rows)
+        self._check_decided(spec, times)
+        shipments = [Shipment(tag, typed.frame(side), typed.spec.side(side).keys) for tag, side in enumerate(SIDES)]
+        result = without_watermarks(typed.result)
+        found = identity(self._parts(times), (typed.left, typed.right), result)
+        return run_stream(shipments, spec, result, context, found)
+
+    def _time(self, side: Side, frame: DataFrame) -> Column | None:
+        """The column of a stream with the watermark, one that is compared if there are several; None for a table."""
+        if not frame.isStreaming:
+            return None
+        span = self.stream_spans[SIDES.index(side)] or self.condition.span
+        error = watermark_error(frame, "its rows would be kept for good", "its event time")
+        if error is not None:
+            raise AnalysisError(f"the {side} side {error[0]}", span=span, help=error[1]).about_hint()
+        child, values = (self.left, self.left_values) if side == "left" else (self.right, self.right_values)
+        marked = watermarks(frame.schema)
+        found = [column for column in child.output_columns if column.spark_name in marked]
+        if not found:
+            raise AnalysisError(
+                f"the {side} side has its watermark on {watermark_names(frame)}, which the join does not read",
+                span=span,
+                help="select that column, or compare it",
+            ).about_hint()
+        return max(found, key=lambda column: any(not_below(value, column) for value in values))
+
+    def _side(self, side: Side, time: Column | None, typed: TypedJoin) -> StreamSide:
+        from sqlext_operators.interval_join.stream_join import StreamSide
+
+        from sqlext_planner.exchange.wire import arrow_schema
+
+        schema = typed.frame(side).schema
+        if time is None:
+            return StreamSide(arrow_schema(schema))
+        values = self.left_values if side == "left" else self.right_values
+        names = [typed.names[f"{side[0]}{place}"] for place, value in enumerate(values) if not_below(value, time)]
+        kind = schema[time.spark_name].dataType
+        times = tuple(dict.fromkeys(name for name in names if schema[name].dataType == kind))
+        return StreamSide(arrow_schema(schema), time.spark_name, times)
+
+    def _check_decided(self, spec: IntervalStreamSpec, times: dict[Side, Column | None]) -> None:
+        for side in KEPT.get(self.kind, ()):
+            bounds = spec.bounds(side)
+            if bounds is not None and not all(bounds):
+                message, help = unbounded(side, str(times["right" if side == "left" else "left"]))
+                raise UnsupportedError(message, span=self.condition.span, help=help).about_hint()
+
+    def _parts(self, times: dict[Side, Column | None]) -> dict[str, str]:
+        """What the state depends on besides the columns."""
+        keys = zip(self.left_keys, self.right_keys, self.null_safe, strict=True)
+        values = [f"l{place} = {value}" for place, value in enumerate(self.left_values)]
+        values += [f"r{place} = {value}" for place, value in enumerate(self.right_values)]
+        options = [" AND ".join(map(str, terms)) for terms in self.alternatives]
+        amounts = [f"{name} = {amount.sql()}" for name, amount in self.amounts]
+        return {
+            "operator": f"interval join, {self.kind}",
+            "keys": ", ".join(f"{left} {'<=>' if safe else '='} {right}" for left, right, safe in keys),
+            "conditions": "; ".join((" OR ".join(options), *values, *amounts)),
+            "periods": f"{self.left_periods} {self.right_periods} {self.empty}",
+            "event times": ", ".join(f"{side} {time}" for side, time in times.items()),
+        }
+
+
+def interval_stream(node: IntervalJoin, left: PhysicalPlan, right: PhysicalPlan) -> IntervalStreamExec:
+    """The physical node of a join over a stream."""
+    spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in (node.left, node.right))
+    return IntervalStreamExec(**fields_of(node, left, right, "exchange"), stream_spans=spans, why=kept(node))
+
+
+def _is_comparable(typed: TypedJoin) -> bool:
+    """Whether all compared values have codes that are the same in every micro-batch."""
+    from sqlext_operators.interval_join.codes import is_plain
+
+    from sqlext_planner.exchange.wire import arrow_schema
+
+    kinds = [
+        arrow_schema(typed.frame(side).schema).field(name).type
+        for side in SIDES
+        for name in typed.spec.side(side).values
+    ]
+    return all(map(is_plain, kinds))

@@ -1,0 +1,135 @@
+"""Interval joins over streams at planning time: which ones are refused, when rows come out, how long rows are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.lifetimes import time_bounds
+from sqlext_operators.interval_join.passes import Side
+
+from sqlext_planner.errors import SqlExtError, UnsupportedError
+from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
+from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
+from sqlext_planner.periods.predicates import Amount
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.streams import event_times, input_error
+
+SIDES: tuple[Side, Side] = ("left", "right")
+#: The sides whose rows without a match come out.
+KEPT: dict[IntervalJoinKind, tuple[Side, ...]] = {
+    "left": ("left",),
+    "right": ("right",),
+    "full": SIDES,
+    "anti": ("left",),
+}
+
+
+def refusal(node: IntervalJoin) -> SqlExtError | None:
+    """Why a join cannot be computed over its streams; None if it can, as far as planning knows."""
+    error = input_error(node)
+    if error is not None:
+        return error
+    for side in KEPT.get(node.kind, ()):
+        if not _child(node, side).is_streaming:
+            rows = "rows without a match" if node.kind == "anti" else "all rows"
+            return UnsupportedError(
+                f"{_an(node.kind)} {node.kind.upper()} JOIN of a table on the {side} and a stream needs {rows} of the "
+                "table, and a match may always come"
+            )
+    return None
+
+
+def _an(kind: str) -> str:
+    return "an" if kind == "anti" else "a"
+
+
+def not_below(value: Expression, time: Column) -> bool:
+    """Whether a value is a column, or NULL: a term of ON over one side alone makes it NULL (`conditions.guard`)."""
+    return _unguarded(value) == time
+
+
+def _unguarded(value: Expression) -> Expression:
+    match value:
+        case SparkExpr(parts=("CASE WHEN ", _, " THEN ", Expression() as kept, " END")):
+            return _unguarded(kept)
+    return value
+
+
+def unbounded(side: Side, time: str) -> tuple[str, str]:
+    """The words for a kept side whose rows are never decided: (what is wrong, what to do)."""
+    other = "right" if side == "left" else "left"
+    return (
+        f"rows of the {side} side without a match never come out: the condition does not bound {time}, the event time "
+        f"of the {other} side, from above",
+        f"add a condition with an upper bound for it, such as {time} <= a time of the {side} side + INTERVAL 1 HOUR, "
+        "or make it an inner join",
+    )
+
+
+def kept(node: IntervalJoin) -> str:
+    """When rows come out and how long rows are kept, for EXPLAIN."""
+    parts = ["a pair is emitted with the later of its rows"]
+    if node.kind == "semi":
+        parts = ["a left row is emitted with its first match"]
+    elif node.kind == "anti":
+        parts = []
+    for side in SIDES:
+        until = _until(node, side)
+        if side in KEPT.get(node.kind, ()):
+            parts.append(f"a {side} row without a match is emitted when {until}")
+        if not _child(node, side).is_streaming:
+            parts.append(f"the {side} rows are those of a table")
+        elif not _child(node, _other(side)).is_streaming:
+            parts.append(f"{side} rows are not kept")
+        elif until is None:
+            parts.append(f"{side} rows are kept for good: the state grows without a bound")
+        else:
+            parts.append(f"{side} rows are kept until {until}")
+    if not node.left_keys:
+        parts.append("without equal keys one task has all rows")
+    return "; ".join(parts)
+
+
+def _until(node: IntervalJoin, side: Side) -> str | None:
+    """When no match of a row of a side can come any more; None if there is no such watermark."""
+    child, names = _child(node, _other(side)), _values(node, _other(side))
+    if not child.is_streaming:
+        return "it comes"
+    marked = event_times(child)
+    if not marked:  # only Spark knows
+        return "the watermark lets no match come any more"
+    times = {name for name, value in names.items() if any(not_below(value, time) for time in marked)}
+    own, amounts = _values(node, side), dict(node.amounts)
+    periods = [pairs[0] if len(pairs) == 1 else None for pairs in (node.left_periods, node.right_periods)]
+    found = []
+    for conditions in node.alternatives:
+        bounds = time_bounds(side, conditions, times, *periods)
+        if not bounds:
+            return None
+        found.append(" or ".join(dict.fromkeys(_passed(side, item, own, amounts) for item in bounds)))
+    return " and ".join(dict.fromkeys(found))
+
+
+def _passed(side: Side, bound: Condition, values: Mapping[str, Expression], amounts: Mapping[str, Amount]) -> str:
+    """That the watermark has passed a bound."""
+    value = str(_unguarded(values[bound.left if side == "left" else bound.right]))
+    if isinstance(bound.shift, tuple):
+        sign = bound.shift[0] if side == "left" else -bound.shift[0]
+        amount = amounts[bound.shift[1]]
+        shown = f"{amount.value / 1e6:g}s" if amount.interval else str(amount.value)
+        value += f" {'-' if sign < 0 else '+'} {shown}"
+    return f"{value} {'<=' if bound.is_strict else '<'} watermark"
+
+
+def _other(side: Side) -> Side:
+    return "right" if side == "left" else "left"
+
+
+def _child(node: IntervalJoin, side: Side) -> LogicalPlan:
+    return node.left if side == "left" else node.right
+
+
+def _values(node: IntervalJoin, side: Side) -> dict[str, Expression]:
+    values: Iterable[Expression] = node.left_values if side == "left" else node.right_values
+    return {f"{side[0]}{place}": value for place, value in enumerate(values)}

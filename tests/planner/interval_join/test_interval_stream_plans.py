@@ -1,0 +1,145 @@
+"""What planning says of interval joins over streams: when rows come out, how long they are kept, what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from sqlext_planner.catalog import TableInfo
+from sqlext_planner.config import Config
+from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.interval_join.stream_execution import IntervalStreamExec
+
+from sqlext.catalog.dictionary import DictCatalog
+from sqlext.run.pipeline import stage
+
+COLUMNS = {"k": "int", "ts": "timestamp", "te": "timestamp", "v": "bigint"}
+
+
+class Streams(DictCatalog):
+    """Streams a and b with a watermark on ts, c with one that only Spark knows, and a table t."""
+
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys(("a", "b", "c", "t"), COLUMNS), streams=("a", "b", "c"))
+
+    def table(self, name: str) -> TableInfo | None:
+        info = super().table(name)
+        return info if info is None or name not in ("a", "b") else replace(info, watermark=("ts", 5_000))
+
+
+def kept(sql: str) -> str:
+    """The reason of the one node of ours."""
+    (node,) = (node for node in stage(sql, Streams(), Config()).physical.walk() if node.is_extension)
+    assert isinstance(node, IntervalStreamExec)
+    return node.why
+
+
+JOINED = "a.k = b.k AND PERIOD(a.ts, a.te)"
+PAIR = "a pair is emitted with the later of its rows"
+FOR_GOOD = "rows are kept for good: the state grows without a bound"
+UNKNOWN = "the watermark lets no match come any more"
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (
+            f"SELECT a.v, b.v AS w FROM a JOIN b ON {JOINED} OVERLAPS PERIOD(b.ts, b.te)",
+            [PAIR, "left rows are kept until a.te <= watermark", "right rows are kept until b.te <= watermark"],
+        ),
+        (
+            f"SELECT a.v FROM a LEFT JOIN b ON {JOINED} BEFORE PERIOD(b.ts, b.te) WITHIN 90 SECONDS AND a.v > 3",
+            [
+                PAIR,
+                "a left row without a match is emitted when a.te + 90s < watermark",
+                "left rows are kept until a.te + 90s < watermark",
+                "right rows are kept until b.ts <= watermark",
+            ],
+        ),
+        (
+            "SELECT /*+ SWEEP */ a.v FROM a LEFT SEMI JOIN (SELECT k, ts + INTERVAL 0 SECONDS AS x, ts AS y FROM b) d "
+            "ON a.k = d.k AND d.y BETWEEN a.ts AND a.ts + INTERVAL 10 SECONDS",
+            [
+                "a left row is emitted with its first match",
+                "left rows are kept until a.ts + 10s < watermark",
+                "right rows are kept until d.y < watermark",
+            ],
+        ),
+        (
+            f"SELECT a.v FROM a LEFT ANTI JOIN b ON {JOINED} MEETS PERIOD(b.ts, b.te)",
+            [
+                "a left row without a match is emitted when a.te < watermark",
+                "left rows are kept until a.te < watermark",
+                "right rows are kept until b.ts <= watermark",
+            ],
+        ),
+        (
+            "SELECT a.v, b.v AS w FROM a JOIN b ON PERIOD(a.ts, a.te) PRECEDES PERIOD(b.ts, b.te)",
+            [
+                PAIR,
+                f"left {FOR_GOOD}",
+                "right rows are kept until b.ts <= watermark",
+                "without equal keys one task has all rows",
+            ],
+        ),
+        (
+            f"SELECT a.v FROM a LEFT JOIN t b ON {JOINED} OVERLAPS PERIOD(b.ts, b.te)",
+            [
+                PAIR,
+                "a left row without a match is emitted when it comes",
+                "left rows are not kept",
+                "the right rows are those of a table",
+            ],
+        ),
+        (
+            f"SELECT a.v FROM a JOIN c b ON {JOINED} OVERLAPS PERIOD(b.ts, b.te)",
+            [PAIR, f"left rows are kept until {UNKNOWN}", "right rows are kept until b.te <= watermark"],
+        ),
+        (
+            f"SELECT count(*) AS n FROM a JOIN b ON {JOINED} OVERLAPS PERIOD(b.ts, b.te)",
+            [PAIR, "left rows are kept until a.te <= watermark", "right rows are kept until b.te <= watermark"],
+        ),
+    ],
+)
+def test_explain_says_when_rows_come_out_and_go(sql: str, expected: list[str]) -> None:
+    assert kept(sql).split("; ") == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        (
+            f"SELECT b.v FROM t a LEFT JOIN [[b]] ON {JOINED} OVERLAPS PERIOD(b.ts, b.te)",
+            "a LEFT JOIN of a table on the left and the stream 'b' needs all rows of the table",
+        ),
+        (
+            f"SELECT a.v FROM [[a]] FULL JOIN t b ON {JOINED} OVERLAPS PERIOD(b.ts, b.te)",
+            "a FULL JOIN of a table on the right and the stream 'a' needs all rows of the table",
+        ),
+        (
+            f"SELECT a.v FROM t a LEFT ANTI JOIN [[b]] ON {JOINED} OVERLAPS PERIOD(b.ts, b.te)",
+            "an ANTI JOIN of a table on the left and the stream 'b' needs rows without a match of the table",
+        ),
+    ],
+)
+def test_what_is_never_decided_is_refused_at_the_stream(sql: str, message: str) -> None:
+    start, end = sql.index("[["), sql.index("]]") - len("[[")
+    with pytest.raises(UnsupportedError, match=message) as caught:
+        stage(sql.replace("[[", "").replace("]]", ""), Streams(), Config())
+    assert caught.value.span is not None
+    assert (caught.value.span.start, caught.value.span.end) == (start, end)
+    assert caught.value.help
+
+
+def test_a_join_over_the_result_of_a_window_is_refused() -> None:
+    frame = "WINDOW w AS (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 1s PRECEDING AND CURRENT ROW)"
+    sql = f"SELECT a.n FROM (SELECT k, ts, te, count(v) OVER w AS n FROM a {frame}) a JOIN b ON {JOINED} OVERLAPS "
+    with pytest.raises(UnsupportedError, match="an interval join cannot read the result of a sqlext window") as caught:
+        stage(f"{sql}PERIOD(b.ts, b.te)", Streams(), Config())
+    assert caught.value.span is not None
+    assert caught.value.help
+
+
+def test_plain_inequalities_over_streams_stay_sparks() -> None:
+    sql = "SELECT a.v FROM a JOIN b ON a.k = b.k AND a.ts < b.te AND b.ts < a.te"
+    assert stage(sql, Streams(), Config()).passthrough
