@@ -76,9 +76,20 @@ def test_exchange_agrees_with_twin(join: tuple[MultiwayJoinSpec, list[pa.RecordB
 
 
 @given(joins(), st.integers(0, 1000))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_chunks_of_large_buckets(join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], seed: int) -> None:
-    """Two buckets, whose inputs are joined in several chunks each."""
+    check_chunks(join, seed)
+
+
+@pytest.mark.slow
+@given(joins(), st.integers(0, 1000))
+@settings(max_examples=150, deadline=None)
+def test_chunks_of_many_large_buckets(join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], seed: int) -> None:
+    check_chunks(join, seed)
+
+
+def check_chunks(join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], seed: int) -> None:
+    """Two buckets, whose inputs are joined in several chunks each, all with all."""
     spec, tables = join
     memory = sum(rows.nbytes for rows in tables) // 4
     with pytest.MonkeyPatch.context() as patch:
