@@ -222,7 +222,7 @@ class _Step:
 
     def _joined(self, found: Mapping[int, Found]) -> Iterator[pa.RecordBatch]:
         """The joined rows of the inner inputs."""
-        tables = [found[place].rows for place in self._inner.places]
+        tables = self._inner.tables({place: found[place].rows for place in self._inner.places})
         for rows in MultiwayJoin(self._inner.spec, tables).batches(self._spec.batch_rows):
             kept = self._inner.bounded(rows)
             rows = rows if kept.all() else rows.filter(pa.array(kept))

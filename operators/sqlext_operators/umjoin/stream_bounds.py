@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sqlext_operators.umjoin.spec import Kind
+from sqlext_operators.umjoin.stream_slices import Span
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ class StreamTimes:
                 for j in range(size):
                     found[i][j] = _least(found[i][j], _sum(found[i][k], found[k][j]))
         return tuple(map(tuple, found))
+
+    def span(self, anchor: int, i: int) -> Span | None:
+        """How far a row of input i may be from one of the anchor; None if that has no bound on one side."""
+        back, ahead = self.after(i, anchor), self.after(anchor, i)
+        return None if back is None or ahead is None else Span(back, ahead)
 
     @cached_property
     def deciding(self) -> tuple[int, ...]:

@@ -10,13 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.codes import order_values
 from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
 from sqlext_operators.umjoin.stream_bounds import StreamTimes
+from sqlext_operators.umjoin.stream_slices import Span, copies, slice_width
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+#: The key column with slices of time.
+_SLICE = "__slice"
 
 
 @dataclass(frozen=True)
@@ -43,11 +48,44 @@ class InnerJoin:
                 names[i][name] = None
         for i, name in self._key_columns.values():
             names[i][name] = None
+        sliced = self.sliced
+        slices = (self.join.classes,) if sliced else ()
         inputs = tuple(
-            MultiwayInput("inner", self.join.inputs[i].classes, self.join.inputs[i].keys, tuple(names[i]))
+            MultiwayInput(
+                "inner",
+                (*self.join.inputs[i].classes, *(slices if i in sliced else ())),
+                (*self.join.inputs[i].keys, *((_SLICE,) if i in sliced else ())),
+                tuple(names[i]),
+            )
             for i in self.places
         )
-        return MultiwayJoinSpec(inputs, self.join.classes)
+        return MultiwayJoinSpec(inputs, self.join.classes + len(slices))
+
+    @cached_property
+    def sliced(self) -> dict[int, Span]:
+        """The inner inputs that are also joined on slices of time, with their spans around the first of them, which has
+        the shortest; none if no two inputs are bound to each other on both sides."""
+        found = []
+        for anchor in self.places:
+            spans = {i: span for i in self.places if i != anchor and (span := self.times.span(anchor, i)) is not None}
+            found.append((-len(spans), sum(span.width for span in spans.values()), anchor, spans))
+        _, _, anchor, spans = min(found, key=lambda item: item[:3])
+        return {anchor: Span(0, 0), **spans} if spans else {}
+
+    def tables(self, rows: Mapping[int, pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """The rows of the inner inputs as the join of `spec` reads them."""
+        if not self.sliced:
+            return [rows[i] for i in self.places]
+        anchor, *others = self.sliced
+        times = {i: order_values(rows[i].column(self.times.columns[i])) for i in self.sliced}
+        width = slice_width([self.sliced[i] for i in others])
+        own = times[anchor] // width
+        low, high = (int(own.min()), int(own.max())) if len(own) else (0, -1)
+        found = {anchor: _with_slices(rows[anchor], own)}
+        for i in others:
+            places, slices = copies(times[i], self.sliced[i], width, low, high)
+            found[i] = _with_slices(take_rows(rows[i], places), slices)
+        return [found.get(i, rows[i]) for i in self.places]
 
     @cached_property
     def columns(self) -> tuple[tuple[int, str], ...]:
@@ -86,24 +124,38 @@ class InnerJoin:
     def matches(self, rows: pa.RecordBatch, member: int, others: pa.RecordBatch) -> tuple[Int64s, Int64s]:
         """The pairs (joined row, row of the input `member`) that match: int64[n] and int64[n], in any order."""
         item = self.join.inputs[member]
-        classes = tuple(range(len(item.classes)))
-        names = tuple(map(str, classes))
-        sides = (
-            [self.column(rows, *self._key_columns[place]) for place in item.classes],
-            [others.column(name) for name in item.keys],
+        ours = pa.RecordBatch.from_arrays(
+            [*(self.column(rows, *self._key_columns[place]) for place in item.classes), _numbers(rows.num_rows)],
+            names=[*map(str, range(len(item.classes))), "row"],
         )
-        numbered = [
-            pa.RecordBatch.from_arrays([*keys, pa.array(np.arange(count))], names=[*names, "row"])
-            for keys, count in zip(sides, (rows.num_rows, others.num_rows), strict=True)
-        ]
+        theirs = pa.RecordBatch.from_arrays(
+            [*(others.column(name) for name in item.keys), _numbers(others.num_rows)], names=ours.schema.names
+        )
+        numbered = self._sliced_sides(rows, member, others, ours, theirs)
+        classes = tuple(range(numbered[0].num_columns - 1))
+        names = tuple(name for name in numbered[0].schema.names if name != "row")
         side = MultiwayInput("inner", classes, names, ("row",))
         found = list(MultiwayJoin(MultiwayJoinSpec((side, side), len(classes)), numbered).batches())
-        ours, theirs = (
+        left, right = (
             np.concatenate([np.zeros(0, np.int64), *(batch.column(place).to_numpy() for batch in found)])
             for place in (0, 1)
         )
-        kept = self._bounded_pairs(rows, member, others, ours, theirs)
-        return ours[kept], theirs[kept]
+        kept = self._bounded_pairs(rows, member, others, left, right)
+        return left[kept], right[kept]
+
+    def _sliced_sides(
+        self, rows: pa.RecordBatch, member: int, others: pa.RecordBatch, ours: pa.RecordBatch, theirs: pa.RecordBatch
+    ) -> list[pa.RecordBatch]:
+        """Both sides of a match with slices of time as one more key, if the match has bounds on both sides."""
+        spans = {i: span for i in self.places if (span := self.times.span(i, member)) is not None}
+        if not spans or not rows.num_rows:
+            return [ours, theirs]
+        anchor = min(spans, key=lambda i: spans[i].width)
+        width = slice_width([spans[anchor]])
+        own = self.row_times(rows)[anchor] // width
+        times = order_values(others.column(self.times.columns[member]))
+        places, slices = copies(times, spans[anchor], width, int(own.min()), int(own.max()))
+        return [_with_slices(ours, own), _with_slices(take_rows(theirs, places), slices)]
 
     def _bounded_pairs(
         self, rows: pa.RecordBatch, member: int, others: pa.RecordBatch, ours: Int64s, theirs: Int64s
@@ -140,6 +192,14 @@ class InnerJoin:
         held = np.stack(waits)
         last = held.argmax(axis=0)
         return held.max(axis=0), np.array(members)[last]
+
+
+def _with_slices(rows: pa.RecordBatch, slices: Int64s) -> pa.RecordBatch:
+    return rows.append_column(_SLICE, pa.array(slices))
+
+
+def _numbers(count: int) -> pa.Array:
+    return pa.array(np.arange(count))
 
 
 def expanded(count: int, ours: Int64s, theirs: Int64s) -> tuple[Int64s, Int64s]:
