@@ -37,7 +37,7 @@ class ChunkCache:
 
     def __init__(self, folder: Path | None, limit: int = DECODED_BYTES) -> None:
         self._folder = folder
-        self._limit = limit
+        self.limit = limit
         self._size = 0
         self._swept: dict[str, float] = {}
         self._decoded: OrderedDict[str, pa.RecordBatch] = OrderedDict()
@@ -110,7 +110,7 @@ class ChunkCache:
         if name not in self._decoded:
             self._decoded[name] = batch
             self._size += batch.nbytes
-        while self._size > self._limit and len(self._decoded) > 1:
+        while self._size > self.limit and len(self._decoded) > 1:
             _, gone = self._decoded.popitem(last=False)
             self._size -= gone.nbytes
         return batch
@@ -161,13 +161,14 @@ def _derived_name(owner: str, high: int, digest: str) -> str:
 _CACHES: dict[Path | None, ChunkCache] = {}
 
 
-def shared_cache() -> ChunkCache:
-    """The cache of this process. Its files are below Spark's own local directories, so that they are removed with the
-    application."""
+def shared_cache(limit: int = DECODED_BYTES) -> ChunkCache:
+    """The cache of this process, which keeps the most bytes of decoded batches that anyone has asked for. Its files are
+    below Spark's own local directories, so that they are removed with the application."""
     places = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     folder = Path(places[0] or tempfile.gettempdir()) / _FOLDER
     if not places[0]:
         folder = folder / str(os.getuid())
     if folder not in _CACHES:
         _CACHES[folder] = ChunkCache(folder)
+    _CACHES[folder].limit = max(_CACHES[folder].limit, limit)
     return _CACHES[folder]

@@ -151,7 +151,7 @@ class StatefulOperator:
     def init(self, handle: Any) -> None:
         """Called once a task."""
         self._handle = handle
-        self._cache = self._cache or shared_cache()
+        self._cache = self._cache or shared_cache(self._spec.stream.cache_bytes)
         self._chunks = handle.getMapState("chunks", CHUNK_KEY, CHUNK_VALUE)
         self._meta = handle.getValueState("meta", META)
 

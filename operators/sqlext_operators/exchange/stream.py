@@ -55,7 +55,13 @@ class StreamOperator(Protocol):
 
 
 class StreamSpec(Protocol):
-    """Plain frozen data from which a worker makes an operator on streams; picklable, with no SQL and no Spark in it."""
+    """Plain frozen data from which a worker makes an operator on streams; picklable, with no SQL and no Spark in it.
+
+    `cache_bytes` are the bytes of decoded chunks that a worker process should keep at hand.
+    """
+
+    @property
+    def cache_bytes(self) -> int: ...
 
     def stream(self) -> StreamOperator: ...
 

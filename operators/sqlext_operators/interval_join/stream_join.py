@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
 from sqlext_operators.exchange.chunks import ChunkStore
 from sqlext_operators.exchange.stream import Late, Progress, admitted
 from sqlext_operators.interval_join.conditions import Condition
@@ -57,6 +59,9 @@ class IntervalStreamSpec:
     right: StreamSide
     late: Late = "drop"
     batch_rows: int = 262_144
+
+    #: New rows may match any run: what is not at hand would be read again in each micro-batch.
+    cache_bytes: ClassVar[int] = 2 * DECODED_BYTES
 
     def __post_init__(self) -> None:
         if self.join.kind == "count":

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
 from sqlext_operators.exchange.chunks import ChunkStore
 from sqlext_operators.exchange.stream import Progress
 from sqlext_operators.umjoin.processor import MultiwayJoin
@@ -39,6 +41,9 @@ class MultiwayStreamSpec:
     schemas: tuple[pa.Schema, ...]
     late_fails: bool = False
     batch_rows: int = 262_144
+
+    #: New rows may match any old one: what is not at hand would be read again in each micro-batch.
+    cache_bytes: ClassVar[int] = 2 * DECODED_BYTES
 
     def __post_init__(self) -> None:
         if self.join.count:

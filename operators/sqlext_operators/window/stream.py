@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
 from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
 from sqlext_operators.exchange.chunks import ChunkStore
 from sqlext_operators.exchange.stream import Late, LeftOut, Progress
 from sqlext_operators.window.operator import WindowOperatorSpec
@@ -34,6 +36,8 @@ class WindowStreamSpec:
     late: Late = "drop"
     results: pa.Schema | None = None
     condense_from: int = 20_000
+
+    cache_bytes: ClassVar[int] = DECODED_BYTES
 
     def stream(self) -> WindowStream:
         """The operator."""
