@@ -119,7 +119,7 @@ def test_files_are_the_streams_cut_in_the_order_of_arrival(tmp_path: Path) -> No
 
 def test_streams_are_the_same_every_time_and_kept(tmp_path: Path) -> None:
     first, again = (StreamTables(SMALL, 500).write(tmp_path / name) for name in ("a", "b"))
-    assert (first.base / "00000.parquet").read_bytes() == (again.base / "00000.parquet").read_bytes()
+    assert (first.folders[0] / "00000.parquet").read_bytes() == (again.folders[0] / "00000.parquet").read_bytes()
     stamp = first.merged.stat().st_mtime_ns
     assert StreamTables(SMALL, 500).write(tmp_path / "a").merged.stat().st_mtime_ns == stamp
     with pytest.raises(ValueError, match="at least 1"):
