@@ -11,9 +11,11 @@ from sqlext.bench.stream_umjoin_data import JoinTables
 from sqlext.bench.stream_umjoin_sql import JOINS, JoinWorkload
 from sqlext.bench.suite import Case
 
-#: Rows of a micro-batch, all streams together, and how many of them are measured.
+#: Rows of a micro-batch, all streams together, and how many micro-batches there are after the fill. With less than a
+#: fifth of the rows (`--scale`) there are LEAST of them, of fewer rows.
 BATCH = 50_000
 BATCHES = 20
+LEAST = 4
 #: Rows in state before what is measured, where `--live` says nothing: as few for `second` that Flink's multi-join,
 #: which looks at all rows of a tenant for every row, gets beyond them.
 LIVE = {"chain": 1_000_000, "second": 150_000, "near": 1_100_000}
@@ -34,13 +36,14 @@ def planned_joins(options: StreamOptions) -> Iterator[Planned]:
 
 def _planned(options: StreamOptions, join: JoinWorkload, live: int, place: int) -> Planned:
     streams = len(join.streams)
-    rows = max(1, round(BATCH * BATCHES // streams * min(1.0, options.scale)))
-    tables = JoinTables(join, rows, min(rows, BATCH // streams), fill=live // streams, readers=options.cores)
+    rows = max(LEAST, round(BATCH * BATCHES // streams * min(1.0, options.scale)))
+    each = min(rows // LEAST, BATCH // streams)
+    tables = JoinTables(join, rows, each, fill=live // streams, readers=options.cores)
     shared = join.name == "shared"
     case = Case(
         f"{join.title}, {short(live)} rows live",
         float(live) if shared else float(place),
-        {"set": "umjoin", "workload": join.name, "live": live, "rows": rows, "batch": streams * tables.file_rows},
+        {"set": "umjoin", "workload": join.name, "live": live, "rows": rows, "batch": streams * each},
         panel="shared key" if shared else "other joins",
         tick=short(live) if shared else join.title,
         contestants=tuple(UMJOIN_CONTESTANTS),

@@ -26,14 +26,13 @@ from sqlext.bench.stream import stream_suite
 from sqlext.bench.stream_cases import make_cases
 from sqlext.bench.stream_checks import CHECKS
 from sqlext.bench.stream_data import (
-    CLOSING_ID,
-    MARGIN_MS,
     RISING_MATCHES,
     WORKLOADS,
     StreamTables,
     Workload,
     rising_workload,
 )
+from sqlext.bench.stream_files import CLOSING_ID, MARGIN_MS
 from sqlext.bench.stream_flink import FlinkContestant
 from sqlext.bench.stream_options import CONTESTANTS, StreamOptions
 from sqlext.bench.stream_progress import Batch, batches_of, figures, observed_sums, row_latencies, steady
@@ -258,6 +257,20 @@ def test_flink_is_asked_for_the_case(tmp_path: Path) -> None:
     assert (timed["window_ms"], timed["lateness_ms"], timed["output"]) == (1_000, 1_000, None)
     assert checked["output"] is not None
     assert len(list(Path(timed["folder"]).iterdir())) == 2
+
+
+def test_flink_is_asked_for_a_join(tmp_path: Path) -> None:
+    options = StreamOptions(["umjoin"], ["second", "near"], scale=0.001)
+    cases, streams = make_cases(options, tmp_path, lambda _: None)
+    process = _FakeFlink(stopped=False)
+    contestant = FlinkContestant("flink-multi", streams, process, 2, 512, lambda: None)
+    for case in cases:
+        contestant.run(case)
+    second, near = process.requests
+    assert (second["form"], second["streams"], second["keys"]) == ("multi", ["a", "b", "c"], ["t", "x", "y"])
+    assert (second["lateness_ms"], near["lateness_ms"]) == (None, 1_000)
+    assert "JOIN c c ON b.t = c.t AND b.y = c.y" in second["query"]
+    assert "a.ts + INTERVAL '20' SECOND(2)" in near["query"]
 
 
 def test_an_interrupted_job_counts_with_what_it_read(tmp_path: Path) -> None:
