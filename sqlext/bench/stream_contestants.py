@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -330,9 +331,10 @@ def _schema(keys: Sequence[str]) -> StructType:
 def _bytes_below(folder: Path) -> int:
     """Bytes of all files below a folder; Spark's maintenance may delete some meanwhile."""
     total = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):
-            total += path.stat().st_size
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += Path(place, name).stat().st_size
     return total
 
 
