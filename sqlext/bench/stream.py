@@ -45,7 +45,7 @@ def stream_suite(
     """The suite; its data are written at once (`report` gets each step), the engines start with the first run.
 
     Contestants on Flink are left out, and the suite reports it, if Flink is not installed. Raises AnalysisError for an
-    unknown set of cases, workload or contestant.
+    unknown set of cases, workload or contestant, and if the sets have none of the workloads.
     """
     _check("set of cases", options.cases, SETS)
     _check("workload", options.workloads, (*WORKLOADS, "rising", *JOINS))
@@ -53,6 +53,11 @@ def stream_suite(
     engines = engines or Engines(options.cores, options.memory)
     root = options.data or Path(tempfile.mkdtemp(prefix="sqlext-bench-"))
     cases, streams = make_cases(options, root, report)
+    if not cases:
+        raise AnalysisError(
+            f"--cases {','.join(options.cases)} has no workload {' or '.join(options.workloads)}",
+            help=f"window has {', '.join(WORKLOADS)} and rising, umjoin has {', '.join(JOINS)}",
+        )
     names, left_out = _taking_part(options, cases)
     made = _Contestants(options, streams, engines, Closing(engines, None if options.data else root, len(names)))
     return Suite(

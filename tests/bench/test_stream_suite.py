@@ -214,7 +214,7 @@ def test_rising_and_paced(spark: SparkSession, tmp_path: Path) -> None:
     assert list(by_name) == ["D, batches of 50k", "rising, 1k rows live", "D, 15k rows/s"]
     duck = by_name["rising, 1k rows live"].measurement("duckdb")
     assert duck is not None
-    assert duck.rows == 10_000
+    assert duck.rows == 20_000
     assert [m.contestant for m in by_name["D, 15k rows/s"].measurements] == ["floor"]
     floor = by_name["D, 15k rows/s"].measurements[0]
     assert floor.status == "capped"
@@ -335,6 +335,7 @@ def test_details_are_shown_and_kept() -> None:
         ({"cases": ["join"]}, "there is no set of cases 'join'"),
         ({"workloads": ["E"]}, "there is no workload 'E'"),
         ({"contestants": ["storm"]}, "there is no contestant 'storm'"),
+        ({"cases": ["umjoin"], "workloads": ["A", "B"]}, "--cases umjoin has no workload A or B"),
     ],
 )
 def test_unknown_names(options: dict[str, list[str]], message: str) -> None:
