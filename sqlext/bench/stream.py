@@ -85,7 +85,7 @@ def _statements(options: StreamOptions) -> dict[str, str]:
     if "window" in options.cases:
         found |= {"ours": OURS, "duckdb": DUCKDB, "spark-join": SPARK_JOIN}
     if "umjoin" in options.cases:
-        found |= {name: join_query(join, None).ours for name, join in JOINS.items() if name in options.workloads}
+        found |= {name: join_query(join).ours for name, join in JOINS.items() if name in options.workloads}
     return found
 
 

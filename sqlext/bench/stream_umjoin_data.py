@@ -20,12 +20,10 @@ from sqlext.bench.stream_files import (
     written_once,
 )
 from sqlext.bench.stream_sql import StreamQuery
-from sqlext.bench.stream_umjoin_sql import JoinWorkload, join_query
+from sqlext.bench.stream_umjoin_sql import LATENESS_MS, JoinWorkload, join_query
 
 #: Rows of all streams in a second of event time.
 RATE = 50_000
-#: How late a row may be where times bound the join.
-LATENESS_MS = 1_000
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class JoinTables:
     @property
     def query(self) -> StreamQuery:
         """The join."""
-        return join_query(self.join, self.lateness_ms)
+        return join_query(self.join)
 
     @property
     def rate(self) -> float:

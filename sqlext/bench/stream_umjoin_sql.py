@@ -8,6 +8,9 @@ from itertools import pairwise
 
 from sqlext.bench.stream_sql import StreamQuery
 
+#: How late a row may be where times bound the join.
+LATENESS_MS = 1_000
+
 
 @dataclass(frozen=True)
 class JoinWorkload:
@@ -65,17 +68,19 @@ JOINS = {
 }
 
 
-def join_query(join: JoinWorkload, lateness_ms: int | None) -> StreamQuery:
+def join_query(join: JoinWorkload) -> StreamQuery:
     """The join in each dialect. Spark joins two streams at a time anyway; it refuses a chain whose parts have two event
     times each, so where times bound the join, it gets a statement that drops the second one before the next join."""
     plain = _flat(join, "INTERVAL {seconds} SECOND")
     spark = plain if join.within_s is None else _nested(join)
     sums = {name: f"sum({value})" for name, value in _checked(join.streams).items()}
+    times = [] if join.within_s is None else ["ts"]
     flink = {
         "streams": list(join.streams),
         "keys": list(join.keys),
+        "columns": ["id", *join.keys, "v", *times],
         "query": _flat(join, "INTERVAL '{seconds}' SECOND({digits})").format(**{name: name for name in join.streams}),
-        "lateness_ms": lateness_ms,
+        "lateness_ms": LATENESS_MS,
     }
     ours = plain.replace("SELECT", "SELECT /*+ UMJOIN */", 1)
     return StreamQuery(ours, spark, plain, {"spark": sums, "duckdb": sums}, flink)

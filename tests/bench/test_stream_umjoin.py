@@ -21,10 +21,11 @@ from sqlext.bench.cli import app
 from sqlext.bench.engines import Engines
 from sqlext.bench.results import Status
 from sqlext.bench.stream import stream_suite
+from sqlext.bench.stream_cases import make_cases
 from sqlext.bench.stream_checks import CHECKS
 from sqlext.bench.stream_options import StreamOptions
-from sqlext.bench.stream_umjoin_data import LATENESS_MS, RATE, JoinTables
-from sqlext.bench.stream_umjoin_sql import JOINS, JoinWorkload
+from sqlext.bench.stream_umjoin_data import RATE, JoinTables
+from sqlext.bench.stream_umjoin_sql import JOINS, LATENESS_MS, JoinWorkload
 
 #: A part of the streams' rows is near enough.
 NEAR = replace(JOINS["near"], within_s=1)
@@ -108,6 +109,13 @@ def _result(workload: str, live: int, details: dict[str, dict[str, float]], **st
         for name, found in details.items()
     ]
     return CaseResult(Case(workload, 1, {"set": "umjoin", "workload": workload, "live": live}), items)
+
+
+def test_flinks_multi_join_takes_part_where_streams_share_a_key(tmp_path: Path) -> None:
+    cases, _ = make_cases(StreamOptions(["umjoin"], list(JOINS), scale=0.0001), tmp_path, lambda _: None)
+    found = {case.parameters["workload"] for case in cases if case.has("flink-multi")}
+    assert found == {"shared", "second"}
+    assert all(case.has("flink-binary") and case.has("ours") and not case.has("spark-join") for case in cases)
 
 
 def test_checks_compare_with_what_is_asked() -> None:

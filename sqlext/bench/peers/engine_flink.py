@@ -2,12 +2,12 @@
 of several streams.
 
 A request has `form` ("join" and "over": a window; "multi" and "binary": a join, with and without Flink's multi-join;
-"empty": a job without a source), `folder` (CSV files: side, id, keys, ms, v; one for each reader), `lateness_ms` (None:
-no watermarks), `backend` ("rocksdb" or "hashmap"), `threads`, `memory_mb` (managed memory of the task manager),
+"empty": a job without a source), `folder` (CSV files: side, id, keys, ms, v; one for each reader), `lateness_ms`,
+`backend` ("rocksdb" or "hashmap"), `threads`, `memory_mb` (managed memory of the task manager),
 `checkpoints` (an empty folder), `port` (of Flink's REST server), `stop` (a file: the job is cancelled as soon as it
 exists) and `output` (a folder for the answers as CSV files; None drops them). For a window it has `window_ms`, for a
-join `streams` (their names, in the order of the sides), `keys` (their key columns) and `query` (a SELECT of the ids of
-the streams' rows and a total).
+join `streams` (their names, in the order of the sides), `keys` (their key columns), `columns` (what the join may read)
+and `query` (a SELECT of the ids of the streams' rows and a total).
 
 The answer has `seconds` (the job's own run time, without starting a cluster), `start_seconds` (all the time around it),
 `read` (rows that went to the join or aggregate, also if the job was cancelled), `stopped`, `state_bytes` (the largest
@@ -30,11 +30,9 @@ from typing import Any
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 SOURCE = """CREATE TABLE arrivals (
-  side INT, id BIGINT, {keys}, ms BIGINT, v BIGINT{time}
+  side INT, id BIGINT, {keys}, ms BIGINT, v BIGINT, ts AS TO_TIMESTAMP_LTZ(ms, 3),
+  WATERMARK FOR ts AS ts - INTERVAL '{lateness}' SECOND({digits}, 3)
 ) WITH ('connector' = 'filesystem', 'path' = '{folder}', 'format' = 'csv')"""
-
-EVENT_TIME = """, ts AS TO_TIMESTAMP_LTZ(ms, 3),
-  WATERMARK FOR ts AS ts - INTERVAL '{lateness}' SECOND({digits}, 3)"""
 
 COLUMNS = ("id", "k", "ms", "s", "n")
 
@@ -43,7 +41,8 @@ SINKS = {
     True: "CREATE TABLE answers ({columns}) WITH ('connector' = 'filesystem', 'path' = '{output}', 'format' = 'csv')",
 }
 
-#: A stream of its own, with only those columns that a join may use: Flink refuses event times in joins without bounds.
+#: A stream of its own. Without event time where no times bound the join: Flink refuses it there. (The source has it all
+#: the same. Without a watermark the filter would go into the source, and each stream would read all rows for itself.)
 STREAM = "CREATE TEMPORARY VIEW {name} AS SELECT {columns} FROM arrivals WHERE side = {side}"
 
 #: The window time of a row is its own time plus nothing: a tumbling window of a millisecond closes when the watermark
@@ -145,12 +144,10 @@ def prepared(tables: TableEnvironment, request: dict[str, Any]) -> str:
     """Create the source and the views; the INSERT statement of the request's form."""
     if request["form"] == "empty":
         return "INSERT INTO answers VALUES (1, 1, 1, 1, 1)"
-    lateness, keys = request["lateness_ms"], request.get("keys", ["k"])
-    time = "" if lateness is None else EVENT_TIME.format(**interval("lateness", lateness))
-    tables.execute_sql(SOURCE.format(keys=numbers(keys), time=time, folder=request["folder"]))
+    keys, lateness = numbers(request.get("keys", ["k"])), interval("lateness", request["lateness_ms"])
+    tables.execute_sql(SOURCE.format(folder=request["folder"], keys=keys, **lateness))
     for side, name in enumerate(request.get("streams", ())):
-        columns = ", ".join(["id", *keys, "v", *([] if lateness is None else ["ts"])])
-        tables.execute_sql(STREAM.format(name=name, columns=columns, side=side))
+        tables.execute_sql(STREAM.format(name=name, columns=", ".join(request["columns"]), side=side))
     if "query" in request:
         return f"INSERT INTO answers {request['query']}"
     words = interval("window", request["window_ms"])
