@@ -253,10 +253,11 @@ def umjoin(
 
 _STREAM = StreamOptions()
 _STREAM_HELP = (
-    "A window over the union of two streams, on Structured Streaming.",
+    "A window over the union of two streams, and multi-way joins of streams, on Structured Streaming.",
     "sqlext (`ours`) through Session.sql against Spark's stream-stream join with an aggregate, Flink's OVER aggregate "
     "and interval join, and two empty stateful operators on Spark, which no other one can beat (`floor`). All answers "
     "are compared with DuckDB's over the same rows as tables.",
+    "With `--cases umjoin` against Spark's chain of stream-stream joins, and Flink's multi-join and binary joins.",
     "The workloads are those of Scale-OIJ: 4,000 rows in the windows of A and D, 6,000 in those of B, 300 in those of "
     "C. `rising` measures micro-batches over states of 0.1M to 10M rows.",
     "A second table shows rows a second, percentiles of the seconds of a micro-batch, the size of the state, and in "
@@ -266,26 +267,32 @@ _STREAM_HELP = (
     "A first look, in two minutes: sqlext bench stream --scale 0.1 --workload C --paced 0",
     "Against Flink: sqlext bench stream --batches 500000 --contestants ours,duckdb,flink-over-heap,flink-join-heap",
     "Latency: sqlext bench stream --workload A,D --batches 50000 --contestants ours,floor,duckdb",
+    "Joins, in two minutes: sqlext bench stream --cases umjoin --scale 0.02 --live 1000000 --contestants "
+    "ours,duckdb,spark-chain",
+    "Joins: sqlext bench stream --cases umjoin --live 1000000,10000000 --limit-seconds 1800",
 )
 
 
 @app.command(short_help=_STREAM_HELP[0], help="\n\n".join(_STREAM_HELP))
 def stream(
-    cases: Annotated[str, typer.Option(help="window: a window over the union of two streams.")] = ",".join(
-        _STREAM.cases
-    ),
+    cases: Annotated[
+        str,
+        typer.Option(help="window: a window over the union of two streams. umjoin: joins of three and four streams."),
+    ] = ",".join(_STREAM.cases),
     workload: Annotated[
         str,
         typer.Option(
             help="A, D: 5 keys, windows of 1 s, rows up to 1 s (A) and 2 s (D) late. B: 111 keys, 150 s, 10 s. "
-            "C: 45 keys, 8 s, 100 s. rising: state of --live rows."
+            "C: 45 keys, 8 s, 100 s. rising: state of --live rows. shared: four streams on one key, state of --live "
+            "rows. chain: on three keys. second: three on a key of 100 values and a second one each. near: four on one "
+            "key, 20 s apart at most."
         ),
     ] = ",".join(_STREAM.workloads),
     rows: Annotated[int, typer.Option(help="Rows of each stream, in A to D.", min=1)] = _STREAM.rows,
     batches: Annotated[
         str, typer.Option(help="Rows of a micro-batch; peers without micro-batches take part with the most.")
     ] = ",".join(map(str, _STREAM.batches)),
-    live: Annotated[str, typer.Option(help="In rising: rows in state.")] = ",".join(map(str, _STREAM.live)),
+    live: Annotated[str, typer.Option(help="In rising and shared: rows in state.")] = ",".join(map(str, _STREAM.live)),
     paced: Annotated[
         float, typer.Option(help="Seconds of the paced runs of A, B and D at the rates of Scale-OIJ; 0: none.", min=0.0)
     ] = _STREAM.paced,
@@ -304,7 +311,7 @@ def stream(
     chart: Chart = None,
     data: Data = None,
 ) -> None:
-    """A window over the union of two streams, on Structured Streaming."""
+    """A window over the union of two streams, and multi-way joins of streams, on Structured Streaming."""
     options = StreamOptions(
         cases=_names(cases),
         workloads=_names(workload),

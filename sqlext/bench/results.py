@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -20,7 +20,8 @@ class Run:
     """One run: wall seconds, and the memory of the process tree while it ran, in bytes.
 
     `peak_python` is the highest sum over all Python processes, `peak_process` the largest single one,
-    `peak_jvm` the highest sum over Java processes. `details` are what the contestant measured besides.
+    `peak_jvm` the highest sum over Java processes. `details` are what the contestant measured besides, `series` what it
+    measured of each step of the run.
     """
 
     seconds: float
@@ -28,6 +29,7 @@ class Run:
     peak_process: int
     peak_jvm: int
     details: Mapping[str, float] = field(default_factory=dict)
+    series: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 @dataclass

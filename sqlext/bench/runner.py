@@ -16,7 +16,7 @@ from sqlext_planner.errors import SqlExtError
 from sqlext.bench import machine
 from sqlext.bench.memory import MemoryWatch
 from sqlext.bench.results import CaseResult, Measurement, Report, Run
-from sqlext.bench.suite import BRIEF_SECONDS, Answer, Case, Contestant, Detailed, Suite
+from sqlext.bench.suite import BRIEF_SECONDS, Answer, Case, Contestant, Detailed, Suite, Traced
 
 #: A run may not take longer, so that one contestant does not hold up all others.
 LIMIT_SECONDS = 600.0
@@ -127,7 +127,8 @@ def _attempt(
                 measured = None
             seconds = time.perf_counter() - start if measured is None else measured
         details = dict(contestant.details()) if isinstance(contestant, Detailed) else {}
-        run = Run(seconds, watch.peak_python, watch.peak_process, watch.peak_jvm, details)
+        series = dict(contestant.series()) if isinstance(contestant, Traced) else {}
+        run = Run(seconds, watch.peak_python, watch.peak_process, watch.peak_jvm, details, series)
         if measurement.status == "stopped":
             answers.pop(contestant.name, None)
             return run

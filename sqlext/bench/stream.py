@@ -1,8 +1,8 @@
-"""Suite `stream`: a window over the union of two streams, ours on Structured Streaming against Spark's stream-stream
-join and Flink.
+"""Suite `stream`: a window over the union of two streams, and joins of several streams, ours on Structured Streaming
+against Spark's stream-stream joins and Flink.
 
-The streams are made in `stream_data`, the cases in `stream_cases`, the statements are in `stream_sql`, the targets in
-`stream_checks`.
+The streams are made in `stream_data`, the cases in `stream_cases`, the statements are in `stream_sql`; those of the
+joins in `stream_umjoin_data`, `stream_umjoin_cases`, `stream_umjoin_sql`. The targets are in `stream_checks`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from sqlext_planner.errors import AnalysisError
 
 from sqlext.bench.engines import Closing, Engines
 from sqlext.bench.peer_process import PeerProcess
-from sqlext.bench.stream_cases import StreamCases, make_cases
+from sqlext.bench.stream_case import StreamCases
+from sqlext.bench.stream_cases import make_cases
 from sqlext.bench.stream_checks import CHECKS
 from sqlext.bench.stream_contestants import (
     JOIN_FORMAT,
@@ -32,9 +33,10 @@ from sqlext.bench.stream_contestants import (
 )
 from sqlext.bench.stream_data import WORKLOADS
 from sqlext.bench.stream_flink import FLINK, FlinkContestant, flink_interpreter
-from sqlext.bench.stream_options import CASES, CONTESTANTS, StreamOptions
+from sqlext.bench.stream_options import CONTESTANTS, SETS, StreamOptions
 from sqlext.bench.stream_sql import DUCKDB, OURS, SPARK_JOIN
-from sqlext.bench.suite import Contestant, Suite
+from sqlext.bench.stream_umjoin_sql import JOINS, join_query
+from sqlext.bench.suite import Case, Contestant, Suite
 
 
 def stream_suite(
@@ -43,29 +45,48 @@ def stream_suite(
     """The suite; its data are written at once (`report` gets each step), the engines start with the first run.
 
     Contestants on Flink are left out, and the suite reports it, if Flink is not installed. Raises AnalysisError for an
-    unknown set of cases, workload or contestant.
+    unknown set of cases, workload or contestant, and if the sets have none of the workloads.
     """
-    _check("set of cases", options.cases, CASES)
-    _check("workload", options.workloads, (*WORKLOADS, "rising"))
+    _check("set of cases", options.cases, SETS)
+    _check("workload", options.workloads, (*WORKLOADS, "rising", *JOINS))
     _check("contestant", options.contestants, CONTESTANTS)
     engines = engines or Engines(options.cores, options.memory)
     root = options.data or Path(tempfile.mkdtemp(prefix="sqlext-bench-"))
     cases, streams = make_cases(options, root, report)
-    names, left_out = _taking_part(options)
+    if not cases:
+        raise AnalysisError(
+            f"--cases {','.join(options.cases)} has no workload {' or '.join(options.workloads)}",
+            help=f"window has {', '.join(WORKLOADS)} and rising, umjoin has {', '.join(JOINS)}",
+        )
+    names, left_out = _taking_part(options, cases)
     made = _Contestants(options, streams, engines, Closing(engines, None if options.data else root, len(names)))
     return Suite(
         name="stream",
-        title="Window union of two streams",
+        title=" and ".join(TITLES[name] for name in options.cases),
         parameters=_parameters(options),
         cases=cases,
         contestants=tuple(made.make(name) for name in names),
         ours="ours",
         x_label="rows live",
         checks=CHECKS,
-        facts={"ours": OURS, "duckdb": DUCKDB, "spark-join": SPARK_JOIN},
+        facts=_statements(options),
         left_out=tuple(left_out),
         speedup=True,
     )
+
+
+#: What a report of each set of cases is called.
+TITLES = {"window": "Window union of two streams", "umjoin": "Multi-way joins of streams"}
+
+
+def _statements(options: StreamOptions) -> dict[str, str]:
+    """The texts of the window for each engine, and of each join."""
+    found: dict[str, str] = {}
+    if "window" in options.cases:
+        found |= {"ours": OURS, "duckdb": DUCKDB, "spark-join": SPARK_JOIN}
+    if "umjoin" in options.cases:
+        found |= {name: join_query(join).ours for name, join in JOINS.items() if name in options.workloads}
+    return found
 
 
 def _parameters(options: StreamOptions) -> dict[str, object]:
@@ -80,9 +101,9 @@ def _check(what: str, names: Sequence[str], known: Collection[str]) -> None:
             raise AnalysisError(f"there is no {what} '{name}'", help="choose from " + ", ".join(known))
 
 
-def _taking_part(options: StreamOptions) -> tuple[list[str], list[str]]:
-    """The contestants in their order, and why others are left out."""
-    asked = [name for name in CONTESTANTS if name in options.contestants]
+def _taking_part(options: StreamOptions, cases: Sequence[Case]) -> tuple[list[str], list[str]]:
+    """The contestants of the cases in their order, and why others are left out."""
+    asked = [name for name in CONTESTANTS if name in options.contestants and any(case.has(name) for case in cases)]
     python = flink_interpreter(options.peers)
     missing = [name for name in asked if name in FLINK and not python.exists()]
     reasons = [f"{', '.join(missing)}: {python} is missing (`make peers` installs it)"] if missing else []
@@ -115,6 +136,8 @@ class _Contestants:
             "floor-spark": (SparkFloorStream, usual),
             "spark-join": (JoinStream, {**usual, JOIN_FORMAT: "4"}),
             "spark-join-v2": (JoinStream, {**usual, JOIN_FORMAT: "2"}),
+            "spark-chain": (JoinStream, {**usual, JOIN_FORMAT: "4"}),
+            "spark-chain-v2": (JoinStream, {**usual, JOIN_FORMAT: "2"}),
         }
         kind, settings = streams[name]
         return kind(name, self.streams, self.engines, self.options.cores, self.closing, settings)

@@ -1,14 +1,16 @@
-"""The cases of the suite `stream`: workloads in micro-batches of several sizes, rising state, paced arrival."""
+"""The cases of the suite `stream` and, of the set `window`, what they are: workloads in micro-batches of several sizes,
+rising state, paced arrival."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from sqlext.bench.interval_cases import short
-from sqlext.bench.stream_data import RISING_RATE, WORKLOADS, StreamFiles, StreamTables, Workload, rising_workload
-from sqlext.bench.stream_options import CONTESTANTS, StreamOptions
+from sqlext.bench.stream_case import Planned, StreamCase, StreamCases
+from sqlext.bench.stream_data import RISING_RATE, WORKLOADS, StreamTables, Workload, rising_workload
+from sqlext.bench.stream_options import WINDOW_CONTESTANTS, StreamOptions
+from sqlext.bench.stream_umjoin_cases import planned_joins
 from sqlext.bench.suite import Case
 
 #: Who has micro-batches: the cases of small ones and the paced ones measure nothing of the others.
@@ -19,34 +21,9 @@ PACED = ("ours", "floor", "floor-spark")
 REFERENCE = "duckdb"
 #: In the cases `rising`: rows of a micro-batch, and how many of them are measured.
 RISING_BATCH = 50_000
-RISING_BATCHES = 20
+RISING_BATCHES = 40
 #: In paced cases: a file of each stream arrives every so many seconds.
 PACED_SECONDS = 0.25
-
-
-@dataclass(frozen=True)
-class StreamCase:
-    """The streams of a case, and how they are fed: `files_per_trigger` files of each stream make a micro-batch, or
-    with `pace` (seconds) a file of each stream arrives that often."""
-
-    tables: StreamTables
-    files: StreamFiles
-    files_per_trigger: int = 1
-    pace: float | None = None
-
-    @property
-    def workload(self) -> Workload:
-        """What is streamed."""
-        return self.tables.workload
-
-    @property
-    def batch_rows(self) -> int:
-        """Rows of a full micro-batch, both streams together."""
-        return 2 * self.tables.file_rows * self.files_per_trigger
-
-
-#: The streams by the names of the cases.
-StreamCases = dict[str, StreamCase]
 
 
 def make_cases(
@@ -55,18 +32,15 @@ def make_cases(
     """The cases in their order, and their streams; writes the data (`report` gets each step)."""
     found: StreamCases = {}
     cases = []
-    for case, make in _planned(options):
+    sets = {"window": _planned_windows, "umjoin": planned_joins}
+    for case, tables, files_per_trigger, pace in (plan for name in options.cases for plan in sets[name](options)):
         report(case.name)
-        tables, files_per_trigger, pace = make
         found[case.name] = StreamCase(tables, tables.write(root), files_per_trigger, pace)
         cases.append(case)
     return tuple(cases), found
 
 
-Planned = tuple[Case, tuple[StreamTables, int, float | None]]
-
-
-def _planned(options: StreamOptions) -> Iterator[Planned]:
+def _planned_windows(options: StreamOptions) -> Iterator[Planned]:
     chosen = [WORKLOADS[name] for name in options.workloads if name in WORKLOADS]
     for batch in options.batches:
         for place, workload in enumerate(chosen, 1):
@@ -92,9 +66,9 @@ def _throughput(options: StreamOptions, workload: Workload, batch: int, place: i
         known,
         panel=f"batches of {short(batch)} rows",
         tick=workload.name,
-        contestants=tuple(CONTESTANTS) if largest else (*BATCHED, REFERENCE),
+        contestants=tuple(WINDOW_CONTESTANTS) if largest else (*BATCHED, REFERENCE),
     )
-    return case, (StreamTables(workload, rows, each, readers=options.cores), per_trigger, None)
+    return Planned(case, StreamTables(workload, rows, each, readers=options.cores), per_trigger)
 
 
 def _rising(options: StreamOptions, live: int) -> Planned:
@@ -104,8 +78,15 @@ def _rising(options: StreamOptions, live: int) -> Planned:
     each = min(rows, RISING_BATCH // 2)
     known: dict[str, int | float | str] = {"set": "rising", "live": live, "rows": rows, "batch": 2 * each}
     fill = max(1, round(RISING_RATE * workload.window_ms / 1_000))
-    case = Case(f"rising, {short(live)} rows live", float(live), known, panel="rising state", tick=short(live))
-    return case, (StreamTables(workload, rows, each, fill=fill, readers=options.cores), 1, None)
+    case = Case(
+        f"rising, {short(live)} rows live",
+        float(live),
+        known,
+        panel="rising state",
+        tick=short(live),
+        contestants=tuple(WINDOW_CONTESTANTS),
+    )
+    return Planned(case, StreamTables(workload, rows, each, fill=fill, readers=options.cores))
 
 
 def _paced(options: StreamOptions, workload: Workload, replay: int, place: int) -> Planned:
@@ -121,4 +102,4 @@ def _paced(options: StreamOptions, workload: Workload, replay: int, place: int) 
         contestants=PACED,
         limit_seconds=3 * options.paced + 60,
     )
-    return case, (StreamTables(workload, rows, each, readers=options.cores), 1, PACED_SECONDS)
+    return Planned(case, StreamTables(workload, rows, each, readers=options.cores), pace=PACED_SECONDS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from sqlext.bench.results import CaseResult, Report
@@ -13,6 +15,15 @@ SMALL_BATCH = 50_000
 #: How much longer a micro-batch may take with ten times the rows in state.
 GROWTH = 1.5
 FLOORS = ("floor", "floor-spark")
+#: How many times as many rows a second as the better of Spark's chains, by the rows in state, and which part of the
+#: bytes of its checkpoint.
+CHAIN_RATES = {1_000_000: 3, 10_000_000: 6}
+CHECKPOINT_PART = 3
+#: How many times as many rows a second as Flink's multi-join where the key that all streams share has few values.
+SECOND_KEYS_RATE = 10
+CHAINS = ("spark-chain", "spark-chain-v2")
+MULTI_JOINS = ("flink-multi", "flink-multi-heap")
+BINARY_JOINS = ("flink-binary", "flink-binary-heap")
 PEERS = ("spark-join", "spark-join-v2", "flink-over", "flink-over-heap", "flink-join", "flink-join-heap")
 
 
@@ -38,12 +49,9 @@ def faster_than_peers(report: Report) -> list[Check]:
     A peer that was interrupted counts with the rows that it read until then."""
     checks = []
     for result in report.cases:
-        ours = _detail(result, report.ours, "rows/s")
-        rates = {name: rate for name in PEERS if (rate := _detail(result, name, "rows/s")) is not None}
-        if ours is not None and rates:
-            best = max(rates, key=lambda name: rates[name])
-            detail = f"{ours / rates[best]:.2f}x ({ours:,.0f} against {rates[best]:,.0f} of {best})"
-            checks.append(Check(f"more rows a second than any peer, {result.case.name}", ours > rates[best], detail))
+        if (rates := _rates(report, result, PEERS)) is not None:
+            name = f"more rows a second than any peer, {result.case.name}"
+            checks.append(Check(name, rates.ours > rates.best, rates.words))
     return checks
 
 
@@ -63,10 +71,82 @@ def flat_in_state(report: Report) -> list[Check]:
     return checks
 
 
+def joins_beat_chains(report: Report) -> list[Check]:
+    """More rows a second than Spark's chain of joins, by a factor that depends on the rows in state."""
+    checks = []
+    for result in report.cases:
+        times = CHAIN_RATES.get(int(result.case.parameters.get("live", 0)))
+        if result.case.parameters.get("workload") != "shared" or times is None:
+            continue
+        if (rates := _rates(report, result, CHAINS)) is not None:
+            name = f"at least {times}x the rows a second of Spark's better chain, {result.case.name}"
+            checks.append(Check(name, rates.ours >= times * rates.best, rates.words))
+    return checks
+
+
+def joins_keep_up_with_flink(report: Report) -> list[Check]:
+    """As many rows a second as Flink's best join, and far more than its multi-join on second keys."""
+    checks = []
+    for result in report.cases:
+        if (rates := _rates(report, result, (*MULTI_JOINS, *BINARY_JOINS))) is not None:
+            name = f"at least Flink's rows a second, {result.case.name}"
+            checks.append(Check(name, rates.ours >= rates.best, rates.words))
+        rates = _rates(report, result, MULTI_JOINS)
+        if result.case.parameters.get("workload") == "second" and rates is not None:
+            name = f"at least {SECOND_KEYS_RATE}x the rows a second of Flink's multi-join, {result.case.name}"
+            checks.append(Check(name, rates.ours >= SECOND_KEYS_RATE * rates.best, rates.words))
+    return checks
+
+
+def small_checkpoints(report: Report) -> list[Check]:
+    """The checkpoint against the smaller one of Spark's chains that ran to the end."""
+    checks = []
+    for result in report.cases:
+        ours = _detail(result, report.ours, "checkpoint MiB")
+        ended = (name for name in CHAINS if (item := result.measurement(name)) and item.status in ("ok", "capped"))
+        sizes = [size for name in ended if (size := _detail(result, name, "checkpoint MiB")) is not None]
+        if ours is not None and sizes:
+            name = f"at most 1/{CHECKPOINT_PART} of the checkpoint of Spark's smaller chain, {result.case.name}"
+            detail = f"1/{min(sizes) / ours:.2f} ({ours:,.1f} MiB against {min(sizes):,.1f})"
+            checks.append(Check(name, CHECKPOINT_PART * ours <= min(sizes), detail))
+    return checks
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """Rows a second of ours and of the best of some peers."""
+
+    ours: float
+    best: float
+    peer: str
+
+    @property
+    def words(self) -> str:
+        """Both, and how many times as fast ours is."""
+        return f"{self.ours / self.best:.2f}x ({self.ours:,.0f} against {self.best:,.0f} of {self.peer})"
+
+
+def _rates(report: Report, result: CaseResult, peers: Sequence[str]) -> _Rates | None:
+    """None if ours or all of them have none."""
+    ours = _detail(result, report.ours, "rows/s")
+    rates = {name: rate for name in peers if (rate := _detail(result, name, "rows/s")) is not None}
+    if ours is None or not rates:
+        return None
+    best = max(rates, key=lambda name: rates[name])
+    return _Rates(ours, rates[best], best)
+
+
 def _detail(result: CaseResult, contestant: str, name: str) -> float | None:
     """A detail of a contestant whose answer was not wrong."""
     item = result.measurement(contestant)
     return None if item is None or item.status in ("wrong", "failed") else item.details.get(name)
 
 
-CHECKS = (near_the_floor, faster_than_peers, flat_in_state)
+CHECKS = (
+    near_the_floor,
+    faster_than_peers,
+    flat_in_state,
+    joins_beat_chains,
+    joins_keep_up_with_flink,
+    small_checkpoints,
+)

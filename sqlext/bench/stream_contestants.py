@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,11 +21,10 @@ from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.bench.engines import Engines
-from sqlext.bench.stream_cases import StreamCase, StreamCases
-from sqlext.bench.stream_data import StreamTables, Workload
-from sqlext.bench.stream_floor import counted
-from sqlext.bench.stream_progress import Batch, batches_of, figures, observed_sums, row_latencies
-from sqlext.bench.stream_sql import DUCKDB, OURS, SPARK_JOIN, checksums
+from sqlext.bench.stream_case import StreamCase, StreamCases, StreamSource
+from sqlext.bench.stream_files import milliseconds
+from sqlext.bench.stream_floor import counted, union
+from sqlext.bench.stream_progress import MIB, Batch, batches_of, figures, observed_sums, row_latencies, steady
 from sqlext.bench.suite import Answer, Case
 
 if TYPE_CHECKING:
@@ -44,23 +45,12 @@ STATE_SETTINGS = {
 }
 JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 
-#: What a contestant runs before anything else.
-WARM_UP = Workload("warm-up", keys=10, density=100, window_ms=1_000, lateness_ms=100)
-
 ANSWERS = "answers"
-SCHEMA = StructType(
-    [
-        StructField("id", LongType()),
-        StructField("k", LongType()),
-        StructField("ts", TimestampType()),
-        StructField("v", LongType()),
-    ]
-)
 
 
 @dataclass
 class SparkStream(ABC):
-    """A streaming query over the two streams of a case, from `start` to its end.
+    """A streaming query over the streams of a case, from `start` to its end.
 
     Its answers go to Spark's `noop` sink; what is compared is observed on the way there, in every run. `partitions` are
     those of the state; `settings` are Spark's.
@@ -74,13 +64,14 @@ class SparkStream(ABC):
     settings: Mapping[str, str]
     _query: StreamingQuery | None = None
     _stopped: bool = False
-    _warm: bool = False
+    _warm: set[StreamSource] = field(default_factory=set)
     _batches: list[Batch] = field(default_factory=list)
     _details: dict[str, float] = field(default_factory=dict)
+    _seconds: list[float] = field(default_factory=list)
 
     @abstractmethod
-    def frame(self, case: StreamCase, base: DataFrame, probe: DataFrame) -> DataFrame:
-        """The streaming DataFrame: id, k, ts, s and n, or anything else if `answers` is False."""
+    def frame(self, case: StreamCase, streams: Sequence[DataFrame]) -> DataFrame:
+        """The streaming DataFrame of the query's rows, or of anything else if `answers` is False."""
 
     #: Whether the frame's rows are answers to compare.
     answers: ClassVar[bool] = True
@@ -89,12 +80,12 @@ class SparkStream(ABC):
         """Spark with the settings of this contestant; before the first run a few rows, which compile kernels."""
         self.engines.configured(self.settings)
         self._stopped = False
-        if not self._warm:
-            self._warm = True
+        tables = self.cases[case.name].tables.tiny()
+        if tables not in self._warm:
+            self._warm.add(tables)
             with tempfile.TemporaryDirectory(prefix="sqlext-stream-", ignore_cleanup_errors=True) as folder:
-                tables = StreamTables(WARM_UP, rows=500, file_rows=250)
                 self._run(StreamCase(tables, tables.write(Path(folder))))
-        self._batches, self._details = [], {}
+        self._batches, self._details, self._seconds = [], {}, []
 
     def run(self, case: Case) -> float:
         """Plan the query, start it and let it run to the end of the files. Raises ConfigurationError if interrupted."""
@@ -105,8 +96,9 @@ class SparkStream(ABC):
             feed = _PacedFeed(stream, Path(scratch)) if stream.pace is not None else None
             folders = stream.files.folders if feed is None else feed.folders
             start = time.perf_counter()
-            base, probe = (self._source(folder, stream) for folder in folders)
-            self._query = self._start(self.frame(stream, base, probe), Path(scratch) / "checkpoint", stream)
+            checkpoint = Path(scratch) / "checkpoint"
+            streams = [self._source(folder, stream) for folder in folders]
+            self._query = self._start(self.frame(stream, streams), checkpoint, stream)
             try:
                 if feed is not None:
                     feed.run(self._query)
@@ -114,13 +106,18 @@ class SparkStream(ABC):
             finally:
                 seconds = time.perf_counter() - start
                 self._measure(stream, feed, seconds)
+                self._details["checkpoint MiB"] = _bytes_below(checkpoint) / MIB
         if self._stopped:
             raise ConfigurationError(f"{self.name} was interrupted")
         return seconds
 
     def details(self) -> Mapping[str, float]:
-        """Rows a second, percentiles of micro-batches and rows, size of the state."""
+        """Rows a second, percentiles of micro-batches and rows, sizes of the state and of the checkpoint."""
         return self._details
+
+    def series(self) -> Mapping[str, Sequence[float]]:
+        """The seconds of each micro-batch that was measured."""
+        return {"batch seconds": self._seconds}
 
     def answer(self, case: Case) -> Answer | None:
         """The observed checksums of the last run."""
@@ -139,14 +136,17 @@ class SparkStream(ABC):
         self.on_close()
 
     def _source(self, folder: Path, stream: StreamCase) -> DataFrame:
-        reader = self.engines.spark().readStream.schema(SCHEMA)
+        tables = stream.tables
+        reader = self.engines.spark().readStream.schema(_schema(tables.keys))
         if stream.pace is None:
             reader = reader.option("maxFilesPerTrigger", stream.files_per_trigger)
-        return reader.parquet(str(folder)).withWatermark("ts", f"{stream.workload.lateness_ms} milliseconds")
+        rows = reader.parquet(str(folder))
+        return rows if tables.lateness_ms is None else rows.withWatermark("ts", f"{tables.lateness_ms} milliseconds")
 
     def _start(self, frame: DataFrame, checkpoint: Path, stream: StreamCase) -> StreamingQuery:
         if self.answers:
-            frame = frame.observe(ANSWERS, *(expr(sql).alias(name) for name, sql in checksums("spark").items()))
+            sums = stream.query.checksums["spark"].items()
+            frame = frame.observe(ANSWERS, *(expr(sql).alias(name) for name, sql in sums))
         writer = frame.writeStream.format("noop").outputMode("append").option("checkpointLocation", str(checkpoint))
         if stream.pace is None:
             return writer.trigger(availableNow=True).start()
@@ -156,14 +156,22 @@ class SparkStream(ABC):
         assert self._query is not None
         reports = [json.loads(progress.json) for progress in self._query.recentProgress]
         self._batches = batches_of(reports, ANSWERS)
-        if feed is None:
-            self._details = figures(self._batches, stream.batch_rows, stream.files.fill)
-            if self._stopped and not self._details:  # within its first micro-batch: at most that
-                self._details = {"rows/s": stream.batch_rows / seconds}
-        else:
-            self._details = figures(self._batches, 0)
+        full, fill = (stream.batch_rows, stream.files.fill) if feed is None else (0, 0)
+        self._details = figures(self._batches, full, fill)
+        self._seconds = [batch.seconds for batch in steady(self._batches, full, fill)]
+        if feed is not None:
             self._details |= row_latencies(self._batches, *feed.arrivals())
+        elif self._stopped and not self._details:  # before the first one that is measured: at most that
+            begun = stream.files_per_trigger * (len(self._batches) + 1)
+            self._details = {"rows/s": stream.files.rows_until(begun) / seconds}
         self._query = None
+
+    def _views(self, case: StreamCase, streams: Sequence[DataFrame]) -> dict[str, str]:
+        """A temporary view for each stream, by the streams' names."""
+        names = {name: f"stream_{name}" for name in case.tables.names}
+        for view, frame in zip(names.values(), streams, strict=True):
+            frame.createOrReplaceTempView(view)
+        return names
 
 
 @dataclass
@@ -172,11 +180,9 @@ class OursStream(SparkStream):
 
     _session: Session | None = None
 
-    def frame(self, case: StreamCase, base: DataFrame, probe: DataFrame) -> DataFrame:
-        """The window over the two streams as temporary views."""
-        base.createOrReplaceTempView("stream_base")
-        probe.createOrReplaceTempView("stream_probe")
-        return self.session().sql(ours_text(case, "stream_base", "stream_probe"))
+    def frame(self, case: StreamCase, streams: Sequence[DataFrame]) -> DataFrame:
+        """The statement over the streams as temporary views."""
+        return self.session().sql(case.query.ours.format(**self._views(case, streams)))
 
     def session(self) -> Session:
         """The Session on the engines' Spark."""
@@ -185,11 +191,6 @@ class OursStream(SparkStream):
 
             self._session = Session(self.engines.spark())
         return self._session
-
-
-def ours_text(case: StreamCase, base: str, probe: str) -> str:
-    """The statement of ours over two tables."""
-    return OURS.format(base=base, probe=probe, seconds=case.workload.window_ms // 1_000)
 
 
 def state_settings(cores: int, memory_mb: int) -> dict[str, str]:
@@ -210,9 +211,9 @@ class FloorStream(SparkStream):
 
     answers = False
 
-    def frame(self, case: StreamCase, base: DataFrame, probe: DataFrame) -> DataFrame:
-        """Running counts of both streams."""
-        return counted(base, probe, self.partitions)
+    def frame(self, case: StreamCase, streams: Sequence[DataFrame]) -> DataFrame:
+        """Running counts of all streams."""
+        return counted(streams, self.partitions)
 
 
 class SparkFloorStream(SparkStream):
@@ -220,27 +221,23 @@ class SparkFloorStream(SparkStream):
 
     answers = False
 
-    def frame(self, case: StreamCase, base: DataFrame, probe: DataFrame) -> DataFrame:
+    def frame(self, case: StreamCase, streams: Sequence[DataFrame]) -> DataFrame:
         """Counts of both streams."""
-        both = base.union(probe)
+        both = union(streams)
         return both.groupBy(window("ts", "1 day"), expr("k % 8")).count()
 
 
 class JoinStream(SparkStream):
-    """Spark's stream-stream join, then an aggregate for each FROM row."""
+    """Spark's stream-stream joins; for a window then an aggregate for each FROM row."""
 
-    def frame(self, case: StreamCase, base: DataFrame, probe: DataFrame) -> DataFrame:
-        """The join within the window's time, grouped by the FROM rows."""
-        base.createOrReplaceTempView("stream_base")
-        probe.createOrReplaceTempView("stream_probe")
-        seconds = case.workload.window_ms // 1_000
-        text = SPARK_JOIN.format(base="stream_base", probe="stream_probe", seconds=seconds)
-        return self.engines.spark().sql(text)
+    def frame(self, case: StreamCase, streams: Sequence[DataFrame]) -> DataFrame:
+        """Spark's statement over the streams as temporary views."""
+        return self.engines.spark().sql(case.query.spark.format(**self._views(case, streams)))
 
 
 @dataclass
 class TableContestant(ABC):
-    """The whole window at once, over the streams' rows as tables."""
+    """The whole answer at once, over the streams' rows as tables."""
 
     name: str
     cases: StreamCases
@@ -281,10 +278,11 @@ class OursTables(TableContestant):
             from sqlext import Session
 
             self._session = Session(self.engines.spark())
-        for name, folder in zip(("table_base", "table_probe"), case.files.folders, strict=True):
-            self._session.register(name, str(folder))
-        frame = self._session.sql(ours_text(case, "table_base", "table_probe"))
-        sums = (f"{sql} AS `{name}`" for name, sql in checksums("spark").items())
+        names = {name: f"table_{name}" for name in case.tables.names}
+        for table, folder in zip(names.values(), case.files.folders, strict=True):
+            self._session.register(table, str(folder))
+        frame = self._session.sql(case.query.ours.format(**names))
+        sums = (f"{sql} AS `{name}`" for name, sql in case.query.checksums["spark"].items())
         return frame.selectExpr(*sums).collect()[0].asDict()
 
     def interrupt(self) -> None:
@@ -302,9 +300,9 @@ class DuckTables(TableContestant):
 
     def sums(self, case: StreamCase) -> Mapping[str, Any]:
         """One row from DuckDB."""
-        base, probe = (f"read_parquet('{folder}/*.parquet')" for folder in map(_quoted, case.files.folders))
-        text = DUCKDB.format(base=base, probe=probe, seconds=case.workload.window_ms // 1_000)
-        found = checksums("duckdb")
+        files = (f"read_parquet('{folder}/*.parquet')" for folder in map(_quoted, case.files.folders))
+        text = case.query.duckdb.format(**dict(zip(case.tables.names, files, strict=True)))
+        found = case.query.checksums["duckdb"]
         select = f"SELECT {', '.join(found.values())} FROM ({text})"
         row = self.engines.duckdb().execute(select).fetchone() or ()
         return dict(zip(found, row, strict=True))
@@ -324,12 +322,28 @@ def _answer(sums: Mapping[str, Any]) -> Answer:
     return Answer(values.pop("rows", 0), values)
 
 
+def _schema(keys: Sequence[str]) -> StructType:
+    """Of every stream: id, keys, ts, v."""
+    numbers = [StructField(name, LongType()) for name in ("id", *keys)]
+    return StructType([*numbers, StructField("ts", TimestampType()), StructField("v", LongType())])
+
+
+def _bytes_below(folder: Path) -> int:
+    """Bytes of all files below a folder; Spark's maintenance may delete some meanwhile."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += Path(place, name).stat().st_size
+    return total
+
+
 class _PacedFeed:
-    """Puts the i-th files of both streams into two new folders every `pace` seconds."""
+    """Puts the i-th files of all streams into new folders every `pace` seconds."""
 
     def __init__(self, stream: StreamCase, scratch: Path) -> None:
         self.stream = stream
-        self.folders = (scratch / "base", scratch / "probe")
+        self.folders = tuple(scratch / name for name in stream.files.names)
         for folder in self.folders:
             folder.mkdir(parents=True)
         self._times: list[float] = []
@@ -353,8 +367,7 @@ class _PacedFeed:
 
     def arrivals(self) -> tuple[np.ndarray[Any, np.dtype[np.int64]], np.ndarray[Any, np.dtype[np.float64]]]:
         """The event time (ms) and the arrival (seconds since 1970) of each FROM row that was fed."""
-        base, _ = self.stream.tables.tables()
-        times = base["ts"].cast("int64").to_numpy() // 1_000
+        times = milliseconds(self.stream.tables.tables()[0])
         places = np.arange(len(times)) // self.stream.tables.file_rows
         fed = places < len(self._times)
         return times[fed], np.asarray(self._times)[places[fed]]

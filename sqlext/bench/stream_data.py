@@ -6,32 +6,27 @@ these streams have the keys, windows, lateness and rows in each window that the 
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 
-Ints = npt.NDArray[np.int64]
-
-#: Event time of the first row, in milliseconds since 1970.
-START_MS = 1_700_000_000_000
-#: Files get this modification time and one second more each: Spark's file source reads them in that order.
-FIRST_FILE_SECONDS = 1_700_000_000
-#: No row is later than the lateness less this: engines differ by a millisecond in what they call late.
-MARGIN_MS = 5
-#: Values of the column `v` are in 0..VALUES - 1; whole numbers, so that sums are equal to the last digit.
-VALUES = 1_000
-#: The id of the closing row of each stream.
-CLOSING_ID = -1
-
-SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int64()), ("ts", pa.timestamp("us", "UTC")), ("v", pa.int64())])
+from sqlext.bench.stream_files import (
+    CLOSING_ID,
+    START_MS,
+    VALUES,
+    StreamFiles,
+    arrival_times,
+    cut,
+    milliseconds,
+    stream_table,
+    write_merged,
+    write_stream,
+    written_once,
+)
+from sqlext.bench.stream_sql import StreamQuery, window_query
 
 
 @dataclass(frozen=True)
@@ -85,37 +80,18 @@ def rising_workload(live: int) -> Workload:
     return Workload(f"rising-{live}", keys, RISING_RATE / keys, window_ms, lateness_ms=1_000)
 
 
-@dataclass(frozen=True)
-class StreamFiles:
-    """Where the rows of one case are.
-
-    `base` and `probe` are folders of Parquet files; the i-th files of both arrived in the same time. `merged` is a
-    folder of CSV files, one for each reader: side (0 base, 1 probe), id, k, ms and v of both streams in the order of
-    arrival, without the closing rows. `fill` files of each stream come before what is measured.
-    """
-
-    base: Path
-    probe: Path
-    merged: Path
-    files: int
-    fill: int
-    rows: int
-
-    @property
-    def folders(self) -> tuple[Path, Path]:
-        """base and probe."""
-        return self.base, self.probe
+#: What a contestant runs before anything else.
+WARM_UP = Workload("warm-up", keys=10, density=100, window_ms=1_000, lateness_ms=100)
 
 
 @dataclass(frozen=True)
 class StreamTables:
     """Both streams of a workload: (id, k, ts, v), `rows` rows of each.
 
-    ts is in microseconds, but always a whole millisecond: Flink's event time has no more digits, and an engine must not
-    win by the resolution of its clock. A row arrives up to `lateness_ms` after its ts, evenly distributed. `file_rows`
-    rows of each stream arrive between two cuts. `fill` probe rows come first, in files of `fill_file` rows; to each of
-    them belongs a base file of one row, which moves the watermark on. A last file in each stream holds the closing row,
-    so far in the future that every other row is answered.
+    A row arrives up to `lateness_ms` after its ts, evenly distributed. `file_rows` rows of each stream arrive between
+    two cuts. `fill` probe rows come first, in files of `fill_file` rows; to each of them belongs a base file of one
+    row, which moves the watermark on. A last file in each stream holds the closing row, so far in the future that every
+    other row is answered.
     """
 
     workload: Workload
@@ -141,6 +117,30 @@ class StreamTables:
         span = (self.rows + self.fill) / self.workload.rate * 1_000
         return START_MS + round(span) + 10 * (self.workload.window_ms + self.workload.lateness_ms) + 3_600_000
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The streams."""
+        return "base", "probe"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns between id and ts."""
+        return ("k",)
+
+    @property
+    def lateness_ms(self) -> int:
+        """That of the workload."""
+        return self.workload.lateness_ms
+
+    @property
+    def query(self) -> StreamQuery:
+        """The window over both."""
+        return window_query(self.workload.window_ms, self.workload.lateness_ms)
+
+    def tiny(self) -> StreamTables:
+        """What a contestant runs first."""
+        return StreamTables(WARM_UP, rows=500, file_rows=250)
+
     def tables(self) -> tuple[pa.Table, pa.Table]:
         """base and probe in the order of arrival, without the closing rows and without the base rows of the fill."""
         base = self._stream(0, self.rows, self.fill)
@@ -148,81 +148,39 @@ class StreamTables:
 
     def write(self, root: Path) -> StreamFiles:
         """The files below `root`; written only if they are missing."""
-        folder = root / self.folder
+        folder = written_once(root, self.folder, self._write)
         fills = -(-self.fill // self.fill_file)
         cuts = -(-self.rows // self.file_rows)
-        found = StreamFiles(
-            folder / "base", folder / "probe", folder / "merged", fills + cuts + 1, fills, 2 * self.rows + self.fill
-        )
-        if not folder.exists():
-            partial = root / f"{self.folder}.partial"
-            shutil.rmtree(partial, ignore_errors=True)
-            self._write(partial)
-            partial.rename(folder)
-        return found
+        return StreamFiles(folder, self.names, fills + cuts + 1, fills, 2 * self.rows + self.fill)
 
     def _stream(self, number: int, rows: int, skipped: int) -> pa.Table:
         """`rows` rows that arrive evenly, after the time of `skipped` rows."""
         random = np.random.default_rng([self.seed, number])
         workload = self.workload
-        arrival = (np.arange(rows) + skipped + 0.5 * number) / workload.rate * 1_000 + workload.lateness_ms
-        delay = random.random(rows) * max(0, workload.lateness_ms - MARGIN_MS)
-        times = START_MS + np.floor(arrival - delay).astype(np.int64)
+        times = arrival_times(rows, workload.rate, workload.lateness_ms, random, skipped + 0.5 * number)
         keys = random.integers(0, workload.keys, rows)
-        return _table(np.arange(rows, dtype=np.int64), keys, times, random.integers(0, VALUES, rows))
+        return stream_table(np.arange(rows), [("k", keys)], times, random.integers(0, VALUES, rows))
 
     def _write(self, folder: Path) -> None:
         base, probe = self.tables()
-        streams = {"base": self._base_pieces(base, probe), "probe": self._probe_pieces(probe)}
-        for name, pieces in streams.items():
-            (folder / name).mkdir(parents=True)
-            closing = _table(*(np.array([x]) for x in (CLOSING_ID, 0, self.closing_ms, 0)))
-            for place, piece in enumerate([*pieces, closing]):
-                _write_file(piece, folder / name / f"{place:05d}.parquet", place)
-        self._write_merged(base, probe, folder / "merged")
+        closing = _closing_row(self.closing_ms)
+        write_stream([*self._base_pieces(base, probe), closing], folder / "base")
+        write_stream([*self._probe_pieces(probe), closing], folder / "probe")
+        arrivals = (np.arange(len(base)) + float(self.fill), np.arange(len(probe)) + 0.5)
+        write_merged((base, probe), arrivals, folder / "merged", self.readers)
 
     def _base_pieces(self, base: pa.Table, probe: pa.Table) -> Iterator[pa.Table]:
         """For each fill file one row that no probe row follows closely; its id is that of the closing row."""
-        times = probe["ts"].cast(pa.int64()).to_numpy() // 1_000
+        times = milliseconds(probe)
         for start in range(0, self.fill, self.fill_file):
-            last = min(self.fill, start + self.fill_file) - 1
-            yield _table(*(np.array([x]) for x in (CLOSING_ID, 0, int(times[last]), 0)))
-        yield from _cut(base, self.file_rows)
+            yield _closing_row(int(times[min(self.fill, start + self.fill_file) - 1]))
+        yield from cut(base, self.file_rows)
 
     def _probe_pieces(self, probe: pa.Table) -> Iterator[pa.Table]:
-        yield from _cut(probe.slice(0, self.fill), self.fill_file)
-        yield from _cut(probe.slice(self.fill), self.file_rows)
-
-    def _write_merged(self, base: pa.Table, probe: pa.Table, folder: Path) -> None:
-        """Both streams in the order of arrival, dealt out to the readers two rows at a time (one of each stream)."""
-        folder.mkdir()
-        arrival = np.concatenate([np.arange(len(base)) + self.fill, np.arange(len(probe)) + 0.5])
-        order = np.argsort(arrival, kind="stable")
-        sides = np.repeat(np.array([0, 1]), [len(base), len(probe)])
-        both = pa.concat_tables([base, probe])
-        table = pa.table(
-            {
-                "side": sides,
-                "id": both["id"],
-                "k": both["k"],
-                "ms": both["ts"].cast(pa.int64()).to_numpy() // 1_000,
-                "v": both["v"],
-            }
-        ).take(order)
-        for reader in range(self.readers):
-            part = table.filter(pa.array(np.arange(len(table)) // 2 % self.readers == reader))
-            pa_csv.write_csv(part, folder / f"{reader}.csv", pa_csv.WriteOptions(include_header=False))
+        yield from cut(probe.slice(0, self.fill), self.fill_file)
+        yield from cut(probe.slice(self.fill), self.file_rows)
 
 
-def _table(ids: Ints, keys: Ints, times_ms: Ints, values: Ints) -> pa.Table:
-    return pa.table([ids, keys, pa.array(times_ms * 1_000, SCHEMA.field("ts").type), values], schema=SCHEMA)
-
-
-def _cut(table: pa.Table, rows: int) -> Iterator[pa.Table]:
-    for start in range(0, len(table), rows):
-        yield table.slice(start, rows)
-
-
-def _write_file(table: pa.Table, path: Path, place: int) -> None:
-    pq.write_table(table, path)
-    os.utime(path, (FIRST_FILE_SECONDS + place,) * 2)
+def _closing_row(time_ms: int) -> pa.Table:
+    ids, zeros = np.array([CLOSING_ID]), np.array([0])
+    return stream_table(ids, [("k", zeros)], np.array([time_ms]), zeros)

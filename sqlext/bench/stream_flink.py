@@ -13,7 +13,7 @@ from typing import Any
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.bench.peer_process import PeerProcess
-from sqlext.bench.stream_cases import StreamCases
+from sqlext.bench.stream_case import StreamCases
 from sqlext.bench.stream_progress import MIB
 from sqlext.bench.suite import Answer, Case
 
@@ -23,6 +23,10 @@ FLINK: Mapping[str, tuple[str, str]] = {
     "flink-over-heap": ("over", "hashmap"),
     "flink-join": ("join", "rocksdb"),
     "flink-join-heap": ("join", "hashmap"),
+    "flink-multi": ("multi", "rocksdb"),
+    "flink-multi-heap": ("multi", "hashmap"),
+    "flink-binary": ("binary", "rocksdb"),
+    "flink-binary-heap": ("binary", "hashmap"),
 }
 #: A job that does not end this long after it was cancelled is killed with its cluster.
 CANCEL_SECONDS = 20.0
@@ -101,13 +105,7 @@ class FlinkContestant:
     def _request(self, case: Case) -> dict[str, Any]:
         stream = self.cases[case.name]
         form, backend = FLINK[self.name]
-        return {
-            "form": form,
-            "backend": backend,
-            "folder": str(stream.files.merged),
-            "window_ms": stream.workload.window_ms,
-            "lateness_ms": stream.workload.lateness_ms,
-        }
+        return {"form": form, "backend": backend, "folder": str(stream.files.merged), **stream.query.flink}
 
     def _ask(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         with tempfile.TemporaryDirectory(prefix="sqlext-flink-", ignore_cleanup_errors=True) as folder:

@@ -6,8 +6,9 @@ Python workers, state of one row, a commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -51,7 +52,12 @@ class CountRows(StatefulProcessor):
         """Nothing to give back."""
 
 
-def counted(base: DataFrame, probe: DataFrame, partitions: int) -> DataFrame:
-    """The running counts (pid, rows) over both streams."""
-    packed = base.union(probe).mapInArrow(CountBatches(partitions), COUNTS)
+def union(streams: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all streams."""
+    return reduce(DataFrame.union, streams)
+
+
+def counted(streams: Sequence[DataFrame], partitions: int) -> DataFrame:
+    """The running counts (pid, rows) over all streams."""
+    packed = union(streams).mapInArrow(CountBatches(partitions), COUNTS)
     return packed.groupBy("pid").transformWithState(CountRows(), COUNTS, "Append", "None")

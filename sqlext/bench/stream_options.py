@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Contestants and what each does, in the order of the tables. The first that is not ours and has an answer is the
-#: reference.
-CONTESTANTS = {
+#: Contestants of each set of cases and what each does, in the order of the tables. The first that is not ours and has
+#: an answer is the reference.
+WINDOW_CONTESTANTS = {
     "ours": "Session.sql of the window over two streams",
-    "floor": "transformWithState in Python that counts the rows of the same two streams",
+    "floor": "transformWithState in Python that counts the rows of the same streams",
     "floor-spark": "Spark's stateful count of the same two streams",
-    "duckdb": "the same window over the same rows as tables",
+    "duckdb": "the same statement over the same rows as tables",
     "ours-batch": "Session.sql of the window over the same rows as tables",
     "spark-join": "Spark's stream-stream join and aggregate, join state format 4",
     "spark-join-v2": "the same with join state format 2, the default",
@@ -21,20 +21,33 @@ CONTESTANTS = {
     "flink-join": "Flink's interval join and window aggregate, state in RocksDB",
     "flink-join-heap": "the same, state on the heap",
 }
+UMJOIN_CONTESTANTS = {
+    "ours": "Session.sql of the join with the hint UMJOIN",
+    "floor": WINDOW_CONTESTANTS["floor"],
+    "duckdb": WINDOW_CONTESTANTS["duckdb"],
+    "spark-chain": "Spark's stream-stream joins, one after another, join state format 4",
+    "spark-chain-v2": "the same with join state format 2, the default",
+    "flink-multi": "Flink's multi-join, state in RocksDB",
+    "flink-multi-heap": "the same, state on the heap",
+    "flink-binary": "Flink's joins of two streams, one after another, state in RocksDB",
+    "flink-binary-heap": "the same, state on the heap",
+}
+CONTESTANTS = WINDOW_CONTESTANTS | UMJOIN_CONTESTANTS
 
 #: Sets of cases that `--cases` names.
-CASES = ("window",)
+SETS = ("window", "umjoin")
 
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """`workloads` are names of stream_data.WORKLOADS, or `rising`. `rows` are those of each stream, `batches` the rows
-    of a micro-batch (both streams together), `live` the rows in state in the cases `rising`. `scale` multiplies the
-    first and the last. `paced` is the length of a paced run in seconds; 0 leaves these cases out. `peers` is where
+    """`workloads` are names of stream_data.WORKLOADS, `rising`, and names of stream_umjoin_sql.JOINS; those of sets of
+    cases that are not asked for are left out. `rows` are those of each stream, `batches` the rows of a micro-batch
+    (both streams together), `live` the rows in state in the cases `rising` and `shared`. `scale` multiplies the first
+    and the last. `paced` is the length of a paced run in seconds; 0 leaves these cases out. `peers` is where
     `make peers` put Flink, `state_memory_mb` what RocksDB may take: Spark's state stores, or Flink's managed memory."""
 
-    cases: Sequence[str] = CASES
-    workloads: Sequence[str] = ("A", "B", "C", "D", "rising")
+    cases: Sequence[str] = ("window",)
+    workloads: Sequence[str] = ("A", "B", "C", "D", "rising", "shared", "chain", "second", "near")
     contestants: Sequence[str] = tuple(CONTESTANTS)
     rows: int = 1_000_000
     batches: Sequence[int] = (50_000, 500_000)

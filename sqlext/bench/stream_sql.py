@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
-from sqlext.bench.stream_data import CLOSING_ID
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlext.bench.stream_files import CLOSING_ID
+
+
+@dataclass(frozen=True)
+class StreamQuery:
+    """What a case asks, as statements in which {name} stands for the stream of that name.
+
+    `checksums` are the aggregates over all answers, by dialect (spark, duckdb) and name, `rows` first. `flink` is what
+    a request to Flink says besides (see sqlext/bench/peers/engine_flink.py).
+    """
+
+    ours: str
+    spark: str
+    duckdb: str
+    checksums: Mapping[str, Mapping[str, str]]
+    flink: Mapping[str, Any] = field(default_factory=dict)
+
 
 #: Each FROM row with the probe rows of its key in the time before it, and itself; no other FROM rows.
 OURS = """SELECT id, k, ts, sum(v) OVER w AS s, count(v) OVER w AS n
@@ -49,3 +69,10 @@ def checksums(dialect: str) -> dict[str, str]:
         name: f"sum(CASE WHEN id <> {CLOSING_ID} THEN {value.format(ms=ms)} ELSE 0 END)"
         for name, value in CHECKSUMS.items()
     }
+
+
+def window_query(window_ms: int, lateness_ms: int) -> StreamQuery:
+    """The window over base and probe."""
+    ours, spark, duckdb = (text.replace("{seconds}", str(window_ms // 1_000)) for text in (OURS, SPARK_JOIN, DUCKDB))
+    sums = {dialect: checksums(dialect) for dialect in MILLISECONDS}
+    return StreamQuery(ours, spark, duckdb, sums, {"window_ms": window_ms, "lateness_ms": lateness_ms})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -101,6 +101,14 @@ class Detailed(Protocol):
 
     def details(self) -> Mapping[str, float]:
         """Figures of the last run, also of one that was interrupted, by the headings of their columns."""
+
+
+@runtime_checkable
+class Traced(Protocol):
+    """A contestant whose runs consist of steps."""
+
+    def series(self) -> Mapping[str, Sequence[float]]:
+        """A figure of each step of the last run, by the names of the figures. They are only in the JSON file."""
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,13 @@ from sqlext.bench.stream import stream_suite
 from sqlext.bench.stream_cases import make_cases
 from sqlext.bench.stream_checks import CHECKS
 from sqlext.bench.stream_data import (
-    CLOSING_ID,
-    MARGIN_MS,
     RISING_MATCHES,
     WORKLOADS,
     StreamTables,
     Workload,
     rising_workload,
 )
+from sqlext.bench.stream_files import CLOSING_ID, MARGIN_MS
 from sqlext.bench.stream_flink import FlinkContestant
 from sqlext.bench.stream_options import CONTESTANTS, StreamOptions
 from sqlext.bench.stream_progress import Batch, batches_of, figures, observed_sums, row_latencies, steady
@@ -119,7 +118,7 @@ def test_files_are_the_streams_cut_in_the_order_of_arrival(tmp_path: Path) -> No
 
 def test_streams_are_the_same_every_time_and_kept(tmp_path: Path) -> None:
     first, again = (StreamTables(SMALL, 500).write(tmp_path / name) for name in ("a", "b"))
-    assert (first.base / "00000.parquet").read_bytes() == (again.base / "00000.parquet").read_bytes()
+    assert (first.folders[0] / "00000.parquet").read_bytes() == (again.folders[0] / "00000.parquet").read_bytes()
     stamp = first.merged.stat().st_mtime_ns
     assert StreamTables(SMALL, 500).write(tmp_path / "a").merged.stat().st_mtime_ns == stamp
     with pytest.raises(ValueError, match="at least 1"):
@@ -215,7 +214,7 @@ def test_rising_and_paced(spark: SparkSession, tmp_path: Path) -> None:
     assert list(by_name) == ["D, batches of 50k", "rising, 1k rows live", "D, 15k rows/s"]
     duck = by_name["rising, 1k rows live"].measurement("duckdb")
     assert duck is not None
-    assert duck.rows == 10_000
+    assert duck.rows == 20_000
     assert [m.contestant for m in by_name["D, 15k rows/s"].measurements] == ["floor"]
     floor = by_name["D, 15k rows/s"].measurements[0]
     assert floor.status == "capped"
@@ -258,6 +257,20 @@ def test_flink_is_asked_for_the_case(tmp_path: Path) -> None:
     assert (timed["window_ms"], timed["lateness_ms"], timed["output"]) == (1_000, 1_000, None)
     assert checked["output"] is not None
     assert len(list(Path(timed["folder"]).iterdir())) == 2
+
+
+def test_flink_is_asked_for_a_join(tmp_path: Path) -> None:
+    options = StreamOptions(["umjoin"], ["second", "near"], scale=0.001)
+    cases, streams = make_cases(options, tmp_path, lambda _: None)
+    process = _FakeFlink(stopped=False)
+    contestant = FlinkContestant("flink-multi", streams, process, 2, 512, lambda: None)
+    for case in cases:
+        contestant.run(case)
+    second, near = process.requests
+    assert (second["form"], second["streams"], second["keys"]) == ("multi", ["a", "b", "c"], ["t", "x", "y"])
+    assert (second["columns"], near["columns"]) == (["id", "t", "x", "y", "v"], ["id", "k", "v", "ts"])
+    assert "JOIN c c ON b.t = c.t AND b.y = c.y" in second["query"]
+    assert "a.ts + INTERVAL '20' SECOND(2)" in near["query"]
 
 
 def test_an_interrupted_job_counts_with_what_it_read(tmp_path: Path) -> None:
@@ -322,6 +335,7 @@ def test_details_are_shown_and_kept() -> None:
         ({"cases": ["join"]}, "there is no set of cases 'join'"),
         ({"workloads": ["E"]}, "there is no workload 'E'"),
         ({"contestants": ["storm"]}, "there is no contestant 'storm'"),
+        ({"cases": ["umjoin"], "workloads": ["A", "B"]}, "--cases umjoin has no workload A or B"),
     ],
 )
 def test_unknown_names(options: dict[str, list[str]], message: str) -> None:

@@ -1,12 +1,16 @@
-"""Flink: a window over the union of two streams, as an interval join with an aggregate, or as an OVER aggregate.
+"""Flink: a window over the union of two streams, as an interval join with an aggregate, or as an OVER aggregate; joins
+of several streams.
 
-A request has `form` ("join", "over", or "empty" for a job without a source), `folder` (CSV files: side, id, k, ms, v;
-one for each reader), `window_ms`, `lateness_ms`, `backend` ("rocksdb" or "hashmap"), `threads`, `memory_mb` (managed
-memory of the task manager), `checkpoints` (an empty folder), `port` (of Flink's REST server), `stop` (a file: the job
-is cancelled as soon as it exists) and `output` (a folder for the answers as CSV files; None drops them).
+A request has `form` ("join" and "over": a window; "multi" and "binary": a join, with and without Flink's multi-join;
+"empty": a job without a source), `folder` (CSV files: side, id, keys, ms, v; one for each reader), `lateness_ms`,
+`backend` ("rocksdb" or "hashmap"), `threads`, `memory_mb` (managed memory of the task manager),
+`checkpoints` (an empty folder), `port` (of Flink's REST server), `stop` (a file: the job is cancelled as soon as it
+exists) and `output` (a folder for the answers as CSV files; None drops them). For a window it has `window_ms`, for a
+join `streams` (their names, in the order of the sides), `keys` (their key columns), `columns` (what the join may read)
+and `query` (a SELECT of the ids of the streams' rows and a total).
 
 The answer has `seconds` (the job's own run time, without starting a cluster), `start_seconds` (all the time around it),
-`read` (rows that reached the join or aggregate, also if the job was cancelled), `stopped`, `state_bytes` (the largest
+`read` (rows that went to the join or aggregate, also if the job was cancelled), `stopped`, `state_bytes` (the largest
 checkpoint), and with an `output` rows and checksums.
 """
 
@@ -18,23 +22,28 @@ import shutil
 import threading
 import time
 import urllib.request
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 SOURCE = """CREATE TABLE arrivals (
-  side INT, id BIGINT, k BIGINT, ms BIGINT, v BIGINT, ts AS TO_TIMESTAMP_LTZ(ms, 3),
+  side INT, id BIGINT, {keys}, ms BIGINT, v BIGINT, ts AS TO_TIMESTAMP_LTZ(ms, 3),
   WATERMARK FOR ts AS ts - INTERVAL '{lateness}' SECOND({digits}, 3)
 ) WITH ('connector' = 'filesystem', 'path' = '{folder}', 'format' = 'csv')"""
 
-COLUMNS = "id BIGINT, k BIGINT, ms BIGINT, s BIGINT, n BIGINT"
+COLUMNS = ("id", "k", "ms", "s", "n")
 
 SINKS = {
-    False: f"CREATE TABLE answers ({COLUMNS}) WITH ('connector' = 'blackhole')",
-    True: f"CREATE TABLE answers ({COLUMNS}) WITH ('connector' = 'filesystem', 'path' = '{{output}}', "
-    "'format' = 'csv')",
+    False: "CREATE TABLE answers ({columns}) WITH ('connector' = 'blackhole')",
+    True: "CREATE TABLE answers ({columns}) WITH ('connector' = 'filesystem', 'path' = '{output}', 'format' = 'csv')",
 }
+
+#: A stream of its own. Without event time where no times bound the join: Flink refuses it there. (The source has it all
+#: the same. Without a watermark the filter would go into the source, and each stream would read all rows for itself.)
+STREAM = "CREATE TEMPORARY VIEW {name} AS SELECT {columns} FROM arrivals WHERE side = {side}"
 
 #: The window time of a row is its own time plus nothing: a tumbling window of a millisecond closes when the watermark
 #: has passed the row, and so each base row gives one final row.
@@ -65,7 +74,9 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
     output = Path(request["output"]) if request.get("output") else None
     if output is not None:
         shutil.rmtree(output, ignore_errors=True)
-    tables.execute_sql(SINKS[output is not None].format(output=output))
+    streams = request.get("streams")
+    columns = [*streams, "total"] if streams else COLUMNS
+    tables.execute_sql(SINKS[output is not None].format(columns=numbers(columns), output=output))
     statement = prepared(tables, request)
     if request.get("explain"):
         return {"plan": tables.explain_sql(statement)}
@@ -79,7 +90,9 @@ def measure(request: dict[str, Any]) -> dict[str, Any]:
         seconds = client.get_job_execution_result().result().get_net_runtime() / 1_000
     answer = {"seconds": seconds, "start_seconds": time.perf_counter() - begin - seconds, "stopped": stopped}
     answer |= {"read": watch.read, "state_bytes": watch.largest}
-    return answer | (sums(output) if output is not None and not stopped else {"rows": None, "checksums": {}})
+    if output is None or stopped:
+        return answer | {"rows": None, "checksums": {}}
+    return answer | (join_sums(output, streams) if streams else window_sums(output))
 
 
 def wait(client: Any, stop: Path) -> bool:
@@ -118,6 +131,7 @@ def environment(request: dict[str, Any]) -> TableEnvironment:
         "table.exec.mini-batch.enabled": "false",
         "execution.checkpointing.interval": "10 s",
         "execution.checkpointing.dir": f"file://{request['checkpoints']}",
+        "table.optimizer.multi-join.enabled": str(request["form"] == "multi").lower(),
         "rest.port": str(request["port"]),
         "metrics.fetcher.update-interval": "500 ms",
     }
@@ -130,12 +144,22 @@ def prepared(tables: TableEnvironment, request: dict[str, Any]) -> str:
     """Create the source and the views; the INSERT statement of the request's form."""
     if request["form"] == "empty":
         return "INSERT INTO answers VALUES (1, 1, 1, 1, 1)"
-    tables.execute_sql(SOURCE.format(folder=request["folder"], **interval("lateness", request["lateness_ms"])))
+    keys, lateness = numbers(request.get("keys", ["k"])), interval("lateness", request["lateness_ms"])
+    tables.execute_sql(SOURCE.format(folder=request["folder"], keys=keys, **lateness))
+    for side, name in enumerate(request.get("streams", ())):
+        tables.execute_sql(STREAM.format(name=name, columns=", ".join(request["columns"]), side=side))
+    if "query" in request:
+        return f"INSERT INTO answers {request['query']}"
     words = interval("window", request["window_ms"])
     if request["form"] == "over":
         return OVER.format(**words)
     tables.execute_sql(PAIRS.format(**words))
     return JOIN
+
+
+def numbers(names: Iterable[str]) -> str:
+    """Columns of whole numbers."""
+    return ", ".join(f"{name} BIGINT" for name in names)
 
 
 def interval(name: str, ms: int) -> dict[str, str]:
@@ -144,30 +168,45 @@ def interval(name: str, ms: int) -> dict[str, str]:
     return {name: f"{seconds}.{rest:03d}", "digits": str(len(str(seconds)))}
 
 
-def sums(folder: Path) -> dict[str, Any]:
-    """The number of rows and the checksums of the answers in CSV files (see stream_sql.CHECKSUMS)."""
-    rows = ids = times = total = count = mix = tie = 0
+def answers(folder: Path) -> Iterator[list[int]]:
+    """The answers in CSV files."""
     for path in folder.rglob("*"):
-        if not path.is_file():
-            continue
-        with path.open(newline="") as lines:
-            for line in csv.reader(lines):
-                number, key, ms, s, n = map(int, line)
-                rows += 1
-                ids += number
-                times += ms % 1009 * (key + 1)
-                total += s
-                count += n
-                mix += n * (number % 1009)
-                tie += s * (number % 1009)
+        if path.is_file():
+            with path.open(newline="") as lines:
+                for line in csv.reader(lines):
+                    yield [int(cell) for cell in line]
+
+
+def window_sums(folder: Path) -> dict[str, Any]:
+    """The number of rows and the checksums of a window's answers (see stream_sql.CHECKSUMS)."""
+    rows = ids = times = total = count = mix = tie = 0
+    for number, key, ms, s, n in answers(folder):
+        rows += 1
+        ids += number
+        times += ms % 1009 * (key + 1)
+        total += s
+        count += n
+        mix += n * (number % 1009)
+        tie += s * (number % 1009)
     return {
         "rows": rows,
         "checksums": {"id": ids, "ts": times, "s": total, "n": count, "mix": mix, "tie": tie},
     }
 
 
+def join_sums(folder: Path, streams: list[str]) -> dict[str, Any]:
+    """The number of rows and the checksums of a join's answers (see stream_umjoin_sql)."""
+    names = [*(first + second for first, second in pairwise(streams)), "total"]
+    rows, found = 0, dict.fromkeys(names, 0)
+    for *ids, total in answers(folder):
+        rows += 1
+        for name, first, second in zip(names, [*ids[:-1], total], [*ids[1:], ids[-1]], strict=True):
+            found[name] += first * (second % 1009)
+    return {"rows": rows, "checksums": found}
+
+
 class Watch:
-    """What is seen of a running job: its largest checkpoint (bytes), and the rows that its join or aggregate read."""
+    """What is seen of a running job: its largest checkpoint (bytes), and the rows that its source sent on."""
 
     def __init__(self, folder: Path, port: int, job: str) -> None:
         self.folder = folder
@@ -192,8 +231,8 @@ class Watch:
                     vertices = json.load(answer)["vertices"]
             except (OSError, ValueError, KeyError):
                 continue  # the cluster starts, or ends
-            if len(vertices) > 1:  # in the order of the plan: the source, then the operator with the state
-                self.read = max(self.read, vertices[1]["metrics"]["read-records"])
+            if len(vertices) > 1:  # in the order of the plan: the source, then the operators with the state
+                self.read = max(self.read, vertices[0]["metrics"]["write-records"])
 
 
 def size(folder: Path) -> int:

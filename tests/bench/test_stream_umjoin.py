@@ -1,0 +1,164 @@
+"""The set `umjoin` of the suite `stream` at small size: streams, statements, answers, checks, command line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from rich.console import Console
+from typer.testing import CliRunner
+
+from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
+from sqlext.bench.cli import app
+from sqlext.bench.engines import Engines
+from sqlext.bench.results import Status
+from sqlext.bench.stream import stream_suite
+from sqlext.bench.stream_cases import make_cases
+from sqlext.bench.stream_checks import CHECKS
+from sqlext.bench.stream_options import StreamOptions
+from sqlext.bench.stream_umjoin_data import RATE, JoinTables
+from sqlext.bench.stream_umjoin_sql import JOINS, LATENESS_MS, JoinWorkload
+
+#: A part of the streams' rows is near enough.
+NEAR = replace(JOINS["near"], within_s=1)
+
+
+@pytest.mark.parametrize("join", [*JOINS.values(), NEAR], ids=lambda join: f"{join.name}-{join.within_s}")
+def test_a_row_has_about_one_match_in_each_other_stream(join: JoinWorkload, tmp_path: Path) -> None:
+    tables = JoinTables(join, rows=60_000, file_rows=10_000, fill=40_000)
+    files = tables.write(tmp_path)
+    names = {
+        name: f"read_parquet('{folder}/*.parquet')" for name, folder in zip(files.names, files.folders, strict=True)
+    }
+    texts = {text.format(**names) for text in (tables.query.ours, tables.query.duckdb, tables.query.spark)}
+    sums = ", ".join(tables.query.checksums["duckdb"].values())
+    found = {duckdb.sql(f"SELECT {sums} FROM ({text})").fetchone() for text in texts}
+    (answer,) = found  # all texts mean the same
+    assert answer is not None
+    assert answer[0] == pytest.approx(100_000, rel=0.2)  # the first and the last rows have fewer near ones
+
+
+def test_files_are_the_streams_in_the_order_of_arrival(tmp_path: Path) -> None:
+    tables = JoinTables(JOINS["chain"], rows=1_000, file_rows=300, fill=500, fill_file=200)
+    files = tables.write(tmp_path)
+    assert (files.names, files.files, files.fill, files.rows) == (("a", "b", "c", "d"), 3 + 4, 3, 4 * 1_500)
+    assert files.rows_until(2) == 4 * 400
+    columns = ["side", "id", "x", "y", "z", "ms", "v"]
+    merged = [
+        pa_csv.read_csv(path, pa_csv.ReadOptions(column_names=columns)) for path in sorted(files.merged.iterdir())
+    ]
+    assert [len(part) for part in merged] == [3_000, 3_000]
+    for side, folder in enumerate(files.folders):
+        pieces = [pq.read_table(path) for path in sorted(folder.iterdir())]
+        assert [len(piece) for piece in pieces] == [200, 200, 100, 300, 300, 300, 100]
+        ids = np.concatenate([piece["id"].to_numpy() for piece in pieces])
+        assert (ids == np.arange(1_500)).all()
+        dealt = [part.filter(part["side"].to_numpy() == side)["id"].to_numpy() for part in merged]
+        assert [list(part) for part in dealt] == [list(ids[0::2]), list(ids[1::2])]
+
+
+def test_times_are_those_of_the_rate_and_no_row_is_too_late() -> None:
+    tables = JoinTables(JOINS["near"], rows=100_000, file_rows=10_000)
+    for table in tables.tables():
+        times = table["ts"].cast("int64").to_numpy() // 1_000
+        assert times.max() - times.min() == pytest.approx(100_000 / RATE * 4_000, rel=0.15)
+        assert (np.maximum.accumulate(times) - times).max() < LATENESS_MS
+
+
+#: The others run with the slow tests.
+QUICK = ("near",)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in JOINS]
+)
+def test_contestants_agree(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    contestants = ["ours", "duckdb", "spark-chain"]
+    if name not in QUICK:
+        contestants += ["floor", "spark-chain-v2"]
+    options = StreamOptions(["umjoin"], [name], contestants, live=[1_000_000], scale=0.002, data=tmp_path / "it's data")
+    report = run(stream_suite(options, Engines(cores=2)), Limits(repeat=1, cap_seconds=0.01), Console(file=StringIO()))
+    assert [m.message for result in report.cases for m in result.measurements if m.message] == []
+    (result,) = report.cases
+    counts = {m.contestant: m.rows for m in result.measurements}
+    assert counts.pop("floor", None) is None
+    assert len(set(counts.values())) == 1
+    assert (counts["ours"] or 0) > 500
+    for contestant in ("ours", "spark-chain"):
+        item = result.measurement(contestant)
+        assert item is not None
+        assert item.warmup is not None
+        assert item.details["batch no."] == len(item.warmup.series["batch seconds"]) == 3
+        assert item.details["checkpoint MiB"] > 0
+    again = Report.from_json(json.loads(json.dumps(report.to_json())))
+    assert again.cases[0].measurements[0].warmup == report.cases[0].measurements[0].warmup
+    assert spark.range(3).count() == 3
+
+
+def _result(workload: str, live: int, details: dict[str, dict[str, float]], **status: Status) -> CaseResult:
+    items = [
+        Measurement(name, status.get(name.replace("-", "_"), "ok"), runs=[Run(1.0, 0, 0, 0, found)])
+        for name, found in details.items()
+    ]
+    return CaseResult(Case(workload, 1, {"set": "umjoin", "workload": workload, "live": live}), items)
+
+
+def test_flinks_multi_join_takes_part_where_streams_share_a_key(tmp_path: Path) -> None:
+    cases, _ = make_cases(StreamOptions(["umjoin"], list(JOINS), scale=0.0001), tmp_path, lambda _: None)
+    found = {case.parameters["workload"] for case in cases if case.has("flink-multi")}
+    assert found == {"shared", "second"}
+    assert all(case.has("flink-binary") and case.has("ours") and not case.has("spark-join") for case in cases)
+
+
+def test_checks_compare_with_what_is_asked() -> None:
+    shared = {
+        "ours": {"rows/s": 400.0, "checkpoint MiB": 10.0},
+        "spark-chain": {"rows/s": 100.0, "checkpoint MiB": 40.0},
+        "spark-chain-v2": {"rows/s": 50.0, "checkpoint MiB": 5.0},
+    }
+    second = {"ours": {"rows/s": 400.0}, "flink-multi": {"rows/s": 50.0}, "flink-binary": {"rows/s": 500.0}}
+    cases = [
+        _result("shared", 1_000_000, shared, spark_chain_v2="stopped"),
+        _result("shared", 10_000_000, {name: {"rows/s": found["rows/s"]} for name, found in shared.items()}),
+        _result("second", 1_000, second),
+    ]
+    report = Report("stream", "title", "ours", "", "", {}, {}, {}, {}, cases)
+    outcome = [(check.name, check.passed, check.detail) for function in CHECKS for check in function(report)]
+    chain, better = "4.00x (400 against 100 of spark-chain)", "the rows a second of Spark's better chain"
+    assert outcome == [
+        (f"at least 3x {better}, shared", True, chain),
+        (f"at least 6x {better}, shared", False, chain),
+        ("at least Flink's rows a second, second", False, "0.80x (400 against 500 of flink-binary)"),
+        (
+            "at least 10x the rows a second of Flink's multi-join, second",
+            False,
+            "8.00x (400 against 50 of flink-multi)",
+        ),
+        ("at most 1/3 of the checkpoint of Spark's smaller chain, shared", True, "1/4.00 (10.0 MiB against 40.0)"),
+    ]
+
+
+def test_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    arguments = ["stream", "--cases", "umjoin", "--live", "500000", "--scale", "0.002", "--repeat", "1"]
+    arguments += ["--contestants", "spark-join,duckdb,flink-multi", "--peers", str(tmp_path / "no peers")]
+    outcome = CliRunner().invoke(app, [*arguments, "--data", str(tmp_path / "data"), "--json", str(file)])
+    assert outcome.exit_code == 0, outcome.output
+    assert "left out flink-multi" in outcome.output
+    stored = json.loads(file.read_text())
+    assert [case["name"] for case in stored["cases"]] == [
+        "shared key, 1k rows live",
+        "chain, 2k rows live",
+        "second keys, 300 rows live",
+        "near in time, 2.2k rows live",
+    ]
+    assert {entry["contestant"] for case in stored["cases"] for entry in case["results"]} == {"duckdb"}
+    assert "/*+ UMJOIN */" in stored["facts"]["chain"]
