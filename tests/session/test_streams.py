@@ -49,8 +49,8 @@ REFUSED = {
     "NOT EXISTS": (
         "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM [[s]] WHERE PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te))"
     ),
-    "hinted multi-way join": "SELECT /*+ UMJOIN(t, u, s) */ t.id FROM t JOIN u ON t.k = u.k JOIN [[s]] ON u.k = s.k",
-    "hinted count": "SELECT /*+ UMJOIN(t, u, s) */ count(*) FROM t JOIN u ON t.k = u.k JOIN [[s]] ON u.k = s.k",
+    "hinted multi-way join": "SELECT /*+ [[UMJOIN(t, u, s)]] */ t.id FROM t JOIN u ON t.k = u.k JOIN s ON u.k = s.k",
+    "hinted count": "SELECT /*+ [[UMJOIN(t, u, s)]] */ count(*) FROM t JOIN u ON t.k = u.k JOIN s ON u.k = s.k",
     "EXPLAIN ANALYZE": "EXPLAIN ANALYZE SELECT id FROM [[s]]",
 }
 
