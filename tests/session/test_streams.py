@@ -49,8 +49,6 @@ REFUSED = {
     "NOT EXISTS": (
         "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM [[s]] WHERE PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te))"
     ),
-    "hinted multi-way join": "SELECT /*+ [[UMJOIN(t, u, s)]] */ t.id FROM t JOIN u ON t.k = u.k JOIN s ON u.k = s.k",
-    "hinted count": "SELECT /*+ [[UMJOIN(t, u, s)]] */ count(*) FROM t JOIN u ON t.k = u.k JOIN s ON u.k = s.k",
     "EXPLAIN ANALYZE": "EXPLAIN ANALYZE SELECT id FROM [[s]]",
 }
 
@@ -96,6 +94,15 @@ def test_an_operator_over_a_stream_is_refused_at_the_stream(session: Session, st
     assert "stream" in caught.value.message
     assert "foreachBatch" in str(caught.value.help)
     assert set(session.spark.sparkContext.statusTracker().getJobIdsForGroup(None)) == before
+
+
+@pytest.mark.parametrize("items", ["t.id", "count(*)"])
+def test_a_hint_for_a_join_of_one_stream_is_refused(session: Session, streams: DataFrame, items: str) -> None:
+    sql, place = unmarked(f"SELECT /*+ [[UMJOIN(t, u, s)]] */ {items} FROM t JOIN u ON t.k = u.k JOIN s ON u.k = s.k")
+    with pytest.raises(UnsupportedError, match="only one of its inputs is a stream") as caught:
+        session.sql(sql)
+    assert (caught.value.span.start, caught.value.span.end) == place  # type: ignore[union-attr]
+    assert "leave the hint out" in str(caught.value.help)
 
 
 @pytest.mark.parametrize("condition", ["s.k = t.k", "s.k < t.k"])
