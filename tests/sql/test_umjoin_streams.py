@@ -212,6 +212,21 @@ def test_times_without_a_watermark_are_refused_in_matches(
     drop_views(spark, "unmarked")
 
 
+def test_days_of_a_zone_are_refused_in_matches(session: Session, spark: SparkSession) -> None:
+    days = "c.ts <= a.ts + INTERVAL 2 DAYS"
+    sql = hinted(f"SELECT a.k FROM a JOIN b ON a.k = b.k LEFT JOIN c ON a.k = c.k AND {days}")
+    before = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+        with pytest.raises(UnsupportedError, match="a day of Europe/Berlin need not have 24 hours") as caught:
+            session.sql(sql)
+        assert caught.value.span is not None
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        assert session.sql(sql).isStreaming
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
 def test_two_watermarks_on_an_input_are_refused(session: Session, spark: SparkSession) -> None:
     spark.table("a").withWatermark("ts", "9 seconds").createOrReplaceTempView("twice")
     sql = hinted("SELECT t.k FROM twice t JOIN b ON t.k = b.k JOIN c ON t.k = c.k")
@@ -231,6 +246,10 @@ def test_explain_says_what_is_kept(session: Session) -> None:
     (plan,) = session.sql("EXPLAIN " + hinted(STATEMENTS["near in time"].format(""))).first() or ("",)
     assert "a row is emitted when the last row that it needs has come" in plan
     assert "rows of a are kept for 14s + the watermark's delay" in plan
+    days = "a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 3 DAYS"
+    sql = f"SELECT a.k FROM a JOIN b ON {days} JOIN c ON b.k = c.k AND c.ts = b.ts"
+    (plan,) = session.sql("EXPLAIN " + hinted(sql)).first() or ("",)
+    assert f"rows of a are kept for {(3 * 24 + 26) * 3600}s" in plan  # a day of a time zone may have 25 hours
     (plan,) = session.sql("EXPLAIN " + hinted(STATEMENTS["left"].format(""))).first() or ("",)
     assert "a row is emitted when the watermark has passed all matches in c" in plan
     (plan,) = session.sql("EXPLAIN " + hinted(STATEMENTS["shared key"].format(""))).first() or ("",)

@@ -9,6 +9,8 @@ from sqlext_planner.expressions.nodes import Column, Expression, Literal, SparkE
 from sqlext_planner.periods.predicates import UNITS, Amount
 
 _DAY = UNITS["day"]
+#: No time zone has ever put its clocks on or back by more than a day and an hour or two.
+_LONGEST_SKIP = 26 * UNITS["hour"]
 _QUOTED = r"'\s*(?P<text>\d{1,9})\s*'"
 _AMOUNT = rf"(?:interval\s+(?:{_QUOTED}|(?P<number>\d{{1,9}}))\s*(?P<unit>{'|'.join(UNITS)})s?|(?P<days>\d{{1,6}}))"
 _BEHIND = re.compile(rf"\s*(?P<sign>[+-])\s*{_AMOUNT}\s*", re.IGNORECASE)
@@ -43,6 +45,26 @@ def shifted(
     value = unit * int(match["text"] or match["number"])
     exact = {"date": unit == _DAY, "timestamp_ntz": True, "timestamp": value < _DAY}.get(dtype or "", False)
     return (base, sign, Amount(value, True)) if exact else whole
+
+
+def distance(expression: Expression, columns: Mapping[Column, str | None]) -> tuple[Column, int, int] | None:
+    """A column of times, and the least and most microseconds that are added to it; None for anything else.
+
+    They differ for days that are added to a TIMESTAMP: a day of a time zone need not have 24 hours.
+    """
+    found = (expression, None) if isinstance(expression, Column) else _sum(expression)
+    dtype = None if found is None else columns.get(found[0])
+    if found is None or dtype not in ("timestamp", "timestamp_ntz"):
+        return None
+    base, match = found
+    if match is None:
+        return base, 0, 0
+    if match["days"] is not None:
+        return None
+    value = UNITS[match["unit"].lower()] * int(match["text"] or match["number"])
+    value = -value if match["sign"] == "-" else value
+    slack = 0 if dtype == "timestamp_ntz" or abs(value) < _DAY else _LONGEST_SKIP
+    return base, value - slack, value + slack
 
 
 def _base_dtype(expression: Expression, columns: Mapping[Column, str | None]) -> str | None:

@@ -11,7 +11,7 @@ from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import reads_only
-from sqlext_planner.periods.shifts import shifted
+from sqlext_planner.periods.shifts import distance
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.streams import streams_of
@@ -153,22 +153,13 @@ def _bounds(term: Expression, types: Mapping[Column, str | None]) -> list[Column
     if term.op not in _ORDERED:
         return []
     low, high = (term.left, term.right) if term.op in ("<", "<=") else (term.right, term.left)
-    first, before = _time(low, high, types)
-    second, after = _time(high, low, types)
-    if first is None or second is None or types[first] != types[second]:
+    first, second = distance(low, types), distance(high, types)
+    if first is None or second is None or types[first[0]] != types[second[0]]:
         return []
-    # first + before <= second + after
-    return [ColumnBound(earlier=second, later=first, most=after - before - (1 if "=" not in term.op else 0))]
-
-
-def _time(expression: Expression, other: Expression, types: Mapping[Column, str | None]) -> tuple[Column | None, int]:
-    """A column of times, and the microseconds that are added to it; (None, 0) for anything else."""
-    base, sign, amount = shifted(expression, other, types, types)
-    if not isinstance(base, Column) or types.get(base) not in _TIMES:
-        return None, 0
-    if amount is None:
-        return base, 0
-    return (base, sign * int(amount.value)) if amount.interval else (None, 0)
+    # low[0] + at least low[1] <= high[0] + at most high[2]
+    most = second[2] - first[1] - (1 if "=" not in term.op else 0)
+    slack = (second[2] - second[1] + first[2] - first[1]) // 2
+    return [ColumnBound(earlier=second[0], later=first[0], most=most, slack=slack, span=term.span)]
 
 
 def stream_plan(node: UMJoin, parts: StreamParts, inputs: Sequence[PhysicalPlan], why: str) -> PhysicalPlan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -20,13 +21,22 @@ if TYPE_CHECKING:
     from sqlext_operators.umjoin.stream_bounds import StreamTimes
 
 
+#: Time zones whose days all have 24 hours.
+_FIXED_ZONE = re.compile(r"(?:Etc/)?(?:UTC|GMT|UCT|Z)|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?")
+
+
 @dataclass(frozen=True)
 class ColumnBound:
-    """A condition between two times: `later` is at most `most` microseconds after `earlier`."""
+    """A condition between two times: `later` is at most `most` microseconds after `earlier`.
+
+    `slack` is how much of that is there because a day of a time zone need not have 24 hours. Without it the bound says
+    what the condition says in a zone whose days all have 24."""
 
     earlier: Column
     later: Column
     most: int
+    slack: int = 0
+    span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{self.later} <= {self.earlier} + {self.most / 1e6:g}s"
@@ -73,7 +83,8 @@ class UMJoinStreamExec(UMJoinExec):
                 span=next((span for span in self.stream_spans if span is not None), None),
                 help="cast the keys to one type in subqueries, or leave the hint out",
             )
-        times = self._times(columns)
+        zone = str(context.spark.conf.get("spark.sql.session.timeZone"))
+        times = self._times(columns, zone)
         schemas = tuple(arrow_schema(frame.schema) for frame in typed.frames)
         late_fails = context.config.stream_late == "fail"
         stream = MultiwayStreamSpec(typed.spec, times, schemas, late_fails, context.config.output_batch_rows)
@@ -88,7 +99,7 @@ class UMJoinStreamExec(UMJoinExec):
             "join": repr(typed.spec),
             "times": repr(times),
             "routing": self.routing,
-            "time zone": str(context.spark.conf.get("spark.sql.session.timeZone")),
+            "time zone": zone,
         }
         found = run_stream(shipments, stream, result, context, identity(parts, typed.frames, typed.result))
         return found if tuple(found.columns) == self.frame_columns else found.toDF(*self.frame_columns)
@@ -104,17 +115,27 @@ class UMJoinStreamExec(UMJoinExec):
             found.append(next((column for column in child.output_columns if column.spark_name in names), None))
         return found
 
-    def _times(self, columns: Sequence[Column | None]) -> StreamTimes:
+    def _times(self, columns: Sequence[Column | None], zone: str) -> StreamTimes:
         from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
 
         place = {column: i for i, column in enumerate(columns) if column is not None}
         bounds = []
         owner = {column: i for i, child in enumerate(self.inputs) for column in child.output_columns}
         for bound in self.bounds:
-            missing = next((column for column in (bound.earlier, bound.later) if column not in place), None)
+            pair = (bound.earlier, bound.later)
+            missing = next((column for column in pair if column not in place), None)
+            of_match = any(self.kinds[owner[column]] != "inner" for column in pair)
             if missing is None:
-                bounds.append(TimeBound(place[bound.earlier], place[bound.later], bound.most))
-            elif any(self.kinds[owner[column]] != "inner" for column in (bound.earlier, bound.later)):
+                exact = not bound.slack or _FIXED_ZONE.fullmatch(zone) is not None
+                if of_match and not exact:  # the operator alone checks it
+                    raise UnsupportedError(
+                        f"a left, semi or anti join counts days, and a day of {zone} need not have 24 hours",
+                        span=bound.span,
+                        help="use an interval below one day, TIMESTAMP_NTZ columns, or spark.sql.session.timeZone=UTC",
+                    )
+                most = bound.most - bound.slack if exact else bound.most
+                bounds.append(TimeBound(place[bound.earlier], place[bound.later], most))
+            elif of_match:
                 raise UnsupportedError(
                     f"the match of a left, semi or anti input compares {missing}, which has no watermark",
                     span=missing.span or self.stream_spans[owner[missing]],
