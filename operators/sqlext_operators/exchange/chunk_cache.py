@@ -7,6 +7,7 @@ one of another query, or none at all costs a read from the store and nothing els
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import tempfile
 import time
@@ -55,8 +56,8 @@ class ChunkCache:
         return self.keep(name, decoded(data))
 
     def derived(self, owner: str, high: int, digest: str, make: Callable[[], pa.RecordBatch]) -> pa.RecordBatch:
-        """A batch that is computed from chunks: `digest` says which and how. Its file starts with the digest of the
-        rest."""
+        """A batch that is computed from chunks: `digest` says which and how. Its file starts with a digest of its name
+        and the rest, so that a file in another one's place is not used."""
         name = _derived_name(owner, high, digest)
         batch = self._decoded.get(name)
         if batch is not None:
@@ -65,11 +66,11 @@ class ChunkCache:
         data = self._file(name)
         if data is not None and len(data) > _DIGEST:
             rest = data.slice(_DIGEST)
-            if name_of(rest).encode() == data.slice(0, _DIGEST).to_pybytes():
+            if _seal(name, rest) == data.slice(0, _DIGEST).to_pybytes():
                 return self.keep(name, decoded(rest))
         made = make()
         written = encoded(made)
-        self._write(name, (name_of(written).encode(), written))
+        self._write(name, (_seal(name, written), written))
         return self.keep(name, made)
 
     def drop_derived(self, owner: str, high: int, digest: str) -> None:
@@ -156,6 +157,13 @@ class ChunkCache:
 
 def _derived_name(owner: str, high: int, digest: str) -> str:
     return f"{owner}-{high + _ZERO:020d}-{digest}"
+
+
+def _seal(name: str, data: pa.Buffer) -> bytes:
+    """The digest that ties bytes to the name of their file, 32 bytes."""
+    found = hashlib.blake2b(name.encode(), digest_size=_DIGEST // 2)
+    found.update(data)
+    return found.hexdigest().encode()
 
 
 _CACHES: dict[Path | None, ChunkCache] = {}

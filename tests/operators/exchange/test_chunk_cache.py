@@ -75,6 +75,16 @@ def test_what_is_derived_is_made_again_if_its_file_is_damaged(tmp_path: Path, da
     assert len(made) == 2
 
 
+def test_a_derived_file_in_the_place_of_another_is_not_used(tmp_path: Path) -> None:
+    other = ROWS.slice(1)
+    cache = ChunkCache(tmp_path)
+    cache.derived("owner", 5, "one", lambda: ROWS)
+    cache.derived("owner", 5, "two", lambda: other)
+    one, two = sorted(tmp_path.iterdir(), key=lambda path: path.name)
+    one.write_bytes(two.read_bytes())
+    assert ChunkCache(tmp_path).derived("owner", 5, "one", lambda: ROWS).equals(ROWS)
+
+
 def test_a_folder_that_cannot_be_written_costs_only_speed(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     cache = ChunkCache(tmp_path / "file" / "folder")
