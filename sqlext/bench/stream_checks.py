@@ -13,8 +13,11 @@ from sqlext.bench.suite import Check
 ALLOWANCE_SECONDS = 0.35
 SMALL_BATCH = 50_000
 #: How much longer a micro-batch may take with ten times the rows in state.
-GROWTH = 1.5
+GROWTH = 1.3
 FLOORS = ("floor", "floor-spark")
+#: How many times as many rows a second as Flink's interval join with an aggregate above it.
+FLINK_RATE = 4
+FLINK_JOINS = ("flink-join", "flink-join-heap")
 #: How many times as many rows a second as the better of Spark's chains, by the rows in state, and which part of the
 #: bytes of its checkpoint.
 CHAIN_RATES = {1_000_000: 3, 10_000_000: 6}
@@ -52,6 +55,16 @@ def faster_than_peers(report: Report) -> list[Check]:
         if (rates := _rates(report, result, PEERS)) is not None:
             name = f"more rows a second than any peer, {result.case.name}"
             checks.append(Check(name, rates.ours > rates.best, rates.words))
+    return checks
+
+
+def far_faster_than_flinks_join(report: Report) -> list[Check]:
+    """Rows a second against Flink's interval join and aggregate, the better of its two states."""
+    checks = []
+    for result in report.cases:
+        if (rates := _rates(report, result, FLINK_JOINS)) is not None:
+            name = f"at least {FLINK_RATE}x the rows a second of Flink's join, {result.case.name}"
+            checks.append(Check(name, rates.ours >= FLINK_RATE * rates.best, rates.words))
     return checks
 
 
@@ -145,6 +158,7 @@ def _detail(result: CaseResult, contestant: str, name: str) -> float | None:
 CHECKS = (
     near_the_floor,
     faster_than_peers,
+    far_faster_than_flinks_join,
     flat_in_state,
     joins_beat_chains,
     joins_keep_up_with_flink,

@@ -315,7 +315,8 @@ def test_checks_compare_with_what_is_asked() -> None:
             "+0.40 s (1.10 s against 0.70 s)",
         ),
         ("more rows a second than any peer, A, large", True, "1.50x (300 against 200 of flink-over)"),
-        ("10,000,000 rows live at most 1.5x the micro-batch of 1,000,000", False, "1.80x"),
+        ("at least 4x the rows a second of Flink's join, A, large", False, "3.00x (300 against 100 of flink-join)"),
+        ("10,000,000 rows live at most 1.3x the micro-batch of 1,000,000", False, "1.80x"),
     ]
 
 

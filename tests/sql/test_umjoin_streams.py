@@ -140,6 +140,20 @@ def test_a_restart_goes_on_and_each_row_comes_out_once(session: Session, spark: 
     drop_views(spark, *names.values())
 
 
+def test_another_key_is_another_query(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    rows = arrivals(1, 20)
+    for name in NAMES:
+        write_files(tmp_path / name, rows, 1)
+        register(spark, f"{name}_key", tmp_path / name)
+    text = hinted(STATEMENTS["expressions as keys"].format("_key"))
+    started(session.sql(text), tmp_path).awaitTermination()
+    for name in NAMES:
+        write_files(tmp_path / name, [*rows, *rows], 2)
+    with pytest.raises(SqlExtError, match="the checkpoint belongs to another query: keys was"):
+        started(session.sql(text.replace("a.k + 1", "a.k + 2")), tmp_path).awaitTermination()
+    drop_views(spark, *(f"{name}_key" for name in NAMES))
+
+
 def test_late_rows_join_nothing_and_state_goes(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows = arrivals(5, 40, keys=3)
     late = (1, rows[0][1], 1000, 1.0, "late")

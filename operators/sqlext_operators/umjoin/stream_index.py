@@ -59,13 +59,17 @@ class Probe:
 
 
 class Index:
-    """The rows of one kind of chunks by the hash of some of their columns. `columns` are the names of all columns."""
+    """The rows of one kind of chunks by the hash of some of their columns. `columns` are the names of all columns.
+    `high` is the greatest time of chunks that never go, and with them what is derived; None where they go."""
 
-    def __init__(self, store: ChunkStore, kind: int, columns: Sequence[str], keys: Sequence[str]) -> None:
+    def __init__(
+        self, store: ChunkStore, kind: int, columns: Sequence[str], keys: Sequence[str], high: int | None
+    ) -> None:
         self._store = store
         self._kind = kind
         self._columns = list(columns)
         self._keys = tuple(keys)
+        self._high = high
         self._runs: list[Run] | None = None
 
     def probe(self, wanted: UInt64s, low: int, high: int) -> Probe:
@@ -100,7 +104,8 @@ class Index:
     def _run(self, chunks: Sequence[Chunk], start: int, size: int) -> Run:
         """The run of the chunks with numbers from `start` to `start + size`."""
         recipe = f"hashes {self._keys}"
-        made = self._store.derived(chunks, recipe, chunks[-1].high, lambda: self._made(chunks, start, size))
+        high = max(chunk.high for chunk in chunks) if self._high is None else self._high
+        made = self._store.derived(chunks, recipe, high, lambda: self._made(chunks, start, size))
         return Run(tuple(chunks), made.column(0).to_numpy())
 
     def _made(self, chunks: Sequence[Chunk], start: int, size: int) -> pa.RecordBatch:

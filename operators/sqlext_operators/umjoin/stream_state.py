@@ -99,7 +99,8 @@ class InputState:
     def index(self, classes: tuple[int, ...]) -> Index:
         """The old rows by the hash of their keys of these classes."""
         if classes not in self._indexes:
-            self._indexes[classes] = Index(self._store, self._tag, self.schema.names, self.keys(classes))
+            high = FAR if self._kept is None else None
+            self._indexes[classes] = Index(self._store, self._tag, self.schema.names, self.keys(classes), high)
         return self._indexes[classes]
 
     def keys(self, classes: Sequence[int]) -> list[str]:

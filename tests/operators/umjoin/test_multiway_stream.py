@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.chunks import MemoryChunks
+from sqlext_operators.exchange.chunks import Chunk, MemoryChunks
 from sqlext_operators.exchange.stream import Progress
 from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
 from sqlext_operators.umjoin.stream import MultiwayStreamSpec
@@ -227,3 +227,32 @@ def test_every_micro_batch_gives_what_has_come(case: Case) -> None:
 @settings(max_examples=3_000, suppress_health_check=QUIET, deadline=None)
 def test_three_thousand_joins_give_what_has_come(case: Case) -> None:
     check(case)
+
+
+class CountedChunks(MemoryChunks):
+    """Knows of which chunks something was computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[tuple[int, ...]] = []
+
+    def derived(
+        self, sources: Sequence[Chunk], recipe: str, high: int, make: Callable[[], pa.RecordBatch]
+    ) -> pa.RecordBatch:
+        def counted() -> pa.RecordBatch:
+            self.made.append(tuple(chunk.no for chunk in sources))
+            return make()
+
+        return super().derived(sources, recipe, high, counted)
+
+
+def test_hashes_of_rows_that_are_kept_for_ever_are_computed_once() -> None:
+    items = tuple(MultiwayInput("inner", (0,), ("k0",), ("no",)) for _ in range(2))
+    times = StreamTimes(("inner", "inner"), ("t", "t"))
+    spec = MultiwayStreamSpec(MultiwayJoinSpec(items, 1), times, tuple(map(schema_of, items)))
+    store, progress = CountedChunks(), Progress()
+    for number in range(4):
+        rows = [Row(tag, number, 100 * number, (number,)) for tag in (0, 1)]
+        list(spec.stream().step(store, blocks_of(spec, rows), 100 * number, progress))
+        store.watermark = 100 * number
+    assert len(store.made) == len(set(store.made)) > 2

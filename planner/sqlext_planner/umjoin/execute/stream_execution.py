@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.exchange.stream_inputs import identity, watermark_error
 from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
+from sqlext_planner.relational.execution import FilterExec, ProjectExec, SubqueryAliasExec
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.spark.streams import watermarks, without_watermarks
 from sqlext_planner.umjoin.execute.execution import UMJoinExec
 
@@ -97,12 +98,19 @@ class UMJoinStreamExec(UMJoinExec):
         parts = {
             "operator": "multi-way join",
             "join": repr(typed.spec),
+            "keys": "; ".join(self._definitions()),
             "times": repr(times),
             "routing": self.routing,
             "time zone": zone,
         }
         found = run_stream(shipments, stream, result, context, identity(parts, typed.frames, typed.result))
         return found if tuple(found.columns) == self.frame_columns else found.toDF(*self.frame_columns)
+
+    def _definitions(self) -> Iterator[str]:
+        """What the keys of each input are computed from: the columns themselves have the same names and types if only
+        that changes."""
+        for child, classes in zip(self.inputs, self.layout.columns, strict=True):
+            yield ", ".join(_definition(child, column) for held in classes for column in held)
 
     def _time_columns(self, frames: Sequence[DataFrame]) -> list[Column | None]:
         """The column of each input with the watermark, if the plan reads it."""
@@ -146,6 +154,19 @@ class UMJoinStreamExec(UMJoinExec):
         for member in times.deciding:
             assert times.anchor(member) is not None, "bounds of matches are all known"
         return times
+
+
+def _definition(plan: PhysicalPlan, column: Column) -> str:
+    """The expression that computes a column of a plan, as far as Projects show it."""
+    match plan:
+        case ProjectExec(items=items, child=child):
+            expression = next(item.expression for item in items if item.column == column)
+            return _definition(child, expression) if isinstance(expression, Column) else str(expression)
+        case FilterExec(child=child):
+            return _definition(child, column)
+        case SubqueryAliasExec(child=child):
+            return _definition(child, child.output_columns[plan.output_columns.index(column)])
+    return str(column)
 
 
 def _routers(spec: MultiwayJoinSpec, routing: str, buckets: int) -> list[Router]:
