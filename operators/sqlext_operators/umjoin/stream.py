@@ -48,15 +48,8 @@ class MultiwayStreamSpec:
     def __post_init__(self) -> None:
         if self.join.count:
             raise ValueError("a join on streams does not count")
-        if any(self.times.anchor(member) is None for member in self.waited):
-            raise ValueError("a left or anti input is never complete")
-
-    @property
-    def waited(self) -> tuple[int, ...]:
-        """The inputs that must be complete before a row comes out: left and anti ones, and beside them semi ones."""
-        if not self.times.deciding:
-            return ()
-        return tuple(i for i, item in enumerate(self.join.inputs) if item.kind != "inner")
+        if any(self.times.anchor(member) is None for member in self.times.waited):
+            raise ValueError("a left or anti input, or a semi one beside it, is never complete")
 
     def stream(self) -> MultiwayStream:
         """The operator."""
@@ -99,7 +92,7 @@ class MultiwayStream:
         """When a joined row is complete, or the oldest chunk can go."""
         inputs = self._inputs(store)
         wakes = [end for state in inputs if (end := state.ends()) is not None]
-        for member in self._spec.waited:
+        for member in self._spec.times.waited:
             anchor, wait = self._spec.times.anchor(member), self._spec.times.wait(member)
             assert anchor is not None
             assert wait is not None
@@ -140,7 +133,7 @@ class _Step:
 
     def results(self) -> Iterator[pa.RecordBatch]:
         """The rows that come out."""
-        if self._spec.waited:
+        if self._spec.times.waited:
             yield from self._complete_new()
             yield from self._complete_old()
             return
@@ -182,19 +175,21 @@ class _Step:
     def _complete_new(self) -> Iterator[pa.RecordBatch]:
         """Joined rows with a new row for which all is complete already."""
         for found, rows in self._new_rows():
-            due, _ = self._inner.due(rows, self._spec.waited)
+            due, _ = self._inner.due(rows, self._spec.times.waited)
             yield from self._decided(found, rows.filter(pa.array(due < self._now)))
 
     def _complete_old(self) -> Iterator[pa.RecordBatch]:
         """Joined rows of old rows that are complete since the watermark has moved."""
-        for member in self._spec.waited:
+        if self._now == self._before:
+            return
+        for member in self._spec.times.waited:
             anchor, wait = self._spec.times.anchor(member), self._spec.times.wait(member)
             assert anchor is not None
             assert wait is not None
             waiting = self._inputs[anchor].between(self._before - wait, self._now - wait)
             found = self._reducer.inner(anchor, waiting, frozenset()) if waiting.num_rows else None
             for rows in self._joined(found) if found is not None else ():
-                due, last = self._inner.due(rows, self._spec.waited)
+                due, last = self._inner.due(rows, self._spec.times.waited)
                 now = (due >= self._before) & (due < self._now) & (last == member)
                 yield from self._decided(found or {}, rows.filter(pa.array(now)))
 

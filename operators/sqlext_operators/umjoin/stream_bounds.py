@@ -66,6 +66,11 @@ class StreamTimes:
         """The left and anti inputs: a row comes out when nothing more can match in them."""
         return tuple(i for i, kind in enumerate(self.kinds) if kind in ("left", "anti"))
 
+    @cached_property
+    def waited(self) -> tuple[int, ...]:
+        """The inputs that must be complete before a row comes out: left and anti ones, and beside them semi ones."""
+        return tuple(i for i, kind in enumerate(self.kinds) if kind != "inner") if self.deciding else ()
+
     def anchor(self, member: int) -> int | None:
         """The inner input whose row says until when rows of a member may match; None if there is none."""
         inner = [i for i, kind in enumerate(self.kinds) if kind == "inner"]
@@ -96,8 +101,8 @@ class StreamTimes:
         return max(known, default=0) if len(known) == len(waits) else None
 
     def _anchors(self) -> list[tuple[int, int]]:
-        """(member, its anchor) of the deciding inputs; they all have one (the operator's specification)."""
-        return [(m, a) for m in self.deciding if (a := self.anchor(m)) is not None]
+        """(member, its anchor) of the inputs that are waited for; they all have one (the operator's specification)."""
+        return [(m, a) for m in self.waited if (a := self.anchor(m)) is not None]
 
 
 def _least(a: int | None, b: int | None) -> int | None:

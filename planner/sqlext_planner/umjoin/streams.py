@@ -114,13 +114,7 @@ def _obstacles(core: UMJoin, bounds: Sequence[ColumnBound]) -> Iterator[str]:
             f"too, besides conditions between times"
         )
     times = stream_times(core, bounds)
-    for i in times.deciding:
-        if times.anchor(i) is None:
-            yield _endless(core, i)
-    if times.deciding:
-        yield from (
-            _endless(core, i) for i, kind in enumerate(core.kinds) if kind == "semi" and times.anchor(i) is None
-        )
+    yield from (_endless(core, i) for i in times.waited if times.anchor(i) is None)
 
 
 def _endless(core: UMJoin, i: int) -> str:

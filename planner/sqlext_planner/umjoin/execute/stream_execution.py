@@ -151,7 +151,7 @@ class UMJoinStreamExec(UMJoinExec):
                 )
         names = tuple(None if column is None else column.spark_name for column in columns)
         times = StreamTimes(self.kinds, names, tuple(bounds))
-        for member in times.deciding:
+        for member in times.waited:
             assert times.anchor(member) is not None, "bounds of matches are all known"
         return times
 
