@@ -70,7 +70,7 @@ class ChunkStore(ABC):
 
     def append(self, kind: int, low: int, high: int, batch: pa.RecordBatch) -> Chunk:
         """Add a chunk."""
-        data = encoded(batch)
+        data = encoded(batch, "zstd")
         chunk = Chunk(self._next, kind, batch.num_rows, len(data), low, high, name_of(data))
         self._next += 1
         self._put(chunk, data, batch)
@@ -154,10 +154,11 @@ class MemoryChunks(ChunkStore):
         del self.data[chunk.no]
 
 
-def encoded(batch: pa.RecordBatch) -> pa.Buffer:
+def encoded(batch: pa.RecordBatch, compression: str | None = None) -> pa.Buffer:
     """A batch as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     return sink.getvalue()
 
