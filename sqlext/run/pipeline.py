@@ -155,9 +155,9 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     # Neither passes: a rule may have pruned the window away, and compat's words mean something else to Spark.
     asked = (config.always_lower and mode is None) or mode == "analyze"  # Spark has no EXPLAIN ANALYZE
     lowered = statement.uses_extension or (asked and statement.kind == "query")
-    # Only Spark knows what a stream allows: without our syntax or hints, its statement is left as it is.
-    plain_stream = is_streaming(analyzed) and not statement.uses_extension and not operators_asked_for(analyzed)
-    passthrough = plain_stream or (not extensions and not lowered)
+    # Only Spark knows what a stream allows: without our syntax, hints or operators, its statement is left as it is.
+    ours = statement.uses_extension or extensions or operators_asked_for(analyzed)
+    passthrough = not extensions and not lowered or not ours and is_streaming(analyzed)
     return StagedPlan(start.sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
 
 

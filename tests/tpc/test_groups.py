@@ -105,6 +105,17 @@ def test_tpch_key_classes(number: int) -> None:
     assert len(set(places)) == len(places)
 
 
+@pytest.mark.parametrize(("name", "number"), [(one.name, n) for one in BENCHMARKS.values() for n in one.numbers])
+def test_streams_have_the_groups_of_tables(name: str, number: int) -> None:
+    plan = planned(name, number, streams=True)
+    assert plan.passthrough  # no hint asks for the operator: Spark computes the statement as it is
+    shapes = [
+        [{part: group[part] for part in ("inputs", "kinds", "key_classes")} for group in found]
+        for found in (umjoins_json(plan), groups(name, number))
+    ]
+    assert shapes[0] == shapes[1]
+
+
 def short(column: str) -> str:
     """`orders.o_custkey` is known by its column; of tables that are there twice the alias is needed."""
     relation, _, name = column.rpartition(".")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.streams import is_streaming, operators_asked_for
 from sqlext_planner.umjoin.find.groups import create_multi_join_groups
 from sqlext_planner.umjoin.find.hints import check_hints
 from sqlext_planner.umjoin.find.multi_join_nodes import get_multi_join_node
@@ -45,10 +44,8 @@ def tsc(root: LogicalPlan) -> LogicalPlan | None:
     rejects NULLs (``u.y = v.p``), simplify_outer_join has already made the left join an inner one. The other side
     of a left, semi or anti join stays apart: ``t LEFT JOIN (u JOIN v)`` keeps t where u has a match and
     v has none. rand(), subqueries and generators are evaluated where they are written: a join or Project with one is an
-    input. A statement over streams is grouped only where a hint asks for it: the operator does not support streams.
+    input. Streams are grouped as tables are; what becomes of a group is the strategy's business.
     """
-    if is_streaming(root) and not operators_asked_for(root):
-        return None
     groups = create_multi_join_groups(root)
     new = get_multi_join_node(root, groups, {}) if groups else root
     check_hints(root, groups, new)
