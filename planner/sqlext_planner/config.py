@@ -154,6 +154,15 @@ class Config:
         "timeless) from the others (final).",
         "drop|fail|rows",
     )
+    stream_state_bytes: int = _setting(
+        "stream.stateBytes",
+        0,
+        "The most bytes that a statement over streams may keep in one bucket of keys, as they are written; "
+        "sqlext.exchange.partitions is the number of buckets. Beyond it the query fails and names the largest key; 0: "
+        "no limit.",
+        "bytes",
+        (1 << 63) - 1,
+    )
 
     @classmethod
     def from_mapping(cls, settings: Mapping[str, str]) -> Config:

@@ -157,7 +157,7 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     lowered = statement.uses_extension or (asked and statement.kind == "query")
     # Only Spark knows what a stream allows: without our syntax, hints or operators, its statement is left as it is.
     ours = statement.uses_extension or extensions or operators_asked_for(analyzed)
-    passthrough = not extensions and not lowered or not ours and is_streaming(analyzed)
+    passthrough = (not extensions and not lowered) or (not ours and is_streaming(analyzed))
     return StagedPlan(start.sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
 
 

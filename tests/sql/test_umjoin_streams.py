@@ -256,6 +256,30 @@ def test_without_a_hint_the_joins_are_sparks(session: Session) -> None:
     assert "UMJoinStreamExec" not in plan
 
 
+def test_the_setting_asks_for_the_operator(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    sql = STATEMENTS["near in time"]
+    with stream_conf(spark, **{"sqlext.umjoin.strategy": "operator"}):
+        assert "UMJoinStreamExec" in session.sql("EXPLAIN " + sql.format("")).collect()[0][0]
+        assert streamed(session.sql(sql.format("")), tmp_path) == sorted_rows(spark.sql(sql.format("_t")))
+
+
+def test_a_query_with_too_much_state_fails_and_goes_on_with_a_higher_limit(
+    session: Session, spark: SparkSession, tmp_path: Path
+) -> None:
+    sql = STATEMENTS["shared key"]
+    with stream_conf(spark, **{"sqlext.stream.stateBytes": "2500"}):
+        query = started(session.sql(hinted(sql.format(""))), tmp_path)
+        with pytest.raises(
+            SqlExtError, match=r"the state of the stream has 0\.0 MiB .*the largest key is \d with"
+        ) as caught:
+            query.awaitTermination()
+        assert "raise sqlext.stream.stateBytes" in str(caught.value)
+    some = len(sorted_rows(spark.read.parquet(str(tmp_path / "out"))))
+    wanted = sorted_rows(spark.sql(sql.format("_t")))
+    assert some < len(wanted)
+    assert streamed(session.sql(hinted(sql.format(""))), tmp_path) == wanted
+
+
 def test_explain_says_what_is_kept(session: Session) -> None:
     (plan,) = session.sql("EXPLAIN " + hinted(STATEMENTS["near in time"].format(""))).first() or ("",)
     assert "a row is emitted when the last row that it needs has come" in plan

@@ -20,6 +20,7 @@ from sqlext_operators.errors import Places, TaskError
 from sqlext_operators.exchange.blocks import Block, WireBatch, decode, decode_block
 from sqlext_operators.exchange.chunk_cache import ChunkCache, shared_cache
 from sqlext_operators.exchange.chunks import FORMAT, Chunk, ChunkStore, decoded, derived_name, encoded, name_of
+from sqlext_operators.exchange.state_limit import check_size
 from sqlext_operators.exchange.stream import Progress, StreamSpec
 
 #: The state's variables as Spark's types.
@@ -126,13 +127,14 @@ class StatefulSpec:
     """A stateful operator: `ticks_per_ms` units of the order column are a millisecond of the watermark.
 
     `fingerprint` is what the state depends on, part by part: a restart with another one is refused. `places` are the
-    places in the user's text for errors.
+    places in the user's text for errors. More than `state_bytes` bytes of chunks in a bucket are an error; 0: no limit.
     """
 
     stream: StreamSpec
     fingerprint: Mapping[str, str]
     ticks_per_ms: int = 1_000
     places: Places = field(default_factory=Places)
+    state_bytes: int = 0
 
     def processor(self) -> StatefulOperator:
         """The processor."""
@@ -190,6 +192,8 @@ class StatefulOperator:
         blocks = [encoded(batch).to_pybytes() for batch in self._operator.step(store, new, watermark, progress)]
         if watermark is not None:
             store.watermark = watermark if store.watermark is None else max(watermark, store.watermark)
+        if self._spec.state_bytes:
+            check_size(store, self._operator, self._spec.state_bytes)
         saving = time.perf_counter()
         self._save(store, timer)
         state_seconds += time.perf_counter() - saving + store.seconds

@@ -43,6 +43,7 @@ class StreamOperator(Protocol):
               that have become final. The iterator must be exhausted.
     wakes_at  the least watermark at which there is something to do without new rows; None: never
     rows      how many rows are kept
+    keys      the places of the key columns in chunks of a kind; none for chunks that do not hold rows by key
     """
 
     def step(
@@ -52,6 +53,8 @@ class StreamOperator(Protocol):
     def wakes_at(self, store: ChunkStore) -> int | None: ...
 
     def rows(self, store: ChunkStore) -> int: ...
+
+    def keys(self, kind: int) -> tuple[int, ...]: ...
 
 
 class StreamSpec(Protocol):

@@ -27,7 +27,7 @@ from sqlext_operators.interval_join.processor import IntervalJoinProcessor
 from sqlext_operators.interval_join.rows import BoolArray, IntArray
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
 from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows, other_side
-from sqlext_operators.interval_join.stream_state import SideState
+from sqlext_operators.interval_join.stream_state import SideState, rows_of
 
 SIDES: tuple[Side, Side] = ("left", "right")
 
@@ -217,6 +217,11 @@ class IntervalStream:
     def rows(self, store: ChunkStore) -> int:
         """How many rows are kept, of both sides."""
         return sum(self._state(side, store).rows() for side in SIDES)
+
+    def keys(self, kind: int) -> tuple[int, ...]:
+        """The first columns of chunks of rows."""
+        side = rows_of(kind)
+        return () if side is None else tuple(range(len(dict.fromkeys(self._join.side(side).keys))))
 
     def _state(self, side: Side, store: ChunkStore) -> SideState:
         own, wire = self._join.side(side), self._spec.side(side).columns

@@ -218,6 +218,13 @@ class SideState:
         return self._first_kind + role
 
 
+def rows_of(kind: int) -> Side | None:
+    """The side whose rows the chunks of a kind hold; None for other chunks."""
+    if kind % _ROLES != _ROWS:
+        return None
+    return "left" if kind < _ROLES else "right"
+
+
 def _run(chunks: Sequence[Chunk]) -> Run:
     return Run(
         name_of("".join(chunk.name for chunk in chunks).encode()),

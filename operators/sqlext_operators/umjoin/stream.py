@@ -105,6 +105,10 @@ class MultiwayStream:
         """How many rows are kept."""
         return sum(chunk.rows for chunk in store.all())
 
+    def keys(self, kind: int) -> tuple[int, ...]:
+        """A kind is an input, whose keys are its first columns."""
+        return tuple(range(len(dict.fromkeys(self._spec.join.inputs[kind].keys))))
+
     def _inputs(self, store: ChunkStore) -> list[InputState]:
         spec = self._spec
         return [

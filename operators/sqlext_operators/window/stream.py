@@ -20,7 +20,7 @@ from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.reach import reach_of
 from sqlext_operators.window.sequence import FROM
 from sqlext_operators.window.stream_answers import Answers
-from sqlext_operators.window.stream_state import WindowState
+from sqlext_operators.window.stream_state import WindowState, holds_rows
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,10 @@ class WindowStream:
     def rows(self, store: ChunkStore) -> int:
         """How many rows are kept, condensed ones too."""
         return self._state(store).rows()
+
+    def keys(self, kind: int) -> tuple[int, ...]:
+        """The first columns of chunks of rows."""
+        return tuple(range(len(self._operator.sequence.keys))) if holds_rows(kind, self._operator.inputs) else ()
 
     def _state(self, store: ChunkStore) -> WindowState:
         return WindowState(self._operator.sequence, self._reach, self._operator.inputs, store)

@@ -181,6 +181,11 @@ def _kind(tag: int, role: int) -> int:
     return _ROLES * tag + role
 
 
+def holds_rows(kind: int, inputs: int) -> bool:
+    """Whether the chunks of a kind hold rows, with their keys first."""
+    return kind < _ROLES * inputs and kind % _ROLES in (_ROWS, _NEWEST)
+
+
 def history_kind(inputs: int, group: int) -> int:
     """The kind of the chunks with the condensed history of a group of windows."""
     return _kind(inputs, group)

@@ -54,7 +54,8 @@ def run_stream(
         for streaming in (True, False)
     )
     fingerprint = {**identity, "partitions": f"{len(pids)} of {partitions}"}
-    spec = StatefulSpec(stream, fingerprint, places=context.places())
+    limit = context.config.stream_state_bytes
+    spec = StatefulSpec(stream, fingerprint, places=context.places(), state_bytes=limit)
     rows = (
         _union(live)
         .groupBy("pid")
