@@ -12,13 +12,16 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from sqlext import Session
 from sqlext.bench.memory import MemoryWatch
 
 from .stream_probes import stream
-from .streaming import FIRST, rows_of, write_file
+from .streaming import FIRST, SCHEMA, rows_of, write_file
 
 #: Arrow bytes of a row in the columns that are kept: of FROM all, of UNION all but `id`.
 KEPT_FROM, KEPT_UNION = 36, 28
+#: Keys of a soak's rows.
+_SOAK_KEYS = 1_000
 
 
 def load(spark: SparkSession, sql: str, rows: str, checkpoint: str) -> dict[str, Any]:
@@ -34,16 +37,26 @@ def load(spark: SparkSession, sql: str, rows: str, checkpoint: str) -> dict[str,
     }
 
 
-def soak(spark: SparkSession, sql: str, rows: str, checkpoint: str, local: str, seconds: float, rate: int) -> Any:
+def soak(
+    spark: SparkSession,
+    sql: str,
+    rows: str,
+    out: str,
+    checkpoint: str,
+    local: str,
+    seconds: float,
+    rate: int,
+) -> Any:
     """A statement over streams of which each gets a file of `rate` rows and 2 s of event time every second, for
     `seconds`: `batches`, and `cached`, the bytes of chunk files below `local`, each second. Every micro-batch has one
-    file of each: what is derived, and kept in files, depends on how long a micro-batch is."""
+    file of each: what is derived, and kept in files, depends on how long a micro-batch is. At last the streams are
+    closed, and all results are in `out/sink`."""
     ended, cached = threading.Event(), []
     writer = threading.Thread(target=_write_steadily, args=(Path(rows), rate, ended))
     writer.start()
     try:
         with MemoryWatch() as watch:
-            query = _writer(spark, sql, rows, checkpoint, 1).start()
+            query = _writer(spark, sql, rows, checkpoint, 1, f"{out}/sink").start()
             end = time.monotonic() + seconds
             while time.monotonic() < end and query.isActive:
                 time.sleep(1)
@@ -51,27 +64,54 @@ def soak(spark: SparkSession, sql: str, rows: str, checkpoint: str, local: str, 
     finally:
         ended.set()
         writer.join()
+    batches = batches_of(query)
+    if query.isActive:
+        query.processAllAvailable()
     error = query.exception()
     query.stop()
     found = {"worker": watch.peak_process, "jvm": watch.peak_jvm, "checkpoint": size_of(Path(checkpoint))}
-    return {**found, "error": error and str(error), "batches": batches_of(query), "cached": cached}
+    return {**found, "error": error and str(error), "batches": batches, "cached": cached}
+
+
+def sums(spark: SparkSession, sql: str, rows: str, out: str) -> dict[str, list[int]]:
+    """How many rows there are in the sink and in batch over the same rows, and the sum of the rows' hashes. Sums of
+    doubles are left out: their last digits depend on the order of adding."""
+    for name in "ab":
+        spark.read.schema(SCHEMA).parquet(f"{rows}/{name}").createOrReplaceTempView(f"{name}_table")
+    last = spark.read.schema(SCHEMA).parquet(f"{rows}/a").selectExpr("max_by(id, ts) AS id").collect()[0]["id"]
+    batch = Session(spark).sql(sql.format(a="a_table", b="b_table")).where(f"id <> {last}")
+    found = {}
+    for name, frame in {"stream": spark.read.parquet(f"{out}/sink"), "batch": batch}.items():
+        columns = [column for column, kind in frame.dtypes if column != "m" or kind != "double"]
+        row = frame.selectExpr(f"xxhash64({', '.join(columns)}) % 1000000007 AS h").selectExpr("count(*)", "sum(h)")
+        found[name] = [int(value) for value in row.collect()[0]]
+    return found
 
 
 def _write_steadily(folder: Path, rate: int, ended: threading.Event) -> None:
+    """Rows without equal times or ids, then one that closes the streams."""
     rng, start, place = np.random.default_rng(1), time.monotonic(), 0
     while not ended.is_set():
         first = FIRST + 2_000_000 * place
-        for name in "ab":
-            ts = rng.integers(first, first + 4_000_000, rate)
-            write_file(folder / name, place, rows_of(rng, place * rate + np.arange(rate), ts, keys=1_000))
+        for number, name in enumerate("ab"):
+            # four slots for each file and stream in its time: files two before and after have the others
+            slots = 8 * rng.choice(4_000_000 // 8, rate, replace=False) + 2 * (place % 4) + number
+            ids = 2 * (place * rate + np.arange(rate)) + number
+            write_file(folder / name, place, rows_of(rng, ids, first + slots, _SOAK_KEYS))
         place += 1
         ended.wait(max(0.0, start + place - time.monotonic()))
+    for number, name in enumerate("ab"):
+        closing = np.array([FIRST + 2_000_000 * place + 10**10 + number])
+        write_file(folder / name, place, rows_of(rng, np.array([2 * place * rate + number]), closing))
 
 
-def _writer(spark: SparkSession, sql: str, rows: str, checkpoint: str, files: int) -> Any:
+def _writer(spark: SparkSession, sql: str, rows: str, checkpoint: str, files: int, out: str | None = None) -> Any:
+    """A writer to Parquet files below `out`, or to nothing."""
     for name in "ab":
         Path(rows, name).mkdir(parents=True, exist_ok=True)
-    writer = stream(spark, sql, rows, files).writeStream.format("noop")
+    writer = stream(spark, sql, rows, files).writeStream.format("noop" if out is None else "parquet")
+    if out is not None:
+        writer = writer.option("path", out)
     return writer.option("checkpointLocation", checkpoint).outputMode("append")
 
 

@@ -28,6 +28,11 @@ def _near(first: str, second: str) -> str:
     return f"{second}.ts BETWEEN {first}.ts AND {first}.ts + INTERVAL 200 MILLISECONDS"
 
 
+def _periods(name: str) -> str:
+    """The rows of a stream as periods of 1 to 101 ms: about half of them overlap one of their key in the other."""
+    return f"(SELECT id, k, ts, v, x, timestampadd(MILLISECOND, abs(v) + 1, ts) AS te FROM {{{name}}})"
+
+
 #: Statements over {a} and {b}, which stand for the streams or for tables with the same rows.
 STATEMENTS = {
     "range": f"SELECT id, k, {_AGGREGATES} FROM {{a}} WINDOW w AS "
@@ -39,6 +44,9 @@ STATEMENTS = {
     f"JOIN {{b}} s ON r.k = s.k AND {_near('r', 's')}",
     "left join": "SELECT /*+ UMJOIN */ xxhash64(p.id, q.id, r.id) AS id, p.v, q.v AS v2, r.x FROM {a} p "
     f"JOIN {{b}} q ON p.k = q.k AND {_near('p', 'q')} LEFT JOIN {{a}} r ON q.k = r.k AND {_near('q', 'r')}",
+    "left overlap join": "SELECT CASE WHEN q.id IS NULL THEN p.id ELSE xxhash64(p.id, q.id) END AS id, p.v, q.x "
+    f"FROM {_periods('a')} p LEFT JOIN {_periods('b')} q "
+    "ON p.k = q.k AND PERIOD(p.ts, p.te) OVERLAPS PERIOD(q.ts, q.te)",
 }
 
 

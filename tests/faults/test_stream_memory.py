@@ -50,11 +50,15 @@ def test_much_state_in_little_memory(tmp_path: Path, count: int) -> None:
     assert found["checkpoint"] <= 4 * most["state_bytes"] + (64 << 20)
 
 
-def test_state_and_files_level_off(tmp_path: Path) -> None:
-    request = {"sql": STATEMENTS["range"], "rows": str(tmp_path / "rows"), "local": str(tmp_path / "driver")}
-    load = {"seconds": SOAK_SECONDS, "rate": SOAK_ROWS, "checkpoint": str(tmp_path / "checkpoint")}
+@pytest.mark.parametrize("name", ["range", "join", "left overlap join"])
+def test_state_and_files_level_off(tmp_path: Path, name: str) -> None:
+    """Nothing is lost, and no micro-batch takes longer because of those before it."""
+    request = {"sql": STATEMENTS[name], "rows": str(tmp_path / "rows"), "out": str(tmp_path / "out")}
+    load = {"seconds": SOAK_SECONDS, "rate": SOAK_ROWS}
+    places = {"local": str(tmp_path / "driver"), "checkpoint": str(tmp_path / "checkpoint")}
     with Driver("local[2]", tmp_path / "driver", CONF) as driver:
-        found = driver.run("stream_measures.soak", **request, **load, within=SOAK_SECONDS + 300)
+        found = driver.run("stream_measures.soak", **request, **load, **places, within=SOAK_SECONDS + 300)
+        sums = driver.run("stream_measures.sums", **request, within=600)
     batches, cached = found.pop("batches"), found.pop("cached")
     steady = [batch for batch in batches[len(batches) // 4 :] if batch["rows"]]
     new = [batch["rows"] // 2 * (KEPT_FROM + KEPT_UNION) for batch in steady]
@@ -63,13 +67,16 @@ def test_state_and_files_level_off(tmp_path: Path) -> None:
         "read": [batch["read_bytes"] / size for batch, size in zip(steady, new, strict=True)],
         "written": [batch["written_bytes"] / size for batch, size in zip(steady, new, strict=True)],
     }
-    print(f"{len(batches)} micro-batches, {sum(b['rows'] for b in batches)} rows, {found}")
+    print(f"{name}: {len(batches)} micro-batches, {sum(b['rows'] for b in batches)} rows, {found}, {sums}")
     print(f"median ms {median(b['ms'] for b in steady)}, rows a batch {median(b['rows'] for b in steady)}")
-    for name, sizes in {"state": state, "chunk files": cached}.items():
-        print(f"{name}: medians of the quarters {_quarters(sizes)}, most {max(sizes)}")
-    print({name: (median(found), max(found)) for name, found in shares.items()})
+    seconds = [batch["ms"] / 1_000 for batch in steady]
+    for what, sizes in {"state": state, "chunk files": cached, "seconds": seconds}.items():
+        print(f"{what}: medians of the quarters {_quarters(sizes)}, most {max(sizes)}")
+    print({what: (median(found), max(found)) for what, found in shares.items()})
     assert found["error"] is None
-    for sizes in (state, cached):
+    assert sums["stream"] == sums["batch"]
+    assert sum(batch["late_rows"] for batch in batches) == 0
+    for sizes in (state, cached, seconds):
         assert _quarters(sizes)[3] <= 1.2 * _quarters(sizes)[1]
     assert max(shares["read"]) <= 0.1
     assert median(shares["written"]) <= 1.5
