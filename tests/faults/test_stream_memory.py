@@ -32,17 +32,32 @@ CONF = {
 }
 
 
+#: Statements that let no row go, a window longer than all rows together and a join without bounds; how often each reads
+#: a stream.
+LONG = {
+    "range": (STATEMENTS["range"].replace("20s", "1h"), 1),
+    "join": (
+        "SELECT /*+ UMJOIN */ p.id, q.id AS id2, r.v, s.x FROM {a} p JOIN {b} q ON p.k = q.k JOIN {a} r ON q.k = r.k "
+        "JOIN {b} s ON r.k = s.k",
+        2,
+    ),
+}
+
+
 @pytest.mark.parametrize("count", SIZES)
-def test_much_state_in_little_memory(tmp_path: Path, count: int) -> None:
-    """No row leaves the state: the window is longer than all of them together."""
-    write_streams(tmp_path / "rows", 20, count // 40, step=100, keys=1_000)
-    request = {"sql": STATEMENTS["range"].replace("20s", "1h"), "rows": str(tmp_path / "rows")}
+@pytest.mark.parametrize("name", LONG)
+def test_much_state_in_little_memory(tmp_path: Path, name: str, count: int) -> None:
+    sql, reads = LONG[name]
+    each = count // 2 // reads
+    # about one match for a row of the join, in each input
+    write_streams(tmp_path / "rows", 20, each // 20, step=100, keys=1_000 if name == "range" else each)
+    request = {"sql": sql, "rows": str(tmp_path / "rows")}
     with Driver("local[2]", tmp_path / "driver", CONF) as driver:
         found = driver.run("stream_measures.load", **request, checkpoint=str(tmp_path / "checkpoint"))
     batches = found.pop("batches")
     most = max(batches, key=lambda batch: batch["state_rows"])
     rocks = max(batch["store"] for batch in batches)
-    print(f"{count} rows: {found}, RocksDB {rocks} {most['rocks']}; milliseconds {[b['ms'] for b in batches]}")
+    print(f"{name}, {count} rows: {found}, RocksDB {rocks} {most['rocks']}; milliseconds {[b['ms'] for b in batches]}")
     print(f"the micro-batch with most state: {most}")
     assert most["state_rows"] >= count
     assert found["worker"] <= WORKER_BYTES
