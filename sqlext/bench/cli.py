@@ -363,14 +363,13 @@ def _bench(
 
 
 def measure(suite: Suite, limits: Limits, *, json: Path | None, chart: Path | None) -> Report:
-    """Run a suite, print the table, write the files. Exits with 1 if a contestant failed or gave another answer.
+    """Run a suite, print the table, write the files: the JSON file after each case. Exits with 1 if a contestant failed
+    or gave another answer.
 
     Raises SqlExtError if a file cannot be written.
     """
-    result = run(suite, limits)
+    result = run(suite, limits, keep=lambda report: None if json is None else write_json(report, json))
     print_report(result, Console())
-    if json is not None:
-        write_json(result, json)
     picture = chart or (json.with_suffix(".png") if json is not None else None)
     if picture is not None:
         write_chart(result, picture)

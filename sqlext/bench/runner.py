@@ -38,8 +38,14 @@ class Limits:
     limit_seconds: float = LIMIT_SECONDS
 
 
-def run(suite: Suite, limits: Limits, console: Console | None = None) -> Report:
-    """Run every contestant on every case; the contestants are closed afterwards.
+def run(
+    suite: Suite,
+    limits: Limits,
+    console: Console | None = None,
+    keep: Callable[[Report], object] = lambda _: None,
+) -> Report:
+    """Run every contestant on every case, then close the contestants. `keep` gets the report after each case:
+    what was measured survives a run that does not reach its end.
 
     In each case every contestant has one warm-up run whose answer is compared with the reference. Then the contestants
     take turns (so that a slow minute of the machine hits all of them), in both orders (so that none always follows the
@@ -65,10 +71,11 @@ def run(suite: Suite, limits: Limits, console: Console | None = None) -> Report:
         with _progress(suite, limits.repeat, console or Console(stderr=True)) as progressed:
             for case in suite.cases:
                 report.cases.append(_run_case(suite, case, limits, progressed))
+                report.checks = [check for function in suite.checks for check in function(report)]
+                keep(report)
     finally:
         for contestant in suite.contestants:
             contestant.close()
-    report.checks = [check for function in suite.checks for check in function(report)]
     return report
 
 

@@ -71,6 +71,23 @@ def test_one_warm_up_then_medians_in_turn() -> None:
     assert report.answers_agree
 
 
+def test_what_was_measured_survives_a_run_that_does_not_end(tmp_path: Path) -> None:
+    path = tmp_path / "kept.json"
+
+    def keep(report: Report) -> None:
+        write_json(report, path)
+        raise KeyboardInterrupt
+
+    ours = Fake("ours")
+    found = suite(ours, checks=(lambda report: [Check("cases", passed=True, detail=str(len(report.cases)))],))
+    with pytest.raises(KeyboardInterrupt):
+        run(found, Limits(1), quiet(), keep)
+    stored = read_json(path)
+    assert [result.case.name for result in stored.cases] == ["small"]
+    assert [check.detail for check in stored.checks] == ["1"]
+    assert ours.log[-1] == "close"
+
+
 def test_a_case_may_ask_for_more_warm_ups_and_runs() -> None:
     ours, peer = Fake("ours"), Fake("peer")
     close = Case("close", 1.0, {}, warm_ups=4, least_runs=5)
