@@ -1,8 +1,8 @@
-"""Suite `stream`: a window over the union of two streams, and joins of several streams, ours on Structured Streaming
-against Spark's stream-stream joins and Flink.
+"""Suite `stream`: a window over the union of two streams, joins of several streams, and interval joins of two, ours on
+Structured Streaming against Spark's stream-stream joins and Flink.
 
 The streams are made in `stream_data`, the cases in `stream_cases`, the statements are in `stream_sql`; those of the
-joins in `stream_umjoin_data`, `stream_umjoin_cases`, `stream_umjoin_sql`. The targets are in `stream_checks`.
+joins in `stream_umjoin_*` and `stream_interval_*`. The targets are in `stream_checks`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from sqlext.bench.stream_contestants import (
 )
 from sqlext.bench.stream_data import WORKLOADS
 from sqlext.bench.stream_flink import FLINK, FlinkContestant, flink_interpreter
+from sqlext.bench.stream_interval_sql import INTERVALS
 from sqlext.bench.stream_options import CONTESTANTS, SETS, StreamOptions
 from sqlext.bench.stream_sql import DUCKDB, OURS, SPARK_JOIN
 from sqlext.bench.stream_umjoin_sql import JOINS, join_query
@@ -48,7 +49,7 @@ def stream_suite(
     unknown set of cases, workload or contestant, and if the sets have none of the workloads.
     """
     _check("set of cases", options.cases, SETS)
-    _check("workload", options.workloads, (*WORKLOADS, "rising", *JOINS))
+    _check("workload", options.workloads, (*WORKLOADS, "rising", *JOINS, *INTERVALS))
     _check("contestant", options.contestants, CONTESTANTS)
     engines = engines or Engines(options.cores, options.memory)
     root = options.data or Path(tempfile.mkdtemp(prefix="sqlext-bench-"))
@@ -56,7 +57,8 @@ def stream_suite(
     if not cases:
         raise AnalysisError(
             f"--cases {','.join(options.cases)} has no workload {' or '.join(options.workloads)}",
-            help=f"window has {', '.join(WORKLOADS)} and rising, umjoin has {', '.join(JOINS)}",
+            help=f"window has {', '.join(WORKLOADS)} and rising, umjoin has {', '.join(JOINS)}, "
+            f"interval has {', '.join(INTERVALS)}",
         )
     names, left_out = _taking_part(options, cases)
     made = _Contestants(options, streams, engines, Closing(engines, None if options.data else root, len(names)))
@@ -76,16 +78,23 @@ def stream_suite(
 
 
 #: What a report of each set of cases is called.
-TITLES = {"window": "Window union of two streams", "umjoin": "Multi-way joins of streams"}
+TITLES = {
+    "window": "Window union of two streams",
+    "umjoin": "Multi-way joins of streams",
+    "interval": "Interval joins of streams",
+}
 
 
 def _statements(options: StreamOptions) -> dict[str, str]:
-    """The texts of the window for each engine, and of each join."""
+    """The texts of the window for each engine, and ours of each join."""
     found: dict[str, str] = {}
     if "window" in options.cases:
         found |= {"ours": OURS, "duckdb": DUCKDB, "spark-join": SPARK_JOIN}
     if "umjoin" in options.cases:
         found |= {name: join_query(join).ours for name, join in JOINS.items() if name in options.workloads}
+    if "interval" in options.cases:
+        chosen = ((name, join) for name, join in INTERVALS.items() if name in options.workloads)
+        found |= {name: join.text(join.ours, width="INTERVAL 20 SECONDS", hint=join.hint) for name, join in chosen}
     return found
 
 

@@ -14,15 +14,11 @@ from sqlext.bench.suite import Case
 
 
 class StreamSource(Protocol):
-    """Generated streams: (id, keys..., ts, v) each."""
+    """Generated streams: (id, keys..., ts, v) each, or (id, keys..., ts, te, v)."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The streams."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The columns between id and ts."""
 
     @property
     def file_rows(self) -> int:

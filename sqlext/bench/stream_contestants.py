@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr, window
-from pyspark.sql.types import LongType, StructField, StructType, TimestampType
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.bench.engines import Engines
@@ -137,7 +139,7 @@ class SparkStream(ABC):
 
     def _source(self, folder: Path, stream: StreamCase) -> DataFrame:
         tables = stream.tables
-        reader = self.engines.spark().readStream.schema(_schema(tables.keys))
+        reader = self.engines.spark().readStream.schema(_schema(stream.files.folders[0]))
         if stream.pace is None:
             reader = reader.option("maxFilesPerTrigger", stream.files_per_trigger)
         rows = reader.parquet(str(folder))
@@ -322,10 +324,10 @@ def _answer(sums: Mapping[str, Any]) -> Answer:
     return Answer(values.pop("rows", 0), values)
 
 
-def _schema(keys: Sequence[str]) -> StructType:
-    """Of every stream: id, keys, ts, v."""
-    numbers = [StructField(name, LongType()) for name in ("id", *keys)]
-    return StructType([*numbers, StructField("ts", TimestampType()), StructField("v", LongType())])
+def _schema(folder: Path) -> StructType:
+    """Of the streams of a case, which all have the columns of the first one."""
+    schema: StructType = from_arrow_schema(pq.read_schema(min(folder.iterdir())))
+    return schema
 
 
 def _bytes_below(folder: Path) -> int:

@@ -6,7 +6,6 @@ these streams have the keys, windows, lateness and rows in each window that the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext.bench.stream_files import (
-    CLOSING_ID,
     START_MS,
     VALUES,
+    Cuts,
     StreamFiles,
     arrival_times,
-    cut,
-    milliseconds,
+    closing_row,
     stream_table,
     write_merged,
     write_stream,
@@ -123,11 +121,6 @@ class StreamTables:
         return "base", "probe"
 
     @property
-    def keys(self) -> tuple[str, ...]:
-        """The columns between id and ts."""
-        return ("k",)
-
-    @property
     def lateness_ms(self) -> int:
         """That of the workload."""
         return self.workload.lateness_ms
@@ -148,10 +141,12 @@ class StreamTables:
 
     def write(self, root: Path) -> StreamFiles:
         """The files below `root`; written only if they are missing."""
-        folder = written_once(root, self.folder, self._write)
-        fills = -(-self.fill // self.fill_file)
-        cuts = -(-self.rows // self.file_rows)
-        return StreamFiles(folder, self.names, fills + cuts + 1, fills, 2 * self.rows + self.fill)
+        folder, cuts = written_once(root, self.folder, self._write), self._cuts
+        return StreamFiles(folder, self.names, cuts.files(self.rows) + 1, cuts.fills, 2 * self.rows + self.fill)
+
+    @property
+    def _cuts(self) -> Cuts:
+        return Cuts(self.file_rows, self.fill, self.fill_file)
 
     def _stream(self, number: int, rows: int, skipped: int) -> pa.Table:
         """`rows` rows that arrive evenly, after the time of `skipped` rows."""
@@ -163,24 +158,8 @@ class StreamTables:
 
     def _write(self, folder: Path) -> None:
         base, probe = self.tables()
-        closing = _closing_row(self.closing_ms)
-        write_stream([*self._base_pieces(base, probe), closing], folder / "base")
-        write_stream([*self._probe_pieces(probe), closing], folder / "probe")
+        closing = closing_row(base, self.closing_ms)
+        write_stream([*self._cuts.beside(base, probe), closing], folder / "base")
+        write_stream([*self._cuts.filled(probe), closing], folder / "probe")
         arrivals = (np.arange(len(base)) + float(self.fill), np.arange(len(probe)) + 0.5)
         write_merged((base, probe), arrivals, folder / "merged", self.readers)
-
-    def _base_pieces(self, base: pa.Table, probe: pa.Table) -> Iterator[pa.Table]:
-        """For each fill file one row that no probe row follows closely; its id is that of the closing row."""
-        times = milliseconds(probe)
-        for start in range(0, self.fill, self.fill_file):
-            yield _closing_row(int(times[min(self.fill, start + self.fill_file) - 1]))
-        yield from cut(base, self.file_rows)
-
-    def _probe_pieces(self, probe: pa.Table) -> Iterator[pa.Table]:
-        yield from cut(probe.slice(0, self.fill), self.fill_file)
-        yield from cut(probe.slice(self.fill), self.file_rows)
-
-
-def _closing_row(time_ms: int) -> pa.Table:
-    ids, zeros = np.array([CLOSING_ID]), np.array([0])
-    return stream_table(ids, [("k", zeros)], np.array([time_ms]), zeros)

@@ -1,8 +1,9 @@
 """Rows of the suite `stream` on disk: each stream as Parquet files in the order of arrival, and all of them in one as
 CSV files.
 
-Every row is (id, keys..., ts, v). ts is in microseconds, but always a whole millisecond: Flink's event time has no more
-digits, and an engine must not win by the resolution of its clock.
+Every row is (id, keys..., ts, v), or with the end of its period (id, keys..., ts, te, v). Times are in microseconds,
+but always a whole millisecond: Flink's event time has no more digits, and an engine must not win by the resolution of
+its clock.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ START_MS = 1_700_000_000_000
 FIRST_FILE_SECONDS = 1_700_000_000
 #: No row is later than the lateness less this: engines differ by a millisecond in what they call late.
 MARGIN_MS = 5
+#: The columns of times: the event time, and the end of a period.
+TIMES = ("ts", "te")
 #: Values of the column `v` are in 0..VALUES - 1; whole numbers, so that sums are equal to the last digit.
 VALUES = 1_000
-#: The id of the closing row of each stream.
+#: The id of the rows that only move the watermark on, and each of their keys: no other row has these.
 CLOSING_ID = -1
 
 
@@ -39,9 +42,10 @@ class StreamFiles:
     """Where the rows of one case are, below `root`.
 
     `names` are the streams': each is a folder of Parquet files, and the i-th files of all arrived in the same time.
-    `merged` is a folder of CSV files, one for each reader: side (the place of the stream in `names`), id, keys, ms and
-    v of all streams in the order of arrival, without closing rows. `files` are those of each stream, `fill` of them
-    come before what is measured. `rows` are those of all streams, without closing rows.
+    `merged` is a folder of CSV files, one for each reader: side (the place of the stream in `names`), id, keys, ms,
+    te if there is one (in milliseconds too) and v of all streams in the order of arrival, without closing rows. `files`
+    are those of each stream, `fill` of them come before what is measured. `rows` are those of all streams, without
+    closing rows.
     """
 
     root: Path
@@ -66,10 +70,21 @@ class StreamFiles:
         return sum(pq.read_metadata(path).num_rows for path in found)
 
 
-def stream_table(ids: Ints, keys: Sequence[tuple[str, Ints]], times_ms: Ints, values: Ints) -> pa.Table:
+def stream_table(
+    ids: Ints, keys: Sequence[tuple[str, Ints]], times_ms: Ints, values: Ints, ends_ms: Ints | None = None
+) -> pa.Table:
     """Rows of one stream."""
-    times = pa.array(times_ms * 1_000, pa.timestamp("us", "UTC"))
-    return pa.table({"id": ids, **dict(keys), "ts": times, "v": values})
+    times = {"ts": times_ms} if ends_ms is None else {"ts": times_ms, "te": ends_ms}
+    arrays = {name: pa.array(ms * 1_000, pa.timestamp("us", "UTC")) for name, ms in times.items()}
+    return pa.table({"id": ids, **dict(keys), **arrays, "v": values})
+
+
+def closing_row(stream: pa.Table, time_ms: int) -> pa.Table:
+    """A row with the columns of `stream` that moves the watermark up to this time; a period ends a millisecond later.
+    Its answers count nothing."""
+    values = {"ts": time_ms * 1_000, "te": (time_ms + 1) * 1_000, "v": 0}
+    cells = {field.name: pa.array([values.get(field.name, CLOSING_ID)], field.type) for field in stream.schema}
+    return pa.table(cells)
 
 
 def arrival_times(rows: int, rate: float, lateness_ms: int, random: np.random.Generator, offset: float) -> Ints:
@@ -80,9 +95,9 @@ def arrival_times(rows: int, rate: float, lateness_ms: int, random: np.random.Ge
     return START_MS + np.floor(arrival - delay).astype(np.int64)
 
 
-def milliseconds(table: pa.Table) -> Ints:
+def milliseconds(table: pa.Table, column: str = "ts") -> Ints:
     """The times of a stream's rows."""
-    times: Ints = table["ts"].cast(pa.int64()).to_numpy() // 1_000
+    times: Ints = table[column].cast(pa.int64()).to_numpy() // 1_000
     return times
 
 
@@ -103,6 +118,38 @@ def cut(table: pa.Table, rows: int) -> Iterator[pa.Table]:
         yield table.slice(start, rows)
 
 
+@dataclass(frozen=True)
+class Cuts:
+    """How streams are cut into files: the first `fill` rows come in files of `fill_file` rows, and the others in files
+    of `file_rows` rows."""
+
+    file_rows: int
+    fill: int = 0
+    fill_file: int = 500_000
+
+    @property
+    def fills(self) -> int:
+        """Files of the fill."""
+        return -(-self.fill // self.fill_file)
+
+    def files(self, rows: int) -> int:
+        """Files of `rows` rows and the fill before them."""
+        return self.fills - (-rows // self.file_rows)
+
+    def filled(self, stream: pa.Table) -> Iterator[pa.Table]:
+        """The files of a stream whose first rows are the fill."""
+        yield from cut(stream.slice(0, self.fill), self.fill_file)
+        yield from cut(stream.slice(self.fill), self.file_rows)
+
+    def beside(self, stream: pa.Table, filled: pa.Table) -> Iterator[pa.Table]:
+        """The files of a stream without a fill: for each file of the fill of `filled` a row that moves the watermark on
+        with it, and then the rows."""
+        times = milliseconds(filled)
+        for start in range(0, self.fill, self.fill_file):
+            yield closing_row(stream, int(times[min(self.fill, start + self.fill_file) - 1]))
+        yield from cut(stream, self.file_rows)
+
+
 def write_stream(pieces: Iterable[pa.Table], folder: Path) -> None:
     """One Parquet file for each piece, in their order."""
     folder.mkdir(parents=True)
@@ -120,7 +167,7 @@ def write_merged(
     order = np.argsort(np.concatenate(arrivals), kind="stable")
     both = pa.concat_tables(streams)
     columns = {"side": np.repeat(np.arange(len(streams)), [len(stream) for stream in streams])}
-    columns |= {name: milliseconds(both) if name == "ts" else both[name] for name in both.column_names}
+    columns |= {name: milliseconds(both, name) if name in TIMES else both[name] for name in both.column_names}
     table = pa.table(columns).rename_columns({"ts": "ms"}).take(order)
     for reader in range(readers):
         part = table.filter(pa.array(np.arange(len(table)) // len(streams) % readers == reader))

@@ -32,22 +32,35 @@ UMJOIN_CONTESTANTS = {
     "flink-binary": "Flink's joins of two streams, one after another, state in RocksDB",
     "flink-binary-heap": "the same, state on the heap",
 }
-CONTESTANTS = WINDOW_CONTESTANTS | UMJOIN_CONTESTANTS
+INTERVAL_CONTESTANTS = {
+    "ours": "Session.sql of the join with a period predicate or the hint SWEEP",
+    "floor": WINDOW_CONTESTANTS["floor"],
+    "duckdb": WINDOW_CONTESTANTS["duckdb"],
+    "spark-join": "Spark's stream-stream join, join state format 4",
+    "spark-join-v2": WINDOW_CONTESTANTS["spark-join-v2"],
+    "flink-join": "Flink's interval join or regular join, state in RocksDB",
+    "flink-join-heap": WINDOW_CONTESTANTS["flink-join-heap"],
+}
+CONTESTANTS = WINDOW_CONTESTANTS | UMJOIN_CONTESTANTS | INTERVAL_CONTESTANTS
 
 #: Sets of cases that `--cases` names.
-SETS = ("window", "umjoin")
+SETS = ("window", "umjoin", "interval")
 
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """`workloads` are names of stream_data.WORKLOADS, `rising`, and names of stream_umjoin_sql.JOINS; those of sets of
-    cases that are not asked for are left out. `rows` are those of each stream, `batches` the rows of a micro-batch
-    (both streams together), `live` the rows in state in the cases `rising` and `shared`. `scale` multiplies the first
-    and the last. `paced` is the length of a paced run in seconds; 0 leaves these cases out. `peers` is where
+    """`workloads` are names of stream_data.WORKLOADS, `rising`, and names of stream_umjoin_sql.JOINS and of
+    stream_interval_sql.INTERVALS; those of sets of cases that are not asked for are left out. `rows` are those of each
+    stream, `batches` the rows of a micro-batch (both streams together), `live` the rows in state in the cases `rising`,
+    `shared` and `points`. `scale` multiplies the first and the last. `paced` is the length of a paced run in seconds; 0 leaves these cases out. `peers` is where
     `make peers` put Flink, `state_memory_mb` what RocksDB may take: Spark's state stores, or Flink's managed memory."""
 
     cases: Sequence[str] = ("window",)
-    workloads: Sequence[str] = ("A", "B", "C", "D", "rising", "shared", "chain", "second", "near")
+    workloads: Sequence[str] = (
+        *("A", "B", "C", "D", "rising"),
+        *("shared", "chain", "second", "near"),
+        *("points", "overlap", "left"),
+    )
     contestants: Sequence[str] = tuple(CONTESTANTS)
     rows: int = 1_000_000
     batches: Sequence[int] = (50_000, 500_000)

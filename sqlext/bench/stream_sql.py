@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from sqlext.bench.stream_files import CLOSING_ID
@@ -65,10 +66,26 @@ def checksums(dialect: str) -> dict[str, str]:
     passes the last rows (it happened to Spark's join: 101 of 20,000 rows came out).
     """
     ms = MILLISECONDS[dialect]
-    return {
-        name: f"sum(CASE WHEN id <> {CLOSING_ID} THEN {value.format(ms=ms)} ELSE 0 END)"
-        for name, value in CHECKSUMS.items()
-    }
+    return {name: sum_without_closing("id", value.format(ms=ms)) for name, value in CHECKSUMS.items()}
+
+
+def sum_without_closing(id_column: str, value: str) -> str:
+    """The sum of a value over the rows of an answer that do not come from a closing row."""
+    return f"sum(CASE WHEN {id_column} <> {CLOSING_ID} THEN {value} ELSE 0 END)"
+
+
+def joined_items(streams: Sequence[str]) -> str:
+    """The select list of a join: the ids of the rows that make a result row, and one sum, so that no value can be left
+    out of the state."""
+    ids = (f"{name}.id AS {name}" for name in streams)
+    return f"{', '.join(ids)}, {' + '.join(f'{name}.v' for name in streams)} AS total"
+
+
+def joined_values(streams: Sequence[str]) -> dict[str, str]:
+    """What is summed up over the rows of a join, `rows` first: each id with the next one's, and the sum of the values
+    with the last one's. Wrongly combined rows show."""
+    pairs = {first + second: f"{first} * ({second} % 1009)" for first, second in pairwise(streams)}
+    return {"rows": "1", **pairs, "total": f"total * ({streams[-1]} % 1009)"}
 
 
 def window_query(window_ms: int, lateness_ms: int) -> StreamQuery:

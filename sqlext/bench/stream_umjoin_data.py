@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from sqlext.bench.stream_files import (
     VALUES,
+    Cuts,
     Ints,
     StreamFiles,
     arrival_times,
-    cut,
     stream_table,
     write_merged,
     write_stream,
@@ -56,11 +56,6 @@ class JoinTables:
         return self.join.streams
 
     @property
-    def keys(self) -> tuple[str, ...]:
-        """The columns between id and ts."""
-        return self.join.keys
-
-    @property
     def lateness_ms(self) -> int | None:
         """None without time bounds: nothing looks at a watermark."""
         return None if self.join.within_s is None else LATENESS_MS
@@ -77,7 +72,7 @@ class JoinTables:
 
     def values(self, key: str) -> int:
         """How many values a key column has."""
-        if self.join.tenants is not None and key == self.keys[0]:
+        if self.join.tenants is not None and key == self.join.keys[0]:
             return self.join.tenants
         near = self.rows + self.fill
         if self.join.within_s is not None:
@@ -94,23 +89,25 @@ class JoinTables:
 
     def write(self, root: Path) -> StreamFiles:
         """The files below `root`; written only if they are missing."""
-        folder = written_once(root, self.folder, self._write)
-        fills = -(-self.fill // self.fill_file)
-        cuts = -(-self.rows // self.file_rows)
-        return StreamFiles(folder, self.names, fills + cuts, fills, len(self.names) * (self.rows + self.fill))
+        folder, cuts = written_once(root, self.folder, self._write), self._cuts
+        rows = len(self.names) * (self.rows + self.fill)
+        return StreamFiles(folder, self.names, cuts.files(self.rows), cuts.fills, rows)
+
+    @property
+    def _cuts(self) -> Cuts:
+        return Cuts(self.file_rows, self.fill, self.fill_file)
 
     def _stream(self, number: int) -> pa.Table:
         random = np.random.default_rng([self.seed, number])
         count = self.rows + self.fill
-        keys: list[tuple[str, Ints]] = [(key, random.integers(0, self.values(key), count)) for key in self.keys]
+        keys: list[tuple[str, Ints]] = [(key, random.integers(0, self.values(key), count)) for key in self.join.keys]
         times = arrival_times(count, self.rate, LATENESS_MS, random, number / len(self.names))
         return stream_table(np.arange(count), keys, times, random.integers(0, VALUES, count))
 
     def _write(self, folder: Path) -> None:
         tables = self.tables()
         for name, table in zip(self.names, tables, strict=True):
-            pieces = [*cut(table.slice(0, self.fill), self.fill_file), *cut(table.slice(self.fill), self.file_rows)]
-            write_stream(pieces, folder / name)
+            write_stream(self._cuts.filled(table), folder / name)
         places = np.arange(self.rows + self.fill)
         arrivals = [places + number / len(tables) for number in range(len(tables))]
         write_merged(tables, arrivals, folder / "merged", self.readers)

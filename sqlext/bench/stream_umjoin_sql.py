@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from sqlext.bench.stream_sql import StreamQuery
+from sqlext.bench.stream_sql import StreamQuery, joined_items, joined_values
 
 #: How late a row may be where times bound the join.
 LATENESS_MS = 1_000
@@ -34,13 +32,6 @@ class JoinWorkload:
     def streams(self) -> tuple[str, ...]:
         """The names of the streams."""
         return tuple("abcdefgh"[: len(self.on) + 1])
-
-    @property
-    def items(self) -> str:
-        """The select list: the ids of the rows that make a result row, and one sum, so that no value can be left out of
-        the state."""
-        ids = (f"{name}.id AS {name}" for name in self.streams)
-        return f"{', '.join(ids)}, {' + '.join(f'{name}.v' for name in self.streams)} AS total"
 
 
 #: A join on one key, as the seed's query over four tables of TPC-DS (Hu and Qiu 2024, section 4.1); joins on three
@@ -73,7 +64,7 @@ def join_query(join: JoinWorkload) -> StreamQuery:
     times each, so where times bound the join, it gets a statement that drops the second one before the next join."""
     plain = _flat(join, "INTERVAL {seconds} SECOND")
     spark = plain if join.within_s is None else _nested(join)
-    sums = {name: f"sum({value})" for name, value in _checked(join.streams).items()}
+    sums = {name: f"sum({value})" for name, value in joined_values(join.streams).items()}
     times = [] if join.within_s is None else ["ts"]
     flink = {
         "streams": list(join.streams),
@@ -86,18 +77,12 @@ def join_query(join: JoinWorkload) -> StreamQuery:
     return StreamQuery(ours, spark, plain, {"spark": sums, "duckdb": sums}, flink)
 
 
-def _checked(streams: Sequence[str]) -> dict[str, str]:
-    """Each id with the next one's, and the sum of the values with the last one's: wrongly combined rows show."""
-    pairs = {first + second: f"{first} * ({second} % 1009)" for first, second in pairwise(streams)}
-    return {"rows": "1", **pairs, "total": f"total * ({streams[-1]} % 1009)"}
-
-
 def _flat(join: JoinWorkload, interval: str) -> str:
     joins = (
         f"JOIN {{{name}}} {name} ON {_bounded(on, 'a.ts', join, interval)}"
         for name, on in zip(join.streams[1:], join.on, strict=True)
     )
-    return f"SELECT {join.items}\nFROM {{a}} a\n" + "\n".join(joins)
+    return f"SELECT {joined_items(join.streams)}\nFROM {{a}} a\n" + "\n".join(joins)
 
 
 def _nested(join: JoinWorkload) -> str:

@@ -1,13 +1,13 @@
 """Flink: a window over the union of two streams, as an interval join with an aggregate, or as an OVER aggregate; joins
 of several streams.
 
-A request has `form` ("join" and "over": a window; "multi" and "binary": a join, with and without Flink's multi-join;
-"empty": a job without a source), `folder` (CSV files: side, id, keys, ms, v; one for each reader), `lateness_ms`,
-`backend` ("rocksdb" or "hashmap"), `threads`, `memory_mb` (managed memory of the task manager),
+A request has `form` ("join" and "over": a window, or a join of two streams; "multi" and "binary": a join, with and
+without Flink's multi-join; "empty": a job without a source), `folder` (CSV files: side, id, keys, times, v; one for each
+reader), `lateness_ms`, `backend` ("rocksdb" or "hashmap"), `threads`, `memory_mb` (managed memory of the task manager),
 `checkpoints` (an empty folder), `port` (of Flink's REST server), `stop` (a file: the job is cancelled as soon as it
 exists) and `output` (a folder for the answers as CSV files; None drops them). For a window it has `window_ms`, for a
-join `streams` (their names, in the order of the sides), `keys` (their key columns), `columns` (what the join may read)
-and `query` (a SELECT of the ids of the streams' rows and a total).
+join `streams` (their names, in the order of the sides), `keys` (their key columns), `times` (`ms`, and `te` where rows
+are periods), `columns` (what the join may read) and `query` (a SELECT of the ids of the streams' rows and a total).
 
 The answer has `seconds` (the job's own run time, without starting a cluster), `start_seconds` (all the time around it),
 `read` (rows that went to the join or aggregate, also if the job was cancelled), `stopped`, `state_bytes` (the largest
@@ -30,7 +30,7 @@ from typing import Any
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
 SOURCE = """CREATE TABLE arrivals (
-  side INT, id BIGINT, {keys}, ms BIGINT, v BIGINT, ts AS TO_TIMESTAMP_LTZ(ms, 3),
+  side INT, {columns}, ts AS TO_TIMESTAMP_LTZ(ms, 3),
   WATERMARK FOR ts AS ts - INTERVAL '{lateness}' SECOND({digits}, 3)
 ) WITH ('connector' = 'filesystem', 'path' = '{folder}', 'format' = 'csv')"""
 
@@ -144,8 +144,9 @@ def prepared(tables: TableEnvironment, request: dict[str, Any]) -> str:
     """Create the source and the views; the INSERT statement of the request's form."""
     if request["form"] == "empty":
         return "INSERT INTO answers VALUES (1, 1, 1, 1, 1)"
-    keys, lateness = numbers(request.get("keys", ["k"])), interval("lateness", request["lateness_ms"])
-    tables.execute_sql(SOURCE.format(folder=request["folder"], keys=keys, **lateness))
+    columns = numbers(["id", *request.get("keys", ["k"]), *request.get("times", ["ms"]), "v"])
+    lateness = interval("lateness", request["lateness_ms"])
+    tables.execute_sql(SOURCE.format(folder=request["folder"], columns=columns, **lateness))
     for side, name in enumerate(request.get("streams", ())):
         tables.execute_sql(STREAM.format(name=name, columns=", ".join(request["columns"]), side=side))
     if "query" in request:
@@ -195,7 +196,7 @@ def window_sums(folder: Path) -> dict[str, Any]:
 
 
 def join_sums(folder: Path, streams: list[str]) -> dict[str, Any]:
-    """The number of rows and the checksums of a join's answers (see stream_umjoin_sql)."""
+    """The number of rows and the checksums of a join's answers (see stream_sql.joined_values)."""
     names = [*(first + second for first, second in pairwise(streams)), "total"]
     rows, found = 0, dict.fromkeys(names, 0)
     for *ids, total in answers(folder):
