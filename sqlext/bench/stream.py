@@ -94,7 +94,7 @@ def _statements(options: StreamOptions) -> dict[str, str]:
         found |= {name: join_query(join).ours for name, join in JOINS.items() if name in options.workloads}
     if "interval" in options.cases:
         chosen = ((name, join) for name, join in INTERVALS.items() if name in options.workloads)
-        found |= {name: join.text(join.ours, width="INTERVAL 20 SECONDS", hint=join.hint) for name, join in chosen}
+        found |= {name: join.ours(20) for name, join in chosen}
     return found
 
 

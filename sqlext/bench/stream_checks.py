@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -27,7 +27,12 @@ SECOND_KEYS_RATE = 10
 CHAINS = ("spark-chain", "spark-chain-v2")
 MULTI_JOINS = ("flink-multi", "flink-multi-heap")
 BINARY_JOINS = ("flink-binary", "flink-binary-heap")
-PEERS = ("spark-join", "spark-join-v2", "flink-over", "flink-over-heap", "flink-join", "flink-join-heap")
+SPARK_JOINS = ("spark-join", "spark-join-v2")
+PEERS = (*SPARK_JOINS, "flink-over", "flink-over-heap", *FLINK_JOINS)
+#: The sets of cases whose joins only lead to a window.
+WINDOWS = ("throughput", "rising")
+#: How many times as many rows a second as the better of Spark's stream-stream joins, by workload.
+INTERVAL_RATES = {"points": 3, "overlap": 100}
 
 
 def near_the_floor(report: Report) -> list[Check]:
@@ -51,7 +56,7 @@ def faster_than_peers(report: Report) -> list[Check]:
 
     A peer that was interrupted counts with the rows that it read until then."""
     checks = []
-    for result in report.cases:
+    for result in _of(report, WINDOWS):
         if (rates := _rates(report, result, PEERS)) is not None:
             name = f"more rows a second than any peer, {result.case.name}"
             checks.append(Check(name, rates.ours > rates.best, rates.words))
@@ -61,7 +66,7 @@ def faster_than_peers(report: Report) -> list[Check]:
 def far_faster_than_flinks_join(report: Report) -> list[Check]:
     """Rows a second against Flink's interval join and aggregate, the better of its two states."""
     checks = []
-    for result in report.cases:
+    for result in _of(report, WINDOWS):
         if (rates := _rates(report, result, FLINK_JOINS)) is not None:
             name = f"at least {FLINK_RATE}x the rows a second of Flink's join, {result.case.name}"
             checks.append(Check(name, rates.ours >= FLINK_RATE * rates.best, rates.words))
@@ -125,6 +130,22 @@ def small_checkpoints(report: Report) -> list[Check]:
     return checks
 
 
+def interval_joins_beat_sparks(report: Report) -> list[Check]:
+    """More rows a second than Spark's join of two streams, by a factor that depends on the workload."""
+    checks = []
+    for result in _of(report, ("interval",)):
+        times = INTERVAL_RATES.get(str(result.case.parameters["workload"]))
+        if times is not None and (rates := _rates(report, result, SPARK_JOINS)) is not None:
+            name = f"at least {times}x the rows a second of Spark's better join, {result.case.name}"
+            checks.append(Check(name, rates.ours >= times * rates.best, rates.words))
+    return checks
+
+
+def _of(report: Report, sets: Sequence[str]) -> Iterator[CaseResult]:
+    """The results of these sets of cases."""
+    return (result for result in report.cases if result.case.parameters.get("set") in sets)
+
+
 @dataclass(frozen=True)
 class _Rates:
     """Rows a second of ours and of the best of some peers."""
@@ -163,4 +184,5 @@ CHECKS = (
     joins_beat_chains,
     joins_keep_up_with_flink,
     small_checkpoints,
+    interval_joins_beat_sparks,
 )

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext.bench.stream_files import (
+    MARGIN_MS,
     VALUES,
     Cuts,
+    Ints,
     StreamFiles,
     arrival_times,
     closing_row,
@@ -20,14 +22,15 @@ from sqlext.bench.stream_files import (
     write_stream,
     written_once,
 )
-from sqlext.bench.stream_interval_sql import STREAMS, IntervalWorkload, interval_query
+from sqlext.bench.stream_interval_sql import LONGEST, STREAMS, IntervalWorkload, interval_query
 from sqlext.bench.stream_sql import StreamQuery
 
 #: Rows of each stream in a second of event time; fewer if the state is so small that they would leave it in less than a
 #: second.
 RATE = 50_000
-#: Rows of a band are at most this part of its width late.
-LATE_PART = 20
+#: A point is up to this part of its band's width late, and a period up to so many times `seconds`: then half of those
+#: that have come within that time are in state.
+LATE_POINTS, LATE_PERIODS = 0.05, 2
 #: The closing rows come so long after the last row.
 CLOSING_MS = 3_600_000
 
@@ -36,10 +39,13 @@ CLOSING_MS = 3_600_000
 class IntervalTables:
     """The streams of a join: (id, k, ts, v), or (id, k, ts, te, v) with periods.
 
-    A row of a stays in state for about `seconds`, in which `live` rows of it come: so long is the band, or so late may
-    a period come (bookings come in any order up to that long before they begin; lengths are exponentially distributed,
-    and short). The first rows of a are the fill: as many as are in state at once. For each of its files b has one row,
-    which moves the watermark on. Then come `rows` rows of each stream, `file_rows` between two cuts, and a closing row.
+    Of a about `live` rows are in state at any time. A point stays there for `seconds`, the width of the band. Periods
+    are short (their lengths are exponentially distributed), but come in any order up to their lateness after they
+    begin, as bookings for the next days do; and they stay until the watermark has passed their end.
+
+    The first rows of a are the fill: those that are in state when all streams have been running for long. To each of
+    its files belongs one row of b, which moves the watermark on. Then come `rows` rows of each stream, `file_rows`
+    between two cuts, and a closing row.
     """
 
     join: IntervalWorkload
@@ -52,7 +58,7 @@ class IntervalTables:
 
     @property
     def seconds(self) -> int:
-        """How long a row of a is in state, in event time, without the lateness of a band."""
+        """The event time in which `live` rows of a come."""
         return max(1, round(self.live / RATE))
 
     @property
@@ -71,6 +77,11 @@ class IntervalTables:
         return self.join.matches * self.key_values / (2 * self.rate) * 1_000
 
     @property
+    def longest_ms(self) -> int:
+        """No period is longer."""
+        return 1 + round(LONGEST * self.mean_ms)
+
+    @property
     def folder(self) -> str:
         """A folder name that is unique for each data set."""
         sizes = (self.live, self.rows, self.file_rows, self.fill_file, self.readers, self.seed)
@@ -84,17 +95,17 @@ class IntervalTables:
     @property
     def lateness_ms(self) -> int:
         """How late a row may be."""
-        return 1_000 * self.seconds // (1 if self.join.periods else LATE_PART)
+        return round(1_000 * self.seconds * (LATE_PERIODS if self.join.periods else LATE_POINTS))
 
     @property
     def fill(self) -> int:
         """Rows of a in state before what is measured."""
-        return self.live if self.join.periods else self.live + self.live // LATE_PART
+        return self.live if self.join.periods else round(self.live * (1 + LATE_POINTS))
 
     @property
     def query(self) -> StreamQuery:
         """The join."""
-        return interval_query(self.join, self.seconds, self.lateness_ms)
+        return interval_query(self.join, self.seconds, self.longest_ms, self.lateness_ms)
 
     def tiny(self) -> IntervalTables:
         """A micro-batch of a few rows after another."""
@@ -102,7 +113,7 @@ class IntervalTables:
 
     def tables(self) -> tuple[pa.Table, ...]:
         """a and b in the order of arrival, without closing rows."""
-        return self._stream(0, self.fill + self.rows, 0), self._stream(1, self.rows, self.fill)
+        return self._stream(0, self.fill), self._stream(1, 0)
 
     def write(self, root: Path) -> StreamFiles:
         """The files below `root`; written only if they are missing."""
@@ -113,16 +124,30 @@ class IntervalTables:
     def _cuts(self) -> Cuts:
         return Cuts(self.file_rows, self.fill, self.fill_file)
 
-    def _stream(self, number: int, rows: int, skipped: int) -> pa.Table:
-        """`rows` rows that arrive evenly, after the time of `skipped` rows."""
+    def _stream(self, number: int, fill: int) -> pa.Table:
         random = np.random.default_rng([self.seed, number])
-        times = arrival_times(rows, self.rate, self.lateness_ms, random, skipped + 0.5 * number)
-        keys = random.integers(0, self.key_values, rows)
-        values = random.integers(0, VALUES, rows)
+        before, count = round(self.rate * self.lateness_ms / 1_000) + self.fill, fill + self.rows
+        times = np.append(
+            self._fill_times(fill, before, random),
+            arrival_times(self.rows, self.rate, self.lateness_ms, random, before + 0.5 * number),
+        )
+        keys, values = random.integers(0, self.key_values, count), random.integers(0, VALUES, count)
         if not self.join.periods:
-            return stream_table(np.arange(rows), [("k", keys)], times, values)
-        lengths = 1 + np.floor(random.exponential(self.mean_ms, rows)).astype(np.int64)
-        return stream_table(np.arange(rows), [("k", keys)], times, values, times + lengths)
+            return stream_table(np.arange(count), [("k", keys)], times, values)
+        lengths = 1 + np.floor(random.exponential(self.mean_ms, count)).astype(np.int64)
+        ends = times + np.minimum(lengths, self.longest_ms)
+        return stream_table(np.arange(count), [("k", keys)], times, values, ends)
+
+    def _fill_times(self, rows: int, before: int, random: np.random.Generator) -> Ints:
+        """Event times (ms) of rows that have come before the row number `before` and are in state then. Periods of the
+        same start come evenly for as long as they may be late, so of the later ones fewer have come yet."""
+        if not self.join.periods:
+            return arrival_times(rows, self.rate, self.lateness_ms, random, before - self.fill)
+        now = int(arrival_times(1, self.rate, 0, random, before)[0]) + self.lateness_ms
+        age = np.sqrt(random.random(rows)) * (self.lateness_ms - MARGIN_MS)
+        order = np.argsort(age * random.random(rows))[::-1]
+        times: Ints = now - np.ceil(age[order]).astype(np.int64)
+        return times
 
     def _write(self, folder: Path) -> None:
         a, b = self.tables()

@@ -39,7 +39,7 @@ INTERVAL_CONTESTANTS = {
     "spark-join": "Spark's stream-stream join, join state format 4",
     "spark-join-v2": WINDOW_CONTESTANTS["spark-join-v2"],
     "flink-join": "Flink's interval join or regular join, state in RocksDB",
-    "flink-join-heap": WINDOW_CONTESTANTS["flink-join-heap"],
+    "flink-join-heap": "the same, state on the heap",
 }
 CONTESTANTS = WINDOW_CONTESTANTS | UMJOIN_CONTESTANTS | INTERVAL_CONTESTANTS
 
@@ -52,8 +52,9 @@ class StreamOptions:
     """`workloads` are names of stream_data.WORKLOADS, `rising`, and names of stream_umjoin_sql.JOINS and of
     stream_interval_sql.INTERVALS; those of sets of cases that are not asked for are left out. `rows` are those of each
     stream, `batches` the rows of a micro-batch (both streams together), `live` the rows in state in the cases `rising`,
-    `shared` and `points`. `scale` multiplies the first and the last. `paced` is the length of a paced run in seconds; 0 leaves these cases out. `peers` is where
-    `make peers` put Flink, `state_memory_mb` what RocksDB may take: Spark's state stores, or Flink's managed memory."""
+    `shared` and `points`. `scale` multiplies the first and the last. `paced` is the length of a paced run in seconds; 0
+    leaves these cases out. `peers` is where `make peers` put Flink, `state_memory_mb` what RocksDB may take: Spark's
+    state stores, or Flink's managed memory."""
 
     cases: Sequence[str] = ("window",)
     workloads: Sequence[str] = (

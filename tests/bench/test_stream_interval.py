@@ -1,0 +1,219 @@
+"""The set `interval` of the suite `stream` at small size: streams, statements, answers, checks, command line."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from rich.console import Console
+from typer.testing import CliRunner
+
+from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
+from sqlext.bench.cli import app
+from sqlext.bench.engines import Engines
+from sqlext.bench.stream import stream_suite
+from sqlext.bench.stream_cases import make_cases
+from sqlext.bench.stream_checks import CHECKS
+from sqlext.bench.stream_files import CLOSING_ID, MARGIN_MS, milliseconds
+from sqlext.bench.stream_interval_data import RATE, IntervalTables
+from sqlext.bench.stream_interval_sql import INTERVALS
+from sqlext.bench.stream_options import StreamOptions
+
+
+def tables_of(name: str, live: int = 20_000, rows: int = 20_000) -> IntervalTables:
+    return IntervalTables(INTERVALS[name], live, rows, file_rows=5_000, fill_file=8_000)
+
+
+@pytest.mark.parametrize("name", list(INTERVALS))
+def test_a_row_has_as_many_matches_as_its_workload_says(name: str, tmp_path: Path) -> None:
+    """Plain conditions are those of the period predicates, which numpy computes here."""
+    tables = tables_of(name)
+    files = tables.write(tmp_path)
+    folders = {stream: f"read_parquet('{path}/*.parquet')" for stream, path in zip("ab", files.folders, strict=True)}
+    sums = ", ".join(tables.query.checksums["duckdb"].values())
+    texts = {text.format(**folders) for text in (tables.query.spark, tables.query.duckdb)}
+    assert len(texts) == 1 + tables.join.periods
+    (found,) = {duckdb.sql(f"SELECT {sums} FROM ({text})").fetchone() for text in texts}
+    a, b = tables.tables()
+    pairs, expected = 0, np.zeros(2, np.int64)
+    lone = np.ones(len(a), np.bool_)
+    for key in range(tables.key_values):
+        left, right = (np.flatnonzero(table["k"].to_numpy() == key) for table in (a, b))
+        first, second = milliseconds(a)[left, None], milliseconds(b)[None, right]
+        if tables.join.periods:
+            held = (first < milliseconds(b, "te")[right]) & (second < milliseconds(a, "te")[left, None])
+        else:
+            held = (first <= second) & (second <= first + 1_000 * tables.seconds)
+        ours, theirs = left[held.nonzero()[0]], right[held.nonzero()[1]]
+        lone[ours] = False
+        pairs += len(ours)
+        total = a["v"].to_numpy()[ours] + b["v"].to_numpy()[theirs]
+        expected += (ours * (theirs % 1009)).sum(), (total * (theirs % 1009)).sum()
+    if tables.join.left:
+        rows = np.flatnonzero(lone)
+        assert len(rows) > 0.2 * len(a)
+        pairs_and_rows = pairs + len(rows)
+        expected += (-2 * rows).sum(), (-2 * a["v"].to_numpy()[rows]).sum()
+    else:
+        pairs_and_rows = pairs
+    assert found == (pairs_and_rows, *expected)
+    # rows of b at the start and of a at the end have fewer
+    assert 0.5 * tables.join.matches < pairs / len(b) < 1.1 * tables.join.matches
+
+
+@pytest.mark.parametrize("name", list(INTERVALS))
+@pytest.mark.parametrize("live", [1_000, 100_000])
+def test_a_steady_number_of_rows_is_in_state(name: str, live: int) -> None:
+    """A row of a stays until the watermark has passed its band or its end."""
+    tables = tables_of(name, live, rows=2 * live)
+    assert tables.rate == min(RATE, live)
+    a, b = tables.tables()
+    times = milliseconds(a)
+    stays = milliseconds(a, "te") if tables.join.periods else times + 1_000 * tables.seconds
+    late = np.maximum.accumulate(times) - times
+    assert 0.8 * tables.lateness_ms - MARGIN_MS < late.max() < tables.lateness_ms
+    for place in range(tables.fill, len(a), live // 2):
+        watermark = min(times[:place].max(), milliseconds(b)[: place - tables.fill].max(initial=times[:place].max()))
+        in_state = (stays[:place] > watermark - tables.lateness_ms).sum()
+        assert in_state == pytest.approx(live, rel=0.15)
+
+
+def test_files_are_the_fill_and_then_both_streams(tmp_path: Path) -> None:
+    tables = tables_of("overlap", live=1_000, rows=700)
+    tables = IntervalTables(tables.join, 1_000, 700, file_rows=300, fill_file=400)
+    files = tables.write(tmp_path)
+    assert (files.names, files.files, files.fill, files.rows) == (("a", "b"), 3 + 3 + 1, 3, 1_000 + 2 * 700)
+    found = [[pq.read_table(path) for path in sorted(folder.iterdir())] for folder in files.folders]
+    assert [len(piece) for piece in found[0]] == [400, 400, 200, 300, 300, 100, 1]
+    assert [len(piece) for piece in found[1]] == [1, 1, 1, 300, 300, 100, 1]
+    for place in range(3):  # the watermark follows the fill, and nothing matches the row that moves it
+        (row,) = found[1][place].to_pylist()
+        assert (row["id"], row["k"]) == (CLOSING_ID, CLOSING_ID)
+        assert row["ts"] == found[0][place]["ts"][-1].as_py()
+    last = max(piece["te"].to_numpy().max() for pieces in found for piece in pieces[:-1])
+    for pieces in found:
+        assert pieces[-1]["id"].to_pylist() == [CLOSING_ID]
+        gap = (pieces[-1]["ts"].to_numpy()[0] - last) / np.timedelta64(1, "ms")
+        assert gap > 1_000 * tables.seconds + tables.lateness_ms
+    columns = ["side", "id", "k", "ms", "te", "v"]
+    merged = [
+        pa_csv.read_csv(path, pa_csv.ReadOptions(column_names=columns)) for path in sorted(files.merged.iterdir())
+    ]
+    for side, table in enumerate(tables.tables()):
+        rows = {tuple(row.values()) for part in merged for row in part.to_pylist() if row["side"] == side}
+        times = milliseconds(table), milliseconds(table, "te")
+        values = (table["id"].to_numpy(), table["k"].to_numpy(), *times, table["v"].to_numpy())
+        assert rows == set(zip([side] * len(table), *(column.tolist() for column in values), strict=True))
+
+
+def test_cases(tmp_path: Path) -> None:
+    options = StreamOptions(["interval"], list(INTERVALS), live=[50_000, 100_000], scale=0.01)
+    cases, streams = make_cases(options, tmp_path, lambda _: None)
+    assert [case.name for case in cases] == [
+        "points in a band, 500 rows live, batches of 500",
+        "points in a band, 1k rows live, batches of 500",
+        "overlap, 10k rows live, batches of 500",
+        "overlap, left, 10k rows live, batches of 500",
+        "points in a band, 10k rows live, batches of 5k",
+        "overlap, 10k rows live, batches of 5k",
+        "overlap, left, 10k rows live, batches of 5k",
+    ]
+    for case in cases:
+        stream = streams[case.name]
+        assert stream.batch_rows == case.parameters["batch"]
+        batches = stream.files.files - stream.files.fill - 1
+        assert batches * stream.batch_rows == 2 * int(case.parameters["rows"])
+        assert batches == (20 if stream.batch_rows == 500 else 6)
+        assert case.has("ours")
+        assert case.has("duckdb")
+        assert case.has("spark-join") == case.has("flink-join-heap") == (case.parameters["workload"] != "left")
+        assert not case.has("spark-chain")
+        assert "left" in case.name or "left" not in stream.query.ours.lower()
+
+
+def test_ours_are_statements_that_ours_takes(tmp_path: Path) -> None:
+    texts = {name: tables_of(name, live=1_000_000).query for name in INTERVALS}
+    assert "/*+ SWEEP */" in texts["points"].ours
+    assert "a.ts + INTERVAL 20 SECOND" in texts["points"].ours
+    assert "a.ts + INTERVAL '20' SECOND(2)" in texts["points"].flink["query"]
+    assert texts["points"].flink["columns"] == ["id", "k", "v", "ts"]
+    for name in ("overlap", "left"):
+        assert "PERIOD(a.ts, a.te) OVERLAPS PERIOD(b.ts, b.te)" in texts[name].ours
+        assert "a.ts < b.te AND b.ts < a.te" in texts[name].spark
+    assert "a.ms < b.te AND b.ms < a.te" in texts["overlap"].flink["query"]
+    assert (texts["overlap"].flink["times"], texts["overlap"].flink["columns"]) == (
+        ["ms", "te"],
+        ["id", "k", "v", "ms", "te"],
+    )
+
+
+#: The others run with the slow tests.
+QUICK = ("left",)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in INTERVALS]
+)
+def test_contestants_agree(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    contestants = ["ours", "duckdb", "floor", "spark-join", "spark-join-v2"]
+    options = StreamOptions(
+        ["interval"], [name], contestants, batches=[1_000_000], live=[1_000_000], scale=0.002, data=tmp_path / "it's"
+    )
+    report = run(stream_suite(options, Engines(cores=2)), Limits(repeat=1, cap_seconds=0.01), Console(file=StringIO()))
+    assert [m.message for result in report.cases for m in result.measurements if m.message] == []
+    (result,) = report.cases
+    counts = {m.contestant: m.rows for m in result.measurements}
+    assert counts.pop("floor") is None
+    assert set(counts) == {"ours", "duckdb"} | (set() if name == "left" else {"spark-join", "spark-join-v2"})
+    assert len(set(counts.values())) == 1
+    assert (counts["ours"] or 0) > 3_000
+    for item in result.measurements:
+        if item.contestant != "duckdb":
+            assert item.warmup is not None
+            assert item.details["batch no."] == len(item.warmup.series["batch seconds"]) == 3
+            assert item.details["checkpoint MiB"] > 0
+    assert spark.range(3).count() == 3
+
+
+def _result(workload: str, details: dict[str, float]) -> CaseResult:
+    items = [Measurement(name, runs=[Run(1.0, 0, 0, 0, {"rows/s": rate})]) for name, rate in details.items()]
+    return CaseResult(Case(workload, 1, {"set": "interval", "workload": workload, "live": 1, "batch": 50_000}), items)
+
+
+def test_checks_compare_with_what_is_asked() -> None:
+    cases = [
+        _result("points", {"ours": 400.0, "spark-join": 100.0, "spark-join-v2": 200.0, "flink-join": 500.0}),
+        _result("overlap", {"ours": 400.0, "spark-join": 4.0, "spark-join-v2": 2.0, "flink-join-heap": 500.0}),
+        _result("left", {"ours": 400.0, "floor": 500.0}),
+    ]
+    report = Report("stream", "title", "ours", "", "", {}, {}, {}, {}, cases)
+    outcome = [(check.name, check.passed, check.detail) for function in CHECKS for check in function(report)]
+    better = "the rows a second of Spark's better join"
+    assert outcome == [
+        (f"at least 3x {better}, points", False, "2.00x (400 against 200 of spark-join-v2)"),
+        (f"at least 100x {better}, overlap", True, "100.00x (400 against 4 of spark-join)"),
+    ]
+
+
+def test_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "out.json"
+    arguments = ["stream", "--cases", "interval", "--live", "500000", "--scale", "0.002", "--batches", "50000"]
+    arguments += ["--contestants", "spark-chain,duckdb,flink-join", "--peers", str(tmp_path / "no peers")]
+    arguments += ["--repeat", "1", "--data", str(tmp_path / "data"), "--json", str(file)]
+    outcome = CliRunner().invoke(app, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    assert "left out flink-join" in outcome.output
+    assert file.with_suffix(".png").exists()
+    stored = json.loads(file.read_text())
+    assert stored["title"] == "Interval joins of streams"
+    assert [case["parameters"]["workload"] for case in stored["cases"]] == ["points", "overlap", "left"]
+    assert {entry["contestant"] for case in stored["cases"] for entry in case["results"]} == {"duckdb"}
+    assert "OVERLAPS" in stored["facts"]["overlap"]
+    assert "/*+ SWEEP */" in stored["facts"]["points"]
