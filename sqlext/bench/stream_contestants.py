@@ -163,9 +163,12 @@ class SparkStream(ABC):
         self._seconds = [batch.seconds for batch in steady(self._batches, full, fill)]
         if feed is not None:
             self._details |= row_latencies(self._batches, *feed.arrivals())
-        elif self._stopped and not self._details:  # before the first one that is measured: at most that
-            begun = stream.files_per_trigger * (len(self._batches) + 1)
-            self._details = {"rows/s": stream.files.rows_until(begun) / seconds}
+        elif self._stopped and not self._details:  # before the end of the first one that is measured: at most that
+            done = stream.files_per_trigger * len(self._batches)
+            rows = stream.files.rows_until(done + stream.files_per_trigger)
+            if done and done == stream.files.fill:
+                rows, seconds = rows - stream.files.rows_until(done), time.time() - self._batches[-1].ended
+            self._details = {"rows/s": rows / seconds}
         self._query = None
 
     def _views(self, case: StreamCase, streams: Sequence[DataFrame]) -> dict[str, str]:

@@ -17,12 +17,18 @@ ROWS = 3_000_000
 LEAST = 4
 #: Rows in state, where `--live` says nothing.
 LIVE = 1_000_000
-#: Who takes part in `left`.
-OUTER = ("ours", "floor", "duckdb")
+#: Who takes part in all cases, and who besides: those who have micro-batches, and those who have none.
+ALL = ("ours", "floor", "duckdb")
+BATCHED = ("spark-join", "spark-join-v2")
+OTHERS = ("flink-join", "flink-join-heap")
 
 
 def planned_intervals(options: StreamOptions) -> Iterator[Planned]:
-    """Each join in micro-batches of each size; `points` in the smallest ones over each state of `--live` rows."""
+    """Each join in micro-batches of each size; `points` in the smallest ones over each state of `--live` rows.
+
+    Flink takes part with the largest ones. Spark's join of periods goes through all rows of a key for each new one,
+    however large its micro-batches are, and would not get through one of the larger ones in minutes.
+    """
     for batch in options.batches:
         for place, (name, join) in enumerate(INTERVALS.items()):
             if name in options.workloads:
@@ -35,12 +41,14 @@ def _planned(options: StreamOptions, join: IntervalWorkload, live: int, batch: i
     count = max(LEAST, min(BATCHES, ROWS // batch))
     each = max(1, round(batch // 2 * min(1.0, options.scale)))
     tables = IntervalTables(join, live, count * each, each, readers=options.cores)
+    batched = BATCHED if not join.periods or batch == min(options.batches) else ()
+    peers = () if join.left else (*batched, *(OTHERS if batch == max(options.batches) else ()))
     case = Case(
         f"{join.title}, {short(live)} rows live, batches of {short(2 * each)}",
         float(live) if join.name == "points" else float(place),
         {"set": "interval", "workload": join.name, "live": live, "rows": tables.rows, "batch": 2 * each},
         panel=f"{join.title}, batches of {short(2 * each)}",
         tick=short(live),
-        contestants=OUTER if join.left else tuple(INTERVAL_CONTESTANTS),
+        contestants=tuple(name for name in INTERVAL_CONTESTANTS if name in (*ALL, *peers)),
     )
     return Planned(case, tables)

@@ -2,12 +2,13 @@
 of several streams.
 
 A request has `form` ("join" and "over": a window, or a join of two streams; "multi" and "binary": a join, with and
-without Flink's multi-join; "empty": a job without a source), `folder` (CSV files: side, id, keys, times, v; one for each
-reader), `lateness_ms`, `backend` ("rocksdb" or "hashmap"), `threads`, `memory_mb` (managed memory of the task
+without Flink's multi-join; "empty": a job without a source), `folder` (CSV files: side, id, keys, times, v; one for
+each reader), `lateness_ms`, `backend` ("rocksdb" or "hashmap"), `threads`, `memory_mb` (managed memory of the task
 manager), `checkpoints` (an empty folder), `port` (of Flink's REST server), `stop` (a file: the job is cancelled as soon
-as it exists) and `output` (a folder for the answers as CSV files; None drops them). For a window it has `window_ms`, for
-a join `streams` (their names, in the order of the sides), `keys` (their key columns), `times` (`ms`, and `te` where rows
-are periods), `columns` (what the join may read) and `query` (a SELECT of the ids of the streams' rows and a total).
+as it exists) and `output` (a folder for the answers as CSV files; None drops them). For a window it has `window_ms`,
+for a join `streams` (their names, in the order of the sides), `keys` (their key columns), `times` (`ms`, and `te` where
+rows are periods), `columns` (what the join may read) and `query` (a SELECT of the ids of the streams' rows and a
+total).
 
 The answer has `seconds` (the job's own run time, without starting a cluster), `start_seconds` (all the time around it),
 `read` (rows that went to the join or aggregate, also if the job was cancelled), `stopped`, `state_bytes` (the largest
