@@ -253,11 +253,12 @@ def umjoin(
 
 _STREAM = StreamOptions()
 _STREAM_HELP = (
-    "A window over the union of two streams, and multi-way joins of streams, on Structured Streaming.",
+    "A window over the union of two streams, and joins of streams, on Structured Streaming.",
     "sqlext (`ours`) through Session.sql against Spark's stream-stream join with an aggregate, Flink's OVER aggregate "
     "and interval join, and two empty stateful operators on Spark, which no other one can beat (`floor`). All answers "
     "are compared with DuckDB's over the same rows as tables.",
-    "With `--cases umjoin` against Spark's chain of stream-stream joins, and Flink's multi-join and binary joins.",
+    "With `--cases umjoin` against Spark's chain of stream-stream joins, and Flink's multi-join and binary joins. With "
+    "`--cases interval` against Spark's stream-stream join and Flink's interval join.",
     "The workloads are those of Scale-OIJ: 4,000 rows in the windows of A and D, 6,000 in those of B, 300 in those of "
     "C. `rising` measures micro-batches over states of 0.1M to 10M rows.",
     "A second table shows rows a second, percentiles of the seconds of a micro-batch, the size of the state, and in "
@@ -270,6 +271,7 @@ _STREAM_HELP = (
     "Joins, in two minutes: sqlext bench stream --cases umjoin --scale 0.02 --live 1000000 --contestants "
     "ours,duckdb,spark-chain",
     "Joins: sqlext bench stream --cases umjoin --live 1000000,10000000 --limit-seconds 1800",
+    "Interval joins: sqlext bench stream --cases interval --live 1000000",
 )
 
 
@@ -277,7 +279,10 @@ _STREAM_HELP = (
 def stream(
     cases: Annotated[
         str,
-        typer.Option(help="window: a window over the union of two streams. umjoin: joins of three and four streams."),
+        typer.Option(
+            help="window: a window over the union of two streams. umjoin: joins of three and four streams. interval: "
+            "joins of two streams in a band of time or of periods."
+        ),
     ] = ",".join(_STREAM.cases),
     workload: Annotated[
         str,
@@ -285,14 +290,17 @@ def stream(
             help="A, D: 5 keys, windows of 1 s, rows up to 1 s (A) and 2 s (D) late. B: 111 keys, 150 s, 10 s. "
             "C: 45 keys, 8 s, 100 s. rising: state of --live rows. shared: four streams on one key, state of --live "
             "rows. chain: on three keys. second: three on a key of 100 values and a second one each. near: four on one "
-            "key, 20 s apart at most."
+            "key, 20 s apart at most. points: a row and those of the 20 s after it, state of --live rows. overlap: "
+            "periods that overlap. left: a LEFT JOIN of them."
         ),
     ] = ",".join(_STREAM.workloads),
     rows: Annotated[int, typer.Option(help="Rows of each stream, in A to D.", min=1)] = _STREAM.rows,
     batches: Annotated[
         str, typer.Option(help="Rows of a micro-batch; peers without micro-batches take part with the most.")
     ] = ",".join(map(str, _STREAM.batches)),
-    live: Annotated[str, typer.Option(help="In rising and shared: rows in state.")] = ",".join(map(str, _STREAM.live)),
+    live: Annotated[str, typer.Option(help="In rising, shared and points: rows in state.")] = ",".join(
+        map(str, _STREAM.live)
+    ),
     paced: Annotated[
         float, typer.Option(help="Seconds of the paced runs of A, B and D at the rates of Scale-OIJ; 0: none.", min=0.0)
     ] = _STREAM.paced,
@@ -311,7 +319,7 @@ def stream(
     chart: Chart = None,
     data: Data = None,
 ) -> None:
-    """A window over the union of two streams, and multi-way joins of streams, on Structured Streaming."""
+    """A window over the union of two streams, and joins of streams, on Structured Streaming."""
     options = StreamOptions(
         cases=_names(cases),
         workloads=_names(workload),

@@ -9,10 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext.bench.stream_files import (
-    MARGIN_MS,
     VALUES,
     Cuts,
-    Ints,
     StreamFiles,
     arrival_times,
     closing_row,
@@ -43,9 +41,9 @@ class IntervalTables:
     are short (their lengths are exponentially distributed), but come in any order up to their lateness after they
     begin, as bookings for the next days do; and they stay until the watermark has passed their end.
 
-    The first rows of a are the fill: those that are in state when all streams have been running for long. To each of
-    its files belongs one row of b, which moves the watermark on. Then come `rows` rows of each stream, `file_rows`
-    between two cuts, and a closing row.
+    The first rows of a are the fill: as many as come until the state is steady. To each of its files belongs one row of
+    b, which moves the watermark on. Then come `rows` rows of each stream, `file_rows` between two cuts, and a closing
+    row.
     """
 
     join: IntervalWorkload
@@ -99,8 +97,8 @@ class IntervalTables:
 
     @property
     def fill(self) -> int:
-        """Rows of a in state before what is measured."""
-        return self.live if self.join.periods else round(self.live * (1 + LATE_POINTS))
+        """Rows of a before what is measured."""
+        return round(self.live * (LATE_PERIODS if self.join.periods else 1 + LATE_POINTS))
 
     @property
     def query(self) -> StreamQuery:
@@ -126,28 +124,14 @@ class IntervalTables:
 
     def _stream(self, number: int, fill: int) -> pa.Table:
         random = np.random.default_rng([self.seed, number])
-        before, count = round(self.rate * self.lateness_ms / 1_000) + self.fill, fill + self.rows
-        times = np.append(
-            self._fill_times(fill, before, random),
-            arrival_times(self.rows, self.rate, self.lateness_ms, random, before + 0.5 * number),
-        )
+        count, before = fill + self.rows, self.fill - fill + 0.5 * number
+        times = arrival_times(count, self.rate, self.lateness_ms, random, before)
         keys, values = random.integers(0, self.key_values, count), random.integers(0, VALUES, count)
         if not self.join.periods:
             return stream_table(np.arange(count), [("k", keys)], times, values)
         lengths = 1 + np.floor(random.exponential(self.mean_ms, count)).astype(np.int64)
         ends = times + np.minimum(lengths, self.longest_ms)
         return stream_table(np.arange(count), [("k", keys)], times, values, ends)
-
-    def _fill_times(self, rows: int, before: int, random: np.random.Generator) -> Ints:
-        """Event times (ms) of rows that have come before the row number `before` and are in state then. Periods of the
-        same start come evenly for as long as they may be late, so of the later ones fewer have come yet."""
-        if not self.join.periods:
-            return arrival_times(rows, self.rate, self.lateness_ms, random, before - self.fill)
-        now = int(arrival_times(1, self.rate, 0, random, before)[0]) + self.lateness_ms
-        age = np.sqrt(random.random(rows)) * (self.lateness_ms - MARGIN_MS)
-        order = np.argsort(age * random.random(rows))[::-1]
-        times: Ints = now - np.ceil(age[order]).astype(np.int64)
-        return times
 
     def _write(self, folder: Path) -> None:
         a, b = self.tables()

@@ -94,11 +94,11 @@ def test_files_are_the_fill_and_then_both_streams(tmp_path: Path) -> None:
     tables = tables_of("overlap", live=1_000, rows=700)
     tables = IntervalTables(tables.join, 1_000, 700, file_rows=300, fill_file=400)
     files = tables.write(tmp_path)
-    assert (files.names, files.files, files.fill, files.rows) == (("a", "b"), 3 + 3 + 1, 3, 1_000 + 2 * 700)
+    assert (files.names, files.files, files.fill, files.rows) == (("a", "b"), 5 + 3 + 1, 5, 2_000 + 2 * 700)
     found = [[pq.read_table(path) for path in sorted(folder.iterdir())] for folder in files.folders]
-    assert [len(piece) for piece in found[0]] == [400, 400, 200, 300, 300, 100, 1]
-    assert [len(piece) for piece in found[1]] == [1, 1, 1, 300, 300, 100, 1]
-    for place in range(3):  # the watermark follows the fill, and nothing matches the row that moves it
+    assert [len(piece) for piece in found[0]] == [400, 400, 400, 400, 400, 300, 300, 100, 1]
+    assert [len(piece) for piece in found[1]] == [1, 1, 1, 1, 1, 300, 300, 100, 1]
+    for place in range(5):  # the watermark follows the fill, and nothing matches the row that moves it
         (row,) = found[1][place].to_pylist()
         assert (row["id"], row["k"]) == (CLOSING_ID, CLOSING_ID)
         assert row["ts"] == found[0][place]["ts"][-1].as_py()
@@ -214,10 +214,11 @@ def test_a_query_that_is_stopped_in_its_first_measured_batch_counts_with_that_ba
         join._measure(stream, None, seconds)
         return join.details()["rows/s"]
 
+    fill = [501] * 4
     assert rate(10.0) == 501 / 10  # in the fill, with all rows
-    assert rate(10.0, 501) == 1_002 / 10
-    assert rate(10.0, 501, 501) > 600 / 5  # after it, with the rows and the time since then
-    assert rate(10.0, 501, 501, 600) == 600
+    assert rate(10.0, *fill[:2]) == 3 * 501 / 10
+    assert rate(10.0, *fill) > 600 / 5  # after it, with the rows and the time since then
+    assert rate(10.0, *fill, 600) == 600
 
 
 def _result(workload: str, batch: int, details: dict[str, float]) -> CaseResult:
