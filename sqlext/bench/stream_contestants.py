@@ -30,6 +30,7 @@ from sqlext.bench.stream_progress import MIB, Batch, batches_of, figures, observ
 from sqlext.bench.suite import Answer, Case
 
 if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
 
     from sqlext import Session
@@ -117,6 +118,10 @@ class SparkStream(ABC):
         """Rows a second, percentiles of micro-batches and rows, sizes of the state and of the checkpoint."""
         return self._details
 
+    def own_details(self, measured: Sequence[StreamingQueryProgress]) -> Mapping[str, float]:
+        """What only this contestant tells about the micro-batches that were measured."""
+        return {}
+
     def series(self) -> Mapping[str, Sequence[float]]:
         """The seconds of each micro-batch that was measured."""
         return {"batch seconds": self._seconds}
@@ -156,11 +161,14 @@ class SparkStream(ABC):
 
     def _measure(self, stream: StreamCase, feed: _PacedFeed | None, seconds: float) -> None:
         assert self._query is not None
-        reports = [json.loads(progress.json) for progress in self._query.recentProgress]
-        self._batches = batches_of(reports, ANSWERS)
+        progresses = self._query.recentProgress
+        self._batches = batches_of([json.loads(progress.json) for progress in progresses], ANSWERS)
         full, fill = (stream.batch_rows, stream.files.fill) if feed is None else (0, 0)
+        measured = steady(self._batches, full, fill)
         self._details = figures(self._batches, full, fill)
-        self._seconds = [batch.seconds for batch in steady(self._batches, full, fill)]
+        self._seconds = [batch.seconds for batch in measured]
+        numbers = {batch.number for batch in measured}
+        self._details |= self.own_details([progress for progress in progresses if progress.batchId in numbers])
         if feed is not None:
             self._details |= row_latencies(self._batches, *feed.arrivals())
         elif self._stopped and not self._details:  # before the end of the first one that is measured: at most that
@@ -188,6 +196,16 @@ class OursStream(SparkStream):
     def frame(self, case: StreamCase, streams: Sequence[DataFrame]) -> DataFrame:
         """The statement over the streams as temporary views."""
         return self.session().sql(case.query.ours.format(**self._views(case, streams)))
+
+    def own_details(self, measured: Sequence[StreamingQueryProgress]) -> Mapping[str, float]:
+        """The most rows in state, and the median seconds of the operator in a micro-batch, all tasks together."""
+        from sqlext.streams import figures_of
+
+        found = [own for progress in measured if (own := figures_of(progress))]
+        if not found:
+            return {}
+        seconds = float(np.median([own["operator_ms"] for own in found])) / 1_000
+        return {"state rows": float(max(own["state_rows"] for own in found)), "operator s": seconds}
 
     def session(self) -> Session:
         """The Session on the engines' Spark."""

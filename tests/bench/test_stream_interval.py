@@ -185,6 +185,10 @@ def test_contestants_agree(spark: SparkSession, tmp_path: Path, name: str) -> No
             assert item.warmup is not None
             assert item.details["batch no."] == len(item.warmup.series["batch seconds"]) == 3
             assert item.details["checkpoint MiB"] > 0
+    ours = result.measurement("ours")
+    assert ours is not None
+    assert ours.details["operator s"] > 0
+    assert ours.details["state rows"] > result.case.parameters["live"]  # and those of b
     assert spark.range(3).count() == 3
 
 
@@ -194,7 +198,8 @@ class _Stopped:
     def __init__(self, *rows: int) -> None:
         begin = datetime.now(UTC) - timedelta(seconds=len(rows))
         self.recentProgress = [
-            SimpleNamespace(json=json.dumps(self._report(number, count, begin))) for number, count in enumerate(rows)
+            SimpleNamespace(batchId=number, json=json.dumps(self._report(number, count, begin)))
+            for number, count in enumerate(rows)
         ]
 
     @staticmethod
