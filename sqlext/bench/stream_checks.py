@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -93,15 +93,8 @@ def flat_in_state(report: Report) -> list[Check]:
 
 def joins_beat_chains(report: Report) -> list[Check]:
     """More rows a second than Spark's chain of joins, by a factor that depends on the rows in state."""
-    checks = []
-    for result in report.cases:
-        times = CHAIN_RATES.get(int(result.case.parameters.get("live", 0)))
-        if result.case.parameters.get("workload") != "shared" or times is None:
-            continue
-        if (rates := _rates(report, [result], CHAINS)) is not None:
-            name = f"at least {times}x the rows a second of Spark's better chain, {result.case.name}"
-            checks.append(Check(name, rates.ours >= times * rates.best, rates.words))
-    return checks
+    rates = {("shared", live): times for live, times in CHAIN_RATES.items()}
+    return _against_spark(report, "umjoin", CHAINS, "chain", lambda *key: rates.get(key))
 
 
 def joins_keep_up_with_flink(report: Report) -> list[Check]:
@@ -133,20 +126,27 @@ def small_checkpoints(report: Report) -> list[Check]:
 
 
 def interval_joins_beat_sparks(report: Report) -> list[Check]:
-    """More rows a second than Spark's join of two streams, by a factor that depends on the workload; each in the
-    micro-batches that suit it best."""
+    """More rows a second than Spark's join of two streams, by a factor that depends on the workload."""
+    return _against_spark(report, "interval", SPARK_JOINS, "join", lambda workload, _: INTERVAL_RATES.get(workload))
+
+
+def _against_spark(
+    report: Report, name: str, peers: Sequence[str], what: str, target: Callable[[str, int], int | None]
+) -> list[Check]:
+    """Rows a second against Spark's, each in the micro-batches that suit it best, where large ones are among them;
+    `target` says how many times as many there must be for a workload and a state."""
     groups: dict[tuple[str, int], list[CaseResult]] = {}
-    for result in _of(report, ("interval",)):
+    for result in _of(report, (name,)):
         key = str(result.case.parameters["workload"]), int(result.case.parameters["live"])
         groups.setdefault(key, []).append(result)
     checks = []
     for (workload, live), results in groups.items():
-        times = INTERVAL_RATES.get(workload)
+        times = target(workload, live)
         if times is None or max(int(result.case.parameters["batch"]) for result in results) < LARGE_BATCH:
             continue
-        if (rates := _rates(report, results, SPARK_JOINS)) is not None:
-            name = f"at least {times}x the rows a second of Spark's better join, {workload}, {live:,} rows live"
-            checks.append(Check(name, rates.ours >= times * rates.best, rates.words))
+        if (rates := _rates(report, results, peers)) is not None:
+            title = f"at least {times}x the rows a second of Spark's better {what}, {workload}, {live:,} rows live"
+            checks.append(Check(title, rates.ours >= times * rates.best, rates.words))
     return checks
 
 

@@ -73,7 +73,7 @@ INTERVALS = {
     join.name: join
     for join in (
         IntervalWorkload("points", "points in a band", matches=5, key_rows=5),
-        IntervalWorkload("overlap", "overlap", matches=10, key_rows=1_000, periods=True),
+        IntervalWorkload("overlap", "overlap", matches=10, key_rows=10_000, periods=True),
         IntervalWorkload("left", "overlap, left", matches=1, key_rows=1_000, periods=True, left=True),
     )
 }
