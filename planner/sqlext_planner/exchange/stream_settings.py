@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
@@ -37,6 +39,23 @@ def stream_settings(cores: int | None = None, memory_mb: int = 500) -> dict[str,
     """
     found = {**_NEEDED, **_BETTER, f"{_STORE}rocksdb.maxMemoryUsageMB": str(memory_mb)}
     return found if cores is None else {**found, "spark.sql.shuffle.partitions": str(cores)}
+
+
+def observed_name(below: Iterable[str] = ()) -> str:
+    """A name for an operator's observed metrics, another one each time, because a query may hold the same statement
+    twice. It holds the names of the operators `below` whose results it reads."""
+    return "_".join([OBSERVED + uuid.uuid4().hex[:12], *(_own(name) for name in below)])
+
+
+def operators_below(names: Iterable[str]) -> frozenset[str]:
+    """Those among the operators of a query whose results another one reads."""
+    all_names = list(names)
+    read = {own for name in all_names for own in name.removeprefix(OBSERVED).split("_")[1:]}
+    return frozenset(name for name in all_names if _own(name) in read)
+
+
+def _own(name: str) -> str:
+    return name.removeprefix(OBSERVED).split("_")[0]
 
 
 def check_settings(spark: SparkSession) -> None:
