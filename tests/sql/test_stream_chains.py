@@ -31,7 +31,9 @@ def views(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
 # No window ends at a row whose ties in time are in it or not, as the order of arrival says: a chain has another one.
 NEAR = "ROWS_RANGE BETWEEN 6s PRECEDING AND 4s FOLLOWING"
 BEFORE = "ROWS_RANGE BETWEEN 20s PRECEDING AND 1s PRECEDING"
-SUMMED = f"SELECT k, ts, v, s, sum(v) OVER w AS n FROM a{{0}} WINDOW w AS (UNION b{{0}} PARTITION BY k ORDER BY ts {NEAR})"
+SUMMED = (
+    f"SELECT k, ts, v, s, sum(v) OVER w AS n FROM a{{0}} WINDOW w AS (UNION b{{0}} PARTITION BY k ORDER BY ts {NEAR})"
+)
 BAND = "b.ts BETWEEN a.ts - INTERVAL 3 SECONDS AND a.ts + INTERVAL 5 SECONDS"
 JOINED = (
     "SELECT /*+ UMJOIN */ a.k, a.ts, b.ts AS t2, c.ts AS t3, c.v FROM a{0} a JOIN b{0} b ON a.k = b.k AND "
@@ -54,18 +56,24 @@ STATEMENTS = {
         f"WINDOW w AS (UNION (SELECT k, ts, ts AS t2, ts AS t3, v FROM a{{0}}) PARTITION BY k ORDER BY ts {NEAR})"
     ),
     "a multi-way join over windows": (
-        "SELECT /*+ UMJOIN */ a.k, a.ts, a.n, b.ts AS t2, b.n AS n2, c.v FROM (" + SUMMED + ") a JOIN ("
-        + SUMMED.replace("FROM a", "FROM b").replace("UNION b", "UNION c") + ") b ON a.k = b.k AND " + BAND
+        "SELECT /*+ UMJOIN */ a.k, a.ts, a.n, b.ts AS t2, b.n AS n2, c.v FROM ("
+        + SUMMED
+        + ") a JOIN ("
+        + SUMMED.replace("FROM a", "FROM b").replace("UNION b", "UNION c")
+        + ") b ON a.k = b.k AND "
+        + BAND
         + " LEFT JOIN c{0} c ON c.k = a.k AND c.ts BETWEEN a.ts AND a.ts + INTERVAL 2 SECONDS AND c.v > 0"
     ),
     "an interval join over a window": (
-        "SELECT /*+ SWEEP */ a.k, a.ts, a.n, b.ts AS t2, b.v FROM (" + SUMMED + ") a LEFT JOIN b{0} b ON a.k = b.k AND "
-        + BAND + " AND b.v > 0"
+        "SELECT /*+ SWEEP */ a.k, a.ts, a.n, b.ts AS t2, b.v FROM ("
+        + SUMMED
+        + ") a LEFT JOIN b{0} b ON a.k = b.k AND "
+        + BAND
+        + " AND b.v > 0"
     ),
     "a window over an interval join": (
         "SELECT k, ts, t2, v2, sum(v2) OVER w AS n FROM (SELECT /*+ SWEEP */ a.k, a.ts, a.s, b.ts AS t2, b.v AS v2 "
-        "FROM a{0} a LEFT JOIN b{0} b ON a.k = b.k AND " + BAND
-        + f") WINDOW w AS (PARTITION BY s ORDER BY ts {NEAR})"
+        "FROM a{0} a LEFT JOIN b{0} b ON a.k = b.k AND " + BAND + f") WINDOW w AS (PARTITION BY s ORDER BY ts {NEAR})"
     ),
 }
 

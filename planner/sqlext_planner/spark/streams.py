@@ -18,10 +18,8 @@ _DELAY = "spark.watermarkDelayMs"
 _EVENT_TIME = "sqlext.eventTime"
 
 #: Nodes of Spark that give each row in the micro-batch that brings it, with the metadata of its columns.
-_ROW_BY_ROW = frozenset(
-    "CollectMetrics Filter Generate MapInArrow MapInPandas Project Repartition RepartitionByExpression ResolvedHint "
-    "SubqueryAlias UnresolvedHint View".split()
-)
+_ROW_BY_ROW = {"CollectMetrics", "Filter", "Generate", "MapInArrow", "MapInPandas", "Project", "SubqueryAlias", "View"}
+_ROW_BY_ROW |= {"Repartition", "RepartitionByExpression", "ResolvedHint", "UnresolvedHint"}
 _WORDS = {
     "EventTimeWatermark": "withWatermark",
     "Aggregate": "an aggregate of Spark",
