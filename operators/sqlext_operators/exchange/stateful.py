@@ -130,8 +130,8 @@ class StatefulSpec:
     `fingerprint` is what the state depends on, part by part: a restart with another one is refused. `places` are the
     places in the user's text for errors. In a chain of operators, `delay` is how long after the watermark rows of the
     operators below come, in units of the order column: this operator's watermark is Spark's less the delay. `chained`
-    are the tags of the inputs that are results of such operators: their rows are not counted as read.
-    More than `state_bytes` bytes of chunks in a bucket are an error; 0: no limit.
+    are the tags of the inputs that are results of such operators: their rows are not counted as read. More
+    than `state_bytes` bytes of chunks in a bucket are an error; 0: no limit.
     """
 
     stream: StreamSpec

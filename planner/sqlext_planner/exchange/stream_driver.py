@@ -11,6 +11,7 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from sqlext_planner.exchange.buckets import bucket_ids
+from sqlext_planner.exchange.chains import shown
 from sqlext_planner.exchange.driver import WIRE, Shipment
 from sqlext_planner.exchange.stream_inputs import Chain
 from sqlext_planner.exchange.stream_settings import check_settings, observed_name
@@ -60,7 +61,7 @@ def run_stream(
     )
     fingerprint = {**identity, "partitions": f"{len(pids)} of {partitions}"}
     if chain.operators:
-        fingerprint["delay of its inputs"] = f"{chain.delay / 1e6:g}s"
+        fingerprint["delay of its inputs"] = shown(chain.delay)
     spec = StatefulSpec(
         stream,
         fingerprint,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.exchange.chains import ChainedExec
 from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.interval_join.execution import IntervalJoinExec, fields_of
 from sqlext_planner.interval_join.nodes import IntervalJoin
-from sqlext_planner.interval_join.streams import KEPT, SIDES, kept, not_below, unbounded
+from sqlext_planner.interval_join.streams import KEPT, SIDES, delays, kept, not_below, time_column, unbounded
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.relational.streams import streams_of
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class IntervalStreamExec(IntervalJoinExec):
+class IntervalStreamExec(IntervalJoinExec, ChainedExec):
     """Computes an IntervalJoin node over two streams, or over a stream and a table.
 
     Rows wait in the state of the operator for as long as the watermark lets matches come. A table is read once, when
@@ -33,7 +34,8 @@ class IntervalStreamExec(IntervalJoinExec):
 
     stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
 
-    reads_streams = True
+    def details(self) -> dict[str, Any]:
+        return super().details() | self.delays.details()
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises what the batch node raises; AnalysisError for a stream without a watermark that the join sees;
@@ -77,15 +79,15 @@ class IntervalStreamExec(IntervalJoinExec):
         if error is not None:
             raise AnalysisError(f"the {side} side {error[0]}", span=span, help=error[1]).about_hint()
         child, values = (self.left, self.left_values) if side == "left" else (self.right, self.right_values)
-        delays = stream.times.delays
-        found = [column for column in child.output_columns if column.spark_name in delays]
+        known = stream.times.delays
+        found = {column: known[column.spark_name] for column in child.output_columns if column.spark_name in known}
         if not found:
             raise AnalysisError(
                 f"the {side} side has its watermark on {stream.watermark_names()}, which the join does not read",
                 span=span,
                 help="select that column, or compare it",
             ).about_hint()
-        return min(found, key=lambda one: (not any(not_below(value, one) for value in values), delays[one.spark_name]))
+        return time_column(found, values)
 
     def _result_times(self, spec: IntervalStreamSpec) -> dict[str, int | str]:
         """The event times of the results: a row comes out with its last match, or when it finds none any more."""
@@ -139,7 +141,8 @@ class IntervalStreamExec(IntervalJoinExec):
 def interval_stream(node: IntervalJoin, left: PhysicalPlan, right: PhysicalPlan) -> IntervalStreamExec:
     """The physical node of a join over a stream."""
     spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in (node.left, node.right))
-    return IntervalStreamExec(**fields_of(node, left, right, "exchange"), stream_spans=spans, why=kept(node))
+    fields = {**fields_of(node, left, right, "exchange"), "stream_spans": spans}
+    return IntervalStreamExec(**fields, delays=delays(node, (left, right)), why=kept(node))
 
 
 def _is_comparable(typed: TypedJoin) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.exchange.chains import ChainedExec
 from sqlext_planner.exchange.stream_inputs import ADD_WATERMARK, Chain, StreamInput, identity
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.logical_plan import Field
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WindowStreamExec(WindowUnionExec):
+class WindowStreamExec(WindowUnionExec, ChainedExec):
     """Computes the windows of a WindowUnion node over streams; UNION sources may be tables.
 
     Rows wait in the state of the operator until the watermark completes their windows. A row is given out once, in
@@ -35,7 +36,8 @@ class WindowStreamExec(WindowUnionExec):
     stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
     phase: Column | None = field(default=None, kw_only=True)
 
-    reads_streams = True
+    def details(self) -> dict[str, Any]:
+        return super().details() | self.delays.details()
 
     @cached_property
     def output(self) -> tuple[Field, ...]:
@@ -91,6 +93,8 @@ class WindowStreamExec(WindowUnionExec):
             if error is not None:
                 which = "FROM" if number == 0 else f"UNION source {number}"
                 place = self.stream_spans[number] or self.span_of_order
+                if number == 0 and error == sent.result_error(inputs.spec.order):
+                    place = self.span_of_order or place
                 raise AnalysisError(f"{which} {error[0]}", span=place, help=error[1])
             found.append(sent)
         return found

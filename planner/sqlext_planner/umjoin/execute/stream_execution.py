@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
+from sqlext_planner.exchange.chains import ChainedExec
 from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.execution import FilterExec, ProjectExec, SubqueryAliasExec
@@ -43,7 +44,7 @@ class ColumnBound:
 
 
 @dataclass(frozen=True)
-class UMJoinStreamExec(UMJoinExec):
+class UMJoinStreamExec(UMJoinExec, ChainedExec):
     """Joins streams as a UMJoinExec joins tables, where the `bounds` hold too.
 
     A row comes out once, in append mode: when the last row that it needs has come, or, with left or anti inputs, when
@@ -54,7 +55,8 @@ class UMJoinStreamExec(UMJoinExec):
     stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
     asked: bool = field(default=False, compare=False, kw_only=True, repr=False)
 
-    reads_streams = True
+    def details(self) -> dict[str, Any]:
+        return super().details() | self.delays.details()
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises UnsupportedError for types or times that the operator cannot compare, AnalysisError for watermarks
@@ -75,15 +77,15 @@ class UMJoinStreamExec(UMJoinExec):
 
         frames = [execute_cached(child, context) for child in self.inputs]
         streams = self._streams(frames)
-        columns = [self._time_column(child, stream) for child, stream in zip(self.inputs, streams, strict=True)]
-        names = [None if column is None else column.spark_name for column in columns]
-        chain = Chain.of(streams, names, next((span for span in self.stream_spans if span is not None), None))
+        columns = self._time_columns(streams)
+        place = next((span for span in self.stream_spans if span is not None), None)
+        chain = Chain.of(streams, [None if column is None else column.spark_name for column in columns], place)
         typed = TypedInputs.of(self, frames, [() if column is None else (column,) for column in columns])
         if typed is None:
             raise UnsupportedError(
                 "a multi-way join over streams has keys of types that compare differently, or columns that Spark "
                 "cannot pass through Python",
-                span=next((span for span in self.stream_spans if span is not None), None),
+                span=place,
                 help="cast the keys to one type in subqueries, or leave the hint out",
             )
         zone = str(context.spark.conf.get("spark.sql.session.timeZone"))
@@ -108,6 +110,16 @@ class UMJoinStreamExec(UMJoinExec):
         found = run_stream(shipments, stream, typed.result, context, described, chain, _result_times(columns, times))
         return found if tuple(found.columns) == self.frame_columns else found.toDF(*self.frame_columns)
 
+    def _time_columns(self, streams: Sequence[StreamInput]) -> list[Column | None]:
+        """The event time of each input that the plan reads."""
+        members = member_columns([child.output_columns for child in self.inputs], self.kinds)
+        found = []
+        for child, stream in zip(self.inputs, streams, strict=True):
+            known = stream.times.delays
+            delays = {column: known[column.spark_name] for column in child.output_columns if column.spark_name in known}
+            found.append(time_column(delays, self.bounds, members))
+        return found
+
     def _definitions(self) -> Iterator[str]:
         """What the keys of each input are computed from: the columns themselves have the same names and types if only
         that changes."""
@@ -124,19 +136,6 @@ class UMJoinStreamExec(UMJoinExec):
                 raise AnalysisError(f"an input of a multi-way join {error[0]}", span=span, help=error[1])
             found.append(stream)
         return found
-
-    def _time_column(self, child: PhysicalPlan, stream: StreamInput) -> Column | None:
-        """The event time of an input that the plan reads: of several the one that most conditions name, above all those
-        of left, semi and anti inputs, and then the one with the least delay."""
-        delays = stream.times.delays
-        members = [plan for plan, kind in zip(self.inputs, self.kinds, strict=True) if kind != "inner"]
-        others = frozenset(column for plan in members for column in plan.output_columns)
-
-        def rank(column: Column) -> tuple[int, int, int]:
-            found = [{item.earlier, item.later} for item in self.bounds if column in (item.earlier, item.later)]
-            return -sum(bool(pair & others) for pair in found), -len(found), delays[column.spark_name]
-
-        return min((column for column in child.output_columns if column.spark_name in delays), key=rank, default=None)
 
     def _times(self, columns: Sequence[Column | None], streams: Sequence[StreamInput], zone: str) -> StreamTimes:
         from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
@@ -173,6 +172,24 @@ class UMJoinStreamExec(UMJoinExec):
         for member in times.waited:
             assert times.anchor(member) is not None, "bounds of matches are all known"
         return times
+
+
+def member_columns(columns: Sequence[Sequence[Column]], kinds: Sequence[str]) -> frozenset[Column]:
+    """The columns of inputs that are not inner."""
+    return frozenset(column for own, kind in zip(columns, kinds, strict=True) if kind != "inner" for column in own)
+
+
+def time_column(
+    delays: Mapping[Column, int], bounds: Sequence[ColumnBound], members: frozenset[Column]
+) -> Column | None:
+    """The event time of an input among the columns with a known delay: the one that most conditions name, above all
+    those over the columns of left, semi and anti inputs (`members`), and then the one with the least delay."""
+
+    def rank(column: Column) -> tuple[int, int, int]:
+        found = [{item.earlier, item.later} for item in bounds if column in (item.earlier, item.later)]
+        return -sum(bool(pair & members) for pair in found), -len(found), delays[column]
+
+    return min(delays, key=rank, default=None)
 
 
 def _result_times(columns: Sequence[Column | None], times: StreamTimes) -> dict[str, int | str]:
