@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import AnalysisException as SparkAnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import window
+from pyspark.sql.streaming import StreamingQuery
+from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 
 from sqlext import Session
 from sqlext.streams import query_figures
@@ -78,14 +82,133 @@ STATEMENTS = {
 }
 
 
+def figures_of(query: StreamingQuery) -> Mapping[str, int]:
+    found = query_figures(query)
+    assert found is not None
+    return found.figures
+
+
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_chain_gives_the_rows_of_batch(session: Session, spark: SparkSession, tmp_path: Path, name: str) -> None:
     sql = STATEMENTS[name]
     query = started(session.sql(sql.format("")), tmp_path)
     query.awaitTermination()
-    figures = query_figures(query)
-    assert figures is not None
-    assert figures.figures["late_rows"] == 0
+    assert figures_of(query)["late_rows"] == 0
     found = sorted_rows(spark.read.parquet(str(tmp_path / "out")))
     assert found
     assert found == sorted_rows(session.sql(sql.format("_t").replace("UMJOIN", "").replace("SWEEP", "")))
+
+
+def test_a_view_on_another_statement_and_a_restart(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    """The state of both operators goes on; figures are those of the chain."""
+    rows = arrivals(7, ROWS)
+    inner = SUMMED.replace("FROM a", "FROM grown").replace("UNION b{0} ", "")
+    sql = f"SELECT s, ts, n, min(n) OVER u AS m FROM summed{{0}} WINDOW u AS (PARTITION BY s ORDER BY ts {BEFORE})"
+
+    def query(seconds: str = "4s") -> DataFrame:
+        register(spark, "grown", tmp_path / "in")
+        session.sql(inner.format("").replace("4s", seconds)).createOrReplaceTempView("summed")
+        return session.sql(sql.format(""))
+
+    write_files(tmp_path / "in", rows[:60], 2)
+    first = started(query(), tmp_path)
+    first.awaitTermination()
+    write_files(tmp_path / "more", rows[60:], 1)
+    (tmp_path / "more" / "0000.parquet").rename(tmp_path / "in" / "0002.parquet")
+    second = started(query(), tmp_path)
+    second.awaitTermination()
+    found = spark.read.parquet(str(tmp_path / "out"))
+    for done, read in ((first, 60), (second, len(rows) - 60)):
+        assert (figures_of(done)["rows_in"], figures_of(done)["late_rows"]) == (read, 0)
+    assert sum(figures_of(done)["rows_out"] for done in (first, second)) == found.count() == ROWS
+    session.sql(inner.format("_t")).createOrReplaceTempView("summed_t")
+    assert sorted_rows(found) == sorted_rows(session.sql(sql.format("_t")))
+    write_files(tmp_path / "last", rows[-1:], 1)
+    (tmp_path / "last" / "0000.parquet").rename(tmp_path / "in" / "0003.parquet")
+    changed = started(query("5s"), tmp_path)
+    with pytest.raises(SqlExtError, match="belongs to another query"):
+        changed.awaitTermination()
+    drop_views(spark, "grown", "summed")
+
+
+W = f"PARTITION BY k ORDER BY ts {NEAR}"
+COUNTED = "SELECT count(*) OVER w FROM {} WINDOW w AS (" + W + ")"
+REFUSED = {
+    "no condition bounds the time": (
+        f"SELECT count(*) OVER w FROM (SELECT /*+ UMJOIN */ a.k, a.ts FROM a JOIN b ON a.k = b.k JOIN c ON b.k = c.k) "
+        f"WINDOW w AS (PARTITION BY k ORDER BY [[ts]] {NEAR})",
+        "no condition of its join says until when rows find matches by a.ts",
+    ),
+    "the time until which a row finds matches is its own": (
+        "SELECT count(*) OVER w FROM (SELECT a.k, a.ts FROM a JOIN b ON a.k = b.k AND "
+        "PERIOD(a.ts, timestamp_micros(a.v)) OVERLAPS PERIOD(b.ts, timestamp_micros(b.v))) "
+        f"WINDOW w AS (PARTITION BY k ORDER BY [[ts]] {NEAR})",
+        "no condition says by a fixed time how long rows of the left side of its interval join find matches",
+    ),
+    "an expression over the time": (
+        "SELECT ts, count(*) OVER w FROM (SELECT k, ts, ts + INTERVAL 1 SECOND AS later FROM summed) "
+        f"WINDOW w AS (PARTITION BY k ORDER BY [[later]] {NEAR})",
+        "none of its event times but ts is here",
+    ),
+    "another time": (
+        "SELECT sum(n) OVER w FROM (SELECT k, t2, count(*) OVER u AS n FROM (" + JOINED.format("")
+        + f") WINDOW u AS ({W})) WINDOW w AS (PARTITION BY k ORDER BY [[t2]] {NEAR})",
+        "its rows come in the order of subquery.ts",
+    ),
+    "a join by Spark between": (
+        "SELECT count(*) OVER w FROM (SELECT f.k, f.ts FROM [[summed]] f JOIN b ON f.k = b.k AND b.ts = f.ts) "
+        f"WINDOW w AS ({W})",
+        "with a join of streams by Spark above it",
+    ),
+    "UNION ALL between": (
+        f"SELECT count(*) OVER w FROM (SELECT k, ts FROM [[summed]] UNION ALL SELECT k, ts FROM b) WINDOW w AS ({W})",
+        "with UNION ALL above it",
+    ),
+    "dropDuplicates between": (COUNTED.format("[[distinct_rows]]"), "with dropDuplicates above it"),
+    "a watermark of its own": (COUNTED.format("[[marked]]"), "with withWatermark above it"),
+    "one result twice": (
+        COUNTED.format("summed").replace("(PARTITION", "(UNION summed PARTITION").replace("[[", "").replace(
+            "ORDER BY ts", "ORDER BY [[ts]]"
+        ),
+        "two inputs are the same result",
+    ),
+    "an interval join": (
+        "SELECT m.k FROM (SELECT k, ts + INTERVAL 1 SECOND AS ts FROM [[summed]]) m JOIN b ON m.k = b.k AND "
+        "PERIOD(m.ts, m.ts + INTERVAL 1 SECOND) OVERLAPS PERIOD(b.ts, b.ts + INTERVAL 1 SECOND)",
+        "no event time of it is here",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results(spark: SparkSession, views: Path) -> Iterator[None]:
+    """A view on another statement, and views of Spark's operators over it."""
+    summed = Session(spark).sql(SUMMED.format(""))
+    found = {
+        "summed": summed,
+        "distinct_rows": summed.dropDuplicates(["k"]),
+        "marked": summed.withWatermark("ts", "1 second"),
+    }
+    for name, frame in found.items():
+        frame.createOrReplaceTempView(name)
+    yield
+    for name in found:
+        spark.catalog.dropTempView(name)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_result_without_a_known_delay_is_refused(session: Session, results: None, name: str) -> None:
+    text, message = REFUSED[name]
+    start, end = text.index("[["), text.index("]]") - len("[[")
+    with pytest.raises((AnalysisError, UnsupportedError), match=message) as caught:
+        session.sql(text.replace("[[", "").replace("]]", ""))
+    assert caught.value.span is not None
+    assert (caught.value.span.start, caught.value.span.end) == (start, end)
+    assert caught.value.help
+
+
+def test_an_aggregate_of_spark_over_a_chain_is_refused_by_spark(session: Session, tmp_path: Path) -> None:
+    """Our delays say nothing to Spark."""
+    counted = session.sql(STATEMENTS["two PARTITION BY"].format("")).groupBy(window("ts", "10 seconds")).count()
+    with pytest.raises(SparkAnalysisException, match="without watermark"):
+        started(counted, tmp_path)

@@ -49,9 +49,10 @@ class StreamInput:
         stream without a watermark leads to, None where it needs none, `column` what the watermark should be on."""
         behind = self.origin.behind
         if behind is not None:
-            told = "is the result of another statement over streams"
-            told += f" with {behind} above it" if self.origin.operators else ""
-            return f"{told}, whose rows come when the watermark has passed them", _HELP.get(behind, SECOND_QUERY)
+            why = ", whose rows come when the watermark has passed them"
+            if self.origin.operators:
+                why = f" with {behind} above it, and how late its rows come then is not known"
+            return f"is the result of another statement over streams{why}", _HELP.get(behind, SECOND_QUERY)
         if len(set(self.origin.operators)) < len(self.origin.operators):
             return "reads the result of another statement over streams twice", SECOND_QUERY
         stacks = watermark_stacks(self.frame, OBSERVED)
@@ -67,14 +68,13 @@ class StreamInput:
 
     def result_error(self, column: str | None = None) -> tuple[str, str]:
         """Why the result of another operator has no event time, or none in a column, and what to do."""
-        told = "is the result of another statement over streams"
-        whys = self.times.unknown
-        if (why := whys.get(column or "") or next(iter(whys.values()), None)) is not None:
-            return f"{told}, and {why}", SECOND_QUERY
+        told, unknown = "is the result of another statement over streams", self.times.unknown
         known = ", ".join(self.times.delays)
-        which = f"none of its event times but {known}" if known else "no event time of it"
-        use = f"use {known}, or s" if known else "s"
-        return f"{told}, and {which} is here", f"{use}elect the time column itself: an expression is no event time"
+        if column not in unknown and (known or not unknown):
+            which = f"none of its event times but {known}" if known else "no event time of it"
+            use = f"use {known}, or select" if known else "select"
+            return f"{told}, and {which} is here", f"{use} the time column itself: an expression is no event time"
+        return f"{told}, and {unknown.get(column or '', next(iter(unknown.values())))}", SECOND_QUERY
 
     def watermark_names(self) -> str:
         """The columns of the watermarks, also of those that the frame has no longer, for a message."""

@@ -28,6 +28,7 @@ _WORDS = {
     "Union": "UNION ALL",
 }
 _JOIN = "a join of streams by Spark"
+_CONNECT = "Spark Connect"
 
 
 @dataclass(frozen=True)
@@ -90,12 +91,14 @@ def result_times(schema: StructType, operator: str, times: Mapping[str, int | st
 
 def origin_of(frame: DataFrame, ours: str) -> Origin:
     """Where the rows of a stream come from; the observed metrics of our operators have names that start with `ours`.
-    Under Connect, where the plan is out of reach, nothing is known."""
+    Under Connect, where the plan is out of reach, none of our results is passed on."""
     java_frame = getattr(frame, "_jdf", None)
+    if java_frame is None:
+        return Origin(behind=_CONNECT if any(_EVENT_TIME in item.metadata for item in frame.schema) else None)
     operators: list[str] = []
     behind = None
     # each node with what keeps rows above it
-    stack: list[tuple[Any, str | None]] = [] if java_frame is None else [(java_frame.queryExecution().analyzed(), None)]
+    stack: list[tuple[Any, str | None]] = [(java_frame.queryExecution().analyzed(), None)]
     while stack:
         node, above = stack.pop()
         kind = class_name(node)

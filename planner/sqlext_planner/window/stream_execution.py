@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -89,12 +89,12 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
         for number, (frame, shipped) in enumerate(zip(frames, inputs.frames, strict=True)):
             whole = StreamInput.of(frame)
             sent = whole.shipped(shipped) if frame.isStreaming else StreamInput(shipped)
-            error = _time_error(whole, sent, inputs.spec.order) if frame.isStreaming else None
+            error = _time_error(whole, sent, inputs.spec.order, number) if frame.isStreaming else None
             if error is not None:
                 which = "FROM" if number == 0 else f"UNION source {number}"
-                place = self.stream_spans[number] or self.span_of_order
-                if number == 0 and error == sent.result_error(inputs.spec.order):
-                    place = self.span_of_order or place
+                # of a result the order is wrong, of a stream its watermark
+                is_result = number == 0 and whole.origin.operators and whole.origin.behind is None
+                place = (None if is_result else self.stream_spans[number]) or self.span_of_order
                 raise AnalysisError(f"{which} {error[0]}", span=place, help=error[1])
             found.append(sent)
         return found
@@ -119,13 +119,13 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
                     raise unbounded_refusal(f"{call.function}() of {', '.join(map(str, kinds))}", call, group)
 
 
-def _time_error(whole: StreamInput, sent: StreamInput, order: str | None) -> tuple[str, str] | None:
-    """What is wrong with the event time of a stream, and what to do."""
+def _time_error(whole: StreamInput, sent: StreamInput, order: str | None, number: int) -> tuple[str, str] | None:
+    """What is wrong with the event time of the input with a number, and what to do."""
     error = whole.error("no window over it is ever complete", "the order column")
     if error is not None or (order is not None and order in sent.times.delays):
         return error
-    if sent.origin.operators:
-        return replace(sent, times=replace(sent.times, delays=whole.times.delays)).result_error(order)
+    if whole.origin.operators:
+        return (sent if number else whole).result_error(order)
     names = whole.watermark_names()
     use = f"order by {names}, or use {ADD_WATERMARK}"
     return f"has its watermark on {names}, and the window has another order", use

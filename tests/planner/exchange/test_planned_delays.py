@@ -76,8 +76,8 @@ SWEEP = f"SELECT /*+ SWEEP */ a.k, a.ts, b.ts AS t2 FROM a JOIN b ON a.k = b.k A
         (
             SWEEP.replace("a.k, a.ts", "a.v, a.ts").replace("FROM a", f"FROM ({SUMMED}) a"),
             [
-                f"rows come out up to 9s after a.ts; rows come out up to 7s after b.ts; {less('4s')}",
-                "rows come out up to 4s after a_2.ts",
+                f"rows come out up to 9s after a_2.ts; rows come out up to 7s after b_2.ts; {less('4s')}",
+                "rows come out up to 4s after a.ts",
             ],
         ),
         (SWEEP.replace("JOIN b", "LEFT JOIN t b"), [""]),
