@@ -207,6 +207,18 @@ def test_a_result_without_a_known_delay_is_refused(session: Session, results: No
     assert caught.value.help
 
 
+def test_metadata_of_an_operator_that_is_not_there_is_not_believed(
+    session: Session, spark: SparkSession, results: None, views: Path
+) -> None:
+    """Spark writes a column's metadata into files, and takes it from a schema that it is given."""
+    schema = spark.table("summed").select("k", "ts").schema
+    assert schema["ts"].metadata
+    spark.readStream.schema(schema).parquet(str(views / "a")).createOrReplaceTempView("reread")
+    with pytest.raises(AnalysisError, match="has no watermark"):
+        session.sql(COUNTED.format("reread"))
+    spark.catalog.dropTempView("reread")
+
+
 def test_an_aggregate_of_spark_over_a_chain_is_refused_by_spark(session: Session, tmp_path: Path) -> None:
     """Our delays say nothing to Spark."""
     counted = session.sql(STATEMENTS["two PARTITION BY"].format("")).groupBy(window("ts", "10 seconds")).count()
