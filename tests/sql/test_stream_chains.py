@@ -171,7 +171,12 @@ REFUSED = {
         COUNTED.format("summed").replace("(PARTITION", "(UNION summed PARTITION").replace("[[", "").replace(
             "ORDER BY ts", "ORDER BY [[ts]]"
         ),
-        "two inputs are the same result",
+        "two inputs read the same result",
+    ),
+    "one result in two operators of a chain": (
+        f"SELECT sum(n) OVER w FROM (SELECT k, ts, count(*) OVER u AS n FROM summed WINDOW u AS ({W})) "
+        f"WINDOW w AS (UNION (SELECT k, ts, 1L AS n FROM summed) PARTITION BY k ORDER BY [[ts]] {NEAR})",
+        "two inputs read the same result",
     ),
     "an interval join": (
         "SELECT m.k FROM (SELECT k, ts + INTERVAL 1 SECOND AS ts FROM [[summed]]) m JOIN b ON m.k = b.k AND "

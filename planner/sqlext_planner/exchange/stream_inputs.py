@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span, UnsupportedError
-from sqlext_planner.exchange.stream_settings import OBSERVED
+from sqlext_planner.exchange.stream_settings import OBSERVED, operators_in
 from sqlext_planner.spark.streams import EventTimes, Origin, origin_of, watermark_stacks
 
 if TYPE_CHECKING:
@@ -98,14 +98,15 @@ class Chain:
     def of(cls, inputs: Sequence[StreamInput], times: Sequence[str | None], span: Span | None = None) -> Chain:
         """The chain of an operator over inputs, by tag, whose event times are in the columns `times`.
 
-        Raises UnsupportedError if two inputs are one result.
+        Raises UnsupportedError if two inputs read one result, of which Spark gives the rows to one of them only.
         """
         delays = [item.times.delays[time] for item, time in zip(inputs, times, strict=True) if time is not None]
         chained = frozenset(tag for tag, item in enumerate(inputs) if item.origin.operators)
         operators = tuple(name for item in inputs for name in item.origin.operators)
-        if len(set(operators)) < len(operators):
+        below = [part for name in operators for part in operators_in(name)]
+        if len(set(below)) < len(below):
             raise UnsupportedError(
-                "two inputs are the same result of another statement over streams, and Spark takes it once a query",
+                "two inputs read the same result of another statement over streams, and Spark gives its rows to one",
                 span=span,
                 help="write that statement out for each of the inputs, as a subquery",
             )
