@@ -17,19 +17,23 @@ _SHOWN = ("rows_in", "rows_out", "late_rows", "timeless_rows", "state_rows", "st
 
 def figures_of(progress: Any) -> dict[str, int]:
     """The figures of a micro-batch from its StreamingQueryProgress, those of all our operators in the query added up.
+    In a chain of operators, `rows_in` are the rows of streams and `rows_out` those that leave the chain.
 
     Rows: `rows_in`, `rows_out`, `late_rows` (below the watermark), `timeless_rows` (without a time). State:
     `state_rows`, `state_bytes`, `state_chunks`; `read_bytes` and `written_bytes` from and to the state store,
     `found_chunks` that were at hand. Time: `state_ms`, `operator_ms`, of all tasks together. Empty for a query without
     our operators.
     """
-    from sqlext_planner.exchange.stream_settings import OBSERVED
+    from sqlext_planner.exchange.stream_settings import OBSERVED, operators_below
 
+    metrics = progress.observedMetrics or {}
+    ours = {str(name): row.asDict() for name, row in metrics.items() if str(name).startswith(OBSERVED)}
+    below = operators_below(ours)
     found: dict[str, int] = {}
-    for name, row in (progress.observedMetrics or {}).items():
-        if str(name).startswith(OBSERVED):
-            for key, value in row.asDict().items():
-                found[key] = found.get(key, 0) + int(value or 0)
+    for name, row in ours.items():
+        for key, value in row.items():
+            given_on = key == "rows_out" and name in below
+            found[key] = found.get(key, 0) + (0 if given_on else int(value or 0))
     return found
 
 

@@ -93,12 +93,13 @@ def window_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if not isinstance(node, WindowUnion) or not node.is_streaming:
         return None
     from sqlext_planner.window.stream_execution import WindowStreamExec
-    from sqlext_planner.window.streams import kept
+    from sqlext_planner.window.streams import delays, kept
 
     children = (node.source, *node.unions)
     inputs = [planner.later(child) for child in children]
     spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in children)
-    return WindowStreamExec(**_window_fields(node, inputs), stream_spans=spans, phase=node.phase, why=kept(node))
+    fields = {**_window_fields(node, inputs), "stream_spans": spans, "phase": node.phase}
+    return WindowStreamExec(**fields, delays=delays(node, inputs), why=kept(node))
 
 
 def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:

@@ -131,11 +131,6 @@ REFUSED = {
         "SELECT p.ts, q.ts AS t FROM p JOIN q ON [[PERIOD(p.d, p.d2) OVERLAPS PERIOD(q.d, q.d2)]]",
         "does not compare",
     ),
-    "a window below": (
-        "SELECT a.v FROM (SELECT k, ts, te, sum(v) OVER w AS v FROM a WINDOW w AS (PARTITION BY k ORDER BY ts "
-        f"ROWS_RANGE BETWEEN 1s PRECEDING AND CURRENT ROW)) a [[JOIN b ON {KEYED}]]",
-        "cannot read the result of a sqlext window over a stream yet",
-    ),
     "another column has the watermark": (
         "SELECT c.k FROM [[c]] JOIN b ON c.k = b.k AND PERIOD(c.ts, c.te) OVERLAPS PERIOD(b.ts, b.te)",
         "has its watermark on x, which the join does not read",

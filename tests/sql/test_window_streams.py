@@ -151,16 +151,6 @@ def test_two_watermarks_on_an_input_are_refused(session: Session) -> None:
     session.spark.catalog.dropTempView("a_twice")
 
 
-def test_a_statement_on_the_result_of_another_is_refused(session: Session, spark: SparkSession) -> None:
-    first = session.sql(f"SELECT k, ts, sum(v) OVER w AS v FROM a WINDOW w AS ({W})")
-    for name, frame in (("plain", first), ("again", first.withWatermark("ts", "1 second"))):
-        frame.createOrReplaceTempView(name)
-        with pytest.raises(AnalysisError, match="result of another statement over streams") as caught:
-            session.sql(f"SELECT sum(v) OVER w FROM {name} WINDOW w AS ({W})")
-        assert "second query" in str(caught.value.help)
-        spark.catalog.dropTempView(name)
-
-
 def test_event_time_ends_at_the_window(session: Session, tmp_path: Path) -> None:
     """Spark would drop rows as late that come when the watermark has passed them; it refuses instead."""
     rows = session.sql(f"SELECT k, ts, sum(v) OVER w AS v FROM a WINDOW w AS ({W})")

@@ -32,7 +32,8 @@ META = "format int, fingerprint string, owner string, watermark bigint, next_no 
 class Figures:
     """What a call did, for the user: one bigint column each in the operator's output, on the first row of a call.
 
-    rows_in, late_rows, timeless_rows, rows_out   rows read, of them below the watermark, without a time; given out
+    rows_in, late_rows, timeless_rows, rows_out   rows read (not those of operators below), rows below the watermark,
+                                                  rows without a time; rows given out
     state_rows, state_bytes, state_chunks         what is kept after the call
     read_bytes, written_bytes, found_chunks       from and to the state store; chunks that were at hand
     state_ms, operator_ms                         milliseconds for the state store, and for all the rest
@@ -127,7 +128,10 @@ class StatefulSpec:
     """A stateful operator: `ticks_per_ms` units of the order column are a millisecond of the watermark.
 
     `fingerprint` is what the state depends on, part by part: a restart with another one is refused. `places` are the
-    places in the user's text for errors. More than `state_bytes` bytes of chunks in a bucket are an error; 0: no limit.
+    places in the user's text for errors. In a chain of operators, `delay` is how long after the watermark rows of the
+    operators below come, in units of the order column: this operator's watermark is Spark's less the delay. `chained`
+    are the tags of the inputs that are results of such operators: their rows are not counted as read. More
+    than `state_bytes` bytes of chunks in a bucket are an error; 0: no limit.
     """
 
     stream: StreamSpec
@@ -135,6 +139,8 @@ class StatefulSpec:
     ticks_per_ms: int = 1_000
     places: Places = field(default_factory=Places)
     state_bytes: int = 0
+    delay: int = 0
+    chained: frozenset[int] = frozenset()
 
     def processor(self) -> StatefulOperator:
         """The processor."""
@@ -187,9 +193,10 @@ class StatefulOperator:
         state_seconds = time.perf_counter() - started
         progress = Progress()
         # Spark says 0 before there is a watermark
-        watermark = watermark_ms * self._spec.ticks_per_ms if watermark_ms > 0 else None
+        watermark = watermark_ms * self._spec.ticks_per_ms - self._spec.delay if watermark_ms > 0 else None
         new = sorted((decode_block(row.pid, row.tag, row.block) for row in rows), key=lambda block: block.seq)
         blocks = [encoded(batch).to_pybytes() for batch in self._operator.step(store, new, watermark, progress)]
+        progress.rows -= sum(block.batch.num_rows for block in new if block.tag in self._spec.chained)
         if watermark is not None:
             store.watermark = watermark if store.watermark is None else max(watermark, store.watermark)
         if self._spec.state_bytes:
@@ -230,7 +237,7 @@ class StatefulOperator:
         """Write the list of chunks and register the timer. Spark deletes a timer after its handler: one that stays
         has another time."""
         wakes = self._operator.wakes_at(store)
-        wanted = None if wakes is None else -(-wakes // self._spec.ticks_per_ms)
+        wanted = None if wakes is None else -(-(wakes + self._spec.delay) // self._spec.ticks_per_ms)
         if timer != wanted:
             if timer is not None:
                 self._handle.deleteTimer(timer)

@@ -40,3 +40,24 @@ def time_bounds(
         above = [item for item in found if getattr(item, other) == time and item.is_lower == (side == "right")]
         bounds += tightest(above, side, left, right)
     return tuple(bounds)
+
+
+def longest_life(side: Side, bounds: Sequence[Sequence[Condition]], times: Collection[str]) -> int | None:
+    """How long after its time a row of `side` can find a match at most, 0 or more; None: there is no fixed length.
+
+    `bounds` are those of `time_bounds` for each alternative, with numbers as shifts; `times` are the row's values that
+    equal its time. Only bounds by such a value count: another one, such as the row's own end, may be any time later.
+    """
+    longest = 0
+    for alternative in bounds:
+        lives = [_life(side, item) for item in alternative if (item.left if side == "left" else item.right) in times]
+        if not lives:
+            return None
+        longest = max(longest, min(lives))
+    return longest
+
+
+def _life(side: Side, bound: Condition) -> int:
+    """The greatest difference between the other side's time and this row's own that a bound allows."""
+    assert isinstance(bound.shift, int)
+    return (bound.shift if side == "left" else -bound.shift) - (1 if bound.is_strict else 0)

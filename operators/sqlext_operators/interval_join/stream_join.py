@@ -19,7 +19,7 @@ from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
 from sqlext_operators.exchange.chunks import ChunkStore
 from sqlext_operators.exchange.stream import Late, Progress, admitted
 from sqlext_operators.interval_join.conditions import Condition
-from sqlext_operators.interval_join.lifetimes import time_bounds
+from sqlext_operators.interval_join.lifetimes import longest_life, time_bounds
 from sqlext_operators.interval_join.matches import Buffers
 from sqlext_operators.interval_join.output import Output
 from sqlext_operators.interval_join.passes import Side
@@ -85,6 +85,12 @@ class IntervalStreamSpec:
             time_bounds(side, conditions, other.times, *self.join.alternative_periods(conditions))
             for conditions in self.join.alternatives
         )
+
+    def delay(self, side: Side) -> int | None:
+        """How long after its time a row of a side is in a result at most, in the unit of its time; None: no fixed
+        time."""
+        bounds = self.bounds(side)
+        return 0 if bounds is None else longest_life(side, bounds, self.side(side).times)
 
     def stream(self) -> IntervalStream:
         """The operator."""

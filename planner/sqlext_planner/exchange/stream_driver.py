@@ -6,16 +6,18 @@ keeps that state, and calls the operator once for each bucket and micro-batch.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from sqlext_planner.exchange.buckets import bucket_ids
+from sqlext_planner.exchange.chains import shown
 from sqlext_planner.exchange.driver import WIRE, Shipment
-from sqlext_planner.exchange.stream_settings import OBSERVED, check_settings
+from sqlext_planner.exchange.stream_inputs import Chain
+from sqlext_planner.exchange.stream_settings import check_settings, observed_name
 from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
+from sqlext_planner.spark.streams import result_times
 from sqlext_planner.spark.workers import check_workers, stateful_processor, worker_function
 
 if TYPE_CHECKING:
@@ -35,11 +37,15 @@ def run_stream(
     result: StructType,
     context: ExecutionContext,
     identity: Mapping[str, str],
+    chain: Chain,
+    times: Mapping[str, int | str],
 ) -> DataFrame:
     """The operator's results as a streaming DataFrame. Inputs that are tables are read once, when the query starts.
 
     `identity` is what the state depends on, by the names that a user knows: the checkpoint of a query that differs is
-    refused. Raises ConfigurationError if Spark's settings do not suit, or the workers lack the package.
+    refused. `times` are the columns of `result` that are event times: how long after its time a row comes at most, by
+    this operator's watermark and in microseconds, or why that is not known. Raises ConfigurationError if Spark's
+    settings do not suit, or the workers lack the package.
     """
     from pyspark.sql import functions as F  # noqa: N812 - Spark's usual name
     from sqlext_operators.errors import explained
@@ -54,8 +60,16 @@ def run_stream(
         for streaming in (True, False)
     )
     fingerprint = {**identity, "partitions": f"{len(pids)} of {partitions}"}
-    limit = context.config.stream_state_bytes
-    spec = StatefulSpec(stream, fingerprint, places=context.places(), state_bytes=limit)
+    if chain.operators:
+        fingerprint["delay of its inputs"] = shown(chain.delay)
+    spec = StatefulSpec(
+        stream,
+        fingerprint,
+        places=context.places(),
+        state_bytes=context.config.stream_state_bytes,
+        delay=chain.delay,
+        chained=chain.chained,
+    )
     rows = (
         _union(live)
         .groupBy("pid")
@@ -67,7 +81,9 @@ def run_stream(
             _initial(fixed).groupBy("pid") if fixed else None,
         )
     )
-    name = OBSERVED + uuid.uuid4().hex[:12]  # a query may hold the same statement twice
+    name = observed_name(chain.operators)
+    delays = {column: time if isinstance(time, str) else time + chain.delay for column, time in times.items()}
+    result = result_times(result, name, delays)
     seen = rows.observe(name, *(F.sum(figure).alias(figure) for figure in FIGURES))
     unpack = worker_function(partial(explained, context.places(), unpacked))
     return from_months(seen.mapInArrow(unpack, months_schema(result)), result)

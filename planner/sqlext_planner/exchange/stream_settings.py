@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
@@ -37,6 +39,25 @@ def stream_settings(cores: int | None = None, memory_mb: int = 500) -> dict[str,
     """
     found = {**_NEEDED, **_BETTER, f"{_STORE}rocksdb.maxMemoryUsageMB": str(memory_mb)}
     return found if cores is None else {**found, "spark.sql.shuffle.partitions": str(cores)}
+
+
+def observed_name(below: Iterable[str] = ()) -> str:
+    """A name for an operator's observed metrics, another one each time, because a query may hold the same statement
+    twice. It holds the names of all operators below, where `below` are those whose results it reads."""
+    parts = dict.fromkeys(part for name in below for part in operators_in(name))
+    return "_".join([OBSERVED + uuid.uuid4().hex[:12], *parts])
+
+
+def operators_in(name: str) -> list[str]:
+    """The operator with a name, and all those below it."""
+    return name.removeprefix(OBSERVED).split("_")
+
+
+def operators_below(names: Iterable[str]) -> frozenset[str]:
+    """Those among the operators of a query whose results another one reads."""
+    parts = {name: operators_in(name) for name in names}
+    read = {part for found in parts.values() for part in found[1:]}
+    return frozenset(name for name, found in parts.items() if found[0] in read)
 
 
 def check_settings(spark: SparkSession) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
-from sqlext_planner.exchange.stream_inputs import identity, watermark_error, watermark_names
+from sqlext_planner.exchange.chains import ChainedExec
+from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.interval_join.execution import IntervalJoinExec, fields_of
 from sqlext_planner.interval_join.nodes import IntervalJoin
-from sqlext_planner.interval_join.streams import KEPT, SIDES, kept, not_below, unbounded
+from sqlext_planner.interval_join.streams import KEPT, SIDES, delays, kept, not_below, time_column, unbounded
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.relational.streams import streams_of
-from sqlext_planner.spark.streams import watermarks, without_watermarks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class IntervalStreamExec(IntervalJoinExec):
+class IntervalStreamExec(IntervalJoinExec, ChainedExec):
     """Computes an IntervalJoin node over two streams, or over a stream and a table.
 
     Rows wait in the state of the operator for as long as the watermark lets matches come. A table is read once, when
@@ -34,7 +34,8 @@ class IntervalStreamExec(IntervalJoinExec):
 
     stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
 
-    reads_streams = True
+    def details(self) -> dict[str, Any]:
+        return super().details() | self.delays.details()
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises what the batch node raises; AnalysisError for a stream without a watermark that the join sees;
@@ -47,7 +48,10 @@ class IntervalStreamExec(IntervalJoinExec):
         from sqlext_planner.interval_join.inputs import TypedJoin
 
         left, right = (execute_cached(child, context) for child in (self.left, self.right))
-        times = {side: self._time(side, frame) for side, frame in zip(SIDES, (left, right), strict=True)}
+        streams = [StreamInput.of(frame) for frame in (left, right)]
+        times = {side: self._time(side, stream) for side, stream in zip(SIDES, streams, strict=True)}
+        names = [None if time is None else time.spark_name for time in times.values()]
+        chain = Chain.of(streams, names, self.condition.span)
         known: dict[str, Column] = {side: time for side, time in times.items() if time is not None}
         typed = TypedJoin.of(self, left, right, context.config, known)
         if typed is None or not _is_comparable(typed):
@@ -62,28 +66,40 @@ class IntervalStreamExec(IntervalJoinExec):
         spec = IntervalStreamSpec(typed.spec, sides[0], sides[1], late, context.config.output_batch_rows)
         self._check_decided(spec, times)
         shipments = [Shipment(tag, typed.frame(side), typed.spec.side(side).keys) for tag, side in enumerate(SIDES)]
-        result = without_watermarks(typed.result)
-        found = identity(self._parts(times), (typed.left, typed.right), result)
-        return run_stream(shipments, spec, result, context, found)
+        found = identity(self._parts(times), (typed.left, typed.right), typed.result)
+        return run_stream(shipments, spec, typed.result, context, found, chain, self._result_times(spec))
 
-    def _time(self, side: Side, frame: DataFrame) -> Column | None:
-        """The column of a stream with the watermark, one that is compared if there are several; None for a table."""
-        if not frame.isStreaming:
+    def _time(self, side: Side, stream: StreamInput) -> Column | None:
+        """The event time of a stream, if there are several one that is compared, with the least delay; None for a
+        table."""
+        if not stream.frame.isStreaming:
             return None
         span = self.stream_spans[SIDES.index(side)] or self.condition.span
-        error = watermark_error(frame, "its rows would be kept for good", "its event time")
+        error = stream.error("its rows would be kept for good", "its event time")
         if error is not None:
             raise AnalysisError(f"the {side} side {error[0]}", span=span, help=error[1]).about_hint()
         child, values = (self.left, self.left_values) if side == "left" else (self.right, self.right_values)
-        marked = watermarks(frame.schema)
-        found = [column for column in child.output_columns if column.spark_name in marked]
+        known = stream.times.delays
+        found = {column: known[column.spark_name] for column in child.output_columns if column.spark_name in known}
         if not found:
             raise AnalysisError(
-                f"the {side} side has its watermark on {watermark_names(frame)}, which the join does not read",
+                f"the {side} side has its watermark on {stream.watermark_names()}, which the join does not read",
                 span=span,
                 help="select that column, or compare it",
             ).about_hint()
-        return max(found, key=lambda column: any(not_below(value, column) for value in values))
+        return time_column(found, values)
+
+    def _result_times(self, spec: IntervalStreamSpec) -> dict[str, int | str]:
+        """The event times of the results: a row comes out with its last match, or when it finds none any more."""
+        found: dict[str, int | str] = {}
+        for side in SIDES:
+            name, delay = spec.side(side).time, spec.delay(side)
+            why = (
+                f"no condition says by a fixed time how long rows of the {side} side of its interval join find matches"
+            )
+            if name is not None:
+                found[name] = why if delay is None else delay
+        return found
 
     def _side(self, side: Side, time: Column | None, typed: TypedJoin) -> StreamSide:
         from sqlext_operators.interval_join.stream_join import StreamSide
@@ -125,7 +141,8 @@ class IntervalStreamExec(IntervalJoinExec):
 def interval_stream(node: IntervalJoin, left: PhysicalPlan, right: PhysicalPlan) -> IntervalStreamExec:
     """The physical node of a join over a stream."""
     spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in (node.left, node.right))
-    return IntervalStreamExec(**fields_of(node, left, right, "exchange"), stream_spans=spans, why=kept(node))
+    fields = {**fields_of(node, left, right, "exchange"), "stream_spans": spans}
+    return IntervalStreamExec(**fields, delays=delays(node, (left, right)), why=kept(node))
 
 
 def _is_comparable(typed: TypedJoin) -> bool:

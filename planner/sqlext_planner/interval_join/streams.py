@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sqlext_operators.interval_join.conditions import Condition
-from sqlext_operators.interval_join.lifetimes import time_bounds
+from sqlext_operators.interval_join.lifetimes import longest_life, time_bounds
 from sqlext_operators.interval_join.passes import Side
 
 from sqlext_planner.errors import SqlExtError, UnsupportedError
+from sqlext_planner.exchange.chains import PlannedDelays, planned_delays
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 from sqlext_planner.periods.predicates import Amount
 from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.streams import event_times, input_error
 
 SIDES: tuple[Side, Side] = ("left", "right")
@@ -89,6 +92,46 @@ def kept(node: IntervalJoin) -> str:
     if not node.left_keys:
         parts.append("without equal keys one task has all rows")
     return "; ".join(parts)
+
+
+def time_column(delays: Mapping[Column, int], values: Sequence[Expression]) -> Column:
+    """The event time of a side among its columns with a known delay: one that is compared, with the least delay."""
+    return min(delays, key=lambda column: (not any(not_below(value, column) for value in values), delays[column]))
+
+
+def delays(node: IntervalJoin, inputs: Sequence[PhysicalPlan]) -> PlannedDelays:
+    """How late rows come, of the sides whose event time is known; `inputs` are the plans of the sides."""
+    times: dict[Side, Column] = {}
+    below = []
+    for side, plan in zip(SIDES, inputs, strict=True):
+        known = planned_delays(plan) or dict.fromkeys(sorted(event_times(_child(node, side)), key=str), 0)
+        if known:
+            times[side] = time_column(known, tuple(_values(node, side).values()))
+            below.append(known[times[side]])
+    found = {time: life for side, time in times.items() if (life := _life(node, side, times)) is not None}
+    return PlannedDelays(max(below, default=0), found)
+
+
+def _life(node: IntervalJoin, side: Side, times: Mapping[Side, Column]) -> int | None:
+    """How long after its time a row of a side finds matches, in microseconds; None: for no fixed time."""
+    other = _other(side)
+    if other not in times:
+        return None if _child(node, other).is_streaming else 0
+    own, theirs = (
+        {n for n, value in _values(node, one).items() if not_below(value, times[one])} for one in (side, other)
+    )
+    amounts = dict(node.amounts)
+    periods = [pairs[0] if len(pairs) == 1 else None for pairs in (node.left_periods, node.right_periods)]
+    alternatives = [[_numeric(item, amounts) for item in conditions] for conditions in node.alternatives]
+    return longest_life(side, [time_bounds(side, one, theirs, *periods) for one in alternatives], own)
+
+
+def _numeric(condition: Condition, amounts: Mapping[str, Amount]) -> Condition:
+    """The condition with its amount as a number: microseconds where it compares times."""
+    if not isinstance(condition.shift, tuple):
+        return condition
+    sign, name = condition.shift
+    return replace(condition, shift=sign * int(amounts[name].value))
 
 
 def _until(node: IntervalJoin, side: Side) -> str | None:

@@ -53,7 +53,6 @@ class LastJoin(LogicalPlan):
     is_extension = True
     feeds_exchange = True
     operator_name = "a LAST JOIN"
-    keeps_event_time = True
 
     left: LogicalPlan
     rights: tuple[LogicalPlan, ...]

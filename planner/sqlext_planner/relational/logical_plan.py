@@ -52,8 +52,6 @@ class LogicalPlan(TreeNode):
     feeds_exchange: ClassVar[bool] = False
     #: True for a node whose own rows are a stream.
     is_stream = False
-    #: True for an operator that works on a stream row by row: its rows keep their event time.
-    keeps_event_time: ClassVar[bool] = False
 
     @classmethod
     def child_type(cls) -> type[TreeNode]:
@@ -77,6 +75,11 @@ class LogicalPlan(TreeNode):
     def is_streaming(self) -> bool:
         """Whether the node or one below it reads a stream; subqueries in expressions do not count."""
         return self.is_stream or any(child.is_streaming for child in self.children if isinstance(child, LogicalPlan))
+
+    @property
+    def gives_late_rows(self) -> bool:
+        """Whether rows of a stream that are too late for the node's operator come out all the same."""
+        return False
 
     def expressions(self) -> Iterator[Expression]:
         """The expressions the node itself holds (not its children's)."""

@@ -67,16 +67,16 @@ def refuse_streams(plan: LogicalPlan, refusal_of: Refusal) -> None:
 
 
 def input_error(node: LogicalPlan) -> UnsupportedError | None:
-    """Why an operator with state cannot read its inputs: one is the result of another such operator, or the stream is
+    """Why an operator with state cannot read its inputs: late rows of another operator come out too, or the stream is
     read in a subquery of an expression only; None if it can."""
-    below = [inner for child in node.children for inner in child.walk() if inner.operator_name is not None]
-    stateful = (one for one in below if not one.keeps_event_time)
-    inner = next((one for one in stateful if next(streams_of(one), None) is not None), None)
+    below = (inner for child in node.children for inner in child.walk())
+    inner = next((inner for inner in below if inner.gives_late_rows), None)
     if inner is not None:
         return UnsupportedError(
-            f"{node.operator_name} cannot read the result of {inner.operator_name} over a stream yet",
+            f"{node.operator_name} cannot read the late rows of {inner.operator_name}, which come out because of "
+            "sqlext.stream.late = rows",
             span=node.span or inner.span,
-            help="compute one of them, write it to a table or a topic, and start a second query that reads it",
+            help="set sqlext.stream.late to drop or fail, or select the columns without 'phase' in a subquery",
         )
     if not any(child.is_streaming for child in node.children if isinstance(child, LogicalPlan)):
         return UnsupportedError(f"{node.operator_name} cannot read a stream in a subquery of an expression")

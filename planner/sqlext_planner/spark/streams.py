@@ -1,16 +1,73 @@
-"""What Spark says of a streaming DataFrame."""
+"""What Spark says of a streaming DataFrame, and what our operators say of theirs: which columns are event times."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.spark.plans import class_name, items_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
 _DELAY = "spark.watermarkDelayMs"
+#: Metadata of a column of our operators' results: the name of the operator, and how long after the time in the column
+#: its rows come at most, in microseconds, or why nobody knows.
+_EVENT_TIME = "sqlext.eventTime"
+
+#: Nodes of Spark that give each row in the micro-batch that brings it, with the metadata of its columns.
+_ROW_BY_ROW = {"CollectMetrics", "Filter", "Generate", "MapInArrow", "MapInPandas", "Project", "SubqueryAlias", "View"}
+_ROW_BY_ROW |= {"Repartition", "RepartitionByExpression", "ResolvedHint", "UnresolvedHint"}
+_WORDS = {
+    "EventTimeWatermark": "withWatermark",
+    "Aggregate": "an aggregate of Spark",
+    "Deduplicate": "dropDuplicates",
+    "Distinct": "DISTINCT",
+    "Union": "UNION ALL",
+}
+_JOIN = "a join of streams by Spark"
+_CONNECT = "Spark Connect"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the rows of a stream come from: our `operators` whose results it reads, by name, and what else keeps rows
+    from one micro-batch to the next above one of these, or in their place (`behind`, None: nothing)."""
+
+    operators: tuple[str, ...] = ()
+    behind: str | None = None
+
+
+@dataclass(frozen=True)
+class EventTimes:
+    """The event times of a stream's rows. In a micro-batch, no row that is in time is older than the watermark of the
+    micro-batch before less the delay.
+
+    delays     by column, in microseconds; 0 for a column with a watermark of Spark
+    unknown    other columns that are times of events in the input of an operator of ours: why there is no such delay
+    operators  the operators of ours whose results the rows are, by name
+    """
+
+    delays: Mapping[str, int] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    operators: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, schema: StructType, operators: tuple[str, ...]) -> EventTimes:
+        """The times among columns of results of these operators; metadata of any other is out of date."""
+        delays = dict.fromkeys(watermarks(schema), 0)
+        unknown = {}
+        for item in schema:
+            found = item.metadata.get(_EVENT_TIME)
+            if found is None or found["operator"] not in operators:
+                continue
+            if "delay" in found:
+                delays[item.name] = int(found["delay"])
+            else:
+                unknown[item.name] = str(found["why"])
+        return cls(delays, unknown, operators)
 
 
 def watermarks(schema: StructType) -> dict[str, int]:
@@ -18,33 +75,58 @@ def watermarks(schema: StructType) -> dict[str, int]:
     return {item.name: int(item.metadata[_DELAY]) for item in schema if _DELAY in item.metadata}
 
 
-def without_watermarks(schema: StructType) -> StructType:
-    """The schema of results that come after the watermark: Spark's own operators would drop them as late."""
+def result_times(schema: StructType, operator: str, times: Mapping[str, int | str]) -> StructType:
+    """The schema of results that come after the watermark, which no column has any more: Spark's own operators would
+    drop them as late. The columns in `times` have a delay in microseconds, or a reason for having none."""
     from pyspark.sql.types import StructField, StructType
 
-    found = []
-    for item in schema:
-        kept = {key: value for key, value in item.metadata.items() if key != _DELAY}
-        found.append(StructField(item.name, item.dataType, item.nullable, kept))
-    return StructType(found)
+    def marked(item: StructField) -> StructField:
+        kept = {key: value for key, value in item.metadata.items() if key not in (_DELAY, _EVENT_TIME)}
+        if (time := times.get(item.name)) is not None:
+            kept[_EVENT_TIME] = {"operator": operator, "delay" if isinstance(time, int) else "why": time}
+        return StructField(item.name, item.dataType, item.nullable, kept)
+
+    return StructType(list(map(marked, schema)))
 
 
-def is_behind_state(frame: DataFrame) -> bool:
-    """Whether a frame reads the result of `transformWithState`, ours or the user's. False under Connect."""
+def origin_of(frame: DataFrame, ours: str) -> Origin:
+    """Where the rows of a stream come from; the observed metrics of our operators have names that start with `ours`.
+    Under Connect, where the plan is out of reach, none of our results is passed on."""
     java_frame = getattr(frame, "_jdf", None)
-    stack = [] if java_frame is None else [java_frame.queryExecution().analyzed()]
+    if java_frame is None:
+        return Origin(behind=_CONNECT if any(_EVENT_TIME in item.metadata for item in frame.schema) else None)
+    operators: list[str] = []
+    behind = None
+    # each node with what keeps rows above it
+    stack: list[tuple[Any, str | None]] = [(java_frame.queryExecution().analyzed(), None)]
     while stack:
-        node = stack.pop()
-        if class_name(node).startswith("TransformWithState"):
-            return True
-        stack += items_of(node.children())
-    return False
+        node, above = stack.pop()
+        kind = class_name(node)
+        if kind == "CollectMetrics" and str(node.name()).startswith(ours):
+            operators.append(str(node.name()))
+            behind = behind or above
+        elif kind.startswith("TransformWithState"):
+            behind = behind or kind
+        else:
+            below = above or _keeps(node, kind)
+            stack += [(child, below) for child in reversed(items_of(node.children()))]
+    return Origin(tuple(operators), behind)
 
 
-def watermark_stacks(frame: DataFrame) -> list[tuple[str, ...]]:
-    """The columns of the watermarks of each input, the uppermost first; also of columns that the frame has no longer.
-    Spark refuses two above each other only when the query starts. Under Connect, where the plan is out of reach, those
-    of the frame's own columns."""
+def _keeps(node: Any, kind: str) -> str | None:
+    """How a message calls a node that need not give a row in the micro-batch that brings it."""
+    children = items_of(node.children())
+    if kind in _ROW_BY_ROW or not children:
+        return None
+    if kind == "Join":
+        return _JOIN if all(child.isStreaming() for child in children) else None
+    return _WORDS.get(kind, kind)
+
+
+def watermark_stacks(frame: DataFrame, ours: str) -> list[tuple[str, ...]]:
+    """The columns of the watermarks of each input, the uppermost first; also of columns that the frame has no longer,
+    but not those below our operators. Spark refuses two above each other only when the query starts. Under Connect,
+    where the plan is out of reach, those of the frame's own columns."""
     java_frame = getattr(frame, "_jdf", None)
     if java_frame is None:
         return [(name,) for name in watermarks(frame.schema)]
@@ -52,9 +134,11 @@ def watermark_stacks(frame: DataFrame) -> list[tuple[str, ...]]:
     stack: list[tuple[Any, tuple[str, ...]]] = [(java_frame.queryExecution().analyzed(), ())]
     while stack:
         node, above = stack.pop()
-        if class_name(node) == "EventTimeWatermark":
+        kind = class_name(node)
+        if kind == "EventTimeWatermark":
             above = (*above, str(node.eventTime().name()))
-        children = items_of(node.children())
+        is_ours = kind == "CollectMetrics" and str(node.name()).startswith(ours)
+        children = [] if is_ours else items_of(node.children())
         stack += [(child, above) for child in children]
         if not children and above:
             found.append(above)

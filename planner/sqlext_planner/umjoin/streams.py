@@ -9,6 +9,7 @@ from functools import partial
 from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
 
 from sqlext_planner.errors import SqlExtError, UnsupportedError
+from sqlext_planner.exchange.chains import PlannedDelays, planned_delays
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import reads_only
 from sqlext_planner.periods.shifts import distance
@@ -19,7 +20,7 @@ from sqlext_planner.umjoin.execute.cascade import cascade
 from sqlext_planner.umjoin.execute.execution import Routing
 from sqlext_planner.umjoin.execute.keys import equality
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
-from sqlext_planner.umjoin.execute.stream_execution import ColumnBound, UMJoinStreamExec
+from sqlext_planner.umjoin.execute.stream_execution import ColumnBound, UMJoinStreamExec, member_columns, time_column
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, input_name
 
 _TIMES = ("timestamp", "timestamp_ntz")
@@ -162,14 +163,37 @@ def stream_plan(node: UMJoin, parts: StreamParts, inputs: Sequence[PhysicalPlan]
     split = UMJoinSplit.of(core)
     routing: Routing = "shared key" if split.layout.shared else "hypercube"
     spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in core.inputs)
-    make = partial(UMJoinStreamExec, bounds=parts.bounds, stream_spans=spans, asked=node.asked is not None)
     streams = [plan for i, plan in enumerate(inputs) if i not in parts.tables]
+    late = delays(parts, streams)
+    make = partial(UMJoinStreamExec, bounds=parts.bounds, stream_spans=spans, asked=node.asked is not None, delays=late)
     plan = operator_plan(core, streams, routing, why=f"{why}; {kept(parts)}", make=make)
     if not parts.tables:
         return plan
     kinds: list[MemberKind] = ["inner", *(node.kinds[i] for i in parts.tables)]
     above = _Above(tuple(kinds), parts.condition, (None, *parts.matches), node.output)
     return cascade(above, [plan, *(inputs[i] for i in parts.tables)])
+
+
+def delays(parts: StreamParts, inputs: Sequence[PhysicalPlan]) -> PlannedDelays:
+    """How late rows come; `inputs` are the plans of the streams."""
+    core, bounds = parts.core, parts.bounds
+    members = member_columns([plan.output_columns for plan in inputs], core.kinds)
+    named = {column for bound in bounds for column in (bound.earlier, bound.later)}
+    times, late = [], []
+    for plan in inputs:
+        known = planned_delays(plan)
+        time = time_column(known or {c: 0 for c in plan.output_columns if c in named}, bounds, members)
+        times.append(time)
+        late.append(known.get(time, 0) if time is not None else 0)
+    used = [bound for bound in bounds if {bound.earlier, bound.later} <= set(times)]
+    place = {time: i for i, time in enumerate(times) if time is not None}
+    names = tuple(None if time is None else time.spark_name for time in times)
+    found = [TimeBound(place[bound.earlier], place[bound.later], bound.most) for bound in used]
+    kept = StreamTimes(core.kinds, names, tuple(found)).kept
+    results = {
+        time: max(wait, 0) for time, wait in zip(times, kept, strict=True) if time is not None and wait is not None
+    }
+    return PlannedDelays(max(late, default=0), results)
 
 
 def kept(parts: StreamParts) -> str:

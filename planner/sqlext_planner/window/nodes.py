@@ -95,6 +95,10 @@ class WindowUnion(LogicalPlan):
     tie_order: Column | None = None
     phase: Column | None = None
 
+    @property
+    def gives_late_rows(self) -> bool:
+        return self.phase is not None
+
     def child_needs(self, needed: Set[Column]) -> Needs:
         windows = self._kept(needed)
         if not windows:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.exchange.stream_inputs import ADD_WATERMARK, identity, watermark_error, watermark_names
+from sqlext_planner.exchange.chains import ChainedExec
+from sqlext_planner.exchange.stream_inputs import ADD_WATERMARK, Chain, StreamInput, identity
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
-from sqlext_planner.spark.streams import watermarks, without_watermarks
 from sqlext_planner.window.execution import ANSI, WindowUnionExec
 from sqlext_planner.window.streams import unbounded_refusal
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WindowStreamExec(WindowUnionExec):
+class WindowStreamExec(WindowUnionExec, ChainedExec):
     """Computes the windows of a WindowUnion node over streams; UNION sources may be tables.
 
     Rows wait in the state of the operator until the watermark completes their windows. A row is given out once, in
@@ -36,7 +36,8 @@ class WindowStreamExec(WindowUnionExec):
     stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
     phase: Column | None = field(default=None, kw_only=True)
 
-    reads_streams = True
+    def details(self) -> dict[str, Any]:
+        return super().details() | self.delays.details()
 
     @cached_property
     def output(self) -> tuple[Field, ...]:
@@ -47,6 +48,7 @@ class WindowStreamExec(WindowUnionExec):
         """Raises what the batch node raises; AnalysisError if ORDER BY has no watermark; ConfigurationError if Spark's
         settings do not suit a stream's state."""
         from pyspark.sql.types import StringType, StructField, StructType
+        from sqlext_operators.window.reach import reach_of
         from sqlext_operators.window.stream import WindowStreamSpec
 
         from sqlext_planner.exchange.driver import Shipment
@@ -57,11 +59,13 @@ class WindowStreamExec(WindowUnionExec):
 
         frames = [execute_cached(plan, context) for plan in (self.source, *self.unions)]
         inputs = WindowInputs.of(self, frames)
-        self._check_watermarks(frames, inputs)
+        order = inputs.spec.order
+        streams = self._streams(frames, inputs)
+        chain = Chain.of(streams, [order if item.frame.isStreaming else None for item in streams], self.span_of_order)
         operator = inputs.operator(context.config, ansi=str(context.spark.conf.get(ANSI)).lower() == "true")
         self._check_unbounded(operator.window.windows, arrow_schema(inputs.frames[0].schema), ansi=operator.window.ansi)
         shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
-        result = without_watermarks(inputs.result_schema)
+        result = inputs.result_schema
         late = cast("Late", context.config.stream_late)
         if self.phase is None:
             stream = WindowStreamSpec(operator, "fail" if late == "fail" else "drop")
@@ -69,19 +73,38 @@ class WindowStreamExec(WindowUnionExec):
             stream = WindowStreamSpec(operator, "rows", arrow_schema(months_schema(result)))
             result = StructType([*result, StructField(self.phase.spark_name, StringType(), nullable=False)])
         parts = _parts(inputs, operator.window.ansi)
-        return run_stream(shipments, stream, result, context, identity(parts, inputs.frames, inputs.result_schema))
+        found = identity(parts, inputs.frames, inputs.result_schema)
+        times = self._times(streams[0], str(order), reach_of(operator.window).ahead)
+        return run_stream(shipments, stream, result, context, found, chain, times)
 
-    def _check_watermarks(self, frames: Sequence[DataFrame], inputs: WindowInputs) -> None:
-        """Every stream needs a watermark on the order column, and no other."""
-        order = inputs.spec.order
+    @property
+    def span_of_order(self) -> Span | None:
+        """The place of ORDER BY."""
+        return self.order_by.span if self.order_by is not None else None
+
+    def _streams(self, frames: Sequence[DataFrame], inputs: WindowInputs) -> list[StreamInput]:
+        """The inputs as they are sent. Raises AnalysisError for a stream whose order column is no event time, or that
+        has another one."""
+        found = []
         for number, (frame, shipped) in enumerate(zip(frames, inputs.frames, strict=True)):
-            if not frame.isStreaming:
-                continue
-            error = _watermark_error(frame, shipped, order)
+            whole = StreamInput.of(frame)
+            sent = whole.shipped(shipped) if frame.isStreaming else StreamInput(shipped)
+            error = _time_error(whole, sent, inputs.spec.order, number) if frame.isStreaming else None
             if error is not None:
                 which = "FROM" if number == 0 else f"UNION source {number}"
-                place = self.stream_spans[number] or (self.order_by.span if self.order_by is not None else None)
+                # of a result the order is wrong, of a stream its watermark
+                is_result = number == 0 and whole.origin.operators and whole.origin.behind is None
+                place = (None if is_result else self.stream_spans[number]) or self.span_of_order
                 raise AnalysisError(f"{which} {error[0]}", span=place, help=error[1])
+            found.append(sent)
+        return found
+
+    def _times(self, source: StreamInput, order: str, ahead: int) -> dict[str, int | str]:
+        """The event times of the results: rows come out in the order of ORDER BY, when their windows are complete."""
+        why = f"its rows come in the order of {self.order_by}, however old their other times are"
+        times: dict[str, int | str] = dict.fromkeys((*source.times.delays, *source.times.unknown), why)
+        late = "its late rows come out too (sqlext.stream.late = rows)"
+        return {**times, order: ahead if self.phase is None else late}
 
     def _check_unbounded(self, windows: Sequence[Window], schema: pa.Schema, *, ansi: bool) -> None:
         """Raises UnsupportedError for a call whose types cannot be condensed in a window without a start."""
@@ -96,12 +119,14 @@ class WindowStreamExec(WindowUnionExec):
                     raise unbounded_refusal(f"{call.function}() of {', '.join(map(str, kinds))}", call, group)
 
 
-def _watermark_error(frame: DataFrame, shipped: DataFrame, order: str | None) -> tuple[str, str] | None:
-    """What is wrong with the watermark of a stream, and what to do."""
-    error = watermark_error(frame, "no window over it is ever complete", "the order column")
-    if error is not None or (order is not None and order in watermarks(shipped.schema)):
+def _time_error(whole: StreamInput, sent: StreamInput, order: str | None, number: int) -> tuple[str, str] | None:
+    """What is wrong with the event time of the input with a number, and what to do."""
+    error = whole.error("no window over it is ever complete", "the order column")
+    if error is not None or (order is not None and order in sent.times.delays):
         return error
-    names = watermark_names(frame)
+    if whole.origin.operators:
+        return (sent if number else whole).result_error(order)
+    names = whole.watermark_names()
     use = f"order by {names}, or use {ADD_WATERMARK}"
     return f"has its watermark on {names}, and the window has another order", use
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlext_planner.errors import SqlExtError, UnsupportedError
+from sqlext_planner.exchange.chains import PlannedDelays, planned_delays
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.relational.nodes import Scan
+from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.streams import input_error, shown, streams_of
 from sqlext_planner.window.frame import Bound, WindowFrame
 from sqlext_planner.window.functions import lookup
@@ -124,6 +126,19 @@ def kept(node: WindowUnion) -> str:
     if any(group.frame.start.amount is None and group.frame.maxsize is None for group in node.windows):
         parts.append("what is older stays condensed, a few rows for each key")
     return "; ".join(parts)
+
+
+def delays(node: WindowUnion, inputs: Sequence[PhysicalPlan]) -> PlannedDelays:
+    """How late rows come; `inputs` are the plans of FROM and of the UNION sources."""
+    order = node.order_by
+    if not isinstance(order, Column) or order not in node.source.output_columns:
+        return PlannedDelays()
+    place = node.source.output_columns.index(order)
+    wide = [plan for plan in inputs if len(plan.output_columns) > place]
+    below = [planned_delays(plan).get(plan.output_columns[place], 0) for plan in wide]
+    frames = [group.frame.resolve("timestamp") for group in node.windows]
+    ahead = max((max(frame.end or 0, 0) for frame in frames if frame.unit == "range"), default=0)
+    return PlannedDelays(max(below, default=0), {} if node.gives_late_rows else {order: ahead})
 
 
 def _delay(node: WindowUnion) -> str:

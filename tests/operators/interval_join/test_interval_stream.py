@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -153,6 +153,7 @@ def check(case: Case, *, written: bool = True) -> MemoryChunks:
     spec, store, twin = case.spec, MemoryChunks(), Twin(case.spec)
     watermarks: list[int | None] = []
     results, number = [], 0
+    known: dict[int, dict[str, int | None]] = {}
     for watermark, rows in (*case.batches, (LAST, ())):
         operator = spec.stream()
         wakes = operator.wakes_at(store)
@@ -173,12 +174,14 @@ def check(case: Case, *, written: bool = True) -> MemoryChunks:
                     late += 1
             if chosen:
                 blocks.append(Block(0, tag, number, batch_of(side, chosen)))
+        known |= {number + n: values_of(row, row.side, number + n) for n, row in enumerate(rows)}
         number += len(rows)
-        batches = list(operator.step(store, blocks, watermark, progress))
+        before, batches = store.watermark, list(operator.step(store, blocks, watermark, progress))
         assert all(0 < batch.num_rows <= spec.batch_rows for batch in batches)
         results[-1] = tuples(batches)
         assert progress.results == results[-1].total()
         assert progress.late + progress.timeless == late
+        check_delays(spec, batches, known, blocks, before)
         if watermark is not None:
             store.watermark = max(watermark, store.watermark or watermark)
         if written:
@@ -193,6 +196,29 @@ def check(case: Case, *, written: bool = True) -> MemoryChunks:
     if all(spec.bounds(side) is None or all(spec.bounds(side) or ()) for side in SIDES):
         assert not list(store.all())
     return store
+
+
+def check_delays(
+    spec: IntervalStreamSpec,
+    batches: Sequence[pa.RecordBatch],
+    known: Mapping[int, Mapping[str, int | None]],
+    new: Sequence[Block],
+    before: int | None,
+) -> None:
+    """Raises AssertionError for a result that is older than the watermark of the step before, or than all new rows that
+    are in time, by more than the specification says."""
+    names = [spec.side(side).time for side in SIDES]
+    times = [time for block in new if (name := names[block.tag]) for time in block.batch.column(name).to_pylist()]
+    if before is None:
+        return
+    floor = min([before, *(time for time in times if time is not None and time >= before)])
+    for side, name in zip(SIDES, names, strict=True):
+        delay = spec.delay(side)
+        if name is None or delay is None:
+            continue
+        for batch in (batch for batch in batches if f"{side[0]}id" in batch.schema.names):
+            own = [known[one][name] for one in batch.column(f"{side[0]}id").to_pylist() if one is not None]
+            assert all(time is not None and time >= floor - delay for time in own)
 
 
 @st.composite

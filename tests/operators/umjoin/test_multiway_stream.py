@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -133,12 +133,17 @@ def check(case: Case) -> Counter[tuple[int | None, ...]]:
     """All rows that came out; raises AssertionError where they are not what should have come."""
     model, store, progress = Model(case.spec), MemoryChunks(), Progress()
     found: Counter[tuple[int | None, ...]] = Counter()
+    times: dict[int, int | None] = {}
     for watermark, rows in (*case.batches, (LAST, ())):
         operator = case.spec.stream()
         wakes = operator.wakes_at(store)
         before = sum(found.values())
+        new: list[tuple[int | None, ...]] = []
         for batch in operator.step(store, blocks_of(case.spec, rows), watermark, progress):
-            found.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+            new += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        found.update(new)
+        times |= {row.no: row.time for row in rows}
+        check_delays(case.spec, new, times, rows, store.watermark)
         if watermark is not None:
             store.watermark = max(watermark, store.watermark or watermark)
         model.add(rows, watermark)
@@ -155,6 +160,27 @@ def check(case: Case) -> Counter[tuple[int | None, ...]]:
     if all(kept is not None for kept in case.spec.times.kept):
         assert not list(store.all())
     return found
+
+
+def check_delays(
+    spec: MultiwayStreamSpec,
+    found: Sequence[tuple[int | None, ...]],
+    times: Mapping[int, int | None],
+    new: Sequence[Row],
+    before: int | None,
+) -> None:
+    """Raises AssertionError for a result with a row that is older than the watermark of the step before, or than all
+    new rows that are in time, by more than it is kept."""
+    if before is None or not found:
+        return
+    timed = [row.time for row in new if spec.times.columns[row.tag] is not None and row.time is not None]
+    floor = min([before, *(time for time in timed if time >= before)])
+    shown = [i for i, item in enumerate(spec.join.inputs) if item.kind in ("inner", "left")]
+    for place, i in enumerate(shown):
+        kept = spec.times.kept[i]
+        if kept is not None:
+            own = [times[row[place]] for row in found if row[place] is not None]  # type: ignore[index]
+            assert all(time is not None and time >= floor - max(kept, 0) for time in own)
 
 
 @st.composite

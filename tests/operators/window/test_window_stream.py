@@ -96,6 +96,9 @@ def in_stream(case: Case, condense_from: int) -> tuple[Counter[str], Progress, M
         given = blocks_of(case.columns, rows, case.spec.inputs, first)
         before = progress.results
         new = list(operator.step(store, given, watermark, progress))
+        if store.watermark is not None:  # how late rows come, which an operator above relies on
+            floor = store.watermark - reach_of(case.spec.window).ahead
+            assert all(time >= floor for batch in new for time in batch.column("ts").to_pylist())
         found += results(new)
         if progress.results > before and not rows:
             assert wakes is not None

@@ -131,15 +131,6 @@ def test_what_is_never_decided_is_refused_at_the_stream(sql: str, message: str) 
     assert caught.value.help
 
 
-def test_a_join_over_the_result_of_a_window_is_refused() -> None:
-    frame = "WINDOW w AS (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 1s PRECEDING AND CURRENT ROW)"
-    sql = f"SELECT a.n FROM (SELECT k, ts, te, count(v) OVER w AS n FROM a {frame}) a JOIN b ON {JOINED} OVERLAPS "
-    with pytest.raises(UnsupportedError, match="an interval join cannot read the result of a sqlext window") as caught:
-        stage(f"{sql}PERIOD(b.ts, b.te)", Streams(), Config())
-    assert caught.value.span is not None
-    assert caught.value.help
-
-
 def test_plain_inequalities_over_streams_stay_sparks() -> None:
     sql = "SELECT a.v FROM a JOIN b ON a.k = b.k AND a.ts < b.te AND b.ts < a.te"
     assert stage(sql, Streams(), Config()).passthrough

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
-from sqlext_planner.exchange.stream_inputs import identity, watermark_error
+from sqlext_planner.exchange.chains import ChainedExec
+from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.execution import FilterExec, ProjectExec, SubqueryAliasExec
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
-from sqlext_planner.spark.streams import watermarks, without_watermarks
 from sqlext_planner.umjoin.execute.execution import UMJoinExec
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ColumnBound:
 
 
 @dataclass(frozen=True)
-class UMJoinStreamExec(UMJoinExec):
+class UMJoinStreamExec(UMJoinExec, ChainedExec):
     """Joins streams as a UMJoinExec joins tables, where the `bounds` hold too.
 
     A row comes out once, in append mode: when the last row that it needs has come, or, with left or anti inputs, when
@@ -55,7 +55,8 @@ class UMJoinStreamExec(UMJoinExec):
     stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
     asked: bool = field(default=False, compare=False, kw_only=True, repr=False)
 
-    reads_streams = True
+    def details(self) -> dict[str, Any]:
+        return super().details() | self.delays.details()
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises UnsupportedError for types or times that the operator cannot compare, AnalysisError for watermarks
@@ -75,17 +76,20 @@ class UMJoinStreamExec(UMJoinExec):
         from sqlext_planner.umjoin.execute.inputs import TypedInputs
 
         frames = [execute_cached(child, context) for child in self.inputs]
-        columns = self._time_columns(frames)
+        streams = self._streams(frames)
+        columns = self._time_columns(streams)
+        place = next((span for span in self.stream_spans if span is not None), None)
+        chain = Chain.of(streams, [None if column is None else column.spark_name for column in columns], place)
         typed = TypedInputs.of(self, frames, [() if column is None else (column,) for column in columns])
         if typed is None:
             raise UnsupportedError(
                 "a multi-way join over streams has keys of types that compare differently, or columns that Spark "
                 "cannot pass through Python",
-                span=next((span for span in self.stream_spans if span is not None), None),
+                span=place,
                 help="cast the keys to one type in subqueries, or leave the hint out",
             )
         zone = str(context.spark.conf.get("spark.sql.session.timeZone"))
-        times = self._times(columns, zone)
+        times = self._times(columns, streams, zone)
         schemas = tuple(arrow_schema(frame.schema) for frame in typed.frames)
         late_fails = context.config.stream_late == "fail"
         stream = MultiwayStreamSpec(typed.spec, times, schemas, late_fails, context.config.output_batch_rows)
@@ -94,7 +98,6 @@ class UMJoinStreamExec(UMJoinExec):
             Shipment(tag, frame, item.keys, router)
             for tag, (frame, item, router) in enumerate(zip(typed.frames, typed.spec.inputs, routers, strict=True))
         ]
-        result = without_watermarks(typed.result)
         parts = {
             "operator": "multi-way join",
             "join": repr(typed.spec),
@@ -103,8 +106,19 @@ class UMJoinStreamExec(UMJoinExec):
             "routing": self.routing,
             "time zone": zone,
         }
-        found = run_stream(shipments, stream, result, context, identity(parts, typed.frames, typed.result))
+        described = identity(parts, typed.frames, typed.result)
+        found = run_stream(shipments, stream, typed.result, context, described, chain, _result_times(columns, times))
         return found if tuple(found.columns) == self.frame_columns else found.toDF(*self.frame_columns)
+
+    def _time_columns(self, streams: Sequence[StreamInput]) -> list[Column | None]:
+        """The event time of each input that the plan reads."""
+        members = member_columns([child.output_columns for child in self.inputs], self.kinds)
+        found = []
+        for child, stream in zip(self.inputs, streams, strict=True):
+            known = stream.times.delays
+            delays = {column: known[column.spark_name] for column in child.output_columns if column.spark_name in known}
+            found.append(time_column(delays, self.bounds, members))
+        return found
 
     def _definitions(self) -> Iterator[str]:
         """What the keys of each input are computed from: the columns themselves have the same names and types if only
@@ -112,18 +126,18 @@ class UMJoinStreamExec(UMJoinExec):
         for child, classes in zip(self.inputs, self.layout.columns, strict=True):
             yield ", ".join(_definition(child, column) for held in classes for column in held)
 
-    def _time_columns(self, frames: Sequence[DataFrame]) -> list[Column | None]:
-        """The column of each input with the watermark, if the plan reads it."""
-        found: list[Column | None] = []
-        for child, frame, span in zip(self.inputs, frames, self.stream_spans, strict=True):
-            error = watermark_error(frame)
+    def _streams(self, frames: Sequence[DataFrame]) -> list[StreamInput]:
+        """The inputs. Raises AnalysisError for one whose rows cannot be told from late ones."""
+        found = []
+        for frame, span in zip(frames, self.stream_spans, strict=True):
+            stream = StreamInput.of(frame)
+            error = stream.error()
             if error is not None:
                 raise AnalysisError(f"an input of a multi-way join {error[0]}", span=span, help=error[1])
-            names = watermarks(frame.schema)
-            found.append(next((column for column in child.output_columns if column.spark_name in names), None))
+            found.append(stream)
         return found
 
-    def _times(self, columns: Sequence[Column | None], zone: str) -> StreamTimes:
+    def _times(self, columns: Sequence[Column | None], streams: Sequence[StreamInput], zone: str) -> StreamTimes:
         from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
 
         place = {column: i for i, column in enumerate(columns) if column is not None}
@@ -144,16 +158,48 @@ class UMJoinStreamExec(UMJoinExec):
                 most = bound.most - bound.slack if exact else bound.most
                 bounds.append(TimeBound(place[bound.earlier], place[bound.later], most))
             elif of_match:
+                why = "has no watermark"
+                help = f"give that stream a watermark on {missing.name}: withWatermark, or WATERMARK ... DELAY OF"
+                if streams[owner[missing]].origin.operators:
+                    why, help = streams[owner[missing]].result_error(missing.spark_name)
                 raise UnsupportedError(
-                    f"the match of a left, semi or anti input compares {missing}, which has no watermark",
+                    f"the match of a left, semi or anti input compares {missing}, which {why}",
                     span=missing.span or self.stream_spans[owner[missing]],
-                    help=f"give that stream a watermark on {missing.name}: withWatermark, or WATERMARK ... DELAY OF",
+                    help=help,
                 )
         names = tuple(None if column is None else column.spark_name for column in columns)
         times = StreamTimes(self.kinds, names, tuple(bounds))
         for member in times.waited:
             assert times.anchor(member) is not None, "bounds of matches are all known"
         return times
+
+
+def member_columns(columns: Sequence[Sequence[Column]], kinds: Sequence[str]) -> frozenset[Column]:
+    """The columns of inputs that are not inner."""
+    return frozenset(column for own, kind in zip(columns, kinds, strict=True) if kind != "inner" for column in own)
+
+
+def time_column(
+    delays: Mapping[Column, int], bounds: Sequence[ColumnBound], members: frozenset[Column]
+) -> Column | None:
+    """The event time of an input among the columns with a known delay: the one that most conditions name, above all
+    those over the columns of left, semi and anti inputs (`members`), and then the one with the least delay."""
+
+    def rank(column: Column) -> tuple[int, int, int]:
+        found = [{item.earlier, item.later} for item in bounds if column in (item.earlier, item.later)]
+        return -sum(bool(pair & members) for pair in found), -len(found), delays[column]
+
+    return min(delays, key=rank, default=None)
+
+
+def _result_times(columns: Sequence[Column | None], times: StreamTimes) -> dict[str, int | str]:
+    """The event times of the results: a row of an input comes out for as long as it is kept."""
+    found: dict[str, int | str] = {}
+    for column, kept in zip(columns, times.kept, strict=True):
+        if column is not None:
+            why = f"no condition of its join says until when rows find matches by {column}"
+            found[column.spark_name] = why if kept is None else max(kept, 0)
+    return found
 
 
 def _definition(plan: PhysicalPlan, column: Column) -> str:

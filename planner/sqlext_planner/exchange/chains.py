@@ -1,0 +1,66 @@
+"""Operators over the results of operators on streams, as far as planning knows them: for EXPLAIN.
+
+What counts when the DataFrame is built is in the columns' metadata (exchange/stream_inputs.py), because a view may be
+the result of another statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.relational.execution import ProjectExec, SubqueryAliasExec
+from sqlext_planner.relational.physical_plan import PhysicalPlan
+
+
+@dataclass(frozen=True)
+class PlannedDelays:
+    """How late rows come, in microseconds: `inputs` is how long after their time those of an operator's inputs come at
+    most, `results` how long after the time in a column its own do, by its own watermark."""
+
+    inputs: int = 0
+    results: Mapping[Column, int] = field(default_factory=dict)
+
+    def details(self) -> dict[str, str]:
+        """What EXPLAIN says of them; nothing of rows that come as soon as the watermark has passed their time."""
+        late = {column: delay + self.inputs for column, delay in self.results.items()}
+        told = [f"rows come out up to {shown(delay)} after {column}" for column, delay in late.items() if delay]
+        found = {"delay": "; ".join(told)} if told else {}
+        if self.inputs:
+            found["watermark"] = f"Spark's less {shown(self.inputs)}: rows of its inputs come so long after their time"
+        return found
+
+
+@dataclass(frozen=True)
+class ChainedExec(PhysicalPlan):
+    """An operator that keeps state from one micro-batch to the next."""
+
+    delays: PlannedDelays = field(default_factory=PlannedDelays, compare=False, kw_only=True, repr=False)
+
+    reads_streams = True
+
+
+def planned_delays(plan: PhysicalPlan) -> dict[Column, int]:
+    """How long after the time in a column a plan's rows come at most, in microseconds. Without the columns of streams
+    that no operator is between, whose rows come as their watermark says."""
+    below: dict[Column, int] = {}
+    known: dict[Column, object] = {}
+    match plan:
+        case ChainedExec(delays=delays):
+            below = {column: delay + delays.inputs for column, delay in delays.results.items()}
+        case ProjectExec(items=items, child=child):
+            known = {item.column: item.expression for item in items}
+            below = planned_delays(child)
+        case SubqueryAliasExec(child=child):
+            known = dict(zip(plan.output_columns, child.output_columns, strict=True))
+            below = planned_delays(child)
+        case _:
+            below = {column: delay for child in plan.children for column, delay in planned_delays(child).items()}
+    pairs = ((column, known.get(column, column)) for column in plan.output_columns)
+    return {column: below[source] for column, source in pairs if isinstance(source, Column) and source in below}
+
+
+def shown(delay: int) -> str:
+    """A delay for people."""
+    return f"{delay / 1e6:g}s"
