@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Expression, SparkExpr
 from sqlext_planner.expressions.types import struct_fields
+from sqlext_planner.periods.predicates import OpenEnd
 from sqlext_planner.periods.types import INTEGERS, PeriodEnd
 from sqlglot import exp
 
@@ -38,11 +39,13 @@ GREATEST = {
 
 @dataclass(frozen=True)
 class End:
-    """An end as written; `open`: NULL means forever."""
+    """An end as written; `open`: NULL means forever, on streams that the row that closes the period follows; `by` are
+    the columns that such a row shares."""
 
     expression: Expression
     type: PeriodEnd
     open: bool = False
+    by: tuple[Expression, ...] = ()
 
     def cast(self, dtype: str | None) -> Expression:
         """The end as a value of the common type, if that is known."""
@@ -53,7 +56,7 @@ class End:
             value = SparkExpr(("CAST(", value, f" AS {dtype.upper()})"), dtype=dtype, span=value.span)
         if not self.open:
             return value
-        return SparkExpr(("coalesce(", value, f", {greatest(dtype)})"), dtype=dtype, span=value.span)
+        return OpenEnd(value, greatest(dtype), self.by, dtype=dtype, span=value.span or self.type.span)
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,17 @@ def end_of(builder: ExpressionBuilder, node: exp.Expr, *, closed: bool = False, 
 
 def _written(builder: ExpressionBuilder, node: PeriodOperand, *, closed: bool, open_end: bool) -> Operand:
     end = end_of(builder, node.args["expression"], closed=closed, open_end=open_end)
-    return Operand(end_of(builder, node.this), end)
+    by = tuple(builder.build(item) for item in node.args.get("by") or ())
+    for item, place in zip(by, node.args.get("by") or (), strict=True):
+        _refuse_unrepeatable(item, span_of(place))
+        tables = {column.relation for column in end.expression.references}
+        if tables and not {column.relation for column in item.references} <= tables:
+            raise AnalysisError(
+                "BY takes columns of the period's own table",
+                span=span_of(place),
+                help="name the column that tells its periods apart: PERIOD(a.ts, a.te OPEN BY a.id)",
+            )
+    return Operand(end_of(builder, node.this), replace(end, by=by))
 
 
 def _after(end: Expression, dtype: str, span: Span) -> tuple[Expression, str]:

@@ -23,9 +23,15 @@ ALLEN_RELATION = "allen_relation"
 
 
 class PeriodOperand(exp.Expression):
-    """``PERIOD CLOSED (a, b)`` or ``PERIOD(a, b OPEN)``; any other PERIOD(...) is an ordinary call."""
+    """``PERIOD CLOSED (a, b)`` or ``PERIOD(a, b OPEN [BY x, ...])``; any other PERIOD(...) is an ordinary call."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True, "closed": False, "open": False}
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "expression": True,
+        "closed": False,
+        "open": False,
+        "by": False,
+    }
 
 
 class PeriodComparison(exp.Expression, exp.Predicate):
@@ -46,6 +52,8 @@ def period_operand_sql(generator: Any, node: PeriodOperand) -> str:
     """The operand as text."""
     closed = " CLOSED " if node.args.get("closed") else ""
     end = f"{generator.sql(node, 'expression')}{' OPEN' if node.args.get('open') else ''}"
+    if node.args.get("by"):
+        end += f" BY {', '.join(generator.sql(item) for item in node.args['by'])}"
     return f"PERIOD{closed}({generator.sql(node, 'this')}, {end})"
 
 

@@ -1,6 +1,7 @@
 """The grammar of period predicates (docs/reference/periods.md, section 4), as a parser to build on.
 
-    period := PERIOD [CLOSED] '(' expr ',' expr [OPEN] ')' | '(' expr ',' expr ')' | a column of a struct of two ends
+    period := PERIOD [CLOSED] '(' expr ',' expr [OPEN [BY expr, ...]] ')' | '(' expr ',' expr ')'
+            | a column of a struct of two ends
     pred   := period [NOT] relation period [WITHIN bounds] | period CONTAINS expr
 
 None of the words is a keyword: they are a relation only between an operand and something that can start another.
@@ -97,12 +98,12 @@ class PeriodParser(BaseParser):
         self._advance(3 if closed else 2)
         ends = self._parse_csv(self._parse_period_end)
         self._match_r_paren()
+        if ends and ends[0][1]:
+            self._refuse("only the end of a period can be OPEN", first, help="write PERIOD(start, end OPEN)")
         if len(ends) != 2:
             self._refuse(f"PERIOD takes two ends, not {len(ends)}", first, help="write PERIOD(start, end)")
-        (start, start_open), (end, end_open) = ends
-        if start_open:
-            self._refuse("only the end of a period can be OPEN", first, help="write PERIOD(start, end OPEN)")
-        node = self.expression(PeriodOperand(this=start, expression=end, closed=closed, open=end_open))
+        (start, _, _), (end, end_open, by) = ends
+        node = self.expression(PeriodOperand(this=start, expression=end, closed=closed, open=end_open, by=by))
         return mark(self, node, index)
 
     def _open_inside(self) -> bool:
@@ -112,7 +113,9 @@ class PeriodParser(BaseParser):
             depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(kind, 0)
             if depth == 0:
                 return False
-            closes = self._token_type(ahead + 1) in (TokenType.R_PAREN, TokenType.COMMA)
+            closes = (
+                self._token_type(ahead + 1) in (TokenType.R_PAREN, TokenType.COMMA) or self._word(ahead + 1) == "BY"
+            )
             stands_alone = self._token_type(ahead - 1) in (TokenType.L_PAREN, TokenType.COMMA, TokenType.DOT)
             if depth == 1 and self._word(ahead) == "OPEN" and closes and not stands_alone:
                 return True
@@ -120,8 +123,18 @@ class PeriodParser(BaseParser):
         return False
 
     def _parse_period_end(self) -> Any:
+        """(the end, whether it is OPEN, what comes after BY); None for nothing."""
         value = self._parse_disjunction()
-        return (value, bool(self._match_text_seq("OPEN"))) if value is not None else None
+        if value is None:
+            return None
+        is_open = bool(self._match_text_seq("OPEN"))
+        if not is_open or self._word(0) != "BY":
+            return value, is_open, None
+        self._advance()
+        by = self._parse_csv(self._parse_disjunction)
+        if not by:
+            self._refuse("a column is missing after BY", help="write PERIOD(start, end OPEN BY id)")
+        return value, is_open, by
 
     def _parse_period_comparison(self, this: Any) -> Any:
         """`this`, with the relation and the operand that follow it, if any."""

@@ -202,7 +202,8 @@ def test_round_trip(words: str) -> None:
     within = {1: " WITHIN 5 MINUTES", 2: " WITHIN (START 10s, END INTERVAL '5' HOURS)"}
     bounds = within.get(len(RELATIONS[WORDS[words]].parameters), "")
     for left, right in itertools.product(
-        ("PERIOD(a, b)", "(a, b)", "PERIOD CLOSED (a, b)", "r.valid"), ("PERIOD(c, d)", "PERIOD(c, d OPEN)", "s.valid")
+        ("PERIOD(a, b)", "(a, b)", "PERIOD CLOSED (a, b)", "r.valid"),
+        ("PERIOD(c, d)", "PERIOD(c, d OPEN)", "PERIOD(c, d OPEN BY k, s.d)", "s.valid"),
     ):
         text = f"SELECT * FROM r WHERE x = 1 AND NOT {left} NOT {words} {right}{bounds} OR y"
         tree = sqlglot.parse_one(text, read=SqlExt)
@@ -337,15 +338,23 @@ def test_a_table_and_a_column_of_one_name() -> None:
     assert str(inner.condition) == "PERIOD(k.ts, k.te) ALLEN CONTAINS PERIOD(s.ts, s.te)"
 
 
+def test_the_key_of_an_open_period_is_kept_and_changes_nothing_in_a_table() -> None:
+    found = predicate("PERIOD(r.ts, r.te OPEN BY r.i, r.d) OVERLAPS PERIOD(s.ts, s.te)")
+    assert str(found.left) == "PERIOD(r.ts, r.te OPEN BY r.i, r.d)"
+    assert found.sql() == predicate("PERIOD(r.ts, r.te OPEN) OVERLAPS PERIOD(s.ts, s.te)").sql()
+    assert {column.name for column in found.left.references} == {"ts", "te", "i", "d"}
+
+
 def test_closed_and_open_ends() -> None:
     closed = predicate("PERIOD CLOSED (r.i, r.j) OVERLAPS PERIOD CLOSED (s.d, s.d)".replace("s.d", "s.i"))
     assert str(closed.left) == "PERIOD(CAST(r.i AS BIGINT), CAST(r.j AS BIGINT) + 1)"
     days = predicate("PERIOD CLOSED (r.d, r.e OPEN) OVERLAPS PERIOD(s.d, s.e OPEN)")
-    assert str(days.left.end) == "coalesce((date_add(r.e, 1)), date_from_unix_date(2147483647))"
-    assert str(days.right.end) == "coalesce(s.e, date_from_unix_date(2147483647))"
+    assert days.left.end.sql() == "coalesce((date_add(`r.e`, 1)), date_from_unix_date(2147483647))"
+    assert days.right.end.sql() == "coalesce(`s.e`, date_from_unix_date(2147483647))"
+    assert str(days.right.end) == "s.e OPEN"
     for column, other in (("t", "u"), ("n", "m"), ("x", "y"), ("p", "p"), ("ts", "te"), ("i", "j")):
         found = predicate(f"PERIOD(r.{column}, r.{other} OPEN) OVERLAPS (s.{column}, s.{other})")
-        assert str(found.left.end).startswith(f"coalesce(r.{other}, ")
+        assert found.left.end.sql().startswith(f"coalesce(`r.{other}`, ")
     assert predicate("PERIOD(r.ts, NULL OPEN) OVERLAPS (s.ts, s.te)").dtype == "bigint"
 
 

@@ -60,6 +60,7 @@ def views(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
 BOTH = "SELECT a.k, a.ts, a.v, a.s, b.k AS bk, b.ts AS bts, b.te AS bte, b.v AS bv"
 OVERLAP = "PERIOD(a.ts, a.te) OVERLAPS PERIOD(b.ts, b.te)"
 BAND = "b.ts BETWEEN a.ts AND a.ts + INTERVAL 10 SECONDS"
+END = "TIMESTAMP '9999-12-31'"
 ON = "FROM a{0} a {1} JOIN b{0} b ON"
 STATEMENTS = {
     "full": f"{BOTH} {ON.replace('{1}', 'FULL')} a.k = b.k AND {OVERLAP}",
@@ -87,7 +88,10 @@ MORE = {
         "AND PERIOD(a.ts, a.te) BEFORE PERIOD(b.ts, b.te) WITHIN 5 SECONDS"
     ),
     "point": f"{BOTH} {ON.replace('{1}', '')} PERIOD(a.ts, a.te) CONTAINS b.ts AND a.k = b.k",
-    "open": f"{BOTH} {ON.replace('{1}', '')} PERIOD(a.ts, a.te OPEN) OVERLAPS PERIOD(b.ts, b.te OPEN) AND a.k = b.k",
+    "for ever": (
+        f"{BOTH} {ON.replace('{1}', '')} a.k = b.k "
+        f"AND PERIOD(a.ts, coalesce(a.te, {END})) OVERLAPS PERIOD(b.ts, coalesce(b.te, {END}))"
+    ),
     "exists": (
         "SELECT a.ts, a.k FROM a{0} a WHERE NOT EXISTS "
         f"(SELECT 1 FROM b{{0}} b WHERE a.k = b.k AND {OVERLAP} AND b.v > -1)"

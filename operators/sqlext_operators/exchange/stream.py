@@ -107,11 +107,12 @@ def admitted(
     progress.late += len(found.late)
     progress.timeless += len(found.timeless)
     if fails and (len(found.late) or len(found.timeless)):
-        raise _late_error(len(found.late), len(found.timeless))
+        raise late_error(len(found.late), len(found.timeless))
     return found
 
 
-def _late_error(late: int, timeless: int) -> RowError:
+def late_error(late: int, timeless: int) -> RowError:
+    """The error for rows that are left out, where they are not to be."""
     told = [f"{_counted(late)} older than the watermark"] if late else []
     told += [f"{_counted(timeless)} without a time"] if timeless else []
     return RowError(

@@ -5,7 +5,7 @@ A few new rows are windows over them. What a micro-batch costs is then about its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,6 +32,14 @@ from sqlext_operators.interval_join.stream_rows import StreamRows, other_side
 
 _ALL = np.iinfo(np.int64).max
 
+#: A way to look at held rows: the conditions of a pair, and the pass that finds the pairs by the other side's windows.
+Search = tuple[Sequence[Condition], Pass]
+
+
+def searches_of(join: IntervalJoinSpec, side: Side) -> tuple[Search, ...]:
+    """For each alternative of a join, how rows of `side` are found."""
+    return tuple(zip(join.alternatives, join.window_passes(other_side(side)), strict=True))
+
 
 @dataclass(frozen=True)
 class HeldProbes:
@@ -54,8 +62,8 @@ class HeldRows:
     """Prepared rows of one side, as `prepared` has made them. Memory for each row besides its payload: 8 bytes for its
     id, and for each alternative 12, and 8 for each condition that does not only cut the sorted values."""
 
-    def __init__(self, join: IntervalJoinSpec, side: Side, parts: pa.RecordBatch) -> None:
-        self._join, self._side, self._parts = join, side, parts
+    def __init__(self, join: IntervalJoinSpec, side: Side, parts: pa.RecordBatch, searches: Sequence[Search]) -> None:
+        self._side, self._parts, self._searches = side, parts, searches
         self.ids = self._array("ids")
         payload = join.side(side).payload
         columns = [self._column(f"payload {place}") for place in range(len(payload))]
@@ -63,13 +71,16 @@ class HeldRows:
             pa.RecordBatch.from_arrays(columns, names=list(payload)) if payload else rows_without_columns(len(self.ids))
         )
 
-    def pairs(self, new: StreamRows, buffers: Buffers, *, first: bool) -> Iterator[tuple[Int32Array, Int32Array]]:
-        """(new rows, held rows) of the pairs with rows of the other side, in slices of the buffers, each pair once;
-        with `first` one pair at least of each new row that has one, and not many more."""
+    def pairs(
+        self, new: StreamRows, buffers: Buffers, numbers: Sequence[int] | None = None, *, first: bool = False
+    ) -> Iterator[tuple[Int32Array, Int32Array]]:
+        """(new rows, held rows) of the pairs with rows of the other side, in slices of the buffers, each pair once for
+        each search (of these numbers); with `first` one pair at least of each new row that has one, and not many
+        more."""
         window = other_side(self._side)
         coded = new.coded(self._groups_of(new), self._group_count)
-        passes = zip(self._join.alternatives, self._join.window_passes(window), strict=True)
-        for number, (conditions, item) in enumerate(passes):
+        for number in range(len(self._searches)) if numbers is None else numbers:
+            conditions, item = self._searches[number]
             probes = self._probes(number, item)
             used = values_used(conditions)[0 if window == "left" else 1]
             slices = WindowSlices(item, coded, used, probes)
@@ -124,15 +135,16 @@ class HeldRows:
         return found
 
 
-def prepared(join: IntervalJoinSpec, side: Side, rows: pa.RecordBatch, ids: IntArray) -> pa.RecordBatch:
+def prepared(
+    join: IntervalJoinSpec, side: Side, rows: pa.RecordBatch, ids: IntArray, searches: Sequence[Search]
+) -> pa.RecordBatch:
     """What `HeldRows` needs of rows, all of which may match, and their ids, as one row with a list in each column."""
     held = StreamRows(join, side, rows)
     group, parts = _grouped(held)
     groups = max(1, len(parts["hashes"]))
     coded = held.coded(group, groups)
     rank: IntArray | None = None
-    passes = zip(join.alternatives, join.window_passes(other_side(side)), strict=True)
-    for number, (conditions, item) in enumerate(passes):
+    for number, (conditions, item) in enumerate(searches):
         probes = CodedProbes(item, coded, values_used(conditions)[0 if side == "left" else 1])
         if rank is None:  # rows that are near in the first order are near in memory
             taken, rank = _leading(probes.order.rows, len(held))
@@ -149,6 +161,11 @@ def prepared(join: IntervalJoinSpec, side: Side, rows: pa.RecordBatch, ids: IntA
         parts[f"compared {number}"] = compared.ravel()
         maxima = block_maxima(compared[0] if len(compared) else np.zeros(0, np.int64))
         parts[f"maxima {number}"], parts[f"levels {number}"] = maxima
+    return listed(parts)
+
+
+def listed(parts: Mapping[str, pa.Array | npt.NDArray[np.generic]]) -> pa.RecordBatch:
+    """Columns of any length as one row with a list in each."""
     columns = [_as_list(part if isinstance(part, pa.Array) else pa.array(part)) for part in parts.values()]
     return pa.RecordBatch.from_arrays(columns, names=list(parts))
 

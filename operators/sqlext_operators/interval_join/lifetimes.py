@@ -61,3 +61,10 @@ def _life(side: Side, bound: Condition) -> int:
     """The greatest difference between the other side's time and this row's own that a bound allows."""
     assert isinstance(bound.shift, int)
     return (bound.shift if side == "left" else -bound.shift) - (1 if bound.is_strict else 0)
+
+
+def is_free(side: Side, end: str, conditions: Sequence[Condition]) -> bool:
+    """Whether the conditions bound an end of a row of `side` only from below, if at all: then they can hold for certain
+    while the end is not known."""
+    about = [item for item in split_equalities(conditions) if getattr(item, side) == end]
+    return all(item.is_lower != (side == "left") for item in about)

@@ -103,14 +103,13 @@ class WindowSlices:
     def __init__(self, item: Pass, window: CodedRows, used: frozenset[str], probes: Probes) -> None:
         self._item, self._window, self._probes = item, window, probes
         leading = _window_name(item, (item.lowers or item.uppers)[0])
-        windows = window.ordered(leading, used)
-        self.rows = windows.rows
-        self._group = window.group[windows.rows]
+        self.rows, codes = window.windows(leading, used)
+        self._group = window.group[self.rows]
         self.low, self.high = self.group_ranges()
         for condition in item.lowers + item.uppers:
             near = _window_name(item, condition) == leading
             is_sorted = near and not shift_of(item, condition, "window")
-            value = windows.codes if is_sorted else self.codes(condition)
+            value = codes if is_sorted else self.codes(condition)
             self._cut(condition, probes.ranks(condition), value, near, self.low, self.high)
 
     def group_ranges(self) -> tuple[IntArray, IntArray]:

@@ -87,6 +87,17 @@ def pass_of_windows(
     return max(bounded, key=lambda item: (bool(item.lowers and item.uppers), *_selectivity(item)))
 
 
+def pass_over(
+    window: Side,
+    probe: str,
+    conditions: Sequence[Condition],
+    left: tuple[str, str] | None = None,
+    right: tuple[str, str] | None = None,
+) -> Pass:
+    """The one pass that finds all pairs with windows of the given side over one value, which a condition bounds."""
+    return _best_effort(window, probe, split_equalities(conditions), left, right)
+
+
 def _probes(conditions: Sequence[Condition]) -> list[tuple[Side, str]]:
     """(window side, probe value) in a fixed order."""
     rights = dict.fromkeys(item.right for item in conditions)

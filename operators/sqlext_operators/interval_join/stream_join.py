@@ -8,93 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.columns.batches import take_rows, whole
+from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.exchange.blocks import Block
-from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
 from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Late, Progress, admitted
-from sqlext_operators.interval_join.conditions import Condition
-from sqlext_operators.interval_join.lifetimes import longest_life, time_bounds
+from sqlext_operators.exchange.stream import Progress
+from sqlext_operators.interval_join.held import HeldRows, prepared, searches_of
 from sqlext_operators.interval_join.matches import Buffers
 from sqlext_operators.interval_join.output import Output
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import IntervalJoinProcessor
 from sqlext_operators.interval_join.rows import BoolArray, IntArray
-from sqlext_operators.interval_join.spec import IntervalJoinSpec
 from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows, other_side
-from sqlext_operators.interval_join.stream_state import SideState, rows_of
-
-SIDES: tuple[Side, Side] = ("left", "right")
-
-
-@dataclass(frozen=True)
-class StreamSide:
-    """One side of a join on streams.
-
-    `columns` are the types of the columns on the wire, by name. `time` is the one with the watermark, an int64 or a
-    timestamp; None for a table, whose rows all come before the first step with a watermark. `times` are the values
-    that are never below the time where they are not NULL; they are of its type.
-    """
-
-    columns: pa.Schema
-    time: str | None = None
-    times: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class IntervalStreamSpec:
-    """A join of the specification `join` over two streams, or a stream and a table. `late` as in exchange/stream.py.
-
-    The algorithm for pairs is that of slices for rows of before. Raises ValueError for the kind "count", for a table
-    whose rows have to be decided (left, right, full, anti), and for two tables.
-    """
-
-    join: IntervalJoinSpec
-    left: StreamSide
-    right: StreamSide
-    late: Late = "drop"
-    batch_rows: int = 262_144
-
-    #: New rows may match any run: what is not at hand would be read again in each micro-batch.
-    cache_bytes: ClassVar[int] = 2 * DECODED_BYTES
-
-    def __post_init__(self) -> None:
-        if self.join.kind == "count":
-            raise ValueError("an interval join on streams does not count")
-        if self.left.time is None and self.right.time is None:
-            raise ValueError("a join on streams has a stream")
-        if any(self.side(side).time is None and self.join.keeps(side) for side in SIDES):
-            raise ValueError("rows of a table are never decided")
-
-    def side(self, side: Side) -> StreamSide:
-        """One side."""
-        return self.left if side == "left" else self.right
-
-    def bounds(self, side: Side) -> tuple[tuple[Condition, ...], ...] | None:
-        """For each alternative, what bounds how long a row of a side finds matches (`time_bounds`); None if no row of
-        the other side comes later."""
-        other = self.side(other_side(side))
-        if other.time is None:
-            return None
-        return tuple(
-            time_bounds(side, conditions, other.times, *self.join.alternative_periods(conditions))
-            for conditions in self.join.alternatives
-        )
-
-    def delay(self, side: Side) -> int | None:
-        """How long after its time a row of a side is in a result at most, in the unit of its time; None: no fixed
-        time."""
-        bounds = self.bounds(side)
-        return 0 if bounds is None else longest_life(side, bounds, self.side(side).times)
-
-    def stream(self) -> IntervalStream:
-        """The operator."""
-        return IntervalStream(self)
+from sqlext_operators.interval_join.stream_sides import SIDES, StreamJoin
+from sqlext_operators.interval_join.stream_state import ROLES, SideState, rows_of
 
 
 @dataclass(frozen=True)
@@ -111,11 +41,12 @@ class _Arrived:
 class IntervalStream:
     """The rows of the join, with the columns of the batch operator."""
 
-    def __init__(self, spec: IntervalStreamSpec) -> None:
+    def __init__(self, spec: StreamJoin) -> None:
         self._spec = spec
         self._join = spec.join
         self._output = Output(spec.join, spec.left.columns, spec.right.columns, spec.batch_rows)
         self._bounds = {side: spec.bounds(side) for side in SIDES}
+        self._searches = {side: searches_of(spec.join, side) for side in SIDES}
         self._buffers: Buffers | None = None
 
     def step(
@@ -156,18 +87,11 @@ class IntervalStream:
     def _arrived(
         self, side: Side, batches: Sequence[pa.RecordBatch], watermark: int | None, progress: Progress
     ) -> _Arrived:
-        own = self._spec.side(side)
-        if own.time is None:
-            batch = whole(own.columns, batches)
-            earliest = -NEVER
-        else:
-            found = admitted(batches, own.time, watermark, progress, fails=self._spec.late == "fail")
-            batch = found.batch if len(found.rows) == found.batch.num_rows else take_rows(found.batch, found.rows)
-            earliest = int(found.times.min(initial=NEVER))
+        batch, earliest = self._spec.in_time(side, batches, watermark, progress)
         rows = StreamRows(self._join, side, batch)
         bounds = self._bounds[side]
         deaths = np.full(len(rows), -NEVER) if bounds is None else rows.deaths(bounds)
-        return _Arrived(rows, deaths, np.zeros(len(rows), np.bool_), earliest)
+        return _Arrived(rows, deaths, np.zeros(len(rows), np.bool_), -NEVER if earliest is None else earliest)
 
     def _among(self, left: _Arrived, right: _Arrived) -> Iterator[pa.RecordBatch]:
         """Pairs of new rows."""
@@ -186,7 +110,7 @@ class IntervalStream:
         for run in state.runs():
             if run.high <= new.earliest:
                 continue
-            held = state.held(run)
+            held = HeldRows(self._join, other, state.prepared(run), self._searches[other])
             if self._buffers is None:
                 self._buffers = Buffers.of(self._output.pair_rows(new.rows.rows, held.rows))
             matched = np.zeros(len(held.ids), np.bool_)
@@ -198,7 +122,7 @@ class IntervalStream:
                     yield self._output.pairs(*left, *right)
             if decides:
                 places = np.flatnonzero(matched)
-                first = places[state.add_matched(held.ids[places])]
+                first = places[state.matched.add(held.ids[places])]
                 if self._join.kind == "semi":
                     yield from self._output.decided(other, take_rows(held.rows, first), np.ones(len(first), np.int64))
 
@@ -232,7 +156,16 @@ class IntervalStream:
     def _state(self, side: Side, store: ChunkStore) -> SideState:
         own, wire = self._join.side(side), self._spec.side(side).columns
         columns = pa.schema([wire.field(name) for name in dict.fromkeys((*own.keys, *own.values, *own.payload))])
-        return SideState(self._join, side, columns, self._bounds[side] or (), store)
+        bounds, searches = self._bounds[side] or (), self._searches[side]
+        return SideState(
+            store,
+            0 if side == "left" else ROLES,
+            columns,
+            lambda rows: StreamRows(self._join, side, rows).deaths(bounds),
+            lambda rows, ids: prepared(self._join, side, rows, ids, searches),
+            flagged=self._join.pairs and self._join.keeps(side),
+            keeps=self._join.keeps(side),
+        )
 
 
 def _before(store: ChunkStore) -> int:

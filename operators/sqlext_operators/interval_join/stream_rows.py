@@ -72,22 +72,40 @@ class StreamRows:
         `bounds` are those of `time_bounds` for each alternative: a row lives until one of them has passed in every
         alternative. NEVER where an alternative has none, -NEVER for rows that match nothing.
         """
-        coded = self.coded(np.zeros(len(self), np.int64), 1)
         found = np.full(len(self), -NEVER)
         for conditions, own_bounds in zip(self._join.alternatives, bounds, strict=True):
-            ends = np.full(len(self), NEVER)
-            for item in own_bounds:
-                np.minimum(ends, self._end(coded, item), out=ends)
-            usable = coded.usable(values_used(conditions)[0 if self._side == "left" else 1])
-            np.maximum(found, ends, out=found, where=usable)
+            np.maximum(found, self.death(conditions, own_bounds), out=found)
         return found
 
-    def _end(self, coded: CodedRows, bound: Condition) -> IntArray:
+    def death(self, conditions: Sequence[Condition], bounds: Sequence[Condition]) -> IntArray:
+        """The same for one alternative."""
+        ends = np.full(len(self), NEVER)
+        for item in bounds:
+            np.minimum(ends, self._end(item), out=ends)
+        return np.where(self.usable(conditions), ends, -NEVER)
+
+    def usable(self, conditions: Sequence[Condition]) -> npt.NDArray[np.bool_]:
+        """bool[n], the rows that may match in an alternative: no NULL is compared, keys and periods are valid."""
+        return self._ungrouped.usable(values_used(conditions)[0 if self._side == "left" else 1])
+
+    def codes(self, name: str, shift: int | float = 0) -> IntArray:
+        """int64[n], the codes of a value with a shift added; undefined where it is NULL."""
+        return self._ungrouped.codes(name, shift)
+
+    def is_null(self, name: str) -> npt.NDArray[np.bool_]:
+        """bool[n], where a value is NULL."""
+        return np.asarray(self.rows.column(name).is_null().to_numpy(zero_copy_only=False))
+
+    @cached_property
+    def _ungrouped(self) -> CodedRows:
+        return self.coded(np.zeros(len(self), np.int64), 1)
+
+    def _end(self, bound: Condition) -> IntArray:
         """int64[n], the least time of the other side that is beyond a bound."""
         assert isinstance(bound.shift, int | float)
         if self._side == "left":
-            last = coded.codes(bound.left, bound.shift)
+            last = self.codes(bound.left, bound.shift)
         else:  # time + shift <= value, where sums saturate
-            value = coded.codes(bound.right, 0)
-            last = np.where(value == GREATEST, GREATEST, coded.codes(bound.right, -bound.shift))
+            value = self.codes(bound.right)
+            last = np.where(value == GREATEST, GREATEST, self.codes(bound.right, -bound.shift))
         return last if bound.is_strict else saturating_add(last, 1)

@@ -7,7 +7,7 @@ run keeps its name while chunks of it die, because dead rows match nothing wheth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,16 +16,13 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import take_rows, whole, without_names
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore, name_of
-from sqlext_operators.interval_join.conditions import Condition
-from sqlext_operators.interval_join.held import HeldRows, prepared
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.rows import BoolArray, IntArray
-from sqlext_operators.interval_join.spec import IntervalJoinSpec
-from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows
+from sqlext_operators.interval_join.stream_rows import NEVER
 
-#: Kinds of chunks of the left side, and of the right side after them: rows, ids of rows that have matched, runs.
-_ROLES = 3
-_ROWS, _MATCHED, _RUNS = range(_ROLES)
+#: Kinds of chunks of one `SideState`, from its first kind on: rows, ids of rows that have matched, runs.
+ROLES = 3
+_ROWS, _MATCHED, _RUNS = range(ROLES)
 #: Rows that die within one of so many stretches of the usual lifetime share a chunk.
 _STRETCHES = 8
 #: The column of a kept side's rows that says whether they had a match when they came.
@@ -45,25 +42,96 @@ class Run:
     high: int
 
 
+class RowIds:
+    """Ids of rows in chunks of their own, kept for as long as the rows' chunks."""
+
+    def __init__(self, store: ChunkStore, kind: int, owners: Callable[[], list[Chunk]]) -> None:
+        self._store, self._kind, self._owners = store, kind, owners
+
+    def add(self, ids: IntArray) -> BoolArray:
+        """Remember ids (without duplicates); says which of them are new."""
+        owners = self._owners()
+        older = self._store.chunks(self._kind)
+        fresh = ~self.has(ids)
+        new = np.sort(ids[fresh])
+        if not len(new):
+            return fresh
+        room = sum(chunk.rows for chunk in owners) - sum(chunk.rows for chunk in older)
+        while older and (older[-1].rows < 2 * len(new) or len(new) > room):
+            chunk = older.pop()
+            room += chunk.rows
+            new = np.union1d(new, self._read(chunk))
+            self._store.drop(chunk)
+        self._write(new, {chunk.no: chunk.high for chunk in owners})
+        return fresh
+
+    def has(self, ids: IntArray) -> BoolArray:
+        """bool[n], which ids are remembered."""
+        found = np.zeros(len(ids), np.bool_)
+        for chunk in self._store.chunks(self._kind):
+            known = self._read(chunk)
+            places = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+            found |= known[places] == ids
+        return found
+
+    def count(self, owners: Sequence[Chunk]) -> int:
+        """How many rows of chunks are remembered."""
+        starts = np.array([owner.no for owner in owners], np.int64) << 32
+        ends = np.stack([starts, starts + (1 << 32)])
+        found = [np.searchsorted(self._read(chunk), ends) for chunk in self._store.chunks(self._kind)]
+        return sum(int((one[1] - one[0]).sum()) for one in found)
+
+    def expire(self, watermark: int) -> bool:
+        """Let go of chunks whose rows are all dead; says whether there were any."""
+        gone = [chunk for chunk in self._store.chunks(self._kind) if chunk.high <= watermark]
+        for chunk in gone:
+            self._store.drop(chunk)
+        return bool(gone)
+
+    def prune(self) -> None:
+        """Let go of ids of chunks that are gone, where these are half of a chunk's."""
+        owners = {chunk.no: chunk.high for chunk in self._owners()}
+        for chunk in self._store.chunks(self._kind):
+            ids = self._read(chunk)
+            if 2 * np.count_nonzero(np.isin(ids >> 32, list(owners))) <= len(ids):
+                self._store.drop(chunk)
+                self._write(ids, owners)
+
+    def _write(self, ids: IntArray, owners: dict[int, int]) -> None:
+        ids = ids[np.isin(ids >> 32, list(owners))]
+        if len(ids):
+            high = max(owners[no] for no in np.unique(ids >> 32).tolist())
+            self._store.append(self._kind, 0, high, pa.RecordBatch.from_arrays([pa.array(ids)], names=["0"]))
+
+    def _read(self, chunk: Chunk) -> IntArray:
+        found: IntArray = self._store.read(chunk).column(0).to_numpy()
+        return found
+
+
 class SideState:
     """The rows of one side in the chunks of a store. The `low` and `high` of a chunk of rows are the least and the
     greatest death, so that a chunk can go when the watermark reaches `high`.
 
-    `columns` are the types of the columns that are kept, `bounds` those of `time_bounds` for each alternative.
+    Its chunks have the kinds from `first_kind` on. `columns` are the types of the columns that are kept, `deaths`
+    gives the deaths of rows again, `prepare` makes of rows and their ids what searches need. With `flagged` a row
+    says whether it had a match when it came; with `keeps`, rows without a match have to be decided when they die.
     """
 
     def __init__(
         self,
-        join: IntervalJoinSpec,
-        side: Side,
-        columns: pa.Schema,
-        bounds: Sequence[Sequence[Condition]],
         store: ChunkStore,
+        first_kind: int,
+        columns: pa.Schema,
+        deaths: Callable[[pa.RecordBatch], IntArray],
+        prepare: Callable[[pa.RecordBatch, IntArray], pa.RecordBatch],
+        *,
+        flagged: bool = False,
+        keeps: bool = False,
     ) -> None:
-        self._join, self._side, self._bounds, self._store = join, side, bounds, store
-        self._flagged = join.pairs and join.keeps(side)
-        self._columns = columns
-        self._first_kind = 0 if side == "left" else _ROLES
+        self._store, self._first_kind, self._columns = store, first_kind, columns
+        self._deaths, self._prepare = deaths, prepare
+        self._flagged, self._keeps = flagged, keeps
+        self.matched = RowIds(store, self._kind(_MATCHED), self.chunks)
 
     def add(self, rows: pa.RecordBatch, deaths: IntArray, matched: BoolArray) -> None:
         """Write rows that are alive. `matched` says which of them have a match."""
@@ -87,46 +155,39 @@ class SideState:
         rows = self._store.read(found[0]).to_pylist()
         return [Run(row["name"], tuple(row["chunks"]), row["rows"], row["high"]) for row in rows]
 
-    def held(self, run: Run) -> HeldRows:
-        """The prepared rows of a run."""
+    def prepared(self, run: Run) -> pa.RecordBatch:
+        """What `prepare` makes of the rows of a run."""
 
         def make() -> pa.RecordBatch:
-            chunks = self._alive(run)
+            chunks = self.alive(run)
             batches = [self._read(chunk).select(self._columns.names) for chunk in chunks]
-            ids = [_ids(chunk) for chunk in chunks]
-            return prepared(self._join, self._side, whole(self._columns, batches), np.concatenate(ids))
+            return self._prepare(whole(self._columns, batches), np.concatenate([_ids(chunk) for chunk in chunks]))
 
-        return HeldRows(self._join, self._side, self._store.derived((), run.name, run.high, make))
+        return self._store.derived((), self._recipe(run), run.high, make)
 
-    def add_matched(self, ids: IntArray) -> BoolArray:
-        """Remember that rows have matched; says which of them (ids without duplicates) had not matched before."""
-        older = self._store.chunks(self._kind(_MATCHED))
-        fresh = ~self._has_matched(ids)
-        new = np.sort(ids[fresh])
-        if not len(new):
-            return fresh
-        room = self.rows() - sum(chunk.rows for chunk in older)
-        while older and (older[-1].rows < 2 * len(new) or len(new) > room):
-            chunk = older.pop()
-            room += chunk.rows
-            new = np.union1d(new, self._matched(chunk))
-            self._store.drop(chunk)
-        owners = {chunk.no: chunk.high for chunk in self._chunks()}
-        new = new[np.isin(new >> 32, list(owners))]
-        if len(new):
-            high = max(owners[no] for no in np.unique(new >> 32).tolist())
-            self._store.append(self._kind(_MATCHED), 0, high, pa.RecordBatch.from_arrays([pa.array(new)], names=["0"]))
-        return fresh
+    def take(self, ids: IntArray) -> pa.RecordBatch:
+        """The rows of these ids, in their order."""
+        order = np.argsort(ids, kind="stable")
+        chunks = {chunk.no: chunk for chunk in self.chunks()}
+        numbers, starts = np.unique(ids[order] >> 32, return_index=True)
+        places = np.split((ids[order] & 0xFFFFFFFF).astype(np.int64), starts[1:]) if len(ids) else []
+        found = [
+            take_rows(self._read(chunks[no]).select(self._columns.names), part)
+            for no, part in zip(numbers.tolist(), places, strict=True)
+        ]
+        back = np.empty(len(ids), np.int64)
+        back[order] = np.arange(len(ids))
+        return take_rows(whole(self._columns, found), back)
 
     def undecided(self, after: int, until: int) -> Iterator[pa.RecordBatch]:
         """Rows that have died without a match, with after < death <= until."""
-        for chunk in self._chunks():
+        for chunk in self.chunks():
             if chunk.low > until or chunk.high <= after:
                 continue
             rows = self._read(chunk)
             first, last = (int(place) for place in np.searchsorted(self._deaths(rows), [after, until], "right"))
             rows = rows.slice(first, last - first)
-            matched = self._has_matched(_ids(chunk)[first:last])
+            matched = self.matched.has(_ids(chunk)[first:last])
             if self._flagged:
                 matched |= rows.column(_MATCHED_NAME).to_numpy(zero_copy_only=False)
             if not matched.all():
@@ -134,23 +195,28 @@ class SideState:
 
     def expire(self, watermark: int) -> None:
         """Let go of chunks whose rows are all dead."""
-        gone = [chunk for chunk in self._chunks() if chunk.high <= watermark]
-        gone += [chunk for chunk in self._store.chunks(self._kind(_MATCHED)) if chunk.high <= watermark]
-        for chunk in gone:
+        self.drop([chunk for chunk in self.chunks() if chunk.high <= watermark])
+        self.matched.expire(watermark)
+
+    def drop(self, chunks: Sequence[Chunk]) -> None:
+        """Let go of chunks of rows."""
+        for chunk in chunks:
             self._store.drop(chunk)
-        if gone:
+        if chunks:
             self._write_runs(self.runs())
 
     def wakes_at(self, after: int) -> int | None:
         """The least watermark above `after` at which a row that must be decided dies, or a chunk can go."""
-        found = [
-            self._next_death(chunk, after) if self._join.keeps(self._side) else chunk.high for chunk in self._chunks()
-        ]
+        found = [self._next_death(chunk, after) if self._keeps else chunk.high for chunk in self.chunks()]
         return min((death for death in found if death < NEVER), default=None)
 
     def rows(self) -> int:
         """How many rows are kept."""
-        return sum(chunk.rows for chunk in self._chunks())
+        return sum(chunk.rows for chunk in self.chunks())
+
+    def chunks(self) -> list[Chunk]:
+        """The chunks of rows."""
+        return self._store.chunks(self._kind(_ROWS))
 
     def _next_death(self, chunk: Chunk, after: int) -> int:
         if chunk.low > after:
@@ -158,33 +224,16 @@ class SideState:
         deaths = self._deaths(self._read(chunk))
         return int(deaths[np.searchsorted(deaths, after, "right")])
 
-    def _deaths(self, rows: pa.RecordBatch) -> IntArray:
-        return StreamRows(self._join, self._side, rows).deaths(self._bounds)
-
-    def _has_matched(self, ids: IntArray) -> BoolArray:
-        found = np.zeros(len(ids), np.bool_)
-        for chunk in self._store.chunks(self._kind(_MATCHED)):
-            known = self._matched(chunk)
-            places = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-            found |= known[places] == ids
-        return found
-
-    def _matched(self, chunk: Chunk) -> IntArray:
-        found: IntArray = self._store.read(chunk).column(0).to_numpy()
-        return found
-
-    def _chunks(self) -> list[Chunk]:
-        return self._store.chunks(self._kind(_ROWS))
-
-    def _alive(self, run: Run) -> list[Chunk]:
+    def alive(self, run: Run) -> list[Chunk]:
+        """The chunks of a run that are still there."""
         own = set(run.chunks)
-        return [chunk for chunk in self._chunks() if chunk.no in own]
+        return [chunk for chunk in self.chunks() if chunk.no in own]
 
     def _write_runs(self, runs: Sequence[Run]) -> None:
         """Write the list of runs, with those taken together that are due, and without those that have died."""
         kept: list[Run] = []
         for run in runs:
-            alive = self._alive(run)
+            alive = self.alive(run)
             if 2 * sum(chunk.rows for chunk in alive) < run.rows:
                 self._forget(run)
                 if not alive:
@@ -194,7 +243,7 @@ class SideState:
                 older = kept.pop()
                 self._forget(older)
                 self._forget(run)
-                run = _run([*self._alive(older), *self._alive(run)])
+                run = _run([*self.alive(older), *self.alive(run)])
             kept.append(run)
         for chunk in self._store.chunks(self._kind(_RUNS)):
             self._store.drop(chunk)
@@ -208,7 +257,11 @@ class SideState:
             self._store.append(self._kind(_RUNS), 0, 0, pa.RecordBatch.from_pydict(columns))
 
     def _forget(self, run: Run) -> None:
-        self._store.drop_derived((), run.name, run.high)
+        self._store.drop_derived((), self._recipe(run), run.high)
+
+    def _recipe(self, run: Run) -> str:
+        # equal rows may come twice, and on both sides of a self join: ids tell them apart
+        return f"{self._first_kind} {run.chunks} {run.name}"
 
     def _read(self, chunk: Chunk) -> pa.RecordBatch:
         names = self._columns.names
@@ -220,9 +273,9 @@ class SideState:
 
 def rows_of(kind: int) -> Side | None:
     """The side whose rows the chunks of a kind hold; None for other chunks."""
-    if kind % _ROLES != _ROWS:
+    if kind % ROLES != _ROWS:
         return None
-    return "left" if kind < _ROLES else "right"
+    return "left" if kind // ROLES % 2 == 0 else "right"
 
 
 def _run(chunks: Sequence[Chunk]) -> Run:

@@ -49,11 +49,11 @@ class TypedJoin:
         left: DataFrame,
         right: DataFrame,
         config: Config,
-        beside: Mapping[str, Column] | None = None,
+        beside: Mapping[str, Sequence[Column]] | None = None,
     ) -> TypedJoin | None:
         """None where the operators do not compare as Spark does, or Spark does not hand a column's type to Python.
 
-        `beside` is a column of the side "left" or "right" that is shipped even if nothing reads it. Raises
+        `beside` are columns of the side "left" or "right" that are shipped even if nothing reads them. Raises
         AnalysisError for a distance that cannot be added to its values.
         """
         keys = _common_keys(node, left, right)
@@ -62,7 +62,7 @@ class TypedJoin:
             return None
         more = beside or {}
         sides = [
-            _Side.of(node, name, frame, keys, values, [more[name]] if name in more else [])
+            _Side.of(node, name, frame, keys, values, more.get(name, ()))
             for name, frame in (("left", left), ("right", right))
         ]
         frames = [side.frame for side in sides]

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from sqlext_operators.interval_join.passes import Pass, passes_for
+from sqlext_operators.interval_join.passes import Pass, Side, passes_for
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.interval_join.open_ends import open_period
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods
 from sqlext_planner.periods.relations import Condition
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
+from sqlext_planner.relational.streams import event_times
 
 #: `count`: the left rows that have a match, with the number of their matches in the column `IntervalJoin.count`.
 IntervalJoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "count"]
@@ -59,6 +61,10 @@ class IntervalJoin(LogicalPlan):
 
     def child_needs(self, needed: Set[Column]) -> Needs:
         columns = needed | reads(self.expressions())
+        sides: tuple[tuple[Side, LogicalPlan], ...] = (("left", self.left), ("right", self.right))
+        for name, side in sides:
+            if side.is_streaming and open_period(self, name) is not None:  # the event time tells which end is known
+                columns |= event_times(side)
         return [(side, columns & set(side.output_columns)) for side in (self.left, self.right)]
 
     def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
@@ -11,6 +12,7 @@ from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.interval_join.execution import IntervalJoinExec, fields_of
 from sqlext_planner.interval_join.nodes import IntervalJoin
+from sqlext_planner.interval_join.open_ends import OpenPeriodOf, open_period, values_of
 from sqlext_planner.interval_join.streams import KEPT, SIDES, delays, kept, not_below, time_column, unbounded
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.relational.streams import streams_of
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlext_operators.exchange.stream import Late
     from sqlext_operators.interval_join.passes import Side
-    from sqlext_operators.interval_join.stream_join import IntervalStreamSpec, StreamSide
+    from sqlext_operators.interval_join.stream_sides import StreamSide
+    from sqlext_operators.interval_join.stream_spec import IntervalStreamSpec
 
     from sqlext_planner.interval_join.inputs import TypedJoin
 
@@ -41,7 +44,7 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         """Raises what the batch node raises; AnalysisError for a stream without a watermark that the join sees;
         UnsupportedError for values that the operators do not compare, and for rows that are never decided;
         ConfigurationError if Spark's settings do not suit a stream's state."""
-        from sqlext_operators.interval_join.stream_join import IntervalStreamSpec
+        from sqlext_operators.interval_join.stream_spec import IntervalStreamSpec
 
         from sqlext_planner.exchange.driver import Shipment
         from sqlext_planner.exchange.stream_driver import run_stream
@@ -52,8 +55,9 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         times = {side: self._time(side, stream) for side, stream in zip(SIDES, streams, strict=True)}
         names = [None if time is None else time.spark_name for time in times.values()]
         chain = Chain.of(streams, names, self.condition.span)
-        known: dict[str, Column] = {side: time for side, time in times.items() if time is not None}
-        typed = TypedJoin.of(self, left, right, context.config, known)
+        periods = {side: open_period(self, side) if times[side] is not None else None for side in SIDES}
+        beside: dict[str, list[Column]] = {side: _beside(times[side], periods[side]) for side in SIDES}
+        typed = TypedJoin.of(self._with_unknown_ends(periods), left, right, context.config, beside)
         if typed is None or not _is_comparable(typed):
             raise UnsupportedError(
                 "the values of this join have a type that an interval join over a stream does not compare",
@@ -61,7 +65,7 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
                 help="compare times, dates, numbers of up to 18 digits or booleans, cast to one type, and use keys of "
                 "simple types",
             ).about_hint()
-        sides = [self._side(side, times[side], typed) for side in SIDES]
+        sides = [self._side(side, times[side], periods[side], typed) for side in SIDES]
         late: Late = "fail" if context.config.stream_late == "fail" else "drop"
         spec = IntervalStreamSpec(typed.spec, sides[0], sides[1], late, context.config.output_batch_rows)
         self._check_decided(spec, times)
@@ -101,19 +105,64 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
                 found[name] = why if delay is None else delay
         return found
 
-    def _side(self, side: Side, time: Column | None, typed: TypedJoin) -> StreamSide:
-        from sqlext_operators.interval_join.stream_join import StreamSide
+    def _with_unknown_ends(self, periods: Mapping[Side, OpenPeriodOf | None]) -> IntervalStreamExec:
+        """The node with NULL for an end that is not known yet."""
+        values = {side: values_of(self, side) for side in SIDES}
+        for side, period in periods.items():
+            if period is not None:
+                values[side] = {**values[side], period.names[1]: period.end.value}
+        left, right = (tuple(values[side].values()) for side in SIDES)
+        return replace(self, left_values=left, right_values=right)
+
+    def _side(self, side: Side, time: Column | None, period: OpenPeriodOf | None, typed: TypedJoin) -> StreamSide:
+        from sqlext_operators.interval_join.stream_sides import StreamSide
 
         from sqlext_planner.exchange.wire import arrow_schema
 
         schema = typed.frame(side).schema
         if time is None:
             return StreamSide(arrow_schema(schema))
+        if period is not None:
+            return self._open_side(side, time, period, typed)
         values = self.left_values if side == "left" else self.right_values
         names = [typed.names[f"{side[0]}{place}"] for place, value in enumerate(values) if not_below(value, time)]
         kind = schema[time.spark_name].dataType
         times = tuple(dict.fromkeys(name for name in names if schema[name].dataType == kind))
         return StreamSide(arrow_schema(schema), time.spark_name, times)
+
+    def _open_side(self, side: Side, time: Column, period: OpenPeriodOf, typed: TypedJoin) -> StreamSide:
+        from sqlext_operators.columns.keys import is_key_type
+        from sqlext_operators.interval_join.stream_sides import OpenPeriod, StreamSide
+
+        from sqlext_planner.exchange.wire import arrow_schema
+
+        schema = arrow_schema(typed.frame(side).schema)
+        start, end = (typed.names[name] for name in period.names)
+        kinds = {schema.field(name).type for name in (start, end, time.spark_name)}
+        if len(kinds) > 1:
+            raise AnalysisError(
+                f"the watermark's column {time} and the ends of the OPEN period have different types: "
+                f"{', '.join(sorted(map(str, kinds)))}",
+                span=period.end.span or self.condition.span,
+                help=f"the watermark belongs on coalesce({period.end.value}, {period.start}), of the ends' type",
+            ).about_hint()
+        if time in (period.start, period.end.value):
+            raise AnalysisError(
+                f"the watermark is on {time}, but a closing row of PERIOD({period.start}, {period.end}) is at its end",
+                span=period.end.span or self.condition.span,
+                help=f"put it on coalesce({period.end.value}, {period.start}): the end in a closing row, the start in "
+                "an opening one; if NULL means for ever, write coalesce(end, TIMESTAMP '9999-12-31') instead of OPEN",
+            ).about_hint()
+        key = tuple(column.spark_name for column in period.end.key if isinstance(column, Column)) or (start,)
+        if not all(is_key_type(schema.field(name).type) for name in key):
+            raise UnsupportedError(
+                f"BY does not take columns of type {schema.field(key[0]).type}",
+                span=period.end.span or self.condition.span,
+                help="use a column of a simple type, such as a number or a string",
+            ).about_hint()
+        more = [column.spark_name for column in period.closing if column.spark_name in schema.names]
+        closing = tuple(dict.fromkeys((end, time.spark_name, *sorted(more))))
+        return StreamSide(schema, time.spark_name, (start, end), OpenPeriod(start, end, key, closing))
 
     def _check_decided(self, spec: IntervalStreamSpec, times: dict[Side, Column | None]) -> None:
         for side in KEPT.get(self.kind, ()):
@@ -143,6 +192,12 @@ def interval_stream(node: IntervalJoin, left: PhysicalPlan, right: PhysicalPlan)
     spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in (node.left, node.right))
     fields = {**fields_of(node, left, right, "exchange"), "stream_spans": spans}
     return IntervalStreamExec(**fields, delays=delays(node, (left, right)), why=kept(node))
+
+
+def _beside(time: Column | None, period: OpenPeriodOf | None) -> list[Column]:
+    """The columns of a side that the state needs whether the query reads them or not."""
+    keys = () if period is None else period.end.key
+    return [column for column in (time, *keys) if isinstance(column, Column)]
 
 
 def _is_comparable(typed: TypedJoin) -> bool:

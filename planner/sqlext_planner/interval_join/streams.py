@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sqlext_operators.interval_join.conditions import Condition
-from sqlext_operators.interval_join.lifetimes import longest_life, time_bounds
+from sqlext_operators.interval_join.conditions import Condition, Operator, split_equalities
+from sqlext_operators.interval_join.lifetimes import is_free, longest_life, time_bounds
 from sqlext_operators.interval_join.passes import Side
 
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, planned_delays
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
-from sqlext_planner.periods.predicates import Amount
+from sqlext_planner.interval_join.open_ends import OpenPeriodOf, open_error, open_period, values_of
+from sqlext_planner.periods.predicates import Amount, OpenEnd
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.streams import event_times, input_error
@@ -30,7 +31,7 @@ KEPT: dict[IntervalJoinKind, tuple[Side, ...]] = {
 
 def refusal(node: IntervalJoin) -> SqlExtError | None:
     """Why a join cannot be computed over its streams; None if it can, as far as planning knows."""
-    error = input_error(node)
+    error: SqlExtError | None = input_error(node)
     if error is not None:
         return error
     for side in KEPT.get(node.kind, ()):
@@ -40,7 +41,17 @@ def refusal(node: IntervalJoin) -> SqlExtError | None:
                 f"{_an(node.kind)} {node.kind.upper()} JOIN of a table on the {side} and a stream needs {rows} of the "
                 "table, and a match may always come"
             )
+    span = None if node.condition is None else node.condition.span
+    for side in SIDES:
+        error = open_error(node, side, node.kind, span) if _child(node, side).is_streaming else None
+        if error is not None:
+            return error
     return None
+
+
+def _opened(node: IntervalJoin, side: Side) -> OpenPeriodOf | None:
+    """The period of a stream's side whose end comes later."""
+    return open_period(node, side) if _child(node, side).is_streaming else None
 
 
 def _an(kind: str) -> str:
@@ -56,6 +67,8 @@ def _unguarded(value: Expression) -> Expression:
     match value:
         case SparkExpr(parts=("CASE WHEN ", _, " THEN ", Expression() as kept, " END")):
             return _unguarded(kept)
+        case OpenEnd():
+            return value.value
     return value
 
 
@@ -73,6 +86,9 @@ def unbounded(side: Side, time: str) -> tuple[str, str]:
 def kept(node: IntervalJoin) -> str:
     """When rows come out and how long rows are kept, for EXPLAIN."""
     parts = ["a pair is emitted with the later of its rows"]
+    opened = [(side, period) for side in SIDES if (period := _opened(node, side)) is not None]
+    if opened:
+        parts = ["a pair is emitted as soon as its conditions hold whatever the open ends will be"]
     if node.kind == "semi":
         parts = ["a left row is emitted with its first match"]
     elif node.kind == "anti":
@@ -88,7 +104,11 @@ def kept(node: IntervalJoin) -> str:
         elif until is None:
             parts.append(f"{side} rows are kept for good: the state grows without a bound")
         else:
-            parts.append(f"{side} rows are kept until {until}")
+            closed = "closed " if _opened(node, side) is not None else ""
+            parts.append(f"{closed}{side} rows are kept until {until}")
+    for side, period in opened:
+        columns = ", ".join(sorted(map(str, period.closing)))
+        parts.append(f"open {side} rows are kept until they are closed; {columns} may be NULL in a result")
     if not node.left_keys:
         parts.append("without equal keys one task has all rows")
     return "; ".join(parts)
@@ -106,7 +126,7 @@ def delays(node: IntervalJoin, inputs: Sequence[PhysicalPlan]) -> PlannedDelays:
     for side, plan in zip(SIDES, inputs, strict=True):
         known = planned_delays(plan) or dict.fromkeys(sorted(event_times(_child(node, side)), key=str), 0)
         if known:
-            times[side] = time_column(known, tuple(_values(node, side).values()))
+            times[side] = time_column(known, tuple(values_of(node, side).values()))
             below.append(known[times[side]])
     found = {time: life for side, time in times.items() if (life := _life(node, side, times)) is not None}
     return PlannedDelays(max(below, default=0), found)
@@ -115,10 +135,12 @@ def delays(node: IntervalJoin, inputs: Sequence[PhysicalPlan]) -> PlannedDelays:
 def _life(node: IntervalJoin, side: Side, times: Mapping[Side, Column]) -> int | None:
     """How long after its time a row of a side finds matches, in microseconds; None: for no fixed time."""
     other = _other(side)
+    if any(_opened(node, one) is not None for one in SIDES):  # a period may be closed at any time
+        return None
     if other not in times:
         return None if _child(node, other).is_streaming else 0
     own, theirs = (
-        {n for n, value in _values(node, one).items() if not_below(value, times[one])} for one in (side, other)
+        {n for n, value in values_of(node, one).items() if not_below(value, times[one])} for one in (side, other)
     )
     amounts = dict(node.amounts)
     periods = [pairs[0] if len(pairs) == 1 else None for pairs in (node.left_periods, node.right_periods)]
@@ -136,22 +158,47 @@ def _numeric(condition: Condition, amounts: Mapping[str, Amount]) -> Condition:
 
 def _until(node: IntervalJoin, side: Side) -> str | None:
     """When no match of a row of a side can come any more; None if there is no such watermark."""
-    child, names = _child(node, _other(side)), _values(node, _other(side))
+    child, names = _child(node, _other(side)), values_of(node, _other(side))
     if not child.is_streaming:
         return "it comes"
     marked = event_times(child)
     if not marked:  # only Spark knows
         return "the watermark lets no match come any more"
-    times = {name for name, value in names.items() if any(not_below(value, time) for time in marked)}
-    own, amounts = _values(node, side), dict(node.amounts)
+    period = _opened(node, _other(side))
+    times = tuple(name for name, value in names.items() if any(not_below(value, time) for time in marked))
+    if period is not None:
+        times = period.names
+    own, amounts = values_of(node, side), dict(node.amounts)
     periods = [pairs[0] if len(pairs) == 1 else None for pairs in (node.left_periods, node.right_periods)]
     found = []
     for conditions in node.alternatives:
-        bounds = time_bounds(side, conditions, times, *periods)
-        if not bounds:
+        bounds = [time_bounds(side, conditions, times, *periods)]
+        if period is not None:
+            bounds.append(_closing_bounds(node, side, period, conditions, periods))
+        if not bounds[0]:
             return None
-        found.append(" or ".join(dict.fromkeys(_passed(side, item, own, amounts) for item in bounds)))
-    return " and ".join(dict.fromkeys(found))
+        found += [
+            " or ".join(dict.fromkeys(_passed(side, item, own, amounts) for item in one)) for one in bounds if one
+        ]
+    parts = list(dict.fromkeys(found))
+    return " and ".join(f"({part})" if " or " in part and len(parts) > 1 else part for part in parts)
+
+
+def _closing_bounds(
+    node: IntervalJoin,
+    side: Side,
+    period: OpenPeriodOf,
+    conditions: Sequence[Condition],
+    periods: Sequence[tuple[str, str] | None],
+) -> tuple[Condition, ...]:
+    """What bounds how long a row finds matches among open rows of the other side."""
+    other, end = _other(side), period.names[1]
+    if not is_free(other, end, conditions):
+        return time_bounds(side, conditions, (end,), *periods)
+    facing = [item for item in split_equalities(conditions) if getattr(item, other) == end]
+    # such a row is decided where the end is beyond the value: `value <= watermark`, or `value < watermark` if strict
+    turned: dict[Operator, Operator] = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+    return tuple(replace(item, operator=turned[item.operator]) for item in facing)
 
 
 def _passed(side: Side, bound: Condition, values: Mapping[str, Expression], amounts: Mapping[str, Amount]) -> str:
@@ -171,8 +218,3 @@ def _other(side: Side) -> Side:
 
 def _child(node: IntervalJoin, side: Side) -> LogicalPlan:
     return node.left if side == "left" else node.right
-
-
-def _values(node: IntervalJoin, side: Side) -> dict[str, Expression]:
-    values: Iterable[Expression] = node.left_values if side == "left" else node.right_values
-    return {f"{side[0]}{place}": value for place, value in enumerate(values)}

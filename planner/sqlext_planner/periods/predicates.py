@@ -61,6 +61,29 @@ class Amount:
 
 
 @dataclass(frozen=True)
+class OpenEnd(Expression):
+    """``end OPEN BY key``: NULL is the largest value `forever` of the type; on a stream, an end that is not known yet.
+
+    There a later row closes the period: the one with the same `key`, or without one with the same start.
+    """
+
+    value: Expression
+    forever: str
+    key: tuple[Expression, ...] = ()
+    dtype: str | None = field(default=None, compare=False, kw_only=True, repr=False)
+
+    def sql(self) -> str:
+        return f"coalesce({self.value.sql()}, {self.forever})"
+
+    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
+        return self.dtype
+
+    def __str__(self) -> str:
+        by = f" BY {', '.join(map(str, self.key))}" if self.key else ""
+        return f"{self.value} OPEN{by}"
+
+
+@dataclass(frozen=True)
 class Period(Expression):
     """``PERIOD(start, end)``: [start, end). A point t is ``Period(t, t)``, taken as [t, t]."""
 

@@ -23,8 +23,9 @@ from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import join_batches
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import Empty, EmptyPeriodError, IntervalJoinSpec, IntervalSide, Kind
-from sqlext_operators.interval_join.stream_join import SIDES, IntervalStreamSpec, StreamSide
 from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows
+from sqlext_operators.interval_join.stream_sides import SIDES, StreamSide
+from sqlext_operators.interval_join.stream_spec import IntervalStreamSpec
 
 from tests.operators.interval_join.interval_data import CASES, holds, name_of, named
 
@@ -394,6 +395,23 @@ def test_a_pair_comes_out_with_the_later_of_its_rows(relation: str, parameters: 
 
 
 OVERLAPS = (named(RELATIONS["period_overlaps"].conditions()),)
+
+
+@pytest.mark.parametrize("relation", ["allen_finishes", "iseql_before", "period_contains"])
+def test_the_sides_of_a_self_join_have_equal_chunks(relation: str) -> None:
+    """What is prepared of one side is not taken for the other one's."""
+    spec = spec_of("inner", (named(RELATIONS[relation].conditions()),), ("1", "1"), keys=True, batch_rows=1000)
+    rng = np.random.default_rng(2)
+    start = rng.integers(0, 20, 40)
+    columns = [start, start + rng.integers(1, 9, 40), rng.integers(0, 2, 40), start, np.arange(40)]
+    arrays = [pa.array(values) for values in columns]
+    sides = [pa.RecordBatch.from_arrays(arrays, schema=columns_of(side)) for side in SIDES]
+    store, found = MemoryChunks(), Counter[Any]()
+    store.watermark = -5
+    for step in range(4):
+        blocks = [Block(0, tag, step, sides[tag].slice(10 * step, 10)) for tag in range(2)]
+        found += tuples(list(spec.stream().step(store, blocks, -5, Progress())))
+    assert found == tuples(list(join_batches(spec.join, *sides)))
 
 
 def test_late_rows_change_nothing_and_are_counted() -> None:

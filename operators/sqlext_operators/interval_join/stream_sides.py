@@ -1,0 +1,113 @@
+"""What an interval join on streams has to compute, as its operators read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from sqlext_operators.columns.batches import take_rows, whole
+from sqlext_operators.exchange.stream import Late, Progress, admitted
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.lifetimes import longest_life, time_bounds
+from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.spec import IntervalJoinSpec
+from sqlext_operators.interval_join.stream_rows import NEVER, other_side
+
+SIDES: tuple[Side, Side] = ("left", "right")
+
+
+@dataclass(frozen=True)
+class OpenPeriod:
+    """A period that comes as two rows: an opening one, whose end is NULL, and a closing one with its end.
+
+    `start` and `end` are columns of the side, of the type of its time, which is ``coalesce(end, start)``. A closing row
+    closes the period whose opening row has equal keys of the join and equal columns `key`. Its columns `closing`
+    replace those of the opening row: the end, the time, and what else is about the end.
+    """
+
+    start: str
+    end: str
+    key: tuple[str, ...]
+    closing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StreamSide:
+    """One side of a join on streams.
+
+    `columns` are the types of the columns on the wire, by name. `time` is the one with the watermark, an int64 or a
+    timestamp; None for a table, whose rows all come before the first step with a watermark. `times` are the values
+    that are never below the time where they are not NULL; they are of its type. `open`: the period whose end is not
+    known when a row comes first.
+    """
+
+    columns: pa.Schema
+    time: str | None = None
+    times: tuple[str, ...] = ()
+    open: OpenPeriod | None = None
+
+
+@dataclass(frozen=True)
+class StreamJoin:
+    """A join of the specification `join` over two streams, or a stream and a table. `late` as in exchange/stream.py.
+
+    The algorithm for pairs is that of slices for rows of before. Raises ValueError for the kind "count", for a table
+    whose rows have to be decided (left, right, full, anti), and for two tables.
+    """
+
+    join: IntervalJoinSpec
+    left: StreamSide
+    right: StreamSide
+    late: Late = "drop"
+    batch_rows: int = 262_144
+
+    def __post_init__(self) -> None:
+        if self.join.kind == "count":
+            raise ValueError("an interval join on streams does not count")
+        if self.left.time is None and self.right.time is None:
+            raise ValueError("a join on streams has a stream")
+        if any(self.side(side).time is None and self.join.keeps(side) for side in SIDES):
+            raise ValueError("rows of a table are never decided")
+        for side in SIDES:
+            period, own = self.side(side).open, self.join.side(side)
+            if period is not None and (self.side(side).time is None or (period.start, period.end) not in own.periods):
+                raise ValueError("an open period is one of a stream's periods")
+            if period is not None and self.join.keeps(side):
+                raise ValueError("rows of open periods are closed before they are decided")
+
+    def side(self, side: Side) -> StreamSide:
+        """One side."""
+        return self.left if side == "left" else self.right
+
+    def delay(self, side: Side) -> int | None:
+        """How long after its time a row of a side is in a result at most, in the unit of its time; None: no fixed
+        time."""
+        if self.left.open is not None or self.right.open is not None:  # a period may be closed at any time
+            return None
+        bounds = self.bounds(side)
+        return 0 if bounds is None else longest_life(side, bounds, self.side(side).times)
+
+    def in_time(
+        self, side: Side, batches: Sequence[pa.RecordBatch], before: int | None, progress: Progress
+    ) -> tuple[pa.RecordBatch, int | None]:
+        """The new rows of a side (one batch at least) that are not below the watermark `before`, and the least of their
+        times; None for a table. Counts rows and raises as `admitted`."""
+        own = self.side(side)
+        if own.time is None:
+            return whole(own.columns, batches), None
+        found = admitted(batches, own.time, before, progress, fails=self.late == "fail")
+        batch = found.batch if len(found.rows) == found.batch.num_rows else take_rows(found.batch, found.rows)
+        return batch, int(found.times.min(initial=NEVER))
+
+    def bounds(self, side: Side) -> tuple[tuple[Condition, ...], ...] | None:
+        """For each alternative, what bounds how long a row of a side finds matches (`time_bounds`); None if no row of
+        the other side comes later."""
+        other = self.side(other_side(side))
+        if other.time is None:
+            return None
+        return tuple(
+            time_bounds(side, conditions, other.times, *self.join.alternative_periods(conditions))
+            for conditions in self.join.alternatives
+        )
