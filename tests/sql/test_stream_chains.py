@@ -14,7 +14,7 @@ from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 
 from sqlext import Session
 from sqlext.streams import query_figures
-from tests.sql.streams import arrivals, drop_views, register, sorted_rows, started, stream_conf, write_files
+from tests.sql.streams import arrivals, drop_views, register, sorted_rows, started, stream_conf, streamed, write_files
 
 NAMES = ("a", "b", "c")
 ROWS = 90
@@ -98,6 +98,23 @@ def test_a_chain_gives_the_rows_of_batch(session: Session, spark: SparkSession, 
     found = sorted_rows(spark.read.parquet(str(tmp_path / "out")))
     assert found
     assert found == sorted_rows(session.sql(sql.format("_t").replace("UMJOIN", "").replace("SWEEP", "")))
+
+
+def test_a_result_that_a_query_uses_twice(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark sees no watermark below an exchange that it uses for two operators."""
+    text = (
+        "WITH r AS (SELECT k, ts, count(v) OVER w AS n FROM a{0} WINDOW w AS (UNION b{0} PARTITION BY k ORDER BY ts "
+        "ROWS_RANGE BETWEEN 9s PRECEDING AND CURRENT ROW INSTANCE_NOT_IN_WINDOW))"
+    )
+    both = text + " SELECT * FROM r WHERE k < 2 UNION ALL SELECT * FROM r WHERE k >= 2"
+    wanted = sorted_rows(session.sql(both.format("_t")))
+    assert wanted
+    assert streamed(session.sql(both.format("")), tmp_path / "one") == wanted
+    alone = text + " SELECT * FROM r WHERE k {1} 2"
+    parts = [session.sql(alone.format("", sign)) for sign in ("<", ">=")]
+    assert streamed(parts[0].union(parts[1]), tmp_path / "two") == wanted
+    frame = session.sql(text.format("") + " SELECT * FROM r")
+    assert streamed(frame.where("k < 2").union(frame.where("k >= 2")), tmp_path / "frame") == wanted
 
 
 def test_a_view_on_another_statement_and_a_restart(session: Session, spark: SparkSession, tmp_path: Path) -> None:
