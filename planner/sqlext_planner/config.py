@@ -207,7 +207,7 @@ def _parse(item: Field[Any], text: str) -> Any:
             raise ConfigurationError(f"setting '{key}' has the value '{text}'", help=f"use one of {kind}")
         return word
     digits, unit = (word[:-1], word[-1]) if kind == "bytes" and word[-1:] in _SIZES else (word, "")
-    least, most = 0 if kind == "count" else 1, item.metadata["most"]
+    least, most = 0 if kind == "count" or item.default == 0 else 1, item.metadata["most"]
     number = _whole(digits, most)
     if number is None or not least <= number * _SIZES.get(unit, 1) <= most:
         example = "a number of bytes such as 134217728 or 128m" if kind == "bytes" else f"a whole number >= {least}"

@@ -17,6 +17,7 @@ def test_settings_are_read_by_kind() -> None:
             "sqlext.planner.alwaysLower": "TRUE",
             "sqlext.exchange.targetPartitionBytes": "64m",
             "sqlext.exchange.partitions": "0",
+            "sqlext.stream.stateBytes": "0",
         }
     )
     assert config.always_lower

@@ -56,6 +56,12 @@ STATEMENTS = {
         "LAST JOIN c_t g ORDER BY g.ts ON f.k = g.k AND g.ts <= f.ts WHERE f.v IS NOT NULL) "
         f"WINDOW u AS (UNION (SELECT *, v AS g FROM ({SUMMED})) PARTITION BY s ORDER BY ts {BEFORE})"
     ),
+    "one result in three places": (
+        f"WITH r AS ({SUMMED}), q AS (SELECT k, ts, n, count(n) OVER w AS m FROM r WINDOW w AS "
+        f"(PARTITION BY k ORDER BY ts {BEFORE})) SELECT k, ts, n, m, sum(n) OVER w AS t FROM q WINDOW w AS "
+        "(UNION (SELECT k, ts, n, 1L AS m FROM r), (SELECT k, ts, n, 2L AS m FROM r WHERE n > 0) PARTITION BY k "
+        f"ORDER BY ts {NEAR})"
+    ),
     "a window over a multi-way join": (
         "SELECT k, ts, t2, count(v) OVER w AS n, sum(v) OVER w AS total FROM (" + JOINED + ") "
         f"WINDOW w AS (UNION (SELECT k, ts, ts AS t2, ts AS t3, v FROM a{{0}}) PARTITION BY k ORDER BY ts {NEAR})"
@@ -184,17 +190,6 @@ REFUSED = {
     ),
     "dropDuplicates between": (COUNTED.format("[[distinct_rows]]"), "with dropDuplicates above it"),
     "a watermark of its own": (COUNTED.format("[[marked]]"), "with withWatermark above it"),
-    "one result twice": (
-        COUNTED.format("summed").replace("(PARTITION", "(UNION summed PARTITION").replace("[[", "").replace(
-            "ORDER BY ts", "ORDER BY [[ts]]"
-        ),
-        "two inputs read the same result",
-    ),
-    "one result in two operators of a chain": (
-        f"SELECT sum(n) OVER w FROM (SELECT k, ts, count(*) OVER u AS n FROM summed WINDOW u AS ({W})) "
-        f"WINDOW w AS (UNION (SELECT k, ts, 1L AS n FROM summed) PARTITION BY k ORDER BY [[ts]] {NEAR})",
-        "two inputs read the same result",
-    ),
     "an interval join": (
         "SELECT m.k FROM (SELECT k, ts + INTERVAL 1 SECOND AS ts FROM [[summed]]) m JOIN b ON m.k = b.k AND "
         "PERIOD(m.ts, m.ts + INTERVAL 1 SECOND) OVERLAPS PERIOD(b.ts, b.ts + INTERVAL 1 SECOND)",

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from sqlext_planner.errors import Span, UnsupportedError
-from sqlext_planner.exchange.stream_settings import OBSERVED, operators_in
+from sqlext_planner.exchange.stream_settings import OBSERVED
 from sqlext_planner.spark.streams import EventTimes, Origin, origin_of, watermark_stacks
 
 if TYPE_CHECKING:
@@ -53,8 +52,6 @@ class StreamInput:
             if self.origin.operators:
                 why = f" with {behind} above it, and how late its rows come then is not known"
             return f"is the result of another statement over streams{why}", _HELP.get(behind, SECOND_QUERY)
-        if len(set(self.origin.operators)) < len(self.origin.operators):
-            return "reads the result of another statement over streams twice", SECOND_QUERY
         stacks = watermark_stacks(self.frame, OBSERVED)
         if any(len(stack) > 1 for stack in stacks):
             return "has two watermarks, one above the other", "leave out one of them"
@@ -95,21 +92,11 @@ class Chain:
     operators: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, inputs: Sequence[StreamInput], times: Sequence[str | None], span: Span | None = None) -> Chain:
-        """The chain of an operator over inputs, by tag, whose event times are in the columns `times`.
-
-        Raises UnsupportedError if two inputs read one result, of which Spark gives the rows to one of them only.
-        """
+    def of(cls, inputs: Sequence[StreamInput], times: Sequence[str | None]) -> Chain:
+        """The chain of an operator over inputs, by tag, whose event times are in the columns `times`."""
         delays = [item.times.delays[time] for item, time in zip(inputs, times, strict=True) if time is not None]
         chained = frozenset(tag for tag, item in enumerate(inputs) if item.origin.operators)
         operators = tuple(name for item in inputs for name in item.origin.operators)
-        below = [part for name in operators for part in operators_in(name)]
-        if len(set(below)) < len(below):
-            raise UnsupportedError(
-                "two inputs read the same result of another statement over streams, and Spark gives its rows to one",
-                span=span,
-                help="write that statement out for each of the inputs, as a subquery",
-            )
         return cls(max(delays, default=0), chained, operators)
 
 

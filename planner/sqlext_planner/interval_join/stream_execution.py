@@ -54,7 +54,7 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         streams = [StreamInput.of(frame) for frame in (left, right)]
         times = {side: self._time(side, stream) for side, stream in zip(SIDES, streams, strict=True)}
         names = [None if time is None else time.spark_name for time in times.values()]
-        chain = Chain.of(streams, names, self.condition.span)
+        chain = Chain.of(streams, names)
         periods = {side: open_period(self, side) if times[side] is not None else None for side in SIDES}
         beside: dict[str, list[Column]] = {side: _beside(times[side], periods[side]) for side in SIDES}
         typed = TypedJoin.of(self._with_unknown_ends(periods), left, right, context.config, beside)

@@ -61,7 +61,7 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
         inputs = WindowInputs.of(self, frames)
         order = inputs.spec.order
         streams = self._streams(frames, inputs)
-        chain = Chain.of(streams, [order if item.frame.isStreaming else None for item in streams], self.span_of_order)
+        chain = Chain.of(streams, [order if item.frame.isStreaming else None for item in streams])
         operator = inputs.operator(context.config, ansi=str(context.spark.conf.get(ANSI)).lower() == "true")
         self._check_unbounded(operator.window.windows, arrow_schema(inputs.frames[0].schema), ansi=operator.window.ansi)
         shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]

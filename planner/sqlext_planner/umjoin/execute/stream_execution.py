@@ -79,7 +79,7 @@ class UMJoinStreamExec(UMJoinExec, ChainedExec):
         streams = self._streams(frames)
         columns = self._time_columns(streams)
         place = next((span for span in self.stream_spans if span is not None), None)
-        chain = Chain.of(streams, [None if column is None else column.spark_name for column in columns], place)
+        chain = Chain.of(streams, [None if column is None else column.spark_name for column in columns])
         typed = TypedInputs.of(self, frames, [() if column is None else (column,) for column in columns])
         if typed is None:
             raise UnsupportedError(
