@@ -266,7 +266,7 @@ def test_flink_is_asked_for_a_join(tmp_path: Path) -> None:
     contestant = FlinkContestant("flink-multi", streams, process, 2, 512, lambda: None)
     for case in cases:
         contestant.run(case)
-    second, near = process.requests
+    _, second, near = process.requests  # small and large state
     assert (second["form"], second["streams"], second["keys"]) == ("multi", ["a", "b", "c"], ["t", "x", "y"])
     assert (second["columns"], near["columns"]) == (["id", "t", "x", "y", "v"], ["id", "k", "v", "ts"])
     assert "JOIN c c ON b.t = c.t AND b.y = c.y" in second["query"]
