@@ -12,10 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
+from sqlext_planner.errors import AnalysisError, UnsupportedError
 
-from sqlext import stream_settings
+from sqlext import Session, stream_settings
 
 SCHEMA = "k int, ts timestamp, v bigint, x double, s string"
 ARROW = pa.schema(
@@ -115,6 +117,16 @@ def sorted_rows(frame: DataFrame) -> list[tuple[Any, ...]]:
 
 def _rounded(value: Any) -> Any:
     return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
+def check_refused(session: Session, text: str, message: str) -> None:
+    """The statement is refused with a message like this and with help; the error points at what is within [[ ]]."""
+    start, end = text.index("[["), text.index("]]") - len("[[")
+    with pytest.raises((AnalysisError, UnsupportedError), match=message) as caught:
+        session.sql(text.replace("[[", "").replace("]]", ""))
+    assert caught.value.span is not None
+    assert (caught.value.span.start, caught.value.span.end) == (start, end)
+    assert caught.value.help
 
 
 def drop_views(spark: SparkSession, *names: str) -> None:

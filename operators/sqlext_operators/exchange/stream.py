@@ -5,7 +5,7 @@ New rows come in through `admitted`, which tells late rows from others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -67,6 +67,13 @@ class StreamSpec(Protocol):
     def cache_bytes(self) -> int: ...
 
     def stream(self) -> StreamOperator: ...
+
+
+def counted(batches: Iterable[pa.RecordBatch], progress: Progress) -> Iterator[pa.RecordBatch]:
+    """The results of a step, counted as they are given out."""
+    for batch in batches:
+        progress.results += batch.num_rows
+        yield batch
 
 
 @dataclass(frozen=True)

@@ -52,14 +52,17 @@ class KeyIndex:
         """The rows as `find` needs them."""
         return prepared(self._join, "right", self._with_zeros("right", rows), ids, self._searches)
 
-    def find(self, rows: pa.RecordBatch, held: pa.RecordBatch, alive: Callable[[IntArray], BoolArray]) -> IntArray:
-        """int64[n], the id of a prepared row that is `alive` and has a row's keys, -1 if there is none."""
+    def find(
+        self, rows: pa.RecordBatch, held: pa.RecordBatch, alive: Callable[[IntArray], BoolArray] | None = None
+    ) -> IntArray:
+        """int64[n], the id of a prepared row that has a row's keys, -1 if there is none. `alive` says by ids which rows
+        count; None: all."""
         found = np.full(rows.num_rows, -1)
         new = StreamRows(self._join, "left", self._with_zeros("left", rows))
         index = HeldRows(self._join, "right", held, self._searches)
         for ours, theirs in index.pairs(new, self._buffers):
             ids = index.ids[theirs]
-            kept = alive(ids)
+            kept = alive(ids) if alive is not None else slice(None)
             found[ours[kept]] = ids[kept]
         return found
 

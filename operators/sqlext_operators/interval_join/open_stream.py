@@ -19,7 +19,7 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Progress
+from sqlext_operators.exchange.stream import Progress, counted
 from sqlext_operators.interval_join.matches import Buffers
 from sqlext_operators.interval_join.open_arrivals import Arrivals
 from sqlext_operators.interval_join.open_terms import OpenTerms, Way, now_column, ready_column
@@ -70,9 +70,7 @@ class OpenStream:
         self, store: ChunkStore, new: Sequence[Block], watermark: int | None, progress: Progress
     ) -> Iterator[pa.RecordBatch]:
         """Take in the new rows and the watermark; gives what they decide."""
-        for batch in self._results(store, new, watermark, progress):
-            progress.results += batch.num_rows
-            yield batch
+        return counted(self._results(store, new, watermark, progress), progress)
 
     def _results(
         self, store: ChunkStore, new: Sequence[Block], watermark: int | None, progress: Progress

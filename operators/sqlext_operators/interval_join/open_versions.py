@@ -271,8 +271,7 @@ class WholeKeys:
         """int64[n], the id of a period with the keys and the start of a row, -1 if there is none."""
         found = np.full(rows.num_rows, -1)
         for run in self.state.runs() if rows.num_rows else ():
-            every = lambda ids: np.ones(len(ids), np.bool_)  # noqa: E731
-            np.maximum(found, self._index.find(rows, self.state.prepared(run), every), out=found)
+            np.maximum(found, self._index.find(rows, self.state.prepared(run)), out=found)
         return found
 
     def add(self, rows: pa.RecordBatch, dead: int) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Progress
+from sqlext_operators.exchange.stream import Progress, counted
 from sqlext_operators.interval_join.held import HeldRows, prepared, searches_of
 from sqlext_operators.interval_join.matches import Buffers
 from sqlext_operators.interval_join.output import Output
@@ -54,9 +54,7 @@ class IntervalStream:
     ) -> Iterator[pa.RecordBatch]:
         """Join the new rows with each other and with those of before; decide the rows that the watermark has passed,
         and let go of them."""
-        for batch in self._results(store, new, watermark, progress):
-            progress.results += batch.num_rows
-            yield batch
+        return counted(self._results(store, new, watermark, progress), progress)
 
     def _results(
         self, store: ChunkStore, new: Sequence[Block], watermark: int | None, progress: Progress

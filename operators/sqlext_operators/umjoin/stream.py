@@ -17,7 +17,7 @@ import pyarrow as pa
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
 from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Progress
+from sqlext_operators.exchange.stream import Progress, counted
 from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.spec import MultiwayJoinSpec
 from sqlext_operators.umjoin.stream_bounds import StreamTimes
@@ -75,9 +75,7 @@ class MultiwayStream:
             if found is not None:
                 fresh[tag] = found
         step = _Step(self._spec, self._inner, inputs, fresh, store.watermark, watermark)
-        for batch in step.results():
-            progress.results += batch.num_rows
-            yield batch
+        yield from counted(step.results(), progress)
         for tag, rows in fresh.items():
             inputs[tag].add(rows)
         for state in inputs:

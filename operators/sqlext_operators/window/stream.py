@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
 from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Late, LeftOut, Progress
+from sqlext_operators.exchange.stream import Late, LeftOut, Progress, counted
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.reach import reach_of
 from sqlext_operators.window.sequence import FROM
@@ -56,22 +56,26 @@ class WindowStream:
         self, store: ChunkStore, new: Sequence[Block], watermark: int | None, progress: Progress
     ) -> Iterator[pa.RecordBatch]:
         """Take the new rows; answer the FROM rows that the watermark completes; let go what no later answer needs."""
+        return counted(self._results(store, new, watermark, progress), progress)
+
+    def _results(
+        self, store: ChunkStore, new: Sequence[Block], watermark: int | None, progress: Progress
+    ) -> Iterator[pa.RecordBatch]:
         state = self._state(store)
         for tag in range(self._operator.inputs):
             batches = [block.batch for block in new if block.tag == tag and block.batch.num_rows]
             left_out = state.add(tag, batches, progress, fails=self._spec.late == "fail")
             if tag == FROM and self._spec.late == "rows":
-                yield from self._late(left_out, progress)
+                yield from self._late(left_out)
         if watermark is None or (store.watermark is not None and watermark <= store.watermark):
             return
         answers = Answers(self._operator, self._reach, state, store, self._spec.condense_from)
         for batch in answers.until(watermark - self._reach.ahead):
-            progress.results += batch.num_rows
             yield batch if self._spec.results is None else _with_phase(batch, "final")
         answers.keep_history(watermark)
         store.forget_derived(watermark - self._reach.ahead - self._reach.back)
 
-    def _late(self, left_out: LeftOut, progress: Progress) -> Iterator[pa.RecordBatch]:
+    def _late(self, left_out: LeftOut) -> Iterator[pa.RecordBatch]:
         """Rows of FROM that have no result."""
         assert self._spec.results is not None
         for phase, batch in (("late", left_out.late), ("timeless", left_out.timeless)):
@@ -82,7 +86,6 @@ class WindowStream:
                 batch.column(item.name) if item.name in known else pa.nulls(batch.num_rows, item.type)
                 for item in self._spec.results
             ]
-            progress.results += batch.num_rows
             yield _with_phase(pa.RecordBatch.from_arrays(columns, names=self._spec.results.names), phase)
 
     def wakes_at(self, store: ChunkStore) -> int | None:
