@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from types import TracebackType
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
 from sqlext_operators.exchange.blocks import Block, decode
 from sqlext_operators.exchange.collect import CollectedInput, Collector, Part
+from sqlext_operators.exchange.placed import without_copies
 
 
 class Operator(Protocol):
@@ -55,6 +57,9 @@ class CollectingOperator(ABC):
     A subclass says what it computes from a part: rows that meet each other and no others.
     """
 
+    #: Whether rows that have no result here (placed.COPY) are needed for others.
+    needs_copies: ClassVar[bool] = False
+
     def __init__(self, inputs: Sequence[CollectedInput], memory_bytes: int, *, apart: bool = False) -> None:
         self._collector = Collector(inputs, memory_bytes, apart=apart)
 
@@ -69,7 +74,7 @@ class CollectingOperator(ABC):
 
     def push(self, block: Block) -> Iterator[pa.RecordBatch]:
         """Collect a block."""
-        self._collector.add(block)
+        self._collector.add(block if self.needs_copies else replace(block, batch=without_copies(block.batch)))
         return iter(())
 
     def advance(self, watermark: int) -> Iterator[pa.RecordBatch]:

@@ -13,6 +13,9 @@ import pyarrow as pa
 from sqlext_operators.columns.keys import hash_keys, null_keys
 from sqlext_operators.kernels.key_hash import partition_ids
 
+#: Bytes of rows and copies that are routed at once, unless the rows alone are more than half of it.
+_COPIED_BYTES = 128 << 20
+
 
 @dataclass(frozen=True)
 class Routes:
@@ -28,6 +31,12 @@ class Routes:
     rows: npt.NDArray[np.int64] | None = None
     added: Callable[[int], Mapping[str, pa.Array]] | None = None
     done: int | None = None
+
+
+def copies_at_once(batch: pa.RecordBatch) -> int:
+    """How many routes a router should make for rows at the front of a batch (`Routes.done`)."""
+    rows, size = int(batch.num_rows), int(batch.nbytes)
+    return max(2 * rows, _COPIED_BYTES * rows // max(1, size))
 
 
 class Router(Protocol):

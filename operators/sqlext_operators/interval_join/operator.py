@@ -62,7 +62,7 @@ class IntervalOperator(CollectingOperator):
             CollectedInput((*spec.join.side(side).keys, *tile), _wire_schema(spec, side, schema))
             for side, schema in sides
         ]
-        super().__init__(inputs, spec.memory_bytes)
+        super().__init__(inputs, spec.memory_bytes, apart=True)
         self._spec = spec
 
     def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:

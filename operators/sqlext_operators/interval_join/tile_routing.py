@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from sqlext_operators.columns.join_codes import validity
 from sqlext_operators.columns.keys import hash_keys, null_keys
-from sqlext_operators.exchange.routing import Routes
+from sqlext_operators.exchange.placed import Keyed, Part, PlacedRows, placed_routes
+from sqlext_operators.exchange.routing import Routes, copies_at_once
 from sqlext_operators.interval_join.codes import IntArray, is_plain, plain_codes, shifted_codes
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.kernels.tiles import count_tiles, fill_tiles
@@ -24,8 +25,6 @@ BoolArray = npt.NDArray[np.bool_]
 
 #: The column of a routed row that says for which tile it is; ROW is the other one that tiles add to the wire.
 TILE = "__sqlext_tile"
-#: Bytes of rows and copies that are routed at once, unless the rows alone are more than half of it.
-_COPIED_BYTES = 128 << 20
 _NO_MASK = np.empty(0, np.uint8)
 
 
@@ -40,12 +39,20 @@ class TileRouter:
     are no keys.
 
     Rows that can match nothing (NULLs, degenerate periods) are dropped, or spread over all partitions if they are
-    output anyway. Raises ValueError for tiles over values that cannot be cut, EmptyPeriodError as the join says.
+    output anyway. Instead of tiles there may be a placement of keys, of which `part` says what this side sends.
+    Raises ValueError for tiles over values that cannot be cut, EmptyPeriodError as the join says.
     """
 
     join: IntervalJoinSpec
     side: Side
     tiles: Tiles | None = None
+    rows: PlacedRows | None = None
+    part: Part = "owned"
+
+    @property
+    def keep(self) -> bool:
+        """Whether rows that can match nothing are output."""
+        return self.join.keeps(self.side)
 
     def route(self, batch: pa.RecordBatch, partitions: int) -> Routes:
         own = self.join.side(self.side)
@@ -53,11 +60,13 @@ class TileRouter:
         hashes = hash_keys(keys) if keys else np.zeros(batch.num_rows, np.uint64)
         periods = periods_of(own, batch, self.join.empty)
         usable = self._usable(batch, null_keys(keys, self.join.null_safe), periods.valid)
+        if self.rows is not None:
+            keyed = Keyed(hashes, None, None if usable.all() else ~usable)
+            return placed_routes(self.rows, self.part, batch, keyed, partitions, keep=self.keep)
         if self.tiles is None:
             return self._by_key(hashes, usable, partitions)
         columns = {name: periods.ends.get(name, batch.column(name)) for name in own.values}
-        most = max(2 * batch.num_rows, _COPIED_BYTES * batch.num_rows // max(1, batch.nbytes))
-        return self._by_tile(self.tiles, hashes, columns, usable, most, partitions)
+        return self._by_tile(self.tiles, hashes, columns, usable, copies_at_once(batch), partitions)
 
     def _usable(self, batch: pa.RecordBatch, without: BoolArray | None, valid: BoolArray | None) -> BoolArray:
         """bool[n], rows that may match in one of the alternatives."""
@@ -79,7 +88,7 @@ class TileRouter:
             partition_ids(hashes, partitions, pids)
         if usable.all():
             return Routes(pids)
-        if self.join.keeps(self.side):
+        if self.keep:
             return Routes(np.where(usable, pids, _in_turn(len(pids), partitions)))
         rows = np.flatnonzero(usable)
         return Routes(pids[rows], rows)
@@ -96,7 +105,7 @@ class TileRouter:
         first, last = self._ranges(tiles, columns, usable, tiles.hot(hashes))
         counts = np.empty(len(hashes), np.int64)
         count_tiles(first, last, counts)
-        lonely = (counts == 0) & self.join.keeps(self.side)
+        lonely = (counts == 0) & self.keep
         first[0, lonely] = last[0, lonely] = UNTILED
         counts[lonely] = 1
         done = max(1, int(np.searchsorted(np.cumsum(counts), most, side="right")))

@@ -13,6 +13,8 @@ Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 UInt8s = npt.NDArray[np.uint8]
 
+#: The source of FROM rows that are candidates of other rows' windows, but have no result of their own.
+COPIED = 255
 #: A group with more natural runs than this is sorted by radix; each doubling of runs is one merge pass.
 _MERGE_RUNS = 16
 #: Short groups are merged whatever their runs: a radix pass costs a histogram of 2^11 entries.
@@ -209,13 +211,15 @@ def fill_sources(rows: Int32s, ends: Int64s, ids: UInt8s, source: UInt8s) -> Non
 
 @jit
 def _before(a: Any, b: Any, group: Int64s, order: Int64s, source: UInt8s, tie: Int64s) -> bool:
-    """Whether row a comes before row b in the sequence (source: larger first, FROM is 0 and last)."""
+    """Whether row a comes before row b in the sequence (source: larger first, FROM is 0 and last, with its copies)."""
     if group[a] != group[b]:
         return bool(group[a] < group[b])
     if order[a] != order[b]:
         return bool(order[a] < order[b])
-    if source[a] != source[b]:
-        return bool(source[a] > source[b])
+    first = 0 if source[a] == COPIED else source[a]
+    second = 0 if source[b] == COPIED else source[b]
+    if first != second:
+        return bool(first > second)
     return bool(tie[a] < tie[b])
 
 

@@ -52,7 +52,8 @@ class LastJoinOperator(CollectingOperator):
             CollectedInput(side.keys if join.keys else (), schema)
             for side, schema in zip(join.rights, spec.rights, strict=True)
         ]
-        super().__init__([CollectedInput(join.keys, spec.left, streams=True), *rights], spec.memory_bytes)
+        inputs = [CollectedInput(join.keys, spec.left, streams=True), *rights]
+        super().__init__(inputs, spec.memory_bytes, apart=True)
         self._spec = spec
 
     def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:

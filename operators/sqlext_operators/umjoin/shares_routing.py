@@ -11,12 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.keys import hash_keys, null_keys
-from sqlext_operators.exchange.routing import Routes
+from sqlext_operators.exchange.routing import Routes, copies_at_once
 from sqlext_operators.umjoin.kernels.cells import add_coordinates
 from sqlext_operators.umjoin.spec import MultiwayInput
-
-#: Bytes of rows and copies that are routed at once, unless the rows alone are more than half of it.
-_COPIED_BYTES = 128 << 20
 
 
 @dataclass(frozen=True)
@@ -76,9 +73,7 @@ class SharesRouter:
         return Routes(pids, np.repeat(rows, self.copies), done=done)
 
     def _rows_at_once(self, batch: pa.RecordBatch) -> int:
-        most = max(2 * batch.num_rows, _COPIED_BYTES * batch.num_rows // max(1, batch.nbytes))
-        done: int = max(1, min(batch.num_rows, most // self.copies))
-        return done
+        return max(1, min(int(batch.num_rows), copies_at_once(batch) // self.copies))
 
     @cached_property
     def _strides(self) -> tuple[int, ...]:

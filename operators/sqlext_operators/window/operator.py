@@ -33,16 +33,20 @@ class WindowOperatorSpec:
 class WindowOperator(CollectingOperator):
     """The payload columns, then one column a call, for every FROM row. Nothing without FROM rows."""
 
+    needs_copies = True
+
     def __init__(self, spec: WindowOperatorSpec) -> None:
-        super().__init__([CollectedInput(spec.sequence.keys)] * spec.inputs, spec.sequence.memory_bytes)
+        inputs = [CollectedInput(spec.sequence.keys)] * spec.inputs
+        super().__init__(inputs, spec.sequence.memory_bytes, apart=True)
         self._spec = spec
 
     def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
-        """One pass over the sorted sequence of all parts."""
+        """One pass over the sorted sequence of each part: a key may be in several partitions."""
         spec = self._spec
 
         def processor(first: Piece) -> WindowUnionProcessor:
             arg_types = {name: column.type for name, column in first.args.items()}
             return WindowUnionProcessor(spec.window, arg_types, first.payload.schema)
 
-        return processed(sorted_pieces(spec.sequence, parts), processor, spec.batch_rows)
+        for part in parts:
+            yield from processed(sorted_pieces(spec.sequence, [part]), processor, spec.batch_rows)

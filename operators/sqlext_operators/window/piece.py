@@ -21,7 +21,7 @@ class Piece:
     group    int64[n], non-decreasing; equal keys have equal ids, and ids keep their meaning in later pieces of the
              same partition (a key that is cut in two continues under the same id)
     order    int64[n], non-decreasing in a group; all zero without an order column; columns.order.NULL_ORDER for NULL
-    source   uint8[n], 0 for FROM, i for the i-th union source
+    source   uint8[n], 0 for FROM, i for the i-th union source, COPIED for FROM rows that have no result here
     args     argument columns by name, length n each
     payload  the columns passed through, one row for each row of source 0, in sequence order
     """

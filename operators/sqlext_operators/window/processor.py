@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.errors import about
+from sqlext_operators.kernels.sequence_sort import COPIED
 from sqlext_operators.window import frames as window_frames
 from sqlext_operators.window.buffer import Buffer
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
@@ -177,7 +178,7 @@ class _WindowState:
     def _candidates(self, piece: Piece) -> Candidates:
         mask = np.zeros(256, np.bool_)
         mask[list(self.window.sources)] = True
-        mask[0] = not self.window.frame.instance_not_in_window
+        mask[[0, COPIED]] = not self.window.frame.instance_not_in_window
         chosen = mask[piece.source]
         if chosen.all():
             return Candidates(None, piece.group, piece.order)

@@ -53,6 +53,16 @@ def window_reach(window: Window) -> Reach:
     return Reach(min(max(-frame.start, 0), _FARTHEST), ahead, rows, False, shows)
 
 
+def time_reach(spec: WindowUnionSpec) -> tuple[int, int] | None:
+    """(back, ahead) of all windows in units of the order column; None if one has no such bound: its rows are counted,
+    or it has no start or no end."""
+    frames = [window.frame for window in spec.windows]
+    reach = reach_of(spec)
+    if reach.rows or any(item.unit == "rows" or item.start is None or item.end is None for item in frames):
+        return None
+    return reach.back, reach.ahead
+
+
 def _rows_before(call: Call) -> int:
     """How many rows before the current one a call reads that need not be in the frame (lag)."""
     function = FUNCTIONS[call.function]

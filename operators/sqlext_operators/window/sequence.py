@@ -18,7 +18,9 @@ from sqlext_operators.columns.batches import concatenate, rows_without_columns, 
 from sqlext_operators.columns.codes import order_values
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.placed import COPY
 from sqlext_operators.kernels.sequence_sort import (
+    COPIED,
     fill_groups,
     fill_sources,
     first_rows,
@@ -38,6 +40,7 @@ class SequenceSpec:
 
     Every input has the key, order and argument columns, input FROM (tag 0) has the payload columns too. FROM rows that
     are equal in all else come in the order of its column `tie_order` (bigint, unique), without it in input order.
+    Those that a column COPY marks have the source COPIED.
     Blocks are collected up to `memory_bytes`, then sorted runs go to disk; a task's peak is about four times
     that (blocks, their concatenation, codes and permutation at 25 bytes a row, one piece).
     """
@@ -87,6 +90,8 @@ class SortedRun:
         self._sort(keys, order, codes, ranked)
         self.source = np.empty(self.rows_in_memory, np.uint8)
         fill_sources(self._rows, ends, tags, self.source)
+        if any(COPY in batch.schema.names for batch in from_blocks):
+            self._mark_copies(concatenate([batch.column(COPY) for batch in from_blocks], pa.bool_()))
 
     def _sort(self, keys: list[pa.Array], order: npt.NDArray[np.int64] | None, codes: KeyCodes, ranked: bool) -> None:
         count = self.rows_in_memory
@@ -102,6 +107,11 @@ class SortedRun:
             sort_groups(starts, self.order, self._rows)
         self.group = group  # every value is overwritten, in the sorted order
         fill_groups(starts, self.group)
+
+    def _mark_copies(self, column: pa.Array) -> None:
+        places = np.flatnonzero(self.source == FROM)
+        is_copy = column.to_numpy(zero_copy_only=False)[self._rows[places] - self._from_start]
+        self.source[places[is_copy]] = COPIED
 
     def pieces(self, rows: int) -> Iterator[Piece]:
         """The sequence in pieces of at most `rows` rows."""

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlext_operators.columns.keys import hash_keys
 from sqlext_operators.exchange.operator import run_operator
+from sqlext_operators.exchange.placed import Part, PlacedRows
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
 from sqlext_operators.interval_join import reference
 from sqlext_operators.interval_join.broadcast import IntervalBroadcastSpec, broadcast_interval_join
@@ -35,8 +36,11 @@ from sqlext_operators.interval_join.spec import (
 from sqlext_operators.interval_join.tile_routing import TILE, TileRouter
 from sqlext_operators.interval_join.tiles import Tiles, tile_bounds
 
+from tests.operators.exchange.placements import placements
+
 KINDS: tuple[Kind, ...] = ("inner", "left", "right", "full", "semi", "anti", "count")
 PARTITIONS = 3
+SIDES: tuple[Side, Side] = ("left", "right")
 Rows = list[tuple[Any, ...]]
 
 
@@ -119,8 +123,21 @@ def exchanged(
     block: int,
 ) -> Rows:
     """The join by way of all partitions; blocks arrive in random order."""
-    wires = wires_of(0, left, TileRouter(spec, "left", tiles), block)
-    wires += wires_of(1, right, TileRouter(spec, "right", tiles), block)
+    return arrived(spec, left, right, tiles, [TileRouter(spec, side, tiles) for side in SIDES], seed, memory, block)
+
+
+def arrived(
+    spec: IntervalJoinSpec,
+    left: pa.RecordBatch,
+    right: pa.RecordBatch,
+    tiles: Tiles | None,
+    routers: Sequence[TileRouter],
+    seed: int,
+    memory: int,
+    block: int,
+) -> Rows:
+    """The join by way of all partitions of these routers."""
+    wires = wires_of(0, left, routers[0], block) + wires_of(1, right, routers[1], block)
     rows_on_wire = [wire.slice(i, 1) for wire in wires for i in range(wire.num_rows)]
     random.Random(seed).shuffle(rows_on_wire)
     found = []
@@ -178,6 +195,36 @@ def test_exchange_agrees_with_twin(
         bounds = tuple(cut for value in sample[1:] for cut in tile_bounds([pa.array([sample[0], value])], 2))
         tiles = Tiles(bounds, hashes)
     agree(spec, left, right, exchanged(spec, left, right, tiles, seed, memory, block))
+
+
+@given(
+    st.sampled_from([kind for kind in KINDS if kind != "full"]),
+    st.sampled_from(sorted(RELATIONS)),
+    st.tuples(st.booleans(), st.booleans()),
+    st.integers(0, 1000),
+    st.sampled_from([1, 300, 1 << 20]),
+    st.booleans(),
+    st.data(),
+)
+@settings(max_examples=150, deadline=None)
+def test_a_placement_agrees_with_twin(
+    kind: Kind,
+    relation: str,
+    flags: tuple[bool, bool],
+    seed: int,
+    memory: int,
+    hybrid: bool,
+    data: st.DataObject,
+) -> None:
+    """The side whose rows are decided is split, the other one copied."""
+    spec = spec_of(kind, [conditions_of(relation, (2, 2))], keys=flags[0], null_safe=flags[1], periods=True)
+    left, right = rows_of("l", 30, seed, pa.int64()), rows_of("r", 30, seed, pa.int64())
+    keys = [pa.array(["a", "b", None])] if flags[0] else []
+    placed = PlacedRows(data.draw(placements(keys, None, PARTITIONS)))
+    split: Side = "right" if spec.decides("right") or (kind == "inner" and seed % 2) else "left"
+    owned: Part = "both" if hybrid else "owned"
+    routers = [TileRouter(spec, side, None, placed, owned if side == split else "copies") for side in SIDES]
+    agree(spec, left, right, arrived(spec, left, right, None, routers, seed - seed % 2, memory, 64))
 
 
 @given(st.sampled_from(KINDS), st.integers(0, 1000), st.booleans(), st.sampled_from([1, 1 << 20]))
@@ -262,7 +309,7 @@ def test_only_rows_in_several_tiles_are_undecided() -> None:
 
 def test_many_copies_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows over all of 40 tiles: the copies of a flush would take 40 times its memory."""
-    monkeypatch.setattr("sqlext_operators.interval_join.tile_routing._COPIED_BYTES", 1)
+    monkeypatch.setattr("sqlext_operators.exchange.routing._COPIED_BYTES", 1)
     spec = spec_of("left", [conditions_of("period_overlaps", (None, None))], keys=True, null_safe=False, periods=True)
     schema = schema_of("l", pa.int64())
     left = pa.RecordBatch.from_arrays(

@@ -14,12 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.operator import run_operator
-from sqlext_operators.exchange.routing import MatchRouter
+from sqlext_operators.exchange.placed import PlacedRouter, PlacedRows
+from sqlext_operators.exchange.placement import Placement
+from sqlext_operators.exchange.routing import MatchRouter, Router
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
 from sqlext_operators.exchange.spool import BlockSpools
 from sqlext_operators.last_join import reference
 from sqlext_operators.last_join.operator import LastJoinOperatorSpec
 from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, RightSide
+
+from tests.operators.exchange.placements import placements
 
 LEFT = pa.schema([("id", pa.int64()), ("k", pa.string()), ("j", pa.int32()), ("x", pa.int64())])
 RIGHT = pa.schema([("rid", pa.int64()), ("rk", pa.string()), ("rj", pa.int64()), ("o", pa.int64()), ("x", pa.int64())])
@@ -44,7 +48,7 @@ def rows_of(schema: pa.Schema, count: int, seed: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def wires_of(tag: int, rows: pa.RecordBatch, router: MatchRouter, block_bytes: int) -> list[pa.RecordBatch]:
+def wires_of(tag: int, rows: pa.RecordBatch, router: Router, block_bytes: int) -> list[pa.RecordBatch]:
     """What two tasks send of one input."""
     spec = ScatterSpec(tag, tuple(rows.schema.names), router, PARTITIONS, block_bytes)
     half = rows.num_rows // 2
@@ -52,14 +56,27 @@ def wires_of(tag: int, rows: pa.RecordBatch, router: MatchRouter, block_bytes: i
     return [wire for number, part in enumerate(parts) for wire in scatter(spec, number, [part])]
 
 
+def router_of(keys: tuple[str, ...], null_safe: tuple[bool, ...], placement: Placement | None, *, keep: bool) -> Router:
+    """By the hash of the keys, or by a placement of which the left side owns its rows."""
+    if placement is None:
+        return MatchRouter(keys, null_safe, keep)
+    return PlacedRouter(keys, None, PlacedRows(placement), "owned" if keep else "copies", null_safe, keep)
+
+
 def join(
-    join_spec: LastJoinSpec, left: pa.RecordBatch, rights: list[pa.RecordBatch], seed: int, memory: int, block: int
+    join_spec: LastJoinSpec,
+    left: pa.RecordBatch,
+    rights: list[pa.RecordBatch],
+    seed: int,
+    memory: int,
+    block: int,
+    placement: Placement | None = None,
 ) -> list[tuple[Any, ...]]:
     """The joined rows of all partitions; blocks arrive in random order."""
     any_safe = tuple(any(side.null_safe[i] for side in join_spec.rights) for i in range(len(join_spec.keys)))
-    wires = wires_of(0, left, MatchRouter(join_spec.keys, any_safe, keep=True), block)
+    wires = wires_of(0, left, router_of(join_spec.keys, any_safe, placement, keep=True), block)
     for tag, (side, rows) in enumerate(zip(join_spec.rights, rights, strict=True), 1):
-        wires += wires_of(tag, rows, MatchRouter(side.keys, side.null_safe, keep=False), block)
+        wires += wires_of(tag, rows, router_of(side.keys, side.null_safe, placement, keep=False), block)
     rows_on_wire = [wire.slice(i, 1) for wire in wires for i in range(wire.num_rows)]
     random.Random(seed).shuffle(rows_on_wire)
     spec = LastJoinOperatorSpec(join_spec, left.schema, tuple(rows.schema for rows in rights), memory, batch_rows=7)
@@ -96,6 +113,19 @@ def test_gather_agrees_with_twin(
     others = [rows_of(RIGHT, count, seed + 1 + place) for place, count in enumerate(counts[1 : 1 + rights])]
     expected = reference.last_join(spec, left.to_pylist(), [rows.to_pylist() for rows in others])
     found = join(spec, left, others, seed, memory, block)
+    assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+@given(st.tuples(st.booleans(), st.booleans()), st.integers(0, 2), st.integers(0, 1000), st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_placement_agrees_with_twin(null_safe: tuple[bool, bool], keys: int, seed: int, data: st.DataObject) -> None:
+    spec = spec_of(null_safe, keys, 2)
+    left, others = rows_of(LEFT, 30, seed), [rows_of(RIGHT, 30, seed + 1), rows_of(RIGHT, 30, seed + 2)]
+    values = [(k, j) for k in ("a", "b", "c", "", None) for j in (0, 1, 2, None)]
+    columns = [pa.array([k for k, _ in values], pa.string()), pa.array([j for _, j in values], pa.int32())]
+    placement = data.draw(placements(columns[:keys], None, PARTITIONS))
+    expected = reference.last_join(spec, left.to_pylist(), [rows.to_pylist() for rows in others])
+    found = join(spec, left, others, seed, data.draw(st.sampled_from([1, 1 << 20])), 64, placement)
     assert sorted(found, key=repr) == sorted(expected, key=repr)
 
 

@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sqlext_operators.exchange.operator import run_operator
-from sqlext_operators.exchange.routing import KeyRouter
+from sqlext_operators.exchange.placed import PlacedRouter, PlacedRows
+from sqlext_operators.exchange.routing import KeyRouter, Router
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
 from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
 from sqlext_operators.umjoin.shares_routing import SharesRouter
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
 
+from tests.operators.exchange.placements import placements
 from tests.operators.umjoin.umjoin_data import check_schema, expected_rows, found_rows, joins
 
 BATCH_ROWS = 7
@@ -30,9 +32,16 @@ def wires_of(
     spec: MultiwayJoinSpec, tables: Sequence[pa.RecordBatch], shares: tuple[int, ...], partitions: int, block: int
 ) -> list[pa.RecordBatch]:
     """What two tasks send of each input, one wire row a batch."""
+    return routed(tables, [SharesRouter.of(item, shares) for item in spec.inputs], partitions, block)
+
+
+def routed(
+    tables: Sequence[pa.RecordBatch], routers: Sequence[Router], partitions: int, block: int
+) -> list[pa.RecordBatch]:
+    """What two tasks send of each input by these routers."""
     wires = []
-    for tag, (item, rows) in enumerate(zip(spec.inputs, tables, strict=True)):
-        sent = ScatterSpec(tag, tuple(rows.schema.names), SharesRouter.of(item, shares), partitions, block)
+    for tag, (router, rows) in enumerate(zip(routers, tables, strict=True)):
+        sent = ScatterSpec(tag, tuple(rows.schema.names), router, partitions, block)
         half = rows.num_rows // 2
         for number, part in enumerate((rows.slice(0, half), rows.slice(half))):
             wires += list(scatter(sent, number, [part]))
@@ -52,6 +61,18 @@ def exchanged(
     partitions = int(np.prod(shares)) + 1
     wires = wires_of(spec, tables, shares, partitions, block)
     random.Random(seed).shuffle(wires)
+    return found_of(spec, tables, wires, partitions, tasks, memory)
+
+
+def found_of(
+    spec: MultiwayJoinSpec,
+    tables: Sequence[pa.RecordBatch],
+    wires: Sequence[pa.RecordBatch],
+    partitions: int,
+    tasks: int,
+    memory: int,
+) -> Counter[tuple[Any, ...]]:
+    """The join of what arrives."""
     gather = MultiwayOperatorSpec(spec, tuple(rows.schema for rows in tables), memory, BATCH_ROWS)
     check_schema(spec, tables, gather.output)
     found: Counter[tuple[Any, ...]] = Counter()
@@ -73,6 +94,25 @@ def test_exchange_agrees_with_twin(join: tuple[MultiwayJoinSpec, list[pa.RecordB
     seed, tasks = data.draw(st.integers(0, 1000)), data.draw(st.sampled_from([1, 3, 1000]))
     memory = data.draw(st.sampled_from([200, 600, 1 << 20]))
     assert exchanged(spec, tables, shares, seed, memory, tasks) == expected_rows(spec, tables)
+
+
+@given(joins(), st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_placement_agrees_with_twin(join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], data: st.DataObject) -> None:
+    """One inner input is split, the others are copied; all by one of the shared keys."""
+    spec, tables = join
+    assume(spec.shared)
+    split = data.draw(st.sampled_from([i for i, item in enumerate(spec.inputs) if item.kind == "inner"]))
+    names = [dict(zip(item.classes, item.keys, strict=True))[spec.shared[0]] for item in spec.inputs]
+    placement = data.draw(placements([tables[split].column(names[split])], None, 3))
+    owned = data.draw(st.sampled_from(["owned", "both"]))
+    routers = [
+        PlacedRouter((name,), None, PlacedRows(placement), owned if i == split else "copies", (False,))
+        for i, name in enumerate(names)
+    ]
+    wires = routed(tables, routers, 3, 64)
+    tasks, memory = data.draw(st.sampled_from([1, 3])), data.draw(st.sampled_from([200, 1 << 20]))
+    assert found_of(spec, tables, wires, 3, tasks, memory) == expected_rows(spec, tables)
 
 
 @given(joins(), st.integers(0, 1000))
@@ -142,7 +182,7 @@ def test_rows_with_null_keys_are_dropped() -> None:
 
 
 def test_many_copies_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlext_operators.umjoin.shares_routing._COPIED_BYTES", 1)
+    monkeypatch.setattr("sqlext_operators.exchange.routing._COPIED_BYTES", 1)
     spec = MultiwayJoinSpec((MultiwayInput("inner", (0,), ("a",), ("id",)), MultiwayInput("inner", (1,), ("b",))), 2)
     tables = [table(60, 1), table(40, 2)]
     routes = SharesRouter.of(spec.inputs[0], (2, 20)).route(tables[0], 40)
