@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import Catalog
-from sqlext_planner.expressions.nodes import Column, Compare, conjuncts
+from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.relational.base_tables import base_table
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Project, Scan, SubqueryAlias
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, input_name
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 #: Rows of a key sample, read and joined in a few milliseconds.
 SAMPLE_ROWS = 32_768
-#: The part of the rows that a filter's term is assumed to keep, as in System R: equality, anything else.
-_KEPT = {"=": 0.1, "<=>": 0.1}
-_KEPT_BY_OTHERS = 1 / 3
 
 
 @dataclass(frozen=True)
@@ -62,19 +59,8 @@ def input_facts(node: UMJoin, catalog: Catalog) -> list[InputFacts] | str:
     return facts
 
 
-@dataclass(frozen=True)
-class _Base:
-    """The scan below an input: its columns by those of the input, and the part of its rows that filters keep."""
-
-    scan: Scan
-    columns: Mapping[Column, Column]
-    kept: float
-    #: Output columns that are unique together, if there is an aggregate or DISTINCT in between.
-    unique: frozenset[Column] | None = None
-
-
 def _facts(child: LogicalPlan, kind: MemberKind, keys: dict[int, Column], catalog: Catalog) -> InputFacts | str:
-    base = _base(child)
+    base = base_table(child)
     if base is None:
         return f"nothing is known about the input '{input_name(child)}'"
     names = {number: base.columns[column].name for number, column in keys.items() if column in base.columns}
@@ -95,58 +81,3 @@ def _facts(child: LogicalPlan, kind: MemberKind, keys: dict[int, Column], catalo
         names = {}
     table_rows = statistics.rows if base.unique is None else math.ceil(rows)
     return InputFacts(kind, rows, table_rows, keys, distinct, base.scan.table, names)
-
-
-def _base(plan: LogicalPlan) -> _Base | None:
-    match plan:
-        case Scan():
-            return _Base(plan, {column: column for column in plan.output_columns}, 1.0)
-        case Filter(condition, child):
-            below = _base(child)
-            ops = [term.op if isinstance(term, Compare) else "" for term in conjuncts(condition)]
-            return None if below is None else _with(below, below.columns, _product(ops))
-        case Project(items, child):
-            below = _base(child)
-            mapping = {item.column: item.expression for item in items if isinstance(item.expression, Column)}
-            return None if below is None else _renamed(below, mapping)
-        case SubqueryAlias(child=child):
-            below = _base(child)
-            pairs = dict(zip(plan.output_columns, child.output_columns, strict=True))
-            return None if below is None else _renamed(below, pairs)
-        case Hint(child=child):
-            return _base(child)
-        case Distinct(child):
-            below = _base(child)
-            return (
-                None if below is None else _Base(below.scan, below.columns, below.kept, frozenset(plan.output_columns))
-            )
-        case Aggregate(keys, None, items, child):
-            below = _base(child)
-            if below is None:
-                return None
-            mapping = {item.column: item.expression for item in items if isinstance(item.expression, Column)}
-            found = {ours: below.columns[theirs] for ours, theirs in mapping.items() if theirs in below.columns}
-            grouped = frozenset(ours for ours, theirs in mapping.items() if theirs in keys)
-            kept = below.kept if keys else 0.0
-            return _Base(below.scan, found, kept, grouped if len(grouped) == len(keys) else None)
-    return None
-
-
-def _with(base: _Base, columns: Mapping[Column, Column], kept: float) -> _Base:
-    return _Base(base.scan, columns, base.kept * kept, base.unique)
-
-
-def _renamed(base: _Base, mapping: Mapping[Column, Column]) -> _Base:
-    columns = {ours: base.columns[theirs] for ours, theirs in mapping.items() if theirs in base.columns}
-    unique = base.unique
-    if unique is not None:
-        back = {theirs: ours for ours, theirs in mapping.items()}
-        unique = frozenset(back[column] for column in unique) if unique <= back.keys() else frozenset()
-    return _Base(base.scan, columns, base.kept, unique)
-
-
-def _product(ops: Sequence[str]) -> float:
-    kept = 1.0
-    for op in ops:
-        kept *= _KEPT.get(op, _KEPT_BY_OTHERS)
-    return kept
