@@ -67,8 +67,11 @@ class Catalog(Protocol):
     def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
         """Statistics of plain Parquet files or of ANALYZE TABLE; None without. Called only if a plan depends on it."""
 
-    def key_sample(self, name: str, columns: Sequence[str], rows: int) -> pa.Table | None:
-        """About `rows` rows from all over a table of plain Parquet files; None for any other table."""
+    def key_sample(self, name: str, columns: Sequence[str], rows: int, read: int = 0) -> pa.Table | None:
+        """About `rows` rows from all over a table of plain Parquet files; None for any other table.
+
+        They are from as many row groups as hold `read` rows, or from fewer than that if `rows` are more.
+        """
 
     def cores(self) -> int:
         """How many tasks a query runs at a time, at least one. Called only where a plan depends on it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.catalog import Catalog, TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError, SqlExtError, UnsupportedError
+from sqlext_planner.exchange.sizes import dtype_bytes
 from sqlext_planner.expressions.nodes import Column, Compare, Literal, NamedExpr, conjuncts
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.last_join.nodes import LastJoin
@@ -108,11 +109,13 @@ def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         return None
     # Imported here: plans without the extension need none of the exchange's modules (planning time).
     from sqlext_planner.window.execution import WindowUnionExec
+    from sqlext_planner.window.partitioning import window_partitioning
 
     inputs = [_exchange_input(planner.later(child), planner.config) for child in (node.source, *node.unions)]
     calls = sum(len(window.calls) for window in node.windows)
     why = f"one exchange and one sort for {len(inputs)} inputs, {len(node.windows)} windows and {calls} calls"
-    return WindowUnionExec(**_window_fields(node, inputs), why=why)
+    found = window_partitioning(node, planner.catalog, planner.config)
+    return WindowUnionExec(**_window_fields(node, inputs), partitioning=found, why=why)
 
 
 def _window_fields(node: WindowUnion, inputs: Sequence[PhysicalPlan]) -> dict[str, Any]:
@@ -215,22 +218,11 @@ def _sized_info(scan: ScanExec | None, node: IntervalJoin, planner: Planner) -> 
     if scan is None or scan.info is None:
         return None
     if scan.info.rows is not None and scan.info.bytes is not None:
-        width = sum(_value_bytes(field.dtype) for field in scan.fields)
+        width = sum(dtype_bytes(field.dtype) for field in scan.fields)
         return replace(scan.info, bytes=min(scan.info.bytes, scan.info.rows * width))
     if scan.info.bytes is not None or planner.catalog is None or not may_leave(node):
         return scan.info
     return replace(scan.info, bytes=planner.catalog.table_bytes(scan.table))
-
-
-def _value_bytes(dtype: str | None) -> int:
-    from sqlext_planner.errors import UnsupportedError
-    from sqlext_planner.exchange.sizes import value_bytes
-    from sqlext_planner.expressions.types import to_arrow
-
-    try:
-        return value_bytes(to_arrow(dtype) if dtype is not None else None)
-    except UnsupportedError:
-        return value_bytes(None)
 
 
 def _scan_bytes(child: PhysicalPlan) -> int | None:

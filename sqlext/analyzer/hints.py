@@ -10,12 +10,12 @@ from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
 from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Hint, Join, Limit, Project, Sort, UMJoinHint
+from sqlext_planner.relational.nodes import Hint, Join, Limit, PartitionerHint, Project, Sort, UMJoinHint
 from sqlglot import exp
 
 from sqlext.analyzer.context import Analyzed, Context
 from sqlext.analyzer.scope import Scope, suggest
-from sqlext.syntax.hint_nodes import SWEEP, UMJOIN, HintCall, HintParameter
+from sqlext.syntax.hint_nodes import PARTITIONER, SWEEP, UMJOIN, HintCall, HintParameter
 from sqlext.syntax.spans import span_of
 
 #: Spark's hints on joins; their parameters are the relations that they are about.
@@ -47,6 +47,12 @@ def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: S
             }
             plan = _hinted(plan, hint.name, relations)
     return plan
+
+
+def partitioner(node: exp.Expr) -> PartitionerHint | None:
+    """The hint PARTITIONER of the block that a node is in; the last one of several."""
+    found = [hint for hint in _hints(node.find_ancestor(exp.Select)) if hint.name == PARTITIONER]
+    return PartitionerHint(found[-1].expressions[0].name.lower(), span=span_of(found[-1])) if found else None
 
 
 def sweep(node: exp.Expr | None) -> bool | None:
@@ -122,8 +128,8 @@ def _below_order(node: exp.Select, plan: LogicalPlan, hinted: Callable[[LogicalP
     return hinted(plan)
 
 
-def _hints(node: exp.Select) -> Iterator[HintCall]:
-    hint = node.args.get("hint")
+def _hints(node: exp.Select | None) -> Iterator[HintCall]:
+    hint = None if node is None else node.args.get("hint")
     if hint is not None:
         yield from hint.expressions
 

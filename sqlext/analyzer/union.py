@@ -12,7 +12,7 @@ from sqlext_planner.relational.nodes import Project
 from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 from sqlglot import exp
 
-from sqlext.analyzer import frames, relations
+from sqlext.analyzer import frames, hints, relations
 from sqlext.analyzer.context import ComputedNames, Context, Env
 from sqlext.analyzer.definitions import Definition
 from sqlext.analyzer.expressions import ExpressionBuilder
@@ -45,7 +45,16 @@ def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: Logical
     if unions:
         source = _in_star_order(wanted.scope, source)
     group = WindowGroup(wanted.definition.name, frame, tuple(range(len(unions))), tuple(made), span=span_of(node))
-    return WindowUnion(keys, order, (group,), source, unions, tie_order=wanted.tie_order, span=span_of(node))
+    return WindowUnion(
+        keys,
+        order,
+        (group,),
+        source,
+        unions,
+        tie_order=wanted.tie_order,
+        partitioner=hints.partitioner(node),
+        span=span_of(node),
+    )
 
 
 def key_builder(context: Context, scope: Scope, env: Env) -> ExpressionBuilder:

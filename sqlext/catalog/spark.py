@@ -64,10 +64,10 @@ class SparkCatalog:
         files = self._parquet(name)
         return file_statistics(files, tuple(columns)) if files else self._analyzed(name, columns)
 
-    def key_sample(self, name: str, columns: Sequence[str], rows: int) -> pa.Table | None:
+    def key_sample(self, name: str, columns: Sequence[str], rows: int, read: int = 0) -> pa.Table | None:
         """From row groups of the table's Parquet files."""
         files = self._parquet(name)
-        return file_sample(files, tuple(columns), rows) if files else None
+        return file_sample(files, tuple(columns), rows, read) if files else None
 
     def cores(self) -> int:
         """Spark's default parallelism: the cores of its executors. Those of this machine under Connect."""

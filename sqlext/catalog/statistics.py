@@ -64,9 +64,9 @@ def _distinct(statistics: Sequence[Any], rows: int) -> int | None:
 
 
 @kept_by_files(64)
-def file_sample(files: Sequence[Path], columns: tuple[str, ...], rows: int) -> pa.Table | None:
-    """About `rows` rows, spread evenly over row groups that are spread evenly over the files; None if they cannot be
-    read."""
+def file_sample(files: Sequence[Path], columns: tuple[str, ...], rows: int, read: int = 0) -> pa.Table | None:
+    """About `rows` rows, spread evenly over row groups that are spread evenly over the files and have about `read`
+    rows, or only as many as are wanted; None if they cannot be read."""
     import pyarrow.parquet as pq
 
     try:
@@ -75,7 +75,7 @@ def file_sample(files: Sequence[Path], columns: tuple[str, ...], rows: int) -> p
         wanted = [names[place] for place in _places(names, columns)]
         groups = [(file, group) for file in opened for group in range(file.num_row_groups)]
         total = sum(file.metadata.num_rows for file in opened)
-        count = min(len(groups), max(1, round(len(groups) * rows / max(1, total))))
+        count = min(len(groups), max(1, round(len(groups) * max(rows, read) / max(1, total))))
         chosen = [groups[place * len(groups) // count] for place in range(count)] if groups else []
         step = max(1, sum(file.metadata.row_group(group).num_rows for file, group in chosen) // max(1, rows))
         parts = [_every(file.read_row_group(group, columns=wanted, use_threads=False), step) for file, group in chosen]

@@ -8,10 +8,12 @@ and parameters as text, so that reading them cannot fail; the code that follows 
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from sqlext_planner.config import PARTITIONERS
 from sqlext_planner.errors import ParseError, Span
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -20,6 +22,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 SWEEP = {"SWEEP": True, "NO_SWEEP": False}
 #: Whether they are to be one multi-way join.
 UMJOIN = {"UMJOIN": True, "NO_UMJOIN": False}
+#: How the exchanges of a block's operators spread their rows, as the parameter says.
+PARTITIONER = "PARTITIONER"
 
 _PIECE = re.compile(
     r"""
@@ -57,7 +61,7 @@ class HintCall(exp.Expression):
 
     @property
     def is_ours(self) -> bool:
-        return self.name in SWEEP or self.name in UMJOIN
+        return self.name in SWEEP or self.name in UMJOIN or self.name == PARTITIONER
 
 
 def hint_call_sql(generator: Any, call: HintCall) -> str:
@@ -106,10 +110,14 @@ def refuse_malformed(sql: str, tree: exp.Expr) -> None:
             continue
         place, name = Span(*call.meta["span"]), call.name
         if call.args.get("problem"):
-            help = f"write /*+ {name} */" + (f" or /*+ {name}(a, b, c) */" if name in UMJOIN else "")
+            more = f" or /*+ {name}(a, b, c) */" if name in UMJOIN else ""
+            help = f"write /*+ {name}(name) */" if name == PARTITIONER else f"write /*+ {name} */{more}"
             raise ParseError(f"the hint {name} cannot be read: {call.args['problem']}", span=place, help=help, sql=sql)
         if name in SWEEP and call.expressions:
             raise ParseError(f"the hint {name} takes no parameters", span=place, help=f"write /*+ {name} */", sql=sql)
+        if name == PARTITIONER:
+            _check_partitioner(call, place, sql)
+            continue
         for item in call.expressions:
             if item.relation is None:
                 raise ParseError(
@@ -118,6 +126,20 @@ def refuse_malformed(sql: str, tree: exp.Expr) -> None:
                     help=f"separate names by commas: /*+ {name}(a, b, c) */",
                     sql=sql,
                 )
+
+
+def _check_partitioner(call: HintCall, place: Span, sql: str) -> None:
+    names = [item.name.lower() for item in call.expressions]
+    if len(names) == 1 and names[0] in PARTITIONERS:
+        return
+    nearest = difflib.get_close_matches(names[0], PARTITIONERS, n=1) if len(names) == 1 else []
+    what = f"has no partitioner '{call.expressions[0].name}'" if len(names) == 1 else "takes one name"
+    raise ParseError(
+        f"the hint {PARTITIONER} {what}",
+        span=Span(*call.expressions[0].meta["span"]) if len(names) == 1 and names[0] else place,
+        help=f"did you mean '{nearest[0]}'?" if nearest else f"use one of {', '.join(PARTITIONERS)}",
+        sql=sql,
+    )
 
 
 def _calls(sql: str, start: int, end: int) -> Iterator[HintCall]:

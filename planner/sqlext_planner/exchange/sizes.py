@@ -45,6 +45,17 @@ def value_bytes(kind: pa.DataType | None) -> int:
         return _TEXT_BYTES
 
 
+def dtype_bytes(dtype: str | None) -> int:
+    """Estimated bytes of a value of a Spark type, None for one that is not known."""
+    from sqlext_planner.errors import UnsupportedError
+    from sqlext_planner.expressions.types import to_arrow
+
+    try:
+        return value_bytes(None if dtype is None else to_arrow(dtype))
+    except UnsupportedError:
+        return value_bytes(None)
+
+
 def row_by_row(size: Size | None, source: StructType, result: StructType) -> Size | None:
     """The size of an operator's result that has one row for each row of `source`.
 

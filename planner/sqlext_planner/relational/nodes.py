@@ -169,6 +169,17 @@ class UMJoinHint:
 
 
 @dataclass(frozen=True)
+class PartitionerHint:
+    """A hint PARTITIONER: how the exchanges of a block's own operators spread their rows."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False, kw_only=True, repr=False)
+
+    def __str__(self) -> str:
+        return f"PARTITIONER({self.name})"
+
+
+@dataclass(frozen=True)
 class Join(LogicalPlan):
     """A binary join. A semi or anti join outputs the left side's columns only.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column, Expression, ShownCall
@@ -15,6 +15,10 @@ from sqlext_planner.window.nodes import WindowGroup
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from sqlext_planner.exchange.driver import Wire
+    from sqlext_planner.exchange.partitioning.chosen import Partitioning
+    from sqlext_planner.window.inputs import WindowInputs
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class WindowUnionExec(PhysicalPlan):
     payload: tuple[Column, ...] | None = None
     tie_order: Column | None = None
     union_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
+    partitioning: Partitioning | None = field(default=None, kw_only=True)
 
     is_extension = True
 
@@ -62,16 +67,38 @@ class WindowUnionExec(PhysicalPlan):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for key, order, union or argument types that do not fit, UnsupportedError for a
         column that Spark cannot hand to Python, ConfigurationError if the workers lack the package."""
-        from sqlext_planner.exchange.driver import Shipment, ship
         from sqlext_planner.exchange.sizes import row_by_row
         from sqlext_planner.window.inputs import WindowInputs
 
         frames = [execute_cached(plan, context) for plan in (self.source, *self.unions)]
         inputs = WindowInputs.of(self, frames)
-        wire = ship([Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)], context)
+        wire = self._shipped(inputs, context)
         operator = inputs.operator(context.config, ansi=str(context.spark.conf.get(ANSI)).lower() == "true")
         size = row_by_row(wire.sizes[0], frames[0].schema, inputs.result_schema)
         return wire.run(operator, inputs.result_schema, size)
+
+    def _shipped(self, inputs: WindowInputs, context: ExecutionContext) -> Wire:
+        """The rows of all inputs: FROM rows to one partition, or also as candidates, the others to all that need
+        them."""
+        from sqlext_operators.exchange.placed import PlacedRouter, PlacedRows
+        from sqlext_operators.window.reach import time_reach
+
+        from sqlext_planner.exchange.driver import Shipment, ship
+
+        found = self.partitioning
+        if found is None or found.placement is None:
+            return ship([Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)], context)
+        rows = PlacedRows(found.placement, time_reach(inputs.spec) or (0, 0))
+        shows = found.copies == "all" or any(not w.frame.instance_not_in_window for w in inputs.spec.windows)
+        first = PlacedRouter(inputs.keys, inputs.spec.order, rows, "both" if shows else "owned")
+        others = PlacedRouter(inputs.keys, inputs.spec.order, rows, "copies")
+        shipments = [
+            Shipment(tag, frame, inputs.keys, others if tag else first) for tag, frame in enumerate(inputs.frames)
+        ]
+        return ship(shipments, context, found.partitions)
+
+    def details(self) -> dict[str, Any]:
+        return super().details() | ({} if self.partitioning is None else self.partitioning.lines)
 
     def label(self) -> str:
         order = f" ORDER BY {self.order_by}" if self.order_by is not None else ""

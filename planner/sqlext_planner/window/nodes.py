@@ -11,7 +11,7 @@ from sqlext_operators.window.spec import Scalar
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression, ShownCall
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
-from sqlext_planner.relational.nodes import by_position, exactly
+from sqlext_planner.relational.nodes import PartitionerHint, by_position, exactly
 from sqlext_planner.window.frame import WindowFrame
 from sqlext_planner.window.functions import lookup
 
@@ -80,6 +80,7 @@ class WindowUnion(LogicalPlan):
     FROM rows of equal keys; without it that is the order in which the source gives its rows, which is the input
     order (partition index, position in the partition) only below the first exchange. `phase`, on streams only, is one
     more column at the end: while it is there, rows that are too late come out too, and it tells them from the others.
+    `partitioner` is what a hint asked for.
     """
 
     is_extension = True
@@ -94,6 +95,7 @@ class WindowUnion(LogicalPlan):
     payload: tuple[Column, ...] | None = None
     tie_order: Column | None = None
     phase: Column | None = None
+    partitioner: PartitionerHint | None = None
 
     @property
     def gives_late_rows(self) -> bool:
@@ -191,4 +193,5 @@ class WindowUnion(LogicalPlan):
         payload = "" if self.payload is None else f" PAYLOAD [{comma(self.payload)}]"
         phase = "" if self.phase is None else f" PHASE {self.phase}"
         keys = f"PARTITION BY {comma(self.partition_by)}{order}"
-        return f"WindowUnion:{unions} {keys} [{comma(self.windows)}]{payload}{phase}"
+        hint = "" if self.partitioner is None else f" {self.partitioner}"
+        return f"WindowUnion:{unions} {keys} [{comma(self.windows)}]{payload}{phase}{hint}"

@@ -1,0 +1,92 @@
+"""The partitioner of a statement's exchange: the cheapest, or the one that a hint or the setting names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlext_planner.catalog import Catalog
+from sqlext_planner.config import Config
+from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.exchange.partitioning.choice import Candidate, Choice, choose
+from sqlext_planner.exchange.partitioning.demand import Demand
+from sqlext_planner.exchange.partitioning.samples import SampledInput, input_rows, sampled
+
+if TYPE_CHECKING:
+    from sqlext_operators.exchange.placement import Placement
+
+    from sqlext_planner.exchange.partitioning.plans import Copies
+    from sqlext_planner.relational.nodes import PartitionerHint
+
+#: The partitioner without statistics.
+HASH = "hash"
+#: Fewer rows are not sampled: their exchange takes about a second, whatever the keys.
+_LEAST_ROWS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """How an exchange spreads its rows: by a placement over `partitions` partitions, where `copies` go to all members
+    of a team, or by the hash of the keys (None). `lines` are EXPLAIN's, by what they are about."""
+
+    name: str
+    partitions: int
+    placement: Placement | None = field(repr=False)
+    copies: Copies
+    lines: dict[str, str] = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.name} over {self.partitions} partitions"
+
+
+def choose_partitioning(
+    inputs: Sequence[SampledInput],
+    demand: Demand,
+    partitions_of: Callable[[Sequence[float], int], int],
+    catalog: Catalog | None,
+    config: Config,
+    hint: PartitionerHint | None,
+) -> Partitioning | None:
+    """How an exchange of these inputs spreads its rows; the first input owns.
+
+    `partitions_of` says how many partitions there are for inputs of so many rows on so many cores. None: by the hash of
+    the keys, without statistics. Without a hint or setting that is so for few rows, and where nothing is known about
+    them. Raises UnsupportedError for a hint that the statement does not allow; a setting gives way.
+    """
+    asked = hint.name if hint is not None else None if config.partitioner == "auto" else config.partitioner
+    known = input_rows(inputs, catalog) if catalog is not None else [None] * len(inputs)
+    rows = [0.0 if count is None else count for count in known]
+    if catalog is None or (asked is None and (None in known or sum(rows) < _LEAST_ROWS)):
+        return None
+    cores = catalog.cores()
+    partitions = partitions_of(rows, cores)
+    if partitions < 2:
+        return None
+    found = sampled(inputs, rows, catalog)
+    choice = choose(found.loads, demand, partitions, cores)
+    if asked is None and found.gaps:
+        return Partitioning(HASH, partitions, None, "others", {"partitioner": f"{HASH}: {found.gaps[0]}"})
+    chosen = choice if asked is None else _as_asked(choice, asked, hint)
+    lines = {f"partitioner {item.name}": _line(item, chosen, found.gaps) for item in choice.candidates}
+    return Partitioning(chosen.plan.partitioner, partitions, chosen.plan.placement, chosen.plan.copies, lines)
+
+
+def _as_asked(choice: Choice, asked: str, hint: PartitionerHint | None) -> Choice:
+    item = next(item for item in choice.candidates if item.name == asked)
+    if item.plan is not None:
+        return Choice(item.plan, choice.candidates)
+    if hint is None:
+        return Choice(next(item.plan for item in choice.candidates if item.plan is not None), choice.candidates)
+    raise UnsupportedError(
+        f"the hint {hint} cannot be followed: {item.reason}",
+        span=hint.span,
+        help="leave the hint out, or name another partitioner; EXPLAIN shows what each of them would cost",
+    ).about_hint()
+
+
+def _line(item: Candidate, choice: Choice, gaps: Sequence[str]) -> str:
+    shown = item.line().removeprefix(f"{item.name}: ")
+    chosen = " (chosen)" if item.plan is choice.plan else ""
+    unknown = f"; not known: {'; '.join(gaps)}" if gaps and chosen else ""
+    return f"{shown}{chosen}{unknown}"

@@ -1,0 +1,88 @@
+"""How the exchange of a window union spreads its rows: what its windows allow, and what is known of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlext_planner.expressions.nodes import Column, Expression, Literal
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.window.nodes import WindowUnion
+
+if TYPE_CHECKING:
+    from sqlext_planner.catalog import Catalog
+    from sqlext_planner.config import Config
+    from sqlext_planner.exchange.partitioning.chosen import Partitioning
+    from sqlext_planner.exchange.partitioning.demand import Demand
+    from sqlext_planner.exchange.partitioning.samples import SampledInput
+
+
+def window_partitioning(node: WindowUnion, catalog: Catalog | None, config: Config) -> Partitioning | None:
+    """The partitioning of a node's exchange; None: by the hash of the keys.
+
+    Raises UnsupportedError for a hint that the windows do not allow.
+    """
+    from sqlext_planner.exchange.driver import partitions_for
+    from sqlext_planner.exchange.partitioning.chosen import choose_partitioning
+
+    widths = [_row_bytes(plan) for plan in (node.source, *node.unions)]
+
+    def partitions(rows: Sequence[float], cores: int) -> int:
+        size = sum(count * width for count, width in zip(rows, widths, strict=True))
+        return config.partitions or partitions_for(int(size), cores, config)
+
+    return choose_partitioning(_inputs(node), window_demand(node), partitions, catalog, config, node.partitioner)
+
+
+def window_demand(node: WindowUnion) -> Demand:
+    """What FROM rows need: rows in the reach of all windows, and other FROM rows if a window shows them."""
+    from sqlext_operators.window.reach import time_reach
+    from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
+
+    from sqlext_planner.exchange.partitioning.demand import Demand
+
+    order = _order(node)
+    windows = tuple(
+        Window(
+            group.frame.resolve(None if order is None else _dtype(node, order)),
+            (),
+            tuple(Call(call.function, (), "", call.constants) for call in group.calls),
+        )
+        for group in node.windows
+    )
+    reach = time_reach(WindowUnionSpec((), None, (), windows)) if order is not None else None
+    return Demand(
+        reach,
+        owned_copies=any(not group.frame.instance_not_in_window for group in node.windows),
+        unbounded="a window has no bound in time: its rows are counted, or it has no start or no end",
+    )
+
+
+def _inputs(node: WindowUnion) -> list[SampledInput]:
+    from sqlext_planner.exchange.partitioning.samples import SampledInput
+
+    order = _order(node)
+    wanted = (*node.partition_by, *(() if order is None else (order,)))
+    dtypes = tuple(_dtype(node, item) for item in wanted)
+    found = []
+    for plan in (node.source, *node.unions):
+        theirs: dict[Column, Expression] = dict(zip(node.source.output_columns, plan.output_columns, strict=False))
+        keys = tuple(item.substitute(theirs) for item in node.partition_by)
+        found.append(SampledInput(plan, keys, None if order is None else order.substitute(theirs), dtypes))
+    return found
+
+
+def _order(node: WindowUnion) -> Expression | None:
+    """ORDER BY a constant orders nothing."""
+    return None if isinstance(node.order_by, Literal) else node.order_by
+
+
+def _dtype(node: WindowUnion, item: Expression) -> str | None:
+    return node.source.dtypes.get(item) if isinstance(item, Column) else None
+
+
+def _row_bytes(plan: LogicalPlan) -> int:
+    """About how many bytes a row of an input has in the exchange."""
+    from sqlext_planner.exchange.sizes import dtype_bytes
+
+    return sum(dtype_bytes(item.dtype) for item in plan.output)

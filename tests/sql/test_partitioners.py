@@ -1,0 +1,131 @@
+"""Every partitioner gives the same rows, and says in EXPLAIN what it does."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from sqlext_planner.config import PARTITIONERS
+from sqlext_planner.errors import ParseError, Span, UnsupportedError
+
+from sqlext import Session
+
+PARTITIONS = 5
+
+
+@pytest.fixture(scope="module")
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Most rows have the key 1; times and rows repeat."""
+    folder: Path = tmp_path_factory.mktemp("skew")
+    rng = random.Random(5)
+    for name, count in (("skew_a", 700), ("skew_b", 900)):
+        keys = [rng.choice([1, 1, 1, 1, 2, 3, None]) for _ in range(count)]
+        times = [rng.choice([None, *range(400)]) for _ in range(count)]
+        columns = {
+            "k": pa.array(keys, pa.int32()),
+            "ts": pa.array([None if t is None else t * 1_000_000 for t in times], pa.timestamp("us", tz="UTC")),
+            "v": pa.array([rng.choice([None, *range(9)]) for _ in range(count)], pa.int64()),
+            "s": pa.array([rng.choice([None, "x", "yy"]) for _ in range(count)], pa.string()),
+        }
+        pq.write_table(pa.table(columns), folder / f"{name}.parquet", row_group_size=200)
+        spark.read.parquet(str(folder / f"{name}.parquet")).createOrReplaceTempView(name)
+    yield
+    for name in ("skew_a", "skew_b"):
+        spark.catalog.dropTempView(name)
+
+
+CALLS = "sum(v) OVER w AS total, count(*) OVER w AS n, max(s) OVER w AS most, distinct_count(v) OVER w AS kinds"
+#: Windows, and whether they have a bound in time.
+WINDOWS = {
+    "ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW": True,
+    "ROWS_RANGE BETWEEN 5s PRECEDING AND 7s FOLLOWING INSTANCE_NOT_IN_WINDOW": True,
+    "ROWS_RANGE BETWEEN 30s PRECEDING AND 3s PRECEDING MAXSIZE 4": True,
+    "ROWS_RANGE BETWEEN 9s OPEN PRECEDING AND CURRENT ROW EXCLUDE CURRENT_TIME": True,
+    "ROWS_RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW": False,
+    "ROWS BETWEEN 6 PRECEDING AND CURRENT ROW": False,
+    "ROWS BETWEEN 3 PRECEDING AND CURRENT ROW INSTANCE_NOT_IN_WINDOW": False,
+}
+
+
+def statement(window: str, hint: str = "") -> str:
+    keys = "UNION skew_b PARTITION BY k ORDER BY ts"
+    return f"SELECT {hint} k, ts, v, {CALLS} FROM skew_a WINDOW w AS ({keys} {window})"
+
+
+def rows(session: Session, sql: str) -> Counter[str]:
+    return Counter(map(str, session.sql(sql).collect()))
+
+
+@pytest.fixture
+def several(spark: SparkSession, tables: None) -> Iterator[None]:
+    spark.conf.set("sqlext.exchange.partitions", str(PARTITIONS))
+    yield
+    spark.conf.unset("sqlext.exchange.partitions")
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_windows_are_the_same_by_every_partitioner(session: Session, several: None, window: str) -> None:
+    expected = rows(session, statement(window))
+    assert sum(expected.values()) == 700
+    for name in PARTITIONERS:
+        sql = statement(window, f"/*+ PARTITIONER({name}) */")
+        if name == "time_range" and not WINDOWS[window]:
+            with pytest.raises(UnsupportedError, match="no bound in time"):
+                session.sql(sql)
+        else:
+            assert rows(session, sql) == expected, name
+
+
+def explained(session: Session, sql: str) -> str:
+    return str(session.sql(f"EXPLAIN {sql}").collect()[0][0])
+
+
+def test_a_setting_gives_way_where_a_hint_is_refused(session: Session, spark: SparkSession, several: None) -> None:
+    sql = statement("ROWS BETWEEN 6 PRECEDING AND CURRENT ROW")
+    expected = rows(session, sql)
+    spark.conf.set("sqlext.exchange.partitioner", "time_range")
+    try:
+        assert rows(session, sql) == expected
+        shown = explained(session, sql)
+    finally:
+        spark.conf.unset("sqlext.exchange.partitioner")
+    assert "(partitioner time_range: a window has no bound in time: its rows are counted" in shown
+    assert re.search(r"\(partitioner hash: moves 1600 of 1600 rows, .* \(chosen\)\)", shown)
+
+
+def test_explain_says_what_every_partitioner_moves(session: Session, several: None) -> None:
+    window = "ROWS_RANGE BETWEEN 5s PRECEDING AND 7s FOLLOWING INSTANCE_NOT_IN_WINDOW"
+    shown = explained(session, statement(window, "/*+ PARTITIONER(fragment) */"))
+    moved = dict(re.findall(r"\(partitioner (\w+): moves (\d+) of 1600 rows", shown))
+    assert set(moved) == {"hash", *PARTITIONERS}
+    assert moved["hash"] == moved["key"] == "1600"
+    assert moved["broadcast"] == str(PARTITIONS * 1600)
+    assert 1600 < int(moved["time_range"]) < int(moved["fragment"]) < int(moved["hybrid"]) < PARTITIONS * 1600
+    chosen = next(line for line in shown.splitlines() if "(chosen)" in line)
+    assert re.search(r"partitioner fragment: .*; split: k = 1 x\d", chosen)
+
+
+@pytest.mark.parametrize(
+    ("hint", "message", "help"),
+    [
+        ("[[PARTITIONER]]", "the hint PARTITIONER takes one name", "use one of key, broadcast"),
+        ("[[PARTITIONER(key, hybrid)]]", "the hint PARTITIONER takes one name", "use one of key, broadcast"),
+        ("PARTITIONER([[hybird]])", "the hint PARTITIONER has no partitioner 'hybird'", "did you mean 'hybrid'?"),
+        ("PARTITIONER([[k + 1]])", "the hint PARTITIONER has no partitioner 'k + 1'", "use one of key, broadcast"),
+    ],
+)
+def test_a_hint_that_cannot_be_read(session: Session, several: None, hint: str, message: str, help: str) -> None:
+    marked = statement("ROWS BETWEEN 6 PRECEDING AND CURRENT ROW", f"/*+ {hint} */")
+    sql = marked.replace("[[", "").replace("]]", "")
+    with pytest.raises(ParseError) as found:
+        session.sql(sql)
+    assert found.value.message == message
+    assert found.value.span == Span(marked.index("[["), marked.index("]]") - 2)
+    assert str(found.value.help).startswith(help)
