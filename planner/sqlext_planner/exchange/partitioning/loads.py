@@ -1,0 +1,149 @@
+"""What samples of the inputs of an exchange tell about the rows of each key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    FloatArray = npt.NDArray[np.float64]
+    IntArray = npt.NDArray[np.int64]
+    HashArray = npt.NDArray[np.uint64]
+
+#: Hash slots for the keys that are not known alone.
+SLOTS = 4096
+#: A key is known alone if it has at least this share of an input's sampled rows: 39 of 40,000, known to about 16 %.
+LEAST_SHARE = 1 / 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Sampled rows of one input that has `rows` rows in all.
+
+    `hashes` are uint64[n], the hashes of the keys (`columns.keys.hash_keys`). `times` are int64[n], codes of the order
+    column, or None. The sample is exact if it has all rows. Raises ValueError for times that are not as many as the
+    hashes, and for fewer rows than were sampled.
+    """
+
+    hashes: HashArray
+    times: IntArray | None
+    rows: float
+
+    def __post_init__(self) -> None:
+        if self.times is not None and len(self.times) != len(self.hashes):
+            raise ValueError(f"a sample of {len(self.hashes)} keys has {len(self.times)} times")
+        if self.rows < len(self.hashes):
+            raise ValueError(f"an input of {self.rows:g} rows has {len(self.hashes)} sampled rows")
+
+
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """Estimated rows of keys and hash slots; input 0 owns.
+
+    `keys` are uint64[k], ascending: the keys that are known alone. `key_rows` are float64[k, inputs]. `slot_rows` are
+    float64[slots, inputs], the rows of all other keys by the highest bits of their hashes, and `slot_pairs` is the
+    number of combinations of one row of each input with the same key among them. `weights` are the rows for which a
+    sampled row of each input stands. `names` are texts for keys, for EXPLAIN.
+
+    `key_times` are int64[n] for each input, the sampled times of the known keys, key by key and ascending; those of key
+    i are from `key_starts[input][i]` to `key_starts[input][i + 1]`. `times` are the ascending times of all sampled
+    rows. Both are empty without an order column.
+    """
+
+    keys: HashArray
+    key_rows: FloatArray
+    slot_rows: FloatArray
+    slot_pairs: float
+    weights: tuple[float, ...]
+    names: Mapping[int, str] = field(default_factory=dict)
+    key_times: tuple[IntArray, ...] = ()
+    key_starts: tuple[IntArray, ...] = ()
+    times: tuple[IntArray, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        samples: Sequence[Sample],
+        names: Mapping[int, str] | None = None,
+        least_share: float = LEAST_SHARE,
+        slots: int = SLOTS,
+    ) -> Loads:
+        """Loads of samples, one for each input. 40,000 rows of as many keys take 10 ms.
+
+        Keys with less than `least_share` of the sampled rows of every input are pooled in `slots` hash slots. An input
+        of which nothing was sampled has its rows spread evenly over the slots. Raises ValueError without inputs, if
+        some inputs have times and others have none, and unless `slots` is a power of two.
+        """
+        import numpy as np
+
+        if not samples or len({sample.times is None for sample in samples}) > 1:
+            raise ValueError("loads are of at least one input, and all inputs have times or none has")
+        if slots.bit_count() != 1:
+            raise ValueError(f"the number of hash slots is a power of two, not {slots}")
+        every, codes = np.unique(np.concatenate([sample.hashes for sample in samples]), return_inverse=True)
+        parts = np.split(codes, np.cumsum([len(sample.hashes) for sample in samples])[:-1])
+        counts = np.stack([np.bincount(part, minlength=len(every)) for part in parts], axis=1).astype(np.float64)
+        sampled = counts.sum(axis=0)
+        known = (counts / np.maximum(sampled, 1) >= least_share).any(axis=1)
+        weights = np.array([sample.rows for sample in samples]) / np.maximum(sampled, 1)
+        pooled = slot_of(every[~known], slots)
+        columns = [np.bincount(pooled, weights=counts[~known, i], minlength=slots) for i in range(len(samples))]
+        slot_rows = np.stack(columns, axis=1) * weights
+        for place in np.flatnonzero(sampled == 0).tolist():
+            slot_rows[:, place] = samples[place].rows / slots
+        found = cls(
+            keys=every[known],
+            key_rows=counts[known] * weights,
+            slot_rows=slot_rows,
+            slot_pairs=float(np.prod(counts[~known] * weights, axis=1).sum()),
+            weights=tuple(weights.tolist()),
+            names=names or {},
+        )
+        return found if samples[0].times is None else found._with_times(samples, parts, known)
+
+    def _with_times(self, samples: Sequence[Sample], parts: Sequence[IntArray], known: npt.NDArray[np.bool_]) -> Loads:
+        import numpy as np
+
+        number = np.cumsum(known) - 1
+        key_times, key_starts, every = [], [], []
+        for sample, codes in zip(samples, parts, strict=True):
+            assert sample.times is not None
+            rows = np.flatnonzero(known[codes])
+            own = number[codes[rows]]
+            times = sample.times[rows]
+            key_times.append(times[np.lexsort((times, own))])
+            key_starts.append(np.concatenate([[0], np.cumsum(np.bincount(own, minlength=len(self.keys)))]))
+            every.append(np.sort(sample.times))
+        return Loads(
+            *(self.keys, self.key_rows, self.slot_rows, self.slot_pairs, self.weights, self.names),
+            *(tuple(key_times), tuple(key_starts), tuple(every)),
+        )
+
+    @property
+    def rows(self) -> float:
+        """Rows of all inputs together."""
+        return float(self.key_rows.sum() + self.slot_rows.sum())
+
+    def times_of(self, key: int) -> tuple[IntArray, ...]:
+        """The ascending sampled times of the known key number `key` in each input."""
+        return tuple(
+            times[starts[key] : starts[key + 1]] for times, starts in zip(self.key_times, self.key_starts, strict=True)
+        )
+
+    def name(self, key: int) -> str:
+        """The text of a key by its hash; the hash itself in hexadecimal digits if the caller gave none."""
+        return self.names.get(key, f"#{key:016x}")
+
+
+def slot_of(hashes: HashArray, slots: int) -> IntArray:
+    """int64[n], the slot of each hash: its highest log2(slots) bits."""
+    import numpy as np
+
+    bits = slots.bit_length() - 1
+    if not bits:
+        return np.zeros(len(hashes), np.int64)
+    return (hashes >> np.uint64(64 - bits)).astype(np.int64)

@@ -1,0 +1,128 @@
+"""The plan of time ranges: keys with too much work are cut until no partition has too much, halo rows included."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionPlan
+from sqlext_planner.exchange.partitioning.splitting import (
+    MOST_TRIES,
+    SLACK,
+    balanced,
+    minimal_splits,
+    published_teams,
+    spread,
+    teams_of,
+)
+from sqlext_planner.exchange.partitioning.team_plans import fewer_slots, placement_of, splits_of, work_of
+from sqlext_planner.exchange.partitioning.time_ranges import KeyTimes, Ranges
+
+if TYPE_CHECKING:
+    from sqlext_planner.exchange.partitioning.loads import FloatArray, IntArray
+
+
+class RangePlan:
+    """The ranges of the keys of an exchange, which has a reach and times."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._asked = _first_pieces(exchange)
+        self._times: dict[int, KeyTimes] = {}
+        self._ranges: dict[int, Ranges] = {}
+        for key, pieces in enumerate(self._asked):
+            if pieces > 1:
+                self._cut(key)
+
+    def made(self, name: str) -> PartitionPlan:
+        """The plan."""
+        exchange = self._exchange
+        if exchange.options.splitter == "minimal":
+            self._balance()
+        owners, works = self._pieces()
+        places = spread(owners, works, exchange.partitions)
+        teams = teams_of(owners, places, len(exchange.work))
+        cuts = {key: ranges.cuts for key, ranges in self._ranges.items() if ranges.cuts}
+        copied = sum(float(self._ranges[key].rows.sum() - exchange.units.rows[key]) for key in cuts)
+        return PartitionPlan(
+            partitioner=name,
+            placement=placement_of(exchange.units, teams, exchange.partitions, cuts),
+            copies=exchange.copies,
+            moved=exchange.loads.rows + copied,
+            rows=exchange.loads.rows,
+            splits=splits_of(exchange, exchange.units, teams),
+            work=work_of(places, works, exchange.partitions),
+            notes=tuple(self._notes()),
+        )
+
+    def _balance(self) -> None:
+        """Cut the keys of the largest pieces finer until the pieces are balanced, or until that cannot be reached."""
+        exchange = self._exchange
+        for _ in range(MOST_TRIES * exchange.partitions):
+            owners, works = self._pieces()
+            limit = exchange.options.theta * float(works.sum()) / exchange.partitions * SLACK
+            if balanced(owners, works, exchange.partitions, limit):
+                return
+            key = self._finer(owners, works, limit)
+            if key is None:
+                return
+            self._asked[key] += 1
+            self._cut(key)
+
+    def _finer(self, owners: IntArray, works: FloatArray, limit: float) -> int | None:
+        """The key of the largest piece that can be cut finer; None if a larger piece above the limit cannot."""
+        import numpy as np
+
+        for piece in np.argsort(-works, kind="stable").tolist():
+            key = int(owners[piece])
+            if key < len(self._asked) and self._asked[key] < min(
+                self._exchange.most_pieces, self._key_times(key).most_pieces
+            ):
+                return key
+            if works[piece] > limit or not works[piece]:
+                return None
+        return None
+
+    def _pieces(self) -> tuple[IntArray, FloatArray]:
+        """The unit and the work of each piece, unit by unit."""
+        import numpy as np
+
+        counts = np.ones(len(self._exchange.work), np.int64)
+        for key, ranges in self._ranges.items():
+            counts[key] = len(ranges.work)
+        works = np.repeat(self._exchange.work, counts)
+        ends = np.cumsum(counts)
+        for key, ranges in self._ranges.items():
+            works[ends[key] - counts[key] : ends[key]] = ranges.work
+        return np.repeat(np.arange(len(counts)), counts), works
+
+    def _cut(self, key: int) -> None:
+        self._ranges[key] = self._key_times(key).cut(self._asked[key])
+
+    def _key_times(self, key: int) -> KeyTimes:
+        if key not in self._times:
+            loads = self._exchange.loads
+            self._times[key] = KeyTimes(loads.times_of(key), loads.weights, self._exchange.demand)
+        return self._times[key]
+
+    def _notes(self) -> list[str]:
+        loads = self._exchange.loads
+        return [
+            f"{loads.name(int(loads.keys[key]))} has {len(ranges.work)} of {self._asked[key]} time ranges: "
+            "a single time holds too much"
+            for key, ranges in self._ranges.items()
+            if len(ranges.work) < self._asked[key]
+        ]
+
+
+def _first_pieces(exchange: Exchange) -> list[int]:
+    """Into how many ranges each known key is to be cut, without regard to halo rows."""
+    import numpy as np
+
+    units, theta, keys = exchange.units, exchange.options.theta, len(exchange.units.keys)
+    if exchange.options.splitter == "published":
+        teams = published_teams(fewer_slots(exchange).rows, exchange.partitions, theta, exchange.most_pieces)
+        return [len(team) for team in teams[:keys]]
+    most = np.ones(keys + units.slots, np.int64)
+    most[:keys] = exchange.most_pieces
+    found: list[int] = minimal_splits(exchange.work, exchange.partitions, theta, most)[:keys].tolist()
+    return found
