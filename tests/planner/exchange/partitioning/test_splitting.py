@@ -134,25 +134,30 @@ def test_algorithm_1_is_that_of_the_description(shares: list[int], partitions: i
     assert [len(team) for team in teams] == [len(team) for team in twin_published(shares, partitions, 1.2, most)]
 
 
+Range = tuple[float, float]
+
 #: Keys, skew; then of Algorithm 1 and of the minimal splitter with 8 partitions at a theta of 1.2: split keys, average
-#: S, received rows over input rows. From the notes on PPOIJ's public code, section c.3.
-SPLIT_FIGURES = [
-    (5, 0.35, (5, 6.60, 6.81), (5, 2.80, 4.06)),
-    (10, 0.35, (10, 5.70, 5.86), (1, 1.20, 1.78)),
-    (50, 0.35, (50, 2.82, 2.92), (1, 1.02, 1.20)),
-    (50, 0.20, (50, 6.08, 6.71), (1, 1.06, 2.75)),
-    (1000, 0.20, (1000, 6.01, 6.55), (1, 1.002, 1.77)),
+#: S, received rows over input rows, as the notes on PPOIJ's public code print them (section c.3): of drawn streams, where
+#: they give a range of two runs it is here too. Ours are from the closed form of the shares. The 1.001 does not agree
+#: with the 1.77 beside it: one key of 38 % in S pieces makes 1 + 0.38 * (S - 1), so S is 3 and the average 1.002.
+SPLIT_FIGURES: list[tuple[int, float, tuple[int, Range, Range], tuple[int, Range, Range]]] = [
+    (5, 0.35, (5, (6.60, 6.60), (6.81, 6.81)), (5, (2.80, 2.80), (4.06, 4.06))),
+    (10, 0.35, (10, (5.70, 5.70), (5.86, 5.86)), (1, (1.20, 1.20), (1.78, 1.78))),
+    (50, 0.35, (50, (2.70, 2.92), (2.86, 2.92)), (1, (1.02, 1.02), (1.20, 1.20))),
+    (50, 0.20, (50, (6.08, 6.08), (6.71, 6.71)), (1, (1.06, 1.06), (2.75, 2.75))),
+    (1000, 0.20, (1000, (6.01, 6.01), (6.55, 6.55)), (1, (1.001, 1.001), (1.77, 1.77))),
 ]
 
 
 @pytest.mark.parametrize(("keys", "skew", "published", "minimal"), SPLIT_FIGURES)
 def test_splits_of_self_similar_keys(
-    keys: int, skew: float, published: tuple[int, float, float], minimal: tuple[int, float, float]
+    keys: int, skew: float, published: tuple[int, Range, Range], minimal: tuple[int, Range, Range]
 ) -> None:
+    """Within 0.015 of the printed figures."""
     shares = SelfSimilarStreams(1, keys, skew).shares()
     teams = np.array([len(team) for team in published_teams(shares, 8, 1.2, 8)])
     fewest = minimal_splits(shares, 8, 1.2, np.full(keys, 8))
     for splits, (split, average, rows) in ((teams, published), (fewest, minimal)):
         assert (splits > 1).sum() == split
-        assert splits.mean() == pytest.approx(average, abs=0.01)
-        assert (splits * shares).sum() == pytest.approx(rows, abs=0.015)
+        assert average[0] - 0.015 <= splits.mean() <= average[1] + 0.015
+        assert rows[0] - 0.015 <= (splits * shares).sum() <= rows[1] + 0.015
