@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from sqlext_planner.exchange.partitioning.loads import FloatArray, IntArray
 
 #: More splits for a balanced plan than this times the partitions are not tried. At a theta of 1.2 fewer are needed: 137
-#: for 64 partitions was the most among 250 random, Zipfian and even shares. At a theta of 1, 64 partitions and 1,000 keys
-#: all partitioners together then take 1 s.
+#: for 64 partitions was the most among 250 random, Zipfian and even shares. At a theta of 1, with 64 partitions and
+#: 1,000 keys, all partitioners together take 1 s.
 MOST_TRIES = 3
 #: Sums of pieces are not exact.
 SLACK = 1 + 1e-12

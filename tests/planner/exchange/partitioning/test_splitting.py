@@ -137,8 +137,8 @@ def test_algorithm_1_is_that_of_the_description(shares: list[int], partitions: i
 Range = tuple[float, float]
 
 #: Keys, skew; then of Algorithm 1 and of the minimal splitter with 8 partitions at a theta of 1.2: split keys, average
-#: S, received rows over input rows, as the notes on PPOIJ's public code print them (section c.3): of drawn streams, where
-#: they give a range of two runs it is here too. Ours are from the closed form of the shares. The 1.001 does not agree
+#: S, received rows over input rows, as the notes on PPOIJ's public code print them (section c.3), of drawn streams;
+#: where they print a range it is here too. Ours are from the closed form of the shares. The 1.001 does not agree
 #: with the 1.77 beside it: one key of 38 % in S pieces makes 1 + 0.38 * (S - 1), so S is 3 and the average 1.002.
 SPLIT_FIGURES: list[tuple[int, float, tuple[int, Range, Range], tuple[int, Range, Range]]] = [
     (5, 0.35, (5, (6.60, 6.60), (6.81, 6.81)), (5, (2.80, 2.80), (4.06, 4.06))),
