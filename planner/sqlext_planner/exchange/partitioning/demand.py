@@ -16,7 +16,7 @@ class Demand:
     combinations of an owned row with one row of each other input in its reach. The default counts rows.
     `whole` says why the rows of a key must stay together, if they must.
 
-    Raises ValueError for a reach that holds nothing and for negative costs.
+    Raises ValueError for a reach that holds nothing or is not int64, and for negative costs.
     """
 
     reach: tuple[int, int] | None = None
@@ -27,6 +27,8 @@ class Demand:
     whole: str | None = None
 
     def __post_init__(self) -> None:
+        if self.reach is not None and not -(1 << 63) < min(self.reach) <= max(self.reach) < 1 << 63:
+            raise ValueError("the ends of a reach are int64")
         if self.reach is not None and sum(self.reach) < 0:
             raise ValueError(f"a reach of {self.reach[0]} back and {self.reach[1]} ahead holds nothing")
         if min(self.row_cost, self.pair_cost) < 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -118,10 +118,7 @@ class Loads:
             key_times.append(times[np.lexsort((times, own))])
             key_starts.append(np.concatenate([[0], np.cumsum(np.bincount(own, minlength=len(self.keys)))]))
             every.append(np.sort(sample.times))
-        return Loads(
-            *(self.keys, self.key_rows, self.slot_rows, self.slot_pairs, self.weights, self.names),
-            *(tuple(key_times), tuple(key_starts), tuple(every)),
-        )
+        return replace(self, key_times=tuple(key_times), key_starts=tuple(key_starts), times=tuple(every))
 
     @property
     def rows(self) -> float:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sqlext_planner.exchange.partitioning.loads import FloatArray, IntArray
 
-#: More splits for a balanced plan than this times the partitions are not tried. At a theta of 1.2 that is enough: with
-#: pieces of 0.2 of the average, of which there are at most 5 a partition, the longest-first rule stays below 1.2.
-MOST_TRIES = 5
+#: More splits for a balanced plan than this times the partitions are not tried. At a theta of 1.2 fewer are needed: 137
+#: for 64 partitions was the most among 250 random, Zipfian and even shares. At a theta of 1, with 64 partitions and
+#: 1,000 keys, all partitioners together take 1 s.
+MOST_TRIES = 3
 #: Sums of pieces are not exact.
 SLACK = 1 + 1e-12
 
