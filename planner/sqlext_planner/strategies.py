@@ -151,6 +151,7 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     # Imported here, like the window union's: plans without the extension need none of it.
     from sqlext_planner.last_join.choice import choose_strategies
     from sqlext_planner.last_join.execution import LastJoinExec
+    from sqlext_planner.last_join.partitioning import is_one_exchange, last_join_partitioning
 
     left, *rights = (planner.later(child) for child in (node.left, *node.rights))
     if node.is_streaming:
@@ -164,7 +165,10 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         _exchange_input(child, planner.config) if ships else child
         for child, ships in zip((left, *rights), (any(shipped), *shipped), strict=True)
     ]
-    return LastJoinExec(children[0], tuple(children[1:]), node.matches, strategies, why=why)
+    partitioning = None
+    if all(strategy == "exchange" for strategy in strategies) and is_one_exchange(node):
+        partitioning = last_join_partitioning(node, planner.catalog, planner.config)
+    return LastJoinExec(children[0], tuple(children[1:]), node.matches, strategies, partitioning=partitioning, why=why)
 
 
 def interval_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:

@@ -11,7 +11,7 @@ from sqlext_planner.expressions.patterns import is_generator, reads_only
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlglot import exp
 
-from sqlext.analyzer import relations
+from sqlext.analyzer import hints, relations
 from sqlext.analyzer.context import Context, Env, Relation
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.frames import ORDER_TYPES
@@ -52,7 +52,7 @@ def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) 
     )
     order, descending = _order_key(sides, node)
     match = _last_match(sides, node.args["on"], order, descending=descending)
-    plan = LastJoin(left[0], (right[0],), (match,), span=span_of(node))
+    plan = LastJoin(left[0], (right[0],), (match,), hints.partitioner(node), span=span_of(node))
     return plan, replace(both, prefixes=(*left[1].prefixes, len(left[1].star())))
 
 

@@ -83,6 +83,25 @@ def test_windows_are_the_same_by_every_partitioner(session: Session, several: No
             assert rows(session, sql) == expected, name
 
 
+LAST_JOIN = (
+    "SELECT {hint} a.k, a.ts, a.v, b.v AS bv, b.s AS bs FROM skew_a a LAST JOIN skew_b b ORDER BY b.ts "
+    "ON a.k = b.k AND b.ts <= a.ts"
+)
+
+
+def test_last_join_is_the_same_by_every_partitioner(session: Session, several: None) -> None:
+    expected = rows(session, LAST_JOIN.format(hint=""))
+    assert sum(expected.values()) == 700
+    for name in PARTITIONERS:
+        sql = LAST_JOIN.format(hint=f"/*+ PARTITIONER({name}) */")
+        if name == "time_range":
+            with pytest.raises(UnsupportedError, match="can have any time"):
+                session.sql(sql)
+        else:
+            assert rows(session, sql) == expected, name
+            assert f"(partitioner {name}: " in explained(session, sql)
+
+
 def explained(session: Session, sql: str) -> str:
     return str(session.sql(f"EXPLAIN {sql}").collect()[0][0])
 

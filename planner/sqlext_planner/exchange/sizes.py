@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
+    from sqlext_planner.relational.logical_plan import LogicalPlan
     from sqlext_planner.relational.physical_plan import ExecutionContext
 
 #: The size that Catalyst assumes for a string.
@@ -54,6 +55,11 @@ def dtype_bytes(dtype: str | None) -> int:
         return value_bytes(None if dtype is None else to_arrow(dtype))
     except UnsupportedError:
         return value_bytes(None)
+
+
+def plan_row_bytes(plan: LogicalPlan) -> int:
+    """Estimated Arrow bytes of a row of a plan's output."""
+    return sum(dtype_bytes(item.dtype) for item in plan.output)
 
 
 def row_by_row(size: Size | None, source: StructType, result: StructType) -> Size | None:

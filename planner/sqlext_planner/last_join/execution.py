@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
@@ -26,6 +26,7 @@ from sqlext_planner.relational.physical_plan import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from sqlext_planner.exchange.partitioning.chosen import Partitioning
     from sqlext_planner.last_join.inputs import Input, TypedMatch
 
 #: How a right side is joined. `exchange`: by our operator, behind one Arrow-block exchange of all such sides; `reduce`:
@@ -45,6 +46,7 @@ class LastJoinExec(PhysicalPlan):
     rights: tuple[PhysicalPlan, ...]
     matches: tuple[LastMatch, ...]
     strategies: tuple[LastJoinStrategy, ...]
+    partitioning: Partitioning | None = field(default=None, kw_only=True)
 
     is_extension = True
     reads_streams = True
@@ -83,10 +85,14 @@ class LastJoinExec(PhysicalPlan):
         strategies = self._final_strategies(left, rights, typed, context)
         self._check_streams(left, rights, strategies)
         joined = left
-        for group in _groups(strategies, typed):
+        groups = _groups(strategies, typed)
+        planned = self.partitioning if len(groups) == 1 and len(groups[0]) == len(rights) else None
+        for group in groups:
             sides = [(rights[place], found) for place in group if (found := typed[place]) is not None]
-            join = join_by_broadcast if strategies[group[0]] == "broadcast" else join_by_exchange
-            frame = join(joined, sides, context)
+            if strategies[group[0]] == "broadcast":
+                frame = join_by_broadcast(joined, sides, context)
+            else:
+                frame = join_by_exchange(joined, sides, context, planned)
             added = tuple(column for place in group for column in rights[place].columns)
             joined = Input(frame, joined.columns + added)
         frame = joined.frame
@@ -128,6 +134,9 @@ class LastJoinExec(PhysicalPlan):
                 span=next((match.span for match in self.matches if match.span is not None), None),
                 help="cast what is compared to one type, and run the statement again",
             )
+
+    def details(self) -> dict[str, Any]:
+        return super().details() | ({} if self.partitioning is None else self.partitioning.lines)
 
     def label(self) -> str:
         parts = (f"[{strategy}] {match}" for strategy, match in zip(self.strategies, self.matches, strict=True))

@@ -20,7 +20,11 @@ from sqlext_planner.relational.physical_plan import ExecutionContext, spark_colu
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
+    from sqlext_operators.exchange.placed import Part
+    from sqlext_operators.exchange.routing import Router
     from sqlext_operators.last_join.operator import LastJoinOperatorSpec
+
+    from sqlext_planner.exchange.partitioning.chosen import Partitioning
 
 
 @dataclass(frozen=True)
@@ -108,30 +112,43 @@ class ShippedJoin:
         )
 
 
-def join_by_exchange(left: Input, rights: Sequence[tuple[Input, TypedMatch]], context: ExecutionContext) -> DataFrame:
+def join_by_exchange(
+    left: Input,
+    rights: Sequence[tuple[Input, TypedMatch]],
+    context: ExecutionContext,
+    partitioning: Partitioning | None = None,
+) -> DataFrame:
     """`left` with the columns of the last matching row of each right side: one exchange, one pass.
 
     The right sides agree in `TypedMatch.key_families`. Raises ConfigurationError if the workers lack the package.
     """
-    from sqlext_operators.exchange.routing import MatchRouter
-
     from sqlext_planner.exchange.driver import Shipment, ship
     from sqlext_planner.exchange.sizes import row_by_row
 
     shipped = ShippedJoin.of(left, rights)
     sides = shipped.sides
     any_safe = tuple(any(side.null_safe[place] for side in sides) for place in range(len(shipped.keys)))
-    routers = [MatchRouter(shipped.keys, any_safe, keep=True)]
-    routers += [MatchRouter(side.keys, side.null_safe, keep=False) for side in sides]
-    sent = ship(
-        [
-            Shipment(tag, frame, router.keys, router)
-            for tag, (frame, router) in enumerate(zip(shipped.frames, routers, strict=True))
-        ],
-        context,
-    )
+    keys = [(shipped.keys, any_safe), *((side.keys, side.null_safe) for side in sides)]
+    shipments = [
+        Shipment(tag, frame, names, _router(names, safe, partitioning, is_left=tag == 0))
+        for tag, (frame, (names, safe)) in enumerate(zip(shipped.frames, keys, strict=True))
+    ]
+    sent = ship(shipments, context, None if partitioning is None else partitioning.planned)
     size = row_by_row(sent.sizes[0], shipped.frames[0].schema, shipped.result)
     return sent.run(shipped.operator(left, context.config), shipped.result, size)
+
+
+def _router(
+    keys: tuple[str, ...], null_safe: tuple[bool, ...], partitioning: Partitioning | None, *, is_left: bool
+) -> Router:
+    """The router of a side: left rows all come out, right rows only if they match."""
+    from sqlext_operators.exchange.placed import PlacedRouter, PlacedRows
+    from sqlext_operators.exchange.routing import MatchRouter
+
+    if partitioning is None or partitioning.placement is None:
+        return MatchRouter(keys, null_safe, keep=is_left)
+    part: Part = "copies" if not is_left else "both" if partitioning.copies == "all" else "owned"
+    return PlacedRouter(keys, None, PlacedRows(partitioning.placement), part, null_safe, keep=is_left)
 
 
 def _right_side(right: Input, typed: TypedMatch, left_wire: WireColumns) -> tuple[RightSide, DataFrame]:

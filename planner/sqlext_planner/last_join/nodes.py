@@ -9,6 +9,7 @@ from functools import cached_property
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, with_fields
+from sqlext_planner.relational.nodes import PartitionerHint
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class LastJoin(LogicalPlan):
 
     ``a LAST JOIN b ORDER BY b.ts ON a.k = b.k AND a.ts >= b.ts`` is ``LastJoin(a, (b,), (match,))``. `matches[i]`
     belongs to `rights[i]`. Several right sides share the left keys, so that one exchange serves them all; no match
-    reads another right side's columns. Outputs the left columns, then those of each right side.
+    reads another right side's columns. Outputs the left columns, then those of each right side. `partitioner` is what
+    a hint asked for.
     """
 
     is_extension = True
@@ -57,6 +59,7 @@ class LastJoin(LogicalPlan):
     left: LogicalPlan
     rights: tuple[LogicalPlan, ...]
     matches: tuple[LastMatch, ...]
+    partitioner: PartitionerHint | None = None
 
     def child_needs(self, needed: Set[Column]) -> Needs:
         kept = self._kept(needed)
@@ -100,4 +103,5 @@ class LastJoin(LogicalPlan):
         return frozenset(missing)
 
     def label(self) -> str:
-        return f"LastJoin: {comma(self.matches)}"
+        hint = "" if self.partitioner is None else f" {self.partitioner}"
+        return f"LastJoin: {comma(self.matches)}{hint}"

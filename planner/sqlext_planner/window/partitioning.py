@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
-from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.window.nodes import WindowUnion
 
 if TYPE_CHECKING:
@@ -24,8 +23,9 @@ def window_partitioning(node: WindowUnion, catalog: Catalog | None, config: Conf
     """
     from sqlext_planner.exchange.driver import partitions_for
     from sqlext_planner.exchange.partitioning.chosen import choose_partitioning
+    from sqlext_planner.exchange.sizes import plan_row_bytes
 
-    widths = [_row_bytes(plan) for plan in (node.source, *node.unions)]
+    widths = [plan_row_bytes(plan) for plan in (node.source, *node.unions)]
 
     def partitions(rows: Sequence[float], cores: int) -> int:
         size = sum(count * width for count, width in zip(rows, widths, strict=True))
@@ -79,10 +79,3 @@ def _order(node: WindowUnion) -> Expression | None:
 
 def _dtype(node: WindowUnion, item: Expression) -> str | None:
     return node.source.dtypes.get(item) if isinstance(item, Column) else None
-
-
-def _row_bytes(plan: LogicalPlan) -> int:
-    """About how many bytes a row of an input has in the exchange."""
-    from sqlext_planner.exchange.sizes import dtype_bytes
-
-    return sum(dtype_bytes(item.dtype) for item in plan.output)

@@ -36,6 +36,11 @@ class Partitioning:
     copies: Copies
     lines: dict[str, str] = field(compare=False, repr=False)
 
+    @property
+    def planned(self) -> int | None:
+        """The number of partitions that the placement is for; None for the hash, which serves any number."""
+        return None if self.placement is None else self.partitions
+
     def __str__(self) -> str:
         return f"{self.name} over {self.partitions} partitions"
 

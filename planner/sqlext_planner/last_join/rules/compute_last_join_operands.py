@@ -38,7 +38,7 @@ def compute_last_join_operands(node: LogicalPlan) -> LogicalPlan | None:
             if not operands:
                 return None
             moved = tuple(_with(found, operands) for found in matches)
-            join = LastJoin(_above(inner, operands), rights, moved, span=node.span)
+            join = replace(node, left=_above(inner, operands), rights=rights, matches=moved)
             return Project(tuple(NamedExpr(column, column) for column in node.output_columns), join)
     return None
 

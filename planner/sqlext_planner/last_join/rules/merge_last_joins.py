@@ -52,7 +52,8 @@ def _into(inner: LastJoin, outer: LastJoin) -> LastJoin | None:
     merged = tuple(match for match in ordered if match is not None)
     same = all(_key_types(match, right) == types for match, right in zip(merged, outer.rights, strict=False))
     if len(merged) == len(outer.matches) and None not in types and same:
-        return LastJoin(inner.left, inner.rights + outer.rights, inner.matches + merged, span=outer.span)
+        rights, matches = inner.rights + outer.rights, inner.matches + merged
+        return replace(inner, rights=rights, matches=matches, span=outer.span)
     deeper = _into(inner.left, outer) if isinstance(inner.left, LastJoin) else None
     return None if deeper is None else replace(inner, left=deeper)
 

@@ -31,11 +31,11 @@ def push_last_join_condition(node: LogicalPlan) -> LogicalPlan | None:
     of a with v <= 0 too, with NULLs.
     """
     match node:
-        case LastJoin(left, rights, matches):
+        case LastJoin(rights=rights, matches=matches):
             pairs = [_push(right, found) for right, found in zip(rights, matches, strict=True)]
             if all(new is old for (_, new), old in zip(pairs, matches, strict=True)):
                 return None
-            return LastJoin(left, tuple(right for right, _ in pairs), tuple(m for _, m in pairs), span=node.span)
+            return replace(node, rights=tuple(right for right, _ in pairs), matches=tuple(m for _, m in pairs))
     return None
 
 
