@@ -28,8 +28,9 @@ _PARTITIONS = frozenset(("COALESCE", "REPARTITION", "REPARTITION_BY_RANGE", "REB
 
 def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
     """FROM's plan, with the join hints (``BROADCAST(d)``) on the relations that they name, and SWEEP, NO_SWEEP,
-    ``UMJOIN(a, b, c)`` or NO_UMJOIN on its joins. A name that is not a relation of this block has no effect, as in
-    Spark, but raises AnalysisError in UMJOIN. Raises UnsupportedError for a hint outside Spark's grammar."""
+    ``UMJOIN(a, b, c)``, NO_UMJOIN or PARTITIONER on its joins. A name that is not a relation of this block has no
+    effect, as in Spark, but raises AnalysisError in UMJOIN. Raises UnsupportedError for a hint outside Spark's
+    grammar."""
     for hint in _hints(node):
         if hint.args.get("problem"):
             help = "hints are written /*+ NAME(parameter, ...), NAME */"
@@ -38,6 +39,8 @@ def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: S
             plan = _marked(plan, sweep=SWEEP[hint.name])
         elif hint.name in UMJOIN:
             plan = _marked(plan, umjoin=_umjoin(hint, scope))
+        elif hint.name == PARTITIONER:
+            plan = _marked(plan, partitioner=_partitioner(hint))
         elif hint.name in _JOINS:
             wanted = {(item.relation or "").lower() for item in hint.expressions}
             relations = {
@@ -52,7 +55,11 @@ def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: S
 def partitioner(node: exp.Expr) -> PartitionerHint | None:
     """The hint PARTITIONER of the block that a node is in; the last one of several."""
     found = [hint for hint in _hints(node.find_ancestor(exp.Select)) if hint.name == PARTITIONER]
-    return PartitionerHint(found[-1].expressions[0].name.lower(), span=span_of(found[-1])) if found else None
+    return _partitioner(found[-1]) if found else None
+
+
+def _partitioner(hint: HintCall) -> PartitionerHint:
+    return PartitionerHint(hint.expressions[0].name.lower(), span=span_of(hint))
 
 
 def sweep(node: exp.Expr | None) -> bool | None:

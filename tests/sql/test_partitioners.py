@@ -102,6 +102,36 @@ def test_last_join_is_the_same_by_every_partitioner(session: Session, several: N
             assert f"(partitioner {name}: " in explained(session, sql)
 
 
+UMJOIN = (
+    "SELECT /*+ UMJOIN, PARTITIONER({name}) */ {items} FROM skew_a a JOIN skew_b b ON a.k = b.k JOIN skew_a c "
+    "ON b.k = c.k {more} WHERE a.v = 1 AND b.v = 2 AND c.v = 3 AND a.s = 'x' AND b.s = 'x' AND c.s = 'yy'"
+)
+
+
+@pytest.mark.parametrize(
+    ("items", "more"),
+    [
+        ("a.k, a.ts, b.ts AS tb, c.s", ""),
+        ("count(*) AS n", ""),
+        ("a.k, a.ts, b.ts AS tb, d.s", "LEFT JOIN (SELECT * FROM skew_b WHERE k = 1 AND v = 5) d ON d.k = a.k"),
+        ("a.k, a.ts, b.ts AS tb", "LEFT ANTI JOIN (SELECT * FROM skew_b WHERE s = 'q') d ON d.k = a.k"),
+    ],
+)
+def test_multi_way_joins_are_the_same_by_every_partitioner(
+    session: Session, several: None, items: str, more: str
+) -> None:
+    plain = UMJOIN.format(name="key", items=items, more=more).replace("/*+ UMJOIN, PARTITIONER(key) */", "")
+    expected = Counter(map(str, session.spark.sql(plain).collect()))
+    for name in PARTITIONERS:
+        sql = UMJOIN.format(name=name, items=items, more=more)
+        if name == "time_range":
+            with pytest.raises(UnsupportedError, match="has no time"):
+                session.sql(sql)
+        else:
+            assert rows(session, sql) == expected, name
+            assert f"(partitioner {name}: " in explained(session, sql)
+
+
 def explained(session: Session, sql: str) -> str:
     return str(session.sql(f"EXPLAIN {sql}").collect()[0][0])
 

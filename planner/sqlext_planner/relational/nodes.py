@@ -184,7 +184,7 @@ class Join(LogicalPlan):
     """A binary join. A semi or anti join outputs the left side's columns only.
 
     `sweep`: a hint asked for (True) or refused (False) an interval join. `umjoin`: a hint asked for this and other
-    joins to be one operator, or refused that.
+    joins to be one operator, or refused that. `partitioner` is what a hint asked for, if it becomes one of ours.
     """
 
     left: LogicalPlan
@@ -193,6 +193,7 @@ class Join(LogicalPlan):
     condition: Expression | None
     sweep: bool | None = None
     umjoin: UMJoinHint | None = None
+    partitioner: PartitionerHint | None = None
 
     def child_needs(self, needed: Set[Column]) -> Needs:
         columns = needed | reads(self.expressions())

@@ -10,7 +10,7 @@ from typing import Literal
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjuncts
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, reads, with_fields
-from sqlext_planner.relational.nodes import UMJoinHint
+from sqlext_planner.relational.nodes import PartitionerHint, UMJoinHint
 
 #: How an input takes part: `inner` inputs make the rows; each `left` input extends a row by its matches, or by NULLs;
 #: `semi` and `anti` inputs keep the rows with and without a match.
@@ -36,7 +36,7 @@ class UMJoin(LogicalPlan):
     `payload` (None: all), in order.
 
     With `count`, equal rows may be one row with their number in the column `count` (bigint, > 0); with an empty
-    payload the result may be one row or several whose counts add up.
+    payload the result may be one row or several whose counts add up. `asked` and `partitioner` are hints.
     """
 
     operator_name = "a multi-way join (UMJOIN)"
@@ -48,6 +48,7 @@ class UMJoin(LogicalPlan):
     count: Column | None = None
     payload: tuple[Column, ...] | None = None
     asked: UMJoinHint | None = None
+    partitioner: PartitionerHint | None = None
 
     def child_needs(self, needed: Set[Column]) -> Needs:
         columns = needed | reads(self.expressions())
@@ -131,6 +132,7 @@ class UMJoin(LogicalPlan):
         suffix = "" if self.payload is None else f" PAYLOAD [{', '.join(map(str, self.payload))}]"
         suffix += "" if self.count is None else f" AS {self.count}"
         suffix += "" if self.asked is None else f" [{self.asked}]"
+        suffix += "" if self.partitioner is None else f" [{self.partitioner}]"
         return f"UMJoin: {', '.join(shown)}" + (f" ON {', '.join(on)}" if on else "") + suffix
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 from sqlext_planner.catalog import Catalog
@@ -10,8 +11,9 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Project
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.umjoin.choose.choice import Choice, Obstacles, choose
+from sqlext_planner.umjoin.choose.partitioning import umjoin_partitioning
 from sqlext_planner.umjoin.execute.cascade import cascade
-from sqlext_planner.umjoin.execute.execution import Routing
+from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec
 from sqlext_planner.umjoin.execute.plain_spark import FactorisedAggregateExec, UMJoinCascadeExec
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
 from sqlext_planner.umjoin.factorised.counted import counted
@@ -46,7 +48,9 @@ def plan_umjoin(node: UMJoin, planner: Planner) -> PhysicalPlan:
     if choice.strategy != "operator":
         return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), why=choice.why)
     routing: Routing = "shared key" if UMJoinSplit.of(node).layout.shared else "hypercube"
-    return operator_plan(node, inputs, routing, why=choice.why, mark=planner.marked)
+    found = umjoin_partitioning(node, planner.catalog, planner.config) if routing == "shared key" else None
+    make = UMJoinExec if found is None else partial(UMJoinExec, partitioning=found.partitioning, owner=found.place)
+    return operator_plan(node, inputs, routing, why=choice.why, mark=planner.marked, make=make)
 
 
 def plan_stream(node: UMJoin, planner: Planner) -> PhysicalPlan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,11 +18,13 @@ from sqlext_planner.umjoin.execute.shares import choose_shares, moved
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from sqlext_operators.exchange.placed import Part
     from sqlext_operators.exchange.routing import Router
     from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
     from sqlext_operators.umjoin.spec import MultiwayJoinSpec
 
     from sqlext_planner.exchange.arrow_scan import ArrowScan
+    from sqlext_planner.exchange.partitioning.chosen import Partitioning
     from sqlext_planner.umjoin.execute.execution import Routing
     from sqlext_planner.umjoin.execute.inputs import TypedInputs
 
@@ -34,9 +37,19 @@ _COUNT_BYTES = 8
 _MOST_READ_BYTES = 64 << 20
 
 
-def join_by_exchange(
-    typed: TypedInputs, routing: Routing, shares: tuple[int, ...] | None, context: ExecutionContext
-) -> DataFrame:
+@dataclass(frozen=True)
+class Routed:
+    """How the rows of a join meet: by shared keys or in the cells of a hypercube with these shares (None: chosen by the
+    inputs' sizes). With a partitioning, shared keys have several partitions, over which the rows of input `owner` are
+    split."""
+
+    routing: Routing
+    shares: tuple[int, ...] | None = None
+    partitioning: Partitioning | None = None
+    owner: int = 0
+
+
+def join_by_exchange(typed: TypedInputs, routed: Routed, context: ExecutionContext) -> DataFrame:
     """The join's rows: every input is routed by its keys, each partition is joined alone.
 
     Raises ConfigurationError if the workers lack the package.
@@ -51,9 +64,10 @@ def join_by_exchange(
         memory_bytes=memory_bytes(context.config),
         batch_rows=context.config.output_batch_rows,
     )
-    if not context.config.partitions and (scans := _small_files(typed, sizes, context)) is not None:
-        return _joined_from_files(typed, operator, scans, routing, shares, sizes, context)
-    partitions, routers = _routed(spec, routing, shares, sizes, join_partition_count(sizes, context), context)
+    reads = not context.config.partitions and routed.partitioning is None
+    if reads and (scans := _small_files(typed, sizes, context)) is not None:
+        return _joined_from_files(typed, operator, scans, routed, sizes, context)
+    partitions, routers = _routers(spec, routed, sizes, join_partition_count(sizes, context), context)
     shipments = [
         Shipment(tag, frame, item.keys, router)
         for tag, (frame, item, router) in enumerate(zip(typed.frames, spec.inputs, routers, strict=True))
@@ -78,8 +92,7 @@ def _joined_from_files(
     typed: TypedInputs,
     operator: MultiwayOperatorSpec,
     scans: tuple[ArrowScan, ...],
-    routing: Routing,
-    shares: tuple[int, ...] | None,
+    routed: Routed,
     sizes: Sequence[Size | None],
     context: ExecutionContext,
 ) -> DataFrame:
@@ -94,7 +107,7 @@ def _joined_from_files(
     check_workers(context.spark)
     known = sum(size.bytes for size in sizes if size is not None)
     wanted = cores(context.spark) if known >= BUSY_BYTES else 1
-    cells, routers = _routed(typed.spec, routing, shares, sizes, wanted, context)
+    cells, routers = _routers(typed.spec, routed, sizes, wanted, context)
     entry = partial(join_files, operator, MultiwayFiles(tuple(scan.scan for scan in scans), tuple(routers), cells))
     tasks = task_rows(cells, scans, context)
     result = run_stage(tasks, entry, months_schema(typed.result), _total_size(typed, cells), context)
@@ -107,25 +120,33 @@ def _total_size(typed: TypedInputs, partitions: int) -> Size | None:
     return Size(_COUNT_BYTES * partitions, partitions) if totals else None
 
 
-def _routed(
+def _routers(
     spec: MultiwayJoinSpec,
-    routing: Routing,
-    shares: tuple[int, ...] | None,
+    routed: Routed,
     sizes: Sequence[Size | None],
     partitions: int,
     context: ExecutionContext,
 ) -> tuple[int, list[Router]]:
     """How many partitions there are (`partitions` or a few more), and the router of each input."""
+    from sqlext_operators.exchange.placed import PlacedRouter, PlacedRows
     from sqlext_operators.exchange.routing import MatchRouter
     from sqlext_operators.umjoin.shares_routing import SharesRouter
 
-    if routing == "shared key":
+    if routed.routing == "shared key":
         keys = [dict(zip(item.classes, item.keys, strict=True)) for item in spec.inputs]
         named = [tuple(held[place] for place in spec.shared) for held in keys]
         # One hash of all shared keys; a row in which one of them is NULL matches nothing.
-        routers: list[Router] = [MatchRouter(names, (False,) * len(names), keep=False) for names in named]
-        return partitions, routers
-    chosen = shares or shares_for(spec, sizes, partitions, context)
+        nulls = (False,) * len(spec.shared)
+        found = routed.partitioning
+        if found is None or found.placement is None:
+            return partitions, [MatchRouter(names, nulls, keep=False) for names in named]
+        rows = PlacedRows(found.placement)
+        owned: Part = "both" if found.copies == "all" else "owned"
+        parts = [owned if place == routed.owner else "copies" for place in range(len(named))]
+        return found.partitions, [
+            PlacedRouter(names, None, rows, part, nulls) for names, part in zip(named, parts, strict=True)
+        ]
+    chosen = routed.shares or shares_for(spec, sizes, partitions, context)
     return math.prod(chosen), [SharesRouter.of(item, chosen) for item in spec.inputs]
 
 

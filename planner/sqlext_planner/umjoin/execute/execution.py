@@ -17,6 +17,9 @@ from sqlext_planner.umjoin.nodes import MemberKind
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from sqlext_planner.exchange.partitioning.chosen import Partitioning
+    from sqlext_planner.umjoin.execute.exchanged import Routed
+
 #: `shared key`: rows meet by the hash of the key classes that all inputs have, each row in one partition; `hypercube`:
 #: they meet in the cells of a grid over several classes, copied along those that their input lacks.
 Routing = Literal["shared key", "hypercube"]
@@ -29,7 +32,8 @@ class UMJoinExec(PhysicalPlan):
     `condition` holds equalities of two inner inputs' columns, ``matches[i]`` of input i's columns and inner ones; rows
     in which one of these columns is NULL are not output. `fields` are the output: columns of inner and left inputs in
     their order, and `count` if there is one. `shares` are the places of each key class in a hypercube, None to choose
-    them from the real inputs' sizes. `group` describes the whole node, of which Spark may compute a part.
+    them from the real inputs' sizes. With a `partitioning`, the rows of input `owner` are owned. `group` describes the
+    whole node, of which Spark may compute a part.
 
     If the types have no common one that the operator compares as Spark does, or Spark does not hand one to Python,
     Catalyst's binary joins compute the same rows.
@@ -44,6 +48,8 @@ class UMJoinExec(PhysicalPlan):
     routing: Routing
     shares: tuple[int, ...] | None = None
     group: UMJoinGroup | None = field(default=None, compare=False, repr=False)
+    partitioning: Partitioning | None = field(default=None, kw_only=True)
+    owner: int = field(default=0, kw_only=True)
 
     is_extension = True
 
@@ -85,8 +91,14 @@ class UMJoinExec(PhysicalPlan):
         typed = TypedInputs.of(self, frames)
         if typed is None:
             return execute_cached(cascade(self, self.inputs), context)
-        frame = join_by_exchange(typed, self.routing, self.shares, context)
+        frame = join_by_exchange(typed, self._routed(), context)
         return frame if tuple(frame.columns) == self.frame_columns else frame.toDF(*self.frame_columns)
+
+    def _routed(self) -> Routed:
+        from sqlext_planner.umjoin.execute.exchanged import Routed
+
+        placed = self.partitioning is not None and self.partitioning.placement is not None
+        return Routed(self.routing, self.shares, self.partitioning if placed else None, self.owner)
 
     def label(self) -> str:
         kept = comma(tuple(column for columns in self.payload for column in columns))
@@ -100,7 +112,8 @@ class UMJoinExec(PhysicalPlan):
         facts: dict[str, Any] = {"strategy": self.routing, "key classes": list(self.layout.names)}
         if self.routing == "hypercube":
             facts["shares"] = "by the inputs' sizes when it runs" if self.shares is None else list(self.shares)
-        return facts | ({} if self.group is None else self.group.notes) | super().details()
+        notes = {} if self.group is None else self.group.notes
+        return facts | notes | super().details() | ({} if self.partitioning is None else self.partitioning.lines)
 
 
 def _name(child: PhysicalPlan) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlext_planner.expressions.nodes import Column, Expression, conjuncts
 from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Filter, Join, Project, SubqueryAlias, UMJoinHint
+from sqlext_planner.relational.nodes import Filter, Join, PartitionerHint, Project, SubqueryAlias, UMJoinHint
 
 #: The children of a join that can be members of its group: the side whose rows the join multiplies or filters.
 _MEMBER_SIDES = {
@@ -32,6 +32,12 @@ class MultiJoinGroup:
     def hint(self) -> UMJoinHint | None:
         """The hint UMJOIN of one of the joins."""
         hints = (member.umjoin for member in self.members.values() if isinstance(member, Join))
+        return next((hint for hint in hints if hint is not None), None)
+
+    @property
+    def partitioner(self) -> PartitionerHint | None:
+        """The hint PARTITIONER of one of the joins."""
+        hints = (member.partitioner for member in self.members.values() if isinstance(member, Join))
         return next((hint for hint in hints if hint is not None), None)
 
     def __contains__(self, node: LogicalPlan) -> bool:

@@ -69,6 +69,7 @@ def _create_multi_join_node_by_group(
         conjunction(flat.terms),
         tuple(conjunction(item.match) for item in flat.inputs),
         asked=group.hint,
+        partitioner=group.partitioner,
         span=group.root.span,
     )
     wanted = tuple(NamedExpr(flat.columns[column], column) for column in group.root.output_columns)

@@ -1,0 +1,77 @@
+"""How the exchange of a join by a shared key spreads its rows: one inner input is split, the others are copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlext_planner.umjoin.execute.keys import class_type
+from sqlext_planner.umjoin.execute.split import UMJoinSplit
+from sqlext_planner.umjoin.nodes import UMJoin
+
+if TYPE_CHECKING:
+    from sqlext_planner.catalog import Catalog
+    from sqlext_planner.config import Config
+    from sqlext_planner.exchange.partitioning.chosen import Partitioning
+    from sqlext_planner.exchange.partitioning.samples import SampledInput
+
+#: A joined row that is handed to Spark, relative to a row that the exchange moves and codes (choose/costs.py).
+_PAIR_COST = 0.1
+
+
+@dataclass(frozen=True)
+class SplitInput:
+    """A partitioning, and the place of the operator's input whose rows are owned."""
+
+    partitioning: Partitioning
+    place: int
+
+
+def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -> SplitInput | None:
+    """The partitioning of the exchange of a node that is joined by shared keys; None: by the hash of the keys.
+
+    Raises UnsupportedError for a hint that a multi-way join does not allow.
+    """
+    from sqlext_planner.exchange.driver import partitions_for
+    from sqlext_planner.exchange.partitioning.chosen import choose_partitioning
+    from sqlext_planner.exchange.partitioning.demand import Demand
+    from sqlext_planner.exchange.partitioning.samples import input_rows
+    from sqlext_planner.exchange.sizes import plan_row_bytes
+
+    inputs = _inputs(node)
+    places = UMJoinSplit.of(node).places
+    inner = [n for n, place in enumerate(places) if node.kinds[place] == "inner"]
+    rows = input_rows(inputs, catalog) if catalog is not None else [None] * len(inputs)
+    owner = max(inner, key=lambda n: rows[n] or 0.0)
+    ordered = [inputs[owner], *(item for n, item in enumerate(inputs) if n != owner)]
+    widths = [plan_row_bytes(item.plan) for item in ordered]
+
+    def partitions(rows: Sequence[float], cores: int) -> int:
+        size = sum(count * width for count, width in zip(rows, widths, strict=True))
+        return config.partitions or max(partitions_for(int(size), cores, config), 2 * cores)
+
+    demand = Demand(
+        pair_cost=0.0 if node.count is not None else _PAIR_COST,
+        unbounded="a multi-way join by a shared key has no time",
+    )
+    found = choose_partitioning(ordered, demand, partitions, catalog, config, node.partitioner)
+    return None if found is None else SplitInput(found, owner)
+
+
+def _inputs(node: UMJoin) -> list[SampledInput]:
+    """The operator's inputs with a column of each shared class, in the types in which they are compared."""
+    from sqlext_planner.exchange.partitioning.samples import SampledInput
+
+    split = UMJoinSplit.of(node)
+    layout = split.layout
+    known = {column: kind for child in node.inputs for column, kind in child.dtypes.items()}
+    types = []
+    for shared in layout.shared:
+        edges = [(known.get(a), known.get(b)) for number, a, b in layout.edges if number == shared]
+        typed = [(a, b) for a, b in edges if a is not None and b is not None]
+        types.append(class_type(typed) if len(typed) == len(edges) else None)
+    return [
+        SampledInput(node.inputs[place], tuple(held[shared][0] for shared in layout.shared), None, tuple(types))
+        for place, held in zip(split.places, layout.columns, strict=True)
+    ]
