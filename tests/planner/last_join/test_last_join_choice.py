@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
@@ -37,6 +39,9 @@ class Sizes:
 
     def has_function(self, name: str) -> bool:
         return False
+
+    def key_statistics(self, name: str, columns: Sequence[str]) -> None:
+        return None
 
 
 def column(name: str) -> Column:

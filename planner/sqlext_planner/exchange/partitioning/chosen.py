@@ -28,12 +28,15 @@ _LEAST_ROWS = 1_000_000
 @dataclass(frozen=True)
 class Partitioning:
     """How an exchange spreads its rows: by a placement over `partitions` partitions, where `copies` go to all members
-    of a team, or by the hash of the keys (None). `lines` are EXPLAIN's, by what they are about."""
+    of a team, or by the hash of the keys (None). Expected are so many rows `moved`, and that the work of the largest
+    partition is `balance` times the average. `lines` are EXPLAIN's, by what they are about."""
 
     name: str
     partitions: int
     placement: Placement | None = field(repr=False)
     copies: Copies
+    moved: float
+    balance: float
     lines: dict[str, str] = field(compare=False, repr=False)
 
     @property
@@ -71,10 +74,15 @@ def choose_partitioning(
     found = sampled(inputs, rows, catalog)
     choice = choose(found.loads, demand, partitions, cores)
     if asked is None and found.gaps:
-        return Partitioning(HASH, partitions, None, "others", {"partitioner": f"{HASH}: {found.gaps[0]}"})
-    chosen = choice if asked is None else _as_asked(choice, asked, hint)
-    lines = {f"partitioner {item.name}": _line(item, chosen, found.gaps) for item in choice.candidates}
-    return Partitioning(chosen.plan.partitioner, partitions, chosen.plan.placement, chosen.plan.copies, lines)
+        chosen = _as_asked(choice, HASH, hint)
+        lines = {"partitioner": f"{HASH}: {found.gaps[0]}"}
+    else:
+        chosen = choice if asked is None else _as_asked(choice, asked, hint)
+        lines = {f"partitioner {item.name}": _line(item, chosen, found.gaps) for item in choice.candidates}
+    plan = chosen.plan
+    return Partitioning(
+        plan.partitioner, partitions, plan.placement, plan.copies, plan.moved, plan.balance, lines=lines
+    )
 
 
 def _as_asked(choice: Choice, asked: str, hint: PartitionerHint | None) -> Choice:
