@@ -15,7 +15,7 @@ _SIZES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 #: How an exchange may spread its rows, by the names of the hint PARTITIONER and of the setting.
-PARTITIONERS = ("key", "broadcast", "hybrid", "dynamic", "time_range", "fragment")
+PARTITIONERS = ("hash", "key", "broadcast", "hybrid", "dynamic", "time_range", "fragment")
 #: The most rows that one Arrow batch, or one array of 32-bit positions, can hold.
 _MOST_ROWS = (1 << 31) - 1
 #: A Spark column holds at most this many bytes in one row, and a block travels as such a value.
@@ -64,9 +64,10 @@ class Config:
         "exchange.partitioner",
         "auto",
         "How the exchange of a window or a join spreads its rows over the partitions, where the statement allows it "
-        "(docs/skew.md). key: each key in one partition; broadcast: every row in all; hybrid: the rows of a hot key in "
-        "several; dynamic: as Scale-OIJ's schedule says; time_range: hot keys in ranges of time; fragment: the rows "
-        "of a hot key in several, with what they need copied to each; auto: the cheapest by a sample of the keys.",
+        "(docs/skew.md). hash: each key in the partition of its hash; key: each key in one partition, evenly; "
+        "broadcast: every row in all; hybrid: the rows of a hot key in several; dynamic: as Scale-OIJ's schedule says; "
+        "time_range: hot keys in ranges of time; fragment: the rows of a hot key in several, with copies of what "
+        "they need; auto: the cheapest by a sample of the keys.",
         "auto|" + "|".join(PARTITIONERS),
     )
     block_bytes: int = _setting(

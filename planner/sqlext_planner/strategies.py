@@ -188,6 +188,12 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     from sqlext_planner.interval_join.choice import choose_strategy
     from sqlext_planner.interval_join.execution import interval_join
 
+    if node.partitioner is not None and node.partitioner.name != "time_range":
+        raise UnsupportedError(
+            f"the hint {node.partitioner} cannot be followed by an interval join: it cuts hot keys into ranges of time",
+            span=node.partitioner.span,
+            help="leave the hint out, or name time_range",
+        ).about_hint()
     sides = planner.later(node.left), planner.later(node.right)
     infos = [_sized_info(_plain_scan(side), node, planner) for side in sides]
     strategy, why = choose_strategy(node, infos[0], infos[1], planner.config)
@@ -323,6 +329,13 @@ STRATEGIES: tuple[Strategy, ...] = (
 
 def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
     """Why an operator of ours cannot be computed over the streams that it reads; None if it can."""
+    hint = getattr(node, "partitioner", None)
+    if hint is not None:
+        return UnsupportedError(
+            f"the hint {hint} is for tables: on streams, each key is in one partition",
+            span=hint.span,
+            help="leave the hint out",
+        ).about_hint()
     match node:
         case WindowUnion():
             from sqlext_planner.window.streams import refusal as window_refusal

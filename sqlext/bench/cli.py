@@ -17,6 +17,7 @@ from sqlext.bench.interval_options import IntervalOptions
 from sqlext.bench.report import markdown, print_report, read_json, write_json
 from sqlext.bench.results import Report
 from sqlext.bench.runner import LIMIT_SECONDS, Limits, run
+from sqlext.bench.skew import SkewOptions, skew_suite
 from sqlext.bench.stream import stream_suite
 from sqlext.bench.stream_options import StreamOptions
 from sqlext.bench.suite import Suite
@@ -337,6 +338,52 @@ def stream(
     )
     limits = Limits(repeat, cap_seconds, limit_seconds)
     _bench(lambda report: stream_suite(options, report=report), limits, json=json, chart=chart)
+
+
+_SKEW = SkewOptions()
+
+
+@app.command()
+def skew(
+    rows: Annotated[int, typer.Option(help="Rows of each of the two tables.", min=1)] = _SKEW.rows,
+    shapes: Annotated[
+        str, typer.Option(help="Keys, skew (0.5: even) and half of the interval in seconds: 50:0.2:30; with commas.")
+    ] = ",".join(":".join(map(str, shape)) for shape in _SKEW.shapes),
+    partitions: Annotated[int, typer.Option(help="Partitions of the exchange.", min=2)] = _SKEW.partitions,
+    contestants: Annotated[str, typer.Option(help="Who takes part.")] = ",".join(_SKEW.contestants),
+    repeat: Repeat = 3,
+    cap_seconds: CapSeconds = None,
+    limit_seconds: LimitSeconds = LIMIT_SECONDS,
+    cores: Cores = 2,
+    memory: Memory = "8g",
+    scale: Scale = 1.0,
+    json: Json = None,
+    chart: Chart = None,
+    data: Data = None,
+) -> None:
+    """Sum and count over the union of two tables with self-similar keys, by each partitioner."""
+    options = SkewOptions(
+        rows=max(1, round(rows * scale)),
+        shapes=_shapes(shapes),
+        contestants=_names(contestants),
+        partitions=partitions,
+        cores=cores,
+        memory=memory,
+        data=data,
+    )
+    _bench(lambda _: skew_suite(options), Limits(repeat, cap_seconds, limit_seconds), json=json, chart=chart)
+
+
+def _shapes(text: str) -> list[tuple[int, float, int]]:
+    """`50:0.2:30, 1:0.5:10` -> [(50, 0.2, 30), (1, 0.5, 10)]."""
+    try:
+        parts = [part.split(":") for part in text.split(",")]
+        found = [(int(keys), float(share), int(seconds)) for keys, share, seconds in parts]
+    except ValueError as error:
+        raise typer.BadParameter(f"{text!r} is not a list like 50:0.2:30", param_hint="--shapes") from error
+    if any(keys < 1 or not 0 < share <= 0.5 or seconds < 0 for keys, share, seconds in found):
+        raise typer.BadParameter("at least one key, and a skew above 0 and at most 0.5", param_hint="--shapes")
+    return found
 
 
 @app.command()

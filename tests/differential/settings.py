@@ -10,7 +10,7 @@ OURS: dict[str, tuple[str, ...]] = {
     "sqlext.exchange.arrowScan": ("true", "false"),
     "sqlext.exchange.targetPartitionBytes": ("128m", "2000", "64k"),
     "sqlext.exchange.partitions": ("1", "0", "2", "3"),
-    "sqlext.exchange.partitioner": ("auto", "key", "broadcast", "hybrid", "dynamic", "time_range", "fragment"),
+    "sqlext.exchange.partitioner": ("auto", "hash", "key", "broadcast", "hybrid", "dynamic", "time_range", "fragment"),
     "sqlext.exchange.blockBytes": ("4m", "1", "300", "4k"),
     "sqlext.exchange.maxPieceRows": ("4000000", "1", "3", "20"),
     "sqlext.lastJoin.strategy": ("auto", "exchange", "reduce", "pairs", "exchange"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections import Counter
@@ -14,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from sqlext_planner.config import PARTITIONERS
 from sqlext_planner.errors import ParseError, Span, UnsupportedError
+from sqlext_planner.plan_format import tree_json
 
 from sqlext import Session
 
@@ -153,7 +155,7 @@ def test_explain_says_what_every_partitioner_moves(session: Session, several: No
     window = "ROWS_RANGE BETWEEN 5s PRECEDING AND 7s FOLLOWING INSTANCE_NOT_IN_WINDOW"
     shown = explained(session, statement(window, "/*+ PARTITIONER(fragment) */"))
     moved = dict(re.findall(r"\(partitioner (\w+): moves (\d+) of 1600 rows", shown))
-    assert set(moved) == {"hash", *PARTITIONERS}
+    assert set(moved) == set(PARTITIONERS)
     assert moved["hash"] == moved["key"] == "1600"
     assert moved["broadcast"] == str(PARTITIONS * 1600)
     assert 1600 < int(moved["time_range"]) < int(moved["fragment"]) < int(moved["hybrid"]) < PARTITIONS * 1600
@@ -161,13 +163,52 @@ def test_explain_says_what_every_partitioner_moves(session: Session, several: No
     assert re.search(r"partitioner fragment: .*; split: k = 1 x\d", chosen)
 
 
+INTERVALS = "FROM skew_a a JOIN skew_b b ON a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 SECONDS"
+
+
+def test_interval_joins_cut_hot_keys_by_time_and_know_no_other_way(session: Session, several: None) -> None:
+    sql = f"SELECT /*+ SWEEP, PARTITIONER(time_range) */ a.ts, b.ts AS tb, b.v {INTERVALS}"
+    expected = Counter(map(str, session.spark.sql(sql.replace("/*+ SWEEP, PARTITIONER(time_range) */", "")).collect()))
+    assert rows(session, sql) == expected
+    refused = sql.replace("time_range", "fragment")
+    with pytest.raises(UnsupportedError, match="cannot be followed by an interval join") as found:
+        session.sql(refused)
+    assert found.value.span is not None
+    assert refused[found.value.span.start : found.value.span.end] == "PARTITIONER(fragment)"
+
+
+def test_streams_have_no_partitioners(session: Session, spark: SparkSession, several: None) -> None:
+    stream = spark.readStream.format("rate").load().selectExpr("value % 5 AS k", "timestamp AS ts", "value AS v")
+    stream.withWatermark("ts", "1 second").createOrReplaceTempView("skew_stream")
+    sql = (
+        "SELECT /*+ PARTITIONER(key) */ sum(v) OVER w AS s FROM skew_stream WINDOW w AS (UNION skew_stream "
+        "PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 5s PRECEDING AND CURRENT ROW)"
+    )
+    with pytest.raises(UnsupportedError, match="is for tables"):
+        session.sql(sql)
+    spark.catalog.dropTempView("skew_stream")
+
+
+def test_a_plan_as_json_holds_no_placement(session: Session, several: None) -> None:
+    plan = session.plan(statement("ROWS BETWEEN 6 PRECEDING AND CURRENT ROW", "/*+ PARTITIONER(key) */"))
+    assert plan.physical is not None
+    shown = json.dumps(tree_json(plan.physical))
+    assert "partitioner key" in shown
+    assert '"slots"' not in shown
+    assert len(shown) < 20_000
+
+
 @pytest.mark.parametrize(
     ("hint", "message", "help"),
     [
-        ("[[PARTITIONER]]", "the hint PARTITIONER takes one name", "use one of key, broadcast"),
-        ("[[PARTITIONER(key, hybrid)]]", "the hint PARTITIONER takes one name", "use one of key, broadcast"),
+        ("[[PARTITIONER]]", "the hint PARTITIONER takes one name", "use one of hash, key, "),
+        ("[[PARTITIONER(key, hybrid)]]", "the hint PARTITIONER takes one name", "use one of hash, key, "),
         ("PARTITIONER([[hybird]])", "the hint PARTITIONER has no partitioner 'hybird'", "did you mean 'hybrid'?"),
-        ("PARTITIONER([[k + 1]])", "the hint PARTITIONER has no partitioner 'k + 1'", "use one of key, broadcast"),
+        (
+            "PARTITIONER([[k + 1]])",
+            "the hint PARTITIONER has no partitioner 'k + 1'",
+            "use one of hash, key, ",
+        ),
     ],
 )
 def test_a_hint_that_cannot_be_read(session: Session, several: None, hint: str, message: str, help: str) -> None:

@@ -15,6 +15,7 @@ from sqlext_planner.interval_join.open_ends import open_period
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods
 from sqlext_planner.periods.relations import Condition
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
+from sqlext_planner.relational.nodes import PartitionerHint
 from sqlext_planner.relational.streams import event_times
 
 #: `count`: the left rows that have a match, with the number of their matches in the column `IntervalJoin.count`.
@@ -33,7 +34,7 @@ class IntervalJoin(LogicalPlan):
 
     A condition's shift is 0 or (sign, name) of one of the `amounts`. `condition` is the whole ON as one expression, for
     plans where Spark makes the join; `named` says that it holds a period predicate. `payload` are the columns
-    passed on (None: all of the output's sides), `sweep` is what a hint asked for.
+    passed on (None: all of the output's sides), `sweep` and `partitioner` are what hints asked for.
     """
 
     is_extension = True
@@ -58,6 +59,7 @@ class IntervalJoin(LogicalPlan):
     payload: tuple[Column, ...] | None = None
     named: bool = False
     sweep: bool | None = None
+    partitioner: PartitionerHint | None = None
 
     def child_needs(self, needed: Set[Column]) -> Needs:
         columns = needed | reads(self.expressions())

@@ -46,7 +46,7 @@ class LastJoinExec(PhysicalPlan):
     rights: tuple[PhysicalPlan, ...]
     matches: tuple[LastMatch, ...]
     strategies: tuple[LastJoinStrategy, ...]
-    partitioning: Partitioning | None = field(default=None, kw_only=True)
+    partitioning: Partitioning | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     is_extension = True
     reads_streams = True

@@ -38,7 +38,7 @@ class WindowUnionExec(PhysicalPlan):
     payload: tuple[Column, ...] | None = None
     tie_order: Column | None = None
     union_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
-    partitioning: Partitioning | None = field(default=None, kw_only=True)
+    partitioning: Partitioning | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     is_extension = True
 

@@ -82,6 +82,8 @@ def sampled(inputs: Sequence[SampledInput], rows: Sequence[float], catalog: Cata
 
 def _sample(item: SampledInput, catalog: Catalog) -> pa.Table | str:
     """The keys of some rows, then their times if there is an order; why there are none, in words."""
+    import pyarrow as pa
+
     from sqlext_planner.errors import UnsupportedError
 
     base = base_table(item.plan)
@@ -98,9 +100,10 @@ def _sample(item: SampledInput, catalog: Catalog) -> pa.Table | str:
         kinds = []
     if len(kinds) < len(wanted):
         return f"types of '{base.scan.table}' are not known"
-    columns = [found.column(name).cast(kind) for name, kind in zip(names, kinds, strict=True)]
-    import pyarrow as pa
-
+    try:  # unsafe: times in nanoseconds are in microseconds when they are routed
+        columns = [found.column(name).cast(kind, safe=False) for name, kind in zip(names, kinds, strict=True)]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return f"the files of '{base.scan.table}' have other types"
     return pa.table(columns, names=[str(place) for place in range(len(columns))])
 
 

@@ -92,5 +92,6 @@ def _interval_join(node: Join, kind: IntervalJoinKind, terms: IntervalTerms) -> 
         condition=conjunction(kept),
         named=terms.named,
         sweep=node.sweep,
+        partitioner=node.partitioner,
         span=node.span,
     )

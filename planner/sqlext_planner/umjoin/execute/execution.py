@@ -48,7 +48,7 @@ class UMJoinExec(PhysicalPlan):
     routing: Routing
     shares: tuple[int, ...] | None = None
     group: UMJoinGroup | None = field(default=None, compare=False, repr=False)
-    partitioning: Partitioning | None = field(default=None, kw_only=True)
+    partitioning: Partitioning | None = field(default=None, compare=False, kw_only=True, repr=False)
     owner: int = field(default=0, kw_only=True)
 
     is_extension = True

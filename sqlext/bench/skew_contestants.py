@@ -1,0 +1,140 @@
+"""The contestants of the suite `skew`: a window by each partitioner, and Spark's join of skewed keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from sqlext_planner.exchange.partitioning.chosen import Partitioning
+from sqlext_planner.relational.physical_plan import PhysicalPlan
+
+from sqlext.bench.engines import Engines
+from sqlext.bench.suite import Answer, Case
+from sqlext.bench.task_times import TaskTimes
+
+OURS, SPARK_JOIN = "ours", "spark-join"
+
+OURS_SQL = """SELECT id, sum(v) OVER w AS s, count(v) OVER w AS c
+FROM a
+WINDOW w AS (UNION b PARTITION BY k ORDER BY ts
+  ROWS_RANGE BETWEEN {seconds}s PRECEDING AND {seconds}s FOLLOWING
+  EXCLUDE CURRENT_ROW INSTANCE_NOT_IN_WINDOW)"""
+
+SPARK_JOIN_SQL = """SELECT a.id, sum(b.v) AS s, count(b.v) AS c
+FROM {a} a LEFT JOIN {b} b ON a.k = b.k
+  AND b.ts BETWEEN a.ts - INTERVAL {seconds} SECONDS AND a.ts + INTERVAL {seconds} SECONDS
+GROUP BY a.id"""
+
+#: Adaptive execution splits partitions that are this much larger than the median: its defaults would never split here.
+SKEW_JOIN = {
+    "spark.sql.adaptive.skewJoin.enabled": "true",
+    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "2",
+    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1m",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "8m",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+#: Every column of every row is consumed; `mix` ties each count to its row.
+_SUMS = {"id": "sum(id)", "c": "sum(c)", "mix": "sum(c * (id % 1009))", "s": "sum(s)"}
+
+Files = Mapping[str, tuple[Path, Path]]
+
+
+@dataclass
+class _Aggregated:
+    """A DataFrame for each case, aggregated to one row of checksums by Spark."""
+
+    name: str
+    files: Files
+    partitions: int
+    engines: Engines
+    on_close: Callable[[], None]
+    _last: Mapping[str, Any] = field(default_factory=dict)
+
+    def settings(self) -> Mapping[str, str]:
+        """Spark's and ours."""
+        raise NotImplementedError
+
+    def query(self, case: Case) -> DataFrame:
+        """The rows to be aggregated."""
+        raise NotImplementedError
+
+    def prepare(self, case: Case) -> None:
+        self.engines.configured(self.settings())
+
+    def run(self, case: Case) -> None:
+        sums = [f"{sql} AS {name}" for name, sql in _SUMS.items()]
+        self._last = self.query(case).selectExpr("count(*) AS n", *sums).collect()[0].asDict()
+
+    def answer(self, case: Case) -> Answer:
+        values = dict(self._last)
+        return Answer(int(values.pop("n")), {name: int(value or 0) for name, value in values.items()})
+
+    def interrupt(self) -> None:
+        self.engines.cancel_spark()
+
+    def close(self) -> None:
+        self.on_close()
+
+
+@dataclass
+class PartitionedWindow(_Aggregated):
+    """`Session.sql` with the setting of one partitioner; its tasks are watched."""
+
+    _times: TaskTimes | None = None
+    _expected: Partitioning | None = None
+
+    def settings(self) -> Mapping[str, str]:
+        partitioner = "auto" if self.name == OURS else self.name
+        return {
+            "sqlext.exchange.partitions": str(self.partitions),
+            "sqlext.exchange.partitioner": partitioner,
+        }
+
+    def query(self, case: Case) -> DataFrame:
+        from sqlext import Session
+
+        session = Session(self.engines.spark())
+        for name, path in zip("ab", self.files[case.name], strict=True):
+            session.register(name, str(path))
+        sql = OURS_SQL.format(**case.parameters)
+        self._expected = partitioning_of(session.plan(sql).physical)
+        result: DataFrame = session.sql(sql)
+        return result
+
+    def run(self, case: Case) -> None:
+        self._times = TaskTimes(self.engines.spark())
+        self._times.watch()
+        super().run(case)
+
+    def details(self) -> Mapping[str, float]:
+        """Seconds of the slowest of the operator's tasks, that against their average, and what EXPLAIN expects."""
+        seconds = [] if self._times is None else self._times.of_last_stage(self.partitions)
+        if not seconds or self._expected is None:
+            return {}
+        return {
+            "slowest task": max(seconds),
+            "max/avg": max(seconds) * len(seconds) / sum(seconds),
+            "expected": self._expected.balance,
+            "moved": self._expected.moved,
+        }
+
+
+def partitioning_of(plan: PhysicalPlan | None) -> Partitioning | None:
+    """The partitioning of the first exchange of a plan that has one."""
+    found = (getattr(node, "partitioning", None) for node in (() if plan is None else plan.walk()))
+    return next((item for item in found if item is not None), None)
+
+
+@dataclass
+class SparkSkewJoin(_Aggregated):
+    """`spark.sql` of the join and aggregate on the same files."""
+
+    def settings(self) -> Mapping[str, str]:
+        return SKEW_JOIN
+
+    def query(self, case: Case) -> DataFrame:
+        a, b = (f"parquet.`{path}`" for path in self.files[case.name])
+        return self.engines.spark().sql(SPARK_JOIN_SQL.format(a=a, b=b, **case.parameters))
