@@ -10,10 +10,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 from sqlext_planner.exchange.partitioning.chosen import Partitioning
 from sqlext_planner.relational.physical_plan import PhysicalPlan
+from sqlext_planner.spark.task_times import TaskTimes
 
 from sqlext.bench.engines import Engines
 from sqlext.bench.suite import Answer, Case
-from sqlext.bench.task_times import TaskTimes
 
 OURS, SPARK_JOIN = "ours", "spark-join"
 

@@ -189,6 +189,14 @@ def test_streams_have_no_partitioners(session: Session, spark: SparkSession, sev
     spark.catalog.dropTempView("skew_stream")
 
 
+def test_a_hint_is_followed_and_refused_whatever_the_number_of_rows(session: Session, tables: None) -> None:
+    counted = statement("ROWS BETWEEN 6 PRECEDING AND CURRENT ROW", "/*+ PARTITIONER(time_range) */")
+    with pytest.raises(UnsupportedError, match="no bound in time"):
+        session.sql(counted)
+    shown = explained(session, statement("ROWS BETWEEN 6 PRECEDING AND CURRENT ROW", "/*+ PARTITIONER(broadcast) */"))
+    assert "(partitioner broadcast: moves 3200 of 1600 rows" in shown
+
+
 def test_a_plan_as_json_holds_no_placement(session: Session, several: None) -> None:
     plan = session.plan(statement("ROWS BETWEEN 6 PRECEDING AND CURRENT ROW", "/*+ PARTITIONER(key) */"))
     assert plan.physical is not None

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
 from sqlext_operators.columns.keys import hash_keys, is_key_type, null_keys
 from sqlext_operators.exchange.placement import Placement
-from sqlext_operators.exchange.routing import Routes, copies_at_once
+from sqlext_operators.exchange.routing import Routes, copies_at_once, in_turn
 from sqlext_operators.kernels.placing import count_copies, fill_copies, find_owners, find_teams, spread_owners
 
 IntArray = npt.NDArray[np.int64]
@@ -180,14 +180,13 @@ def placed_routes(
     if partitions < found.placement.partitions:
         raise ValueError(f"{found.placement.partitions} places do not fit into {partitions} partitions")
     without = keyed.without
-    spread = (np.arange(batch.num_rows) % partitions).astype(np.int32)
     owners = None if part == "copies" else found.owners(keyed.hashes, batch, keyed.times)
     if part == "owned":
         assert owners is not None
         if without is None:
             return Routes(owners.pids)
         if keep:
-            return Routes(np.where(without, spread, owners.pids))
+            return Routes(np.where(without, in_turn(len(without), partitions), owners.pids))
         rows = np.flatnonzero(~without)
         return Routes(owners.pids[rows], rows)
     copies = found.copies(keyed.hashes, keyed.times, copies_at_once(batch))
@@ -201,7 +200,7 @@ def placed_routes(
         pids, rows = pids[kept], rows[kept]
         is_copy = None if is_copy is None else is_copy[kept]
         if keep:
-            pids = np.where(without[rows], spread[rows], pids)
+            pids = np.where(without[rows], in_turn(len(without), partitions)[rows], pids)
     if is_copy is None:
         return Routes(pids, rows, done=copies.done)
     marks = pa.array(is_copy)

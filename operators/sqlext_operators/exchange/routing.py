@@ -39,6 +39,11 @@ def copies_at_once(batch: pa.RecordBatch) -> int:
     return max(2 * rows, _COPIED_BYTES * rows // max(1, size))
 
 
+def in_turn(rows: int, partitions: int) -> npt.NDArray[np.int32]:
+    """int32[rows], one partition after the other: for rows that have to be output, and may be anywhere."""
+    return (np.arange(rows) % partitions).astype(np.int32)
+
+
 class Router(Protocol):
     """Decides the partitions of the rows of a batch; the same in every process for equal keys."""
 
@@ -77,6 +82,6 @@ class MatchRouter:
         if without is None:
             return Routes(pids)
         if self.keep:
-            return Routes(np.where(without, np.arange(len(pids), dtype=np.int32) % partitions, pids).astype(np.int32))
+            return Routes(np.where(without, in_turn(len(pids), partitions), pids))
         rows = np.flatnonzero(~without)
         return Routes(pids[rows], rows)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlext_operators.columns.join_codes import validity
 from sqlext_operators.columns.keys import hash_keys, null_keys
 from sqlext_operators.exchange.placed import Keyed, Part, PlacedRows, placed_routes
-from sqlext_operators.exchange.routing import Routes, copies_at_once
+from sqlext_operators.exchange.routing import Routes, copies_at_once, in_turn
 from sqlext_operators.interval_join.codes import IntArray, is_plain, plain_codes, shifted_codes
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.kernels.tiles import count_tiles, fill_tiles
@@ -89,7 +89,7 @@ class TileRouter:
         if usable.all():
             return Routes(pids)
         if self.keep:
-            return Routes(np.where(usable, pids, _in_turn(len(pids), partitions)))
+            return Routes(np.where(usable, pids, in_turn(len(pids), partitions)))
         rows = np.flatnonzero(usable)
         return Routes(pids[rows], rows)
 
@@ -114,7 +114,7 @@ class TileRouter:
         fill_tiles(first, last, rows, tile)
         pids = self._partitions(hashes, rows, tile, partitions)
         spread = lonely[rows]
-        pids[spread] = _in_turn(len(hashes), partitions)[rows[spread]]
+        pids[spread] = in_turn(len(hashes), partitions)[rows[spread]]
         alone = counts[rows] == 1
 
         def added(seq: int) -> dict[str, pa.Array]:
@@ -165,10 +165,6 @@ class TileRouter:
             first[0, ~hot] = last[0, ~hot] = UNTILED
         first[:, ~usable], last[:, ~usable] = 0, -1
         return first, last
-
-
-def _in_turn(count: int, partitions: int) -> npt.NDArray[np.int32]:
-    return (np.arange(count) % partitions).astype(np.int32)
 
 
 def _tile_of(tiles: Tiles, item: Pass, bound: Condition, columns: dict[str, pa.Array]) -> IntArray:

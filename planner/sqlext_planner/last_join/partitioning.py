@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlext_planner.expressions.types import common_type, family
@@ -20,20 +19,11 @@ def last_join_partitioning(node: LastJoin, catalog: Catalog | None, config: Conf
 
     Raises UnsupportedError for a hint that LAST JOIN does not allow.
     """
-    from sqlext_planner.exchange.driver import partitions_for
     from sqlext_planner.exchange.partitioning.chosen import choose_partitioning
     from sqlext_planner.exchange.partitioning.demand import Demand
-    from sqlext_planner.exchange.sizes import plan_row_bytes
-
-    inputs = _inputs(node)
-    widths = [plan_row_bytes(item.plan) for item in inputs]
-
-    def partitions(rows: Sequence[float], cores: int) -> int:
-        size = sum(count * width for count, width in zip(rows, widths, strict=True))
-        return config.partitions or partitions_for(int(size), cores, config)
 
     demand = Demand(unbounded="the last row that matches can have any time")
-    return choose_partitioning(inputs, demand, partitions, catalog, config, node.partitioner)
+    return choose_partitioning(_inputs(node), demand, catalog, config, node.partitioner)
 
 
 def _inputs(node: LastJoin) -> list[SampledInput]:

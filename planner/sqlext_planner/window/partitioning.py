@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
@@ -21,17 +20,9 @@ def window_partitioning(node: WindowUnion, catalog: Catalog | None, config: Conf
 
     Raises UnsupportedError for a hint that the windows do not allow.
     """
-    from sqlext_planner.exchange.driver import partitions_for
     from sqlext_planner.exchange.partitioning.chosen import choose_partitioning
-    from sqlext_planner.exchange.sizes import plan_row_bytes
 
-    widths = [plan_row_bytes(plan) for plan in (node.source, *node.unions)]
-
-    def partitions(rows: Sequence[float], cores: int) -> int:
-        size = sum(count * width for count, width in zip(rows, widths, strict=True))
-        return config.partitions or partitions_for(int(size), cores, config)
-
-    return choose_partitioning(_inputs(node), window_demand(node), partitions, catalog, config, node.partitioner)
+    return choose_partitioning(_inputs(node), window_demand(node), catalog, config, node.partitioner)
 
 
 def window_demand(node: WindowUnion) -> Demand:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,6 @@ class Partitioning:
     of a team, or by the hash of the keys (None). Expected are so many rows `moved`, and that the work of the largest
     partition is `balance` times the average. `lines` are EXPLAIN's, by what they are about."""
 
-    name: str
     partitions: int
     placement: Placement | None = field(repr=False)
     copies: Copies
@@ -44,31 +43,35 @@ class Partitioning:
         """The number of partitions that the placement is for; None for the hash, which serves any number."""
         return None if self.placement is None else self.partitions
 
-    def __str__(self) -> str:
-        return f"{self.name} over {self.partitions} partitions"
-
 
 def choose_partitioning(
     inputs: Sequence[SampledInput],
     demand: Demand,
-    partitions_of: Callable[[Sequence[float], int], int],
     catalog: Catalog | None,
     config: Config,
     hint: PartitionerHint | None,
+    per_core: int = 0,
 ) -> Partitioning | None:
     """How an exchange of these inputs spreads its rows; the first input owns.
 
-    `partitions_of` says how many partitions there are for inputs of so many rows on so many cores. None: by the hash of
-    the keys, without statistics. Without a hint or setting that is so for few rows, and where nothing is known about
-    them. Raises UnsupportedError for a hint that the statement does not allow; a setting gives way.
+    Their bytes decide how many partitions there are, at least `per_core` a core, and at least two where a hint asks for
+    a partitioner. None: by the hash of the keys, without statistics. Without a hint or setting that is so for few rows,
+    and where nothing is known about them. Raises UnsupportedError for a hint that the statement does not allow,
+    whatever the number of rows; a setting gives way.
     """
+    from sqlext_planner.exchange.driver import partitions_for
+    from sqlext_planner.exchange.sizes import plan_row_bytes
+
     asked = hint.name if hint is not None else None if config.partitioner == "auto" else config.partitioner
     known = input_rows(inputs, catalog) if catalog is not None else [None] * len(inputs)
     rows = [0.0 if count is None else count for count in known]
     if catalog is None or (asked is None and (None in known or sum(rows) < _LEAST_ROWS)):
         return None
     cores = catalog.cores()
-    partitions = partitions_of(rows, cores)
+    size = sum(count * plan_row_bytes(item.plan) for count, item in zip(rows, inputs, strict=True))
+    partitions = config.partitions or max(partitions_for(int(size), cores, config), per_core * cores)
+    if hint is not None:
+        partitions = max(partitions, 2)
     if partitions < 2:
         return None
     found = sampled(inputs, rows, catalog)
@@ -80,9 +83,7 @@ def choose_partitioning(
         chosen = choice if asked is None else _as_asked(choice, asked, hint)
         lines = {f"partitioner {item.name}": _line(item, chosen, found.gaps) for item in choice.candidates}
     plan = chosen.plan
-    return Partitioning(
-        plan.partitioner, partitions, plan.placement, plan.copies, plan.moved, plan.balance, lines=lines
-    )
+    return Partitioning(partitions, plan.placement, plan.copies, plan.moved, plan.balance, lines=lines)
 
 
 def _as_asked(choice: Choice, asked: str, hint: PartitionerHint | None) -> Choice:

@@ -39,10 +39,9 @@ class SampledInput:
 
 @dataclass(frozen=True)
 class Sampled:
-    """Loads of the inputs, `rows` of each; `gaps` are sentences about inputs of which nothing is known."""
+    """Loads of the inputs; `gaps` are sentences about inputs of which nothing is known."""
 
     loads: Loads
-    rows: tuple[float, ...]
     gaps: tuple[str, ...]
 
 
@@ -77,7 +76,7 @@ def sampled(inputs: Sequence[SampledInput], rows: Sequence[float], catalog: Cata
         names = {**_names(pa.table(columns, names=_shown_names(inputs[0])), hashes), **names}
         times = None if item.order is None else order_values(found.column(found.num_columns - 1).combine_chunks())
         samples.append(Sample(hashes, times, max(count, len(hashes))))
-    return Sampled(Loads.of(samples, names), tuple(rows), tuple(gaps))
+    return Sampled(Loads.of(samples, names), tuple(gaps))
 
 
 def _sample(item: SampledInput, catalog: Catalog) -> pa.Table | str:

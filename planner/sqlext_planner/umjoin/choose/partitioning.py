@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,11 +32,9 @@ def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -
 
     Raises UnsupportedError for a hint that a multi-way join does not allow.
     """
-    from sqlext_planner.exchange.driver import partitions_for
     from sqlext_planner.exchange.partitioning.chosen import choose_partitioning
     from sqlext_planner.exchange.partitioning.demand import Demand
     from sqlext_planner.exchange.partitioning.samples import input_rows
-    from sqlext_planner.exchange.sizes import plan_row_bytes
 
     inputs = _inputs(node)
     places = UMJoinSplit.of(node).places
@@ -45,17 +42,11 @@ def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -
     rows = input_rows(inputs, catalog) if catalog is not None else [None] * len(inputs)
     owner = max(inner, key=lambda n: rows[n] or 0.0)
     ordered = [inputs[owner], *(item for n, item in enumerate(inputs) if n != owner)]
-    widths = [plan_row_bytes(item.plan) for item in ordered]
-
-    def partitions(rows: Sequence[float], cores: int) -> int:
-        size = sum(count * width for count, width in zip(rows, widths, strict=True))
-        return config.partitions or max(partitions_for(int(size), cores, config), 2 * cores)
-
     demand = Demand(
         pair_cost=0.0 if node.count is not None else _PAIR_COST,
         unbounded="a multi-way join by a shared key has no time",
     )
-    found = choose_partitioning(ordered, demand, partitions, catalog, config, node.partitioner)
+    found = choose_partitioning(ordered, demand, catalog, config, node.partitioner, per_core=2)
     return None if found is None else SplitInput(found, owner)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from itertools import count
+from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _GROUPS = count(1)
 _MOST_TASKS = 100_000
@@ -19,8 +21,8 @@ class TaskTimes:
 
     def watch(self) -> None:
         """Watch the jobs that this thread starts from now on, and no others."""
-        self._group = f"sqlext-bench-{next(_GROUPS)}"
-        self._context.setJobGroup(self._group, "sqlext bench")
+        self._group = f"sqlext-{next(_GROUPS)}"
+        self._context.setJobGroup(self._group, "sqlext")
 
     def of_last_stage(self, tasks: int) -> list[float]:
         """Seconds that each task of the last stage with so many tasks ran; empty if there is none."""
