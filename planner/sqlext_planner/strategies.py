@@ -93,13 +93,15 @@ def window_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     """WindowUnion over a stream -> WindowStreamExec: one exchange into a stateful operator."""
     if not isinstance(node, WindowUnion) or not node.is_streaming:
         return None
+    from sqlext_planner.window.partitioning import window_placing
     from sqlext_planner.window.stream_execution import WindowStreamExec
     from sqlext_planner.window.streams import delays, kept
 
     children = (node.source, *node.unions)
     inputs = [planner.later(child) for child in children]
     spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in children)
-    fields = {**_window_fields(node, inputs), "stream_spans": spans, "phase": node.phase}
+    placing = window_placing(node, planner.config)
+    fields = {**_window_fields(node, inputs), "stream_spans": spans, "phase": node.phase, "placing": placing}
     return WindowStreamExec(**fields, delays=delays(node, inputs), why=kept(node))
 
 
@@ -330,9 +332,9 @@ STRATEGIES: tuple[Strategy, ...] = (
 def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
     """Why an operator of ours cannot be computed over the streams that it reads; None if it can."""
     hint = getattr(node, "partitioner", None)
-    if hint is not None:
+    if hint is not None and not isinstance(node, WindowUnion):
         return UnsupportedError(
-            f"the hint {hint} is for tables: on streams, each key is in one partition",
+            f"the hint {hint} is for windows, and for joins of tables: joins of streams have each key in one partition",
             span=hint.span,
             help="leave the hint out",
         ).about_hint()

@@ -81,6 +81,6 @@ def test_another_version_of_the_state_is_refused(begun: Path, tmp_path: Path) ->
     package = Path(sqlext_operators.__file__).parent
     later = shutil.copytree(package, tmp_path / "later" / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     chunks = later / "exchange" / "chunks.py"
-    chunks.write_text(chunks.read_text().replace("\nFORMAT = 1\n", "\nFORMAT = 2\n"))
+    chunks.write_text(chunks.read_text().replace("\nFORMAT = 2\n", "\nFORMAT = 3\n"))
     with Driver("local[2]", tmp_path / "driver", CONF, first=later.parent) as driver:
         check(go_on(driver, begun, tmp_path), "holds the stream's state in format 1, and this version reads 2")

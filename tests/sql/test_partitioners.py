@@ -177,14 +177,14 @@ def test_interval_joins_cut_hot_keys_by_time_and_know_no_other_way(session: Sess
     assert refused[found.value.span.start : found.value.span.end] == "PARTITIONER(fragment)"
 
 
-def test_streams_have_no_partitioners(session: Session, spark: SparkSession, several: None) -> None:
+def test_joins_of_streams_have_no_partitioners(session: Session, spark: SparkSession, several: None) -> None:
     stream = spark.readStream.format("rate").load().selectExpr("value % 5 AS k", "timestamp AS ts", "value AS v")
     stream.withWatermark("ts", "1 second").createOrReplaceTempView("skew_stream")
     sql = (
-        "SELECT /*+ PARTITIONER(key) */ sum(v) OVER w AS s FROM skew_stream WINDOW w AS (UNION skew_stream "
-        "PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 5s PRECEDING AND CURRENT ROW)"
+        "SELECT /*+ SWEEP, PARTITIONER(key) */ a.v FROM skew_stream a JOIN skew_stream b "
+        "ON a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 SECOND"
     )
-    with pytest.raises(UnsupportedError, match="is for tables"):
+    with pytest.raises(UnsupportedError, match="joins of streams have each key in one partition"):
         session.sql(sql)
     spark.catalog.dropTempView("skew_stream")
 

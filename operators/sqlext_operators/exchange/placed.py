@@ -207,6 +207,14 @@ def placed_routes(
     return Routes(pids, rows, lambda _: {COPY: marks}, copies.done)
 
 
+def owned_rows(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    """bool[n], the rows of a block that are not copies."""
+    if COPY not in batch.schema.names:
+        return np.ones(batch.num_rows, np.bool_)
+    own: npt.NDArray[np.bool_] = ~batch.column(COPY).to_numpy(zero_copy_only=False)
+    return own
+
+
 def without_copies(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of a block that a router with the part "both" sent to their owner."""
     if COPY not in batch.schema.names:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.exchange.blocks import Block, WireBatch
+from sqlext_operators.exchange.blocks import Block, Placed, WireBatch
 from sqlext_operators.exchange.routing import Router, Routes
 from sqlext_operators.kernels.key_hash import counting_sort
 
@@ -24,7 +24,8 @@ class ScatterSpec:
     """How one input is cut. `columns` are the names of its columns on the wire, by position.
 
     `pids` are the partitions' names on the wire, by number; empty: their numbers. With names, the first partition gets
-    a block without rows too: on a stream, it looks at each restart whether the query is still the same.
+    a block without rows too: on a stream, it looks at each restart whether the query is still the same. With `placed`,
+    which the blocks then carry, all partitions get one: each says what it has.
     """
 
     tag: int
@@ -33,6 +34,7 @@ class ScatterSpec:
     partitions: int
     block_bytes: int = 4 << 20
     pids: tuple[int, ...] = ()
+    placed: Placed | None = None
 
 
 def scatter(spec: ScatterSpec, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -65,9 +67,10 @@ def scatter_from(spec: ScatterSpec, seq: int, batches: Iterable[pa.RecordBatch])
 
 
 def _announced(spec: ScatterSpec, seq: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A block without rows for the first partition."""
+    """Blocks without rows: for the first partition, or for all."""
     wire = WireBatch()
-    wire.add(Block(spec.pids[0], spec.tag, seq, batch.slice(0, 0)))
+    for pid in spec.pids if spec.placed is not None else spec.pids[:1]:
+        wire.add(Block(pid, spec.tag, seq, batch.slice(0, 0), spec.placed))
     return wire.finish()
 
 
@@ -105,7 +108,8 @@ def _sent(spec: ScatterSpec, seq: int, batch: pa.RecordBatch, routes: Routes) ->
         part = batch.take(pa.array(rows[starts[pid] : starts[pid + 1]]))
         for name, column in added.items():
             part = part.append_column(name, column.take(pa.array(places[starts[pid] : starts[pid + 1]])))
-        wire.add(Block(spec.pids[pid] if spec.pids else pid, spec.tag, seq + int(rows[starts[pid]]), part))
+        target = spec.pids[pid] if spec.pids else pid
+        wire.add(Block(target, spec.tag, seq + int(rows[starts[pid]]), part, spec.placed))
     return wire.finish()
 
 

@@ -17,15 +17,20 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.errors import Places, TaskError
-from sqlext_operators.exchange.blocks import Block, WireBatch, decode, decode_block
+from sqlext_operators.exchange.blocks import Block, Placed, WireBatch, decode, decode_block
 from sqlext_operators.exchange.chunk_cache import ChunkCache, shared_cache
 from sqlext_operators.exchange.chunks import FORMAT, Chunk, ChunkStore, decoded, derived_name, encoded, name_of
+from sqlext_operators.exchange.key_counts import BucketReport, CountedInputs
+from sqlext_operators.exchange.placed import owned_rows
 from sqlext_operators.exchange.state_limit import check_size
 from sqlext_operators.exchange.stream import Progress, StreamSpec
 
 #: The state's variables as Spark's types.
 CHUNK_KEY, CHUNK_VALUE = "no bigint", "block binary"
-META = "format int, fingerprint string, owner string, watermark bigint, next_no bigint, timer bigint, chunks binary"
+META = (
+    "format int, fingerprint string, owner string, watermark bigint, next_no bigint, timer bigint, placement bigint, "
+    "chunks binary"
+)
 
 
 @dataclass
@@ -55,8 +60,10 @@ class Figures:
 
 FIGURES = tuple(item.name for item in fields(Figures))
 _DAMAGED = "the checkpoint is damaged: start the query with a new checkpoint location"
-#: What a call gives to Spark: the figures, then a block of results or NULL.
-RESULT_SCHEMA = ", ".join([*(f"{name} bigint" for name in FIGURES), "block binary"])
+#: A column of the output for `BucketReport`s, on streams that place their keys.
+REPORT = "report"
+#: What a call gives to Spark: the figures, a report or NULL, then a block of results or NULL.
+RESULT_SCHEMA = ", ".join([*(f"{name} bigint" for name in FIGURES), f"{REPORT} string", "block binary"])
 
 
 class MapState(Protocol):
@@ -131,7 +138,8 @@ class StatefulSpec:
     places in the user's text for errors. In a chain of operators, `delay` is how long after the watermark rows of the
     operators below come, in units of the order column: this operator's watermark is Spark's less the delay. `chained`
     are the tags of the inputs that are results of such operators: their rows are not counted as read. More
-    than `state_bytes` bytes of chunks in a bucket are an error; 0: no limit.
+    than `state_bytes` bytes of chunks in a bucket are an error; 0: no limit. On streams that place their keys,
+    each call reports on the `counted` keys.
     """
 
     stream: StreamSpec
@@ -141,6 +149,7 @@ class StatefulSpec:
     state_bytes: int = 0
     delay: int = 0
     chained: frozenset[int] = frozenset()
+    counted: CountedInputs | None = None
 
     def processor(self) -> StatefulOperator:
         """The processor."""
@@ -165,59 +174,70 @@ class StatefulOperator:
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803 - Spark's
         """Rows of a static input, before the first micro-batch."""
-        for row in self._advance([initialState], 0):
+        for row in self._advance(key[0], [initialState], 0):
             assert row.block is None, "an operator gave results without a watermark"
 
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         """The bucket's wire rows of a micro-batch."""
-        yield from self._advance(rows, timerValues.getCurrentWatermarkInMs())
+        yield from self._advance(key[0], rows, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803
         """The watermark has reached `wakes_at`."""
-        yield from self._advance((), timerValues.getCurrentWatermarkInMs())
+        yield from self._advance(key[0], (), timerValues.getCurrentWatermarkInMs())
 
     def close(self) -> None:
         """Nothing is open."""
 
-    def _advance(self, rows: Iterable[Any], watermark_ms: int) -> Iterator[_ResultRow]:
+    def _advance(self, pid: int, rows: Iterable[Any], watermark_ms: int) -> Iterator[_ResultRow]:
         try:
-            yield from self._results(rows, watermark_ms)
+            yield from self._results(pid, rows, watermark_ms)
         except TaskError as error:
             if error.place is None:
                 error.place = self._spec.places.of(error.about)
             raise
 
-    def _results(self, rows: Iterable[Any], watermark_ms: int) -> Iterator[_ResultRow]:
+    def _results(self, pid: int, rows: Iterable[Any], watermark_ms: int) -> Iterator[_ResultRow]:
         started = time.perf_counter()
-        store, timer = self._loaded()
+        store, timer, placement = self._loaded()
         state_seconds = time.perf_counter() - started
         progress = Progress()
         # Spark says 0 before there is a watermark
         watermark = watermark_ms * self._spec.ticks_per_ms - self._spec.delay if watermark_ms > 0 else None
         new = sorted((decode_block(row.pid, row.tag, row.block) for row in rows), key=lambda block: block.seq)
+        placed = _placement_of(new, placement)
+        store.floor = None if placed is None else placed.floor
         blocks = [encoded(batch).to_pybytes() for batch in self._operator.step(store, new, watermark, progress)]
-        progress.rows -= sum(block.batch.num_rows for block in new if block.tag in self._spec.chained)
+        chained = (block for block in new if block.tag in self._spec.chained)
+        progress.rows -= sum(int(owned_rows(block.batch).sum()) for block in chained)
         if watermark is not None:
             store.watermark = watermark if store.watermark is None else max(watermark, store.watermark)
         if self._spec.state_bytes:
             check_size(store, self._operator, self._spec.state_bytes)
         saving = time.perf_counter()
-        self._save(store, timer)
+        self._save(store, timer, placement if placed is None else placed.number)
         state_seconds += time.perf_counter() - saving + store.seconds
         figures = _figures(progress, store, self._operator.rows(store))
         figures.state_ms = round(1000 * state_seconds)
         figures.operator_ms = round(1000 * (time.perf_counter() - started)) - figures.state_ms
-        yield _ResultRow(figures, blocks[0] if blocks else None)
+        yield _ResultRow(figures, blocks[0] if blocks else None, self._report(pid, store, new, placed))
         for block in blocks[1:]:
             yield _ResultRow(Figures(), block)
 
-    def _loaded(self) -> tuple[StoredChunks, int | None]:
-        """The bucket's chunks, and the time of its timer."""
+    def _report(self, pid: int, store: StoredChunks, new: Sequence[Block], placed: Placed | None) -> str | None:
+        if self._spec.counted is None:
+            return None
+        latest = max((chunk.high for chunk in store.all()), default=None)
+        rows, keys = self._spec.counted.of(new)
+        number = None if placed is None else placed.number
+        return BucketReport(pid, number, store.watermark, latest, rows, keys).to_text()
+
+    def _loaded(self) -> tuple[StoredChunks, int | None, int]:
+        """The bucket's chunks, the time of its timer, and the number of its placement."""
         assert self._cache is not None
         meta = self._meta.get()
         if meta is None:
-            return StoredChunks(self._chunks, self._cache, uuid.uuid4().hex), None
-        version, fingerprint, owner, watermark, next_no, timer, index = meta
+            return StoredChunks(self._chunks, self._cache, uuid.uuid4().hex), None, 0
+        version, fingerprint, owner, watermark, next_no, timer, placement, index = meta
         if version != FORMAT:
             raise TaskError(
                 f"the checkpoint holds the stream's state in format {version}, and this version reads {FORMAT}",
@@ -231,9 +251,9 @@ class StatefulOperator:
             raise TaskError(f"the list of the stream's chunks cannot be read: {error}", _DAMAGED) from error
         store.watermark = watermark
         store.next_no = next_no
-        return store, timer
+        return store, timer, placement
 
-    def _save(self, store: StoredChunks, timer: int | None) -> None:
+    def _save(self, store: StoredChunks, timer: int | None, placement: int) -> None:
         """Write the list of chunks and register the timer. Spark deletes a timer after its handler: one that stays
         has another time."""
         wakes = self._operator.wakes_at(store)
@@ -245,18 +265,39 @@ class StatefulOperator:
                 self._handle.registerTimer(wanted)
         index = store.index()
         store.written_bytes += len(index)
-        self._meta.update((FORMAT, self._fingerprint, store.owner, store.watermark, store.next_no, wanted, index))
+        meta = (FORMAT, self._fingerprint, store.owner, store.watermark, store.next_no, wanted, placement, index)
+        self._meta.update(meta)
 
 
 class _ResultRow:
     """A row for Spark, which asks for nothing but its dictionary."""
 
-    def __init__(self, figures: Figures, block: bytes | None) -> None:
-        self._figures, self.block = figures, block
+    def __init__(self, figures: Figures, block: bytes | None, report: str | None = None) -> None:
+        self._figures, self.block, self._report = figures, block, report
 
     def asDict(self, recursive: bool = False) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """The columns of `RESULT_SCHEMA`."""
-        return {**vars(self._figures), "block": self.block}
+        return {**vars(self._figures), REPORT: self._report, "block": self.block}
+
+
+def _placement_of(new: Sequence[Block], before: int) -> Placed | None:
+    """By which placement the new rows were routed; None without any, or on streams that have none. `before` is the
+    number of the last one that the bucket has seen."""
+    found = {block.placed for block in new if block.placed is not None}
+    if not found:
+        return None
+    if len(found) > 1:
+        raise TaskError(
+            "a part of the micro-batch was routed again after its keys had got other places",
+            "start the query again: it goes on from its checkpoint, and does the micro-batch again as a whole",
+        )
+    placed = found.pop()
+    if placed.number < before:
+        raise TaskError(
+            f"the keys of the stream have places of number {placed.number}, and its state has those of number {before}",
+            "the folder 'sqlext' in the query's checkpoint was lost: start the query with a new checkpoint location",
+        )
+    return placed
 
 
 def _figures(progress: Progress, store: ChunkStore, rows: int) -> Figures:
@@ -302,7 +343,8 @@ def merged_blocks(partition: int, wires: Iterable[pa.RecordBatch]) -> Iterator[p
     for (pid, tag), blocks in found.items():
         blocks.sort(key=lambda block: block.seq)
         merged = WireBatch()
-        batch = whole(blocks[0].batch.schema, [block.batch for block in blocks])
+        given = [block.batch for block in blocks if block.batch.num_rows] or [blocks[0].batch]
+        batch = whole(given[0].schema, given)
         merged.add(Block(pid, tag, blocks[0].seq, batch))
         yield merged.finish()
 

@@ -18,6 +18,7 @@ from sqlext_operators.columns.codes import NULL_ORDER, order_values
 from sqlext_operators.errors import RowError
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
+from sqlext_operators.exchange.placed import owned_rows
 
 #: What is done with rows that are late or have no time: leave them out, fail, or give them out as they are.
 Late = Literal["drop", "fail", "rows"]
@@ -103,14 +104,16 @@ def admitted(
     batches: Sequence[pa.RecordBatch], order: str, watermark: int | None, progress: Progress, *, fails: bool
 ) -> Admitted:
     """The rows of an input (one batch at least) with a time in the column `order` that is not below `watermark`, the
-    one of the step before. Counts the rows. Raises RowError for others if `fails` is set."""
+    one of the step before. Counts the rows. Raises RowError for others if `fails` is set. Copies (`placed.COPY`) are
+    neither counted nor among the others: their owners tell of them."""
     batch = batches[0] if len(batches) == 1 else whole(batches[0].schema, batches)
     times = order_values(batch.column(order))
+    own = owned_rows(batch)
     timeless = times == NULL_ORDER
     late = ~timeless & (times < watermark) if watermark is not None else np.zeros_like(timeless)
     rows = np.flatnonzero(~(timeless | late))
-    found = Admitted(batch, rows, times[rows], np.flatnonzero(late), np.flatnonzero(timeless))
-    progress.rows += batch.num_rows
+    found = Admitted(batch, rows, times[rows], np.flatnonzero(late & own), np.flatnonzero(timeless & own))
+    progress.rows += int(np.count_nonzero(own))
     progress.late += len(found.late)
     progress.timeless += len(found.timeless)
     if fails and (len(found.late) or len(found.timeless)):

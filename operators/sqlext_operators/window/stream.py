@@ -29,13 +29,15 @@ class WindowStreamSpec:
 
     `results` are the columns of the results if `late` is "rows". Each row then has one column more, the phase: "final"
     for results, "late" for late rows of FROM and "timeless" for those without a time, both with NULL as results.
-    Windows with fewer than `condense_from` rows are computed from the rows themselves.
+    Windows with fewer than `condense_from` rows are computed from the rows themselves. With `copies` the blocks of FROM
+    have the column `placed.COPY`.
     """
 
     operator: WindowOperatorSpec
     late: Late = "drop"
     results: pa.Schema | None = None
     condense_from: int = 20_000
+    copies: bool = False
 
     cache_bytes: ClassVar[int] = DECODED_BYTES
 
@@ -101,7 +103,8 @@ class WindowStream:
         return tuple(range(len(self._operator.sequence.keys))) if holds_rows(kind, self._operator.inputs) else ()
 
     def _state(self, store: ChunkStore) -> WindowState:
-        return WindowState(self._operator.sequence, self._reach, self._operator.inputs, store)
+        operator = self._operator
+        return WindowState(operator.sequence, self._reach, operator.inputs, store, copies=self._spec.copies)
 
 
 def _with_phase(batch: pa.RecordBatch, phase: str) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
+from sqlext_operators.exchange.placed import COPY
 from sqlext_operators.window.condense import Partial
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.parts import Part, joined
@@ -67,7 +68,7 @@ class Answers:
 
     def until(self, end: int) -> Iterator[pa.RecordBatch]:
         """The results of the FROM rows that are not answered yet and are before `end`."""
-        ready = list(self._state.parts(FROM, self._state.answered, end, payload=True))
+        ready = list(self._state.ready(end))
         if not ready:
             return
         low = min(int(part.times[0]) for part in ready)
@@ -140,7 +141,8 @@ class Answers:
         stretches: Stretches,
     ) -> list[Block]:
         """The rows of all sources. FROM rows that are not answered now have times before or after all that are."""
-        feed = _Feed(_partials(cores), ready[0].batch.schema, self._order)
+        names = [name for name in ready[0].batch.schema.names if name != COPY]
+        feed = _Feed(_partials(cores), ready[0].batch.select(names).schema, self._order)
         feed.add(FROM, ready)
         last = high + self._reach.ahead + 1
         if self._reach.shows_from:

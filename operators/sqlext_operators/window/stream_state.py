@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import take_rows, without_names
 from sqlext_operators.columns.codes import order_values
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
+from sqlext_operators.exchange.placed import COPY, owned_rows
 from sqlext_operators.exchange.stream import LeftOut, Progress, admitted
 from sqlext_operators.window.frames import IntArray
 from sqlext_operators.window.newest import POSITION, NewestRows
@@ -30,9 +31,12 @@ FAR = 1 << 62
 
 
 class WindowState:
-    """The rows of `inputs` inputs, in the chunks of a store. FROM is input 0."""
+    """The rows of `inputs` inputs, in the chunks of a store. FROM is input 0; with `copies` other buckets answer some
+    of its rows."""
 
-    def __init__(self, sequence: SequenceSpec, reach: Reach, inputs: int, store: ChunkStore) -> None:
+    def __init__(
+        self, sequence: SequenceSpec, reach: Reach, inputs: int, store: ChunkStore, *, copies: bool = False
+    ) -> None:
         assert sequence.order is not None
         self._order = sequence.order
         self._keys = sequence.keys
@@ -41,6 +45,7 @@ class WindowState:
         self._store = store
         names = dict.fromkeys([*sequence.keys, sequence.order, *sequence.args])
         self._row_columns = tuple(names)
+        self._from_columns = (*names, COPY) if copies else self._row_columns
         self._payload_columns = tuple(name for name in dict.fromkeys(sequence.payload) if name not in names)
 
     @property
@@ -53,7 +58,7 @@ class WindowState:
         `fails` is set."""
         if not batches:
             return LeftOut()
-        found = admitted(batches, self._order, self._store.watermark, progress, fails=fails)
+        found = admitted(batches, self._order, self._store.late_below, progress, fails=fails)
         order = np.argsort(found.times, kind="stable")
         rows, batch = found.rows[order], found.batch
         if len(rows):
@@ -70,23 +75,36 @@ class WindowState:
         bounds = np.unique([*np.searchsorted(times, edges).tolist(), len(times)]).tolist()
         for start, end in pairwise(bounds):
             part, low, high = batch.slice(start, end - start), int(times[start]), int(times[end - 1])
-            self._store.append(_kind(tag, _ROWS), low, high, without_names(part.select(list(self._row_columns))))
+            names = self._from_columns if tag == FROM else self._row_columns
+            self._store.append(_kind(tag, _ROWS), low, high, without_names(part.select(list(names))))
             if tag == FROM and self._payload_columns:  # the next number after its rows
                 payload = without_names(part.select(list(self._payload_columns)))
                 self._store.append(_kind(tag, _PAYLOAD), low, high, payload)
 
-    def parts(self, tag: int, start: int, end: int, *, payload: bool = False) -> Iterator[Part]:
-        """Rows of an input with start <= time < end, chunk by chunk in the order of arrival; with `payload` the
-        columns that pass through too."""
+    def parts(self, tag: int, start: int, end: int) -> Iterator[Part]:
+        """Rows of an input with start <= time < end, chunk by chunk in the order of arrival."""
         for chunk in self.overlapping((tag,), start, end):
             batch = self._read(chunk)
             times = order_values(batch.column(self._order))
             first, last = (int(place) for place in np.searchsorted(times, [start, end]))
             if first < last:
+                yield Part(batch.slice(first, last - first), times[first:last], _positions(chunk, first, last))
+
+    def ready(self, end: int) -> Iterator[Part]:
+        """FROM rows before `end` that are not answered yet, with the columns that pass through, and the column COPY if
+        there are copies; nothing if all of them are copies."""
+        parts = []
+        for chunk in self.overlapping((FROM,), self.answered, end):
+            batch = self._read_from(chunk)
+            times = order_values(batch.column(self._order))
+            first, last = (int(place) for place in np.searchsorted(times, [self.answered, end]))
+            if first < last:
                 batch = batch.slice(first, last - first)
-                if payload and self._payload_columns:
+                if self._payload_columns:
                     batch = _beside(batch, self._payload(chunk).slice(first, last - first))
-                yield Part(batch, times[first:last], _positions(chunk, first, last))
+                parts.append(Part(batch, times[first:last], _positions(chunk, first, last)))
+        if any(owned_rows(part.batch).any() for part in parts):
+            yield from parts
 
     def overlapping(self, tags: Sequence[int], start: int, end: int) -> list[Chunk]:
         """The chunks that may hold rows with start <= time < end."""
@@ -171,7 +189,11 @@ class WindowState:
         return Part(batch, order_values(batch.column(self._order)), _positions(chunk, 0, batch.num_rows))
 
     def _read(self, chunk: Chunk) -> pa.RecordBatch:
-        return self._store.read(chunk).rename_columns(list(self._row_columns))
+        batch = self._store.read(chunk)
+        return batch.select(list(range(len(self._row_columns)))).rename_columns(list(self._row_columns))
+
+    def _read_from(self, chunk: Chunk) -> pa.RecordBatch:
+        return self._store.read(chunk).rename_columns(list(self._from_columns))
 
     def _read_newest(self, chunk: Chunk) -> pa.RecordBatch:
         return self._store.read(chunk).rename_columns([*self._row_columns, POSITION])

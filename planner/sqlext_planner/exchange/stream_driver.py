@@ -7,6 +7,7 @@ keeps that state, and calls the operator once for each bucket and micro-batch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
@@ -14,16 +15,20 @@ from sqlext_planner.exchange.buckets import bucket_ids
 from sqlext_planner.exchange.chains import shown
 from sqlext_planner.exchange.driver import WIRE, Shipment
 from sqlext_planner.exchange.stream_inputs import Chain
-from sqlext_planner.exchange.stream_settings import check_settings, observed_name
+from sqlext_planner.exchange.stream_settings import check_settings, observed_name, placement_property
 from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.streams import result_times
-from sqlext_planner.spark.workers import check_workers, stateful_processor, worker_function
+from sqlext_planner.spark.workers import check_workers, property_function, stateful_processor, worker_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
     from sqlext_operators.exchange.stream import StreamSpec
+    from sqlext_operators.exchange.stream_placement import StreamRouter
+
+    from sqlext_planner.exchange.partitioning.replanner import Replanned
+    from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
 
 
 def bucket_count(context: ExecutionContext) -> int:
@@ -39,29 +44,43 @@ def run_stream(
     identity: Mapping[str, str],
     chain: Chain,
     times: Mapping[str, int | str],
+    placing: tuple[StreamPlacing, str] | None = None,
 ) -> DataFrame:
     """The operator's results as a streaming DataFrame. Inputs that are tables are read once, when the query starts.
 
     `identity` is what the state depends on, by the names that a user knows: the checkpoint of a query that differs is
     refused. `times` are the columns of `result` that are event times: how long after its time a row comes at most, by
-    this operator's watermark and in microseconds, or why that is not known. Raises ConfigurationError if Spark's
-    settings do not suit, or the workers lack the package.
+    this operator's watermark and in microseconds, or why that is not known. With `placing`, which comes
+    with the column of times, keys have places that may change while the query runs. Raises ConfigurationError if
+    Spark's settings do not suit, or the workers lack the package.
     """
     from pyspark.sql import functions as F  # noqa: N812 - Spark's usual name
     from sqlext_operators.errors import explained
-    from sqlext_operators.exchange.stateful import FIGURES, RESULT_SCHEMA, StatefulSpec, unpacked
+    from sqlext_operators.exchange.key_counts import CountedInputs
+    from sqlext_operators.exchange.stateful import FIGURES, REPORT, RESULT_SCHEMA, StatefulSpec, unpacked
 
     check_settings(context.spark)
     check_workers(context.spark)
     partitions = _partitions(context)
     pids = bucket_ids(bucket_count(context), partitions)
+    name = observed_name(chain.operators)
+    placed = None if placing is None else _placed(*placing, pids, shipments)
     live, fixed = (
-        [_scattered(shipment, pids, context) for shipment in shipments if shipment.frame.isStreaming is streaming]
+        [
+            _scattered(shipment, pids, context, placed, name)
+            for shipment in shipments
+            if shipment.frame.isStreaming is streaming
+        ]
         for streaming in (True, False)
     )
     fingerprint = {**identity, "partitions": f"{len(pids)} of {partitions}"}
+    if placed is not None:
+        fingerprint["partitioner"] = placed.spec.partitioner
     if chain.operators:
         fingerprint["delay of its inputs"] = shown(chain.delay)
+    counted = None
+    if placed is not None and placed.spec.changes:
+        counted = CountedInputs(shipments[0].keys, len(shipments))
     spec = StatefulSpec(
         stream,
         fingerprint,
@@ -69,6 +88,7 @@ def run_stream(
         state_bytes=context.config.stream_state_bytes,
         delay=chain.delay,
         chained=chain.chained,
+        counted=counted,
     )
     rows = (
         _own(_union(live))
@@ -81,10 +101,14 @@ def run_stream(
             _initial(fixed).groupBy("pid") if fixed else None,
         )
     )
-    name = observed_name(chain.operators)
+    if counted is not None and placed is not None:
+        from sqlext_planner.exchange.stream_placements import keep_placed
+
+        keep_placed(context.spark, name, placed.spec)
     delays = {column: time if isinstance(time, str) else time + chain.delay for column, time in times.items()}
     result = result_times(result, name, delays)
-    seen = rows.observe(name, *(F.sum(figure).alias(figure) for figure in FIGURES))
+    figures = [F.sum(figure).alias(figure) for figure in FIGURES]
+    seen = rows.observe(name, *figures, *([] if counted is None else [F.collect_list(REPORT).alias(REPORT)]))
     unpack = worker_function(partial(explained, context.places(), unpacked))
     return from_months(seen.mapInArrow(unpack, months_schema(result)), result)
 
@@ -105,18 +129,44 @@ def _partitions(context: ExecutionContext) -> int:
     return int(str(context.spark.conf.get("spark.sql.shuffle.partitions")))
 
 
-def _scattered(shipment: Shipment, pids: tuple[int, ...], context: ExecutionContext) -> DataFrame:
-    """An input's wire rows; its buckets have the names `pids`."""
+def _scattered(
+    shipment: Shipment, pids: tuple[int, ...], context: ExecutionContext, placed: _Placed | None, name: str
+) -> DataFrame:
+    """An input's wire rows; its buckets have the names `pids`. The operator has a name."""
     from sqlext_operators.errors import explained
     from sqlext_operators.exchange.routing import KeyRouter
     from sqlext_operators.exchange.scatter import ScatterSpec, scatter
+    from sqlext_operators.exchange.stream_placement import PlacedScatter
 
     columns = tuple(shipment.frame.columns)
-    router = shipment.router or KeyRouter(shipment.keys)
-    spec = ScatterSpec(shipment.tag, columns, router, len(pids), context.config.block_bytes, pids)
     # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
     plain = shipment.frame.toDF(*(f"c{place}" for place in range(len(columns))))
-    return plain.mapInArrow(worker_function(partial(explained, context.places(), scatter, spec)), WIRE)
+    router = placed.routers[shipment.tag] if placed is not None else shipment.router or KeyRouter(shipment.keys)
+    spec = ScatterSpec(shipment.tag, columns, router, len(pids), context.config.block_bytes, pids)
+    if placed is None or not shipment.frame.isStreaming:
+        return plain.mapInArrow(worker_function(partial(explained, context.places(), scatter, spec)), WIRE)
+    found = PlacedScatter(spec, placed.routers[shipment.tag])
+    entry = partial(explained, context.places(), found.scatter)
+    return plain.mapInArrow(property_function(entry, placement_property(name)), WIRE)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """How the places change, and the routers of the inputs by tag."""
+
+    spec: Replanned
+    routers: tuple[StreamRouter, ...]
+
+
+def _placed(placing: StreamPlacing, order: str, pids: tuple[int, ...], shipments: Sequence[Shipment]) -> _Placed:
+    from sqlext_operators.exchange.stream_placement import StreamRouter
+
+    from sqlext_planner.exchange.partitioning.replanner import Replanned
+
+    spec = Replanned(placing.partitioner, placing.demand, pids, placing.changes)
+    where = spec.first()
+    routers = (StreamRouter(item.keys, order, where, item.tag > 0 or placing.copies_owned) for item in shipments)
+    return _Placed(spec, tuple(routers))
 
 
 def _initial(frames: Sequence[DataFrame]) -> DataFrame:

@@ -48,6 +48,11 @@ def observed_name(below: Iterable[str] = ()) -> str:
     return "_".join([OBSERVED + uuid.uuid4().hex[:12], *parts])
 
 
+def placement_property(operator: str) -> str:
+    """The property of a query that says where the rows of an operator go, by the name of its observed metrics."""
+    return f"spark.sqlext.placement.{operator}"
+
+
 def operators_in(name: str) -> list[str]:
     """The operator with a name, and all those below it."""
     return name.removeprefix(OBSERVED).split("_")

@@ -42,6 +42,24 @@ def worker_function(entry: Entry) -> Callable[[Iterator[pa.RecordBatch]], Iterat
     return run
 
 
+def property_function(
+    entry: Callable[[str | None, int, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], name: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Like `worker_function`, for an entry point whose first argument is a property of the query
+    (`query_properties`), or None where it has none."""
+    load = _loading(entry)
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        task, context = load(), TaskContext.get()
+        assert context is not None
+        found: Iterator[pa.RecordBatch] = task(context.getLocalProperty(name), context.partitionId(), batches)
+        return found
+
+    return run
+
+
 def broadcast_function(
     entry: Callable[[bytes, int, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], data: bytes, spark: SparkSession
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

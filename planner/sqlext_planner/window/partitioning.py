@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sqlext_planner.exchange.partitioning.chosen import Partitioning
     from sqlext_planner.exchange.partitioning.demand import Demand
     from sqlext_planner.exchange.partitioning.samples import SampledInput
+    from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
 
 
 def window_partitioning(node: WindowUnion, catalog: Catalog | None, config: Config) -> Partitioning | None:
@@ -23,6 +24,17 @@ def window_partitioning(node: WindowUnion, catalog: Catalog | None, config: Conf
     from sqlext_planner.exchange.partitioning.chosen import choose_partitioning
 
     return choose_partitioning(_inputs(node), window_demand(node), catalog, config, node.partitioner)
+
+
+def window_placing(node: WindowUnion, config: Config) -> StreamPlacing | None:
+    """How the keys of a node over streams have places; None: each in one bucket, by its hash.
+
+    Raises UnsupportedError for a hint that the windows do not allow; a setting gives way.
+    """
+    from sqlext_planner.exchange.partitioning.stream_placing import stream_placing
+
+    tables = not all(child.is_streaming for child in (node.source, *node.unions))
+    return stream_placing(window_demand(node), config, node.partitioner, tables=tables)
 
 
 def window_demand(node: WindowUnion) -> Demand:

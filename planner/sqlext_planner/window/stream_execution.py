@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.stream import Late
     from sqlext_operators.window.spec import Window
 
+    from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
     from sqlext_planner.window.inputs import WindowInputs
 
 
@@ -35,9 +36,11 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
 
     stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
     phase: Column | None = field(default=None, kw_only=True)
+    placing: StreamPlacing | None = field(default=None, kw_only=True)
 
     def details(self) -> dict[str, Any]:
-        return super().details() | self.delays.details()
+        placing = {} if self.placing is None else {"partitioner": str(self.placing)}
+        return super().details() | self.delays.details() | placing
 
     @cached_property
     def output(self) -> tuple[Field, ...]:
@@ -67,15 +70,17 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
         shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
         result = inputs.result_schema
         late = cast("Late", context.config.stream_late)
+        copies = self.placing is not None and self.placing.copies_owned
         if self.phase is None:
-            stream = WindowStreamSpec(operator, "fail" if late == "fail" else "drop")
+            stream = WindowStreamSpec(operator, "fail" if late == "fail" else "drop", copies=copies)
         else:
-            stream = WindowStreamSpec(operator, "rows", arrow_schema(months_schema(result)))
+            stream = WindowStreamSpec(operator, "rows", arrow_schema(months_schema(result)), copies=copies)
             result = StructType([*result, StructField(self.phase.spark_name, StringType(), nullable=False)])
         parts = _parts(inputs, operator.window.ansi)
         found = identity(parts, inputs.frames, inputs.result_schema)
         times = self._times(streams[0], str(order), reach_of(operator.window).ahead)
-        return run_stream(shipments, stream, result, context, found, chain, times)
+        placing = None if self.placing is None else (self.placing, str(order))
+        return run_stream(shipments, stream, result, context, found, chain, times, placing)
 
     @property
     def span_of_order(self) -> Span | None:

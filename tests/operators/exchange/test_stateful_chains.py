@@ -104,9 +104,9 @@ class Stage:
             operator.init(handle)
             rows = list(self._rows(bucket, inputs))
             if rows:
-                found += self._taken(operator.handleInputRows(bucket, rows, Times(watermark)))
+                found += self._taken(operator.handleInputRows((bucket,), rows, Times(watermark)))
             for timer in sorted(time for time in handle.timers if time <= watermark):
-                found += self._taken(operator.handleExpiredTimer(bucket, Times(watermark), None))
+                found += self._taken(operator.handleExpiredTimer((bucket,), Times(watermark), None))
                 handle.timers.discard(timer)
         return whole(found[0].schema, found) if found else NOTHING
 

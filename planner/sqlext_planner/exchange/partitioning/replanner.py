@@ -1,0 +1,200 @@
+"""New places for the keys of a running stream, from what its buckets report of each micro-batch.
+
+Rows of a key that has become hot are spread over several buckets, and brought together when it cools down. Nothing that
+is kept moves: a new placement owns rows from a time on that no bucket has seen (`stream_placement`). One change is made
+in three steps, each in another micro-batch:
+
+1. announced: the new places get copies, and own nothing;
+2. begun: they own the rows from `since` on, which is later than all that was seen before the announcement, and by as
+   much as a row can need older ones;
+3. done: the watermark has passed all that the older places own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from sqlext_operators.exchange.placement import Placement
+from sqlext_operators.exchange.stream_placement import ALWAYS, Epoch, StreamPlacement
+
+from sqlext_planner.exchange.partitioning.demand import Demand
+from sqlext_planner.exchange.partitioning.loads import Loads, slot_of
+from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
+from sqlext_planner.exchange.partitioning.plans import Exchange, Options, Refused
+from sqlext_planner.exchange.partitioning.schedule import DynamicSchedule
+from sqlext_planner.exchange.partitioning.steady_plans import present_plan, steady_plan
+
+if TYPE_CHECKING:
+    from sqlext_operators.exchange.key_counts import BucketReport
+
+    from sqlext_planner.exchange.partitioning.loads import FloatArray
+
+DYNAMIC = "dynamic"
+#: What is left of a micro-batch's counts after the next one: three micro-batches are half of all.
+DECAY = 0.8
+#: So many micro-batches in turn have to find other places better, or that fewer places would do.
+PATIENCE, CALM = 2, 10
+#: Keys with a smaller share of the rows are counted with their hash slot.
+_LEAST_SHARE = 0.01
+#: A bucket has at least so many hash slots.
+_SLOTS_A_BUCKET = 8
+
+
+@dataclass(frozen=True)
+class Replanned:
+    """How the keys of a stream get their places: by a `partitioner` with a name, over the `pids` of the buckets.
+
+    `demand` has the reach of the rows. Without `changes` every row is in all buckets.
+    """
+
+    partitioner: str
+    demand: Demand
+    pids: tuple[int, ...]
+    changes: bool = True
+
+    @property
+    def options(self) -> Options:
+        """Options with as many hash slots as the buckets need."""
+        return Options(slots=1 << (_SLOTS_A_BUCKET * len(self.pids) - 1).bit_length())
+
+    def first(self) -> StreamPlacement:
+        """The placement that a stream begins with: by hash; if it never changes, each row in all buckets."""
+        count, slots = len(self.pids), self.options.slots
+        if not self.changes:
+            return StreamPlacement.first(Placement(count, (tuple(range(count)),)))
+        if self.partitioner == DYNAMIC:
+            return StreamPlacement.first(Placement(count, DynamicSchedule(count, self.options).teams))
+        return StreamPlacement.first(Placement(count, tuple((slot * count // slots,) for slot in range(slots))))
+
+
+@dataclass
+class _Counts:
+    """Decayed rows by bucket and by key, float64[inputs] each."""
+
+    buckets: dict[int, FloatArray] = field(default_factory=dict)
+    keys: dict[int, FloatArray] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+
+    def add(self, reports: Sequence[BucketReport]) -> None:
+        """The rows of a micro-batch."""
+        import numpy as np
+
+        for found in (self.buckets, self.keys):
+            for key, rows in list(found.items()):
+                found[key] = rows * DECAY
+        for report in reports:
+            self.buckets[report.pid] = self.buckets.get(report.pid, 0.0) + np.array(report.rows, np.float64)
+            for item in report.keys:
+                self.keys[item.key] = self.keys.get(item.key, 0.0) + np.array(item.rows, np.float64)
+                self.names[item.key] = item.name
+        least = _LEAST_SHARE / 10 * sum(float(rows.sum()) for rows in self.buckets.values())
+        self.keys = {key: rows for key, rows in self.keys.items() if rows.sum() > least}
+        self.names = {key: name for key, name in self.names.items() if key in self.keys}
+
+
+class Replanner:
+    """The placement of a running stream: `where` it is now."""
+
+    def __init__(self, spec: Replanned, where: StreamPlacement | None = None) -> None:
+        self._spec = spec
+        self.where = where or spec.first()
+        self._counts = _Counts()
+        self._latest: dict[int, int | None] = {}
+        self._watermark: int | None = None
+        self._better = 0
+        #: The greatest time that an older placement may own, once that is known.
+        self._owned: int | None = None
+
+    def observe(self, reports: Sequence[BucketReport]) -> StreamPlacement | None:
+        """The reports of a micro-batch. Returns the new placement if it changes."""
+        if not reports:
+            return None
+        self._latest.update((report.pid, report.latest) for report in reports)
+        marks = [report.watermark for report in reports if report.watermark is not None]
+        self._watermark = max([*marks, *([] if self._watermark is None else [self._watermark])], default=None)
+        self._counts.add(reports)
+        # All blocks of a micro-batch have the same number, and micro-batches come one after the other.
+        seen = any(report.placement == self.where.number for report in reports)
+        if not self._spec.changes or not seen or len(self._latest) < len(self._spec.pids):
+            return None
+        found = self._next()
+        if found is not None:
+            self.where = found
+            self._better = 0
+            self._owned = None
+        return found
+
+    def _next(self) -> StreamPlacement | None:
+        """The next step of a change, or the first one of a new change; all buckets have reported."""
+        last = self.where.epochs[-1]
+        assert self._spec.demand.reach is not None
+        back, ahead = self._spec.demand.reach
+        latest = max((time for time in self._latest.values() if time is not None), default=None)
+        if latest is None:
+            return None
+        if len(self.where.epochs) == 1:
+            return self._announced()
+        if last.since is None:
+            begun = (*self.where.epochs[:-1], replace(last, since=latest + back + 1))
+            return replace(self.where, number=self.where.number + 1, epochs=begun)
+        if self._owned is None:
+            self._owned = max(last.since, latest)
+        if self._watermark is None or self._watermark - ahead <= self._owned:
+            return None
+        only = replace(last, since=ALWAYS)
+        return StreamPlacement(self.where.number + 1, (only,), self._owned + 1)
+
+    def _announced(self) -> StreamPlacement | None:
+        """With the places that the partitioner has found better for some micro-batches in turn."""
+        exchange = Exchange(self._loads(), self._spec.demand, len(self._spec.pids), self._spec.options)
+        plan = PARTITIONERS[self._spec.partitioner].plan(exchange)
+        if isinstance(plan, Refused):
+            return None
+        placement = self.where.epochs[-1].placement
+        if self._spec.partitioner != DYNAMIC:  # its teams only grow and shrink
+            plan = steady_plan(plan, exchange, placement)
+        assert plan.placement is not None
+        shrinks = _members(plan.placement) < _members(placement)
+        uneven = present_plan(exchange, placement, plan.copies).balance > exchange.options.theta
+        if plan.placement == placement or not (shrinks or uneven):
+            self._better = 0
+            return None
+        self._better += 1
+        if self._better < (CALM if shrinks else PATIENCE):
+            return None
+        epochs = (*self.where.epochs, Epoch(plan.placement, None))
+        return replace(self.where, number=self.where.number + 1, epochs=epochs)
+
+    def _loads(self) -> Loads:
+        """The keys with many rows, and the rest of each bucket's rows spread over the hash slots that are there."""
+        import numpy as np
+
+        counts, pids = self._counts, self._spec.pids
+        total = sum(float(rows.sum()) for rows in counts.buckets.values())
+        known = sorted(key for key, rows in counts.keys.items() if rows.sum() >= _LEAST_SHARE * total)
+        inputs = len(next(iter(counts.buckets.values())))
+        key_rows = np.array([counts.keys[key] for key in known], np.float64).reshape(len(known), inputs)
+        placement = self.where.epochs[0].placement
+        every = np.array([counts.buckets.get(pid, np.zeros(inputs)) for pid in pids])
+        own = {place.key: place.team for place in placement.keys}
+        hashes = np.array(known, np.uint64)
+        homes = slot_of(hashes, len(placement.slots)).tolist()
+        for key, home, rows in zip(known, homes, key_rows, strict=True):
+            team = own.get(key, placement.slots[home])
+            every[list(team)] -= rows / len(team)
+        rest = np.maximum(every, 0.0)
+        slots = self._spec.options.slots
+        share = slots // len(placement.slots)
+        weights = np.zeros((slots, len(pids)))
+        for slot in range(slots):
+            team = placement.slots[slot // share]
+            weights[slot, list(team)] = 1 / len(team)
+        parts = weights / np.maximum(weights.sum(axis=0), 1e-9)
+        return Loads(hashes, key_rows, parts @ rest, 0.0, (1.0,) * inputs, dict(counts.names))
+
+
+def _members(placement: Placement) -> int:
+    """How many members the teams have, more than one each."""
+    return sum(len(team) - 1 for team in (*placement.slots, *(place.team for place in placement.keys)))
