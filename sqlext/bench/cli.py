@@ -289,7 +289,8 @@ def stream(
         str,
         typer.Option(
             help="A, D: 5 keys, windows of 1 s, rows up to 1 s (A) and 2 s (D) late. B: 111 keys, 150 s, 10 s. "
-            "C: 45 keys, 8 s, 100 s. rising: state of --live rows. shared: four streams on one key, state of --live "
+            "C: 45 keys, 8 s, 100 s. rising: state of --live rows. even, moving: 1,000 keys, even or with "
+            "hot ones. shared: four streams on one key, state of --live "
             "rows. chain: on three keys. second: three on a key of 100 values and a second one each. near: four on one "
             "key, 20 s apart at most. points: a row and those of the 20 s after it, state of --live rows. overlap: "
             "periods that overlap. left: a LEFT JOIN of them."

@@ -23,6 +23,7 @@ from sqlext.bench.stream_contestants import (
     JOIN_FORMAT,
     DuckTables,
     FloorStream,
+    HashedStream,
     JoinStream,
     OursStream,
     OursTables,
@@ -31,7 +32,7 @@ from sqlext.bench.stream_contestants import (
     ours_settings,
     state_settings,
 )
-from sqlext.bench.stream_data import WORKLOADS
+from sqlext.bench.stream_data import SPREAD, WORKLOADS
 from sqlext.bench.stream_flink import FLINK, FlinkContestant, flink_interpreter
 from sqlext.bench.stream_interval_sql import INTERVALS
 from sqlext.bench.stream_options import CONTESTANTS, SETS, StreamOptions
@@ -49,7 +50,7 @@ def stream_suite(
     unknown set of cases, workload or contestant, and if the sets have none of the workloads.
     """
     _check("set of cases", options.cases, SETS)
-    _check("workload", options.workloads, (*WORKLOADS, "rising", *JOINS, *INTERVALS))
+    _check("workload", options.workloads, (*WORKLOADS, "rising", *SPREAD, *JOINS, *INTERVALS))
     _check("contestant", options.contestants, CONTESTANTS)
     engines = engines or Engines(options.cores, options.memory)
     root = options.data or Path(tempfile.mkdtemp(prefix="sqlext-bench-"))
@@ -57,7 +58,7 @@ def stream_suite(
     if not cases:
         raise AnalysisError(
             f"--cases {','.join(options.cases)} has no workload {' or '.join(options.workloads)}",
-            help=f"window has {', '.join(WORKLOADS)} and rising, umjoin has {', '.join(JOINS)}, "
+            help=f"window has {', '.join(WORKLOADS)}, rising, {' and '.join(SPREAD)}, umjoin has {', '.join(JOINS)}, "
             f"interval has {', '.join(INTERVALS)}",
         )
     names, left_out = _taking_part(options, cases)
@@ -141,6 +142,7 @@ class _Contestants:
         usual = state_settings(*size)
         streams: Mapping[str, tuple[type[SparkStream], Mapping[str, str]]] = {
             "ours": (OursStream, ours_settings(*size)),
+            "ours-hash": (HashedStream, ours_settings(*size)),
             "floor": (FloorStream, usual),
             "floor-spark": (SparkFloorStream, usual),
             "spark-join": (JoinStream, {**usual, JOIN_FORMAT: "4"}),

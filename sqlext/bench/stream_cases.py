@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlext.bench.interval_cases import short
 from sqlext.bench.stream_case import Planned, StreamCase, StreamCases
-from sqlext.bench.stream_data import RISING_RATE, WORKLOADS, StreamTables, Workload, rising_workload
+from sqlext.bench.stream_data import RISING_RATE, SPREAD, WORKLOADS, StreamTables, Workload, rising_workload
 from sqlext.bench.stream_interval_cases import planned_intervals
 from sqlext.bench.stream_options import WINDOW_CONTESTANTS, StreamOptions
 from sqlext.bench.stream_umjoin_cases import planned_joins
@@ -18,11 +18,15 @@ from sqlext.bench.suite import Case
 BATCHED = ("ours", "floor", "floor-spark", "spark-join", "spark-join-v2")
 #: Who takes part in paced cases: joins that are far behind the rate would only fill the queue.
 PACED = ("ours", "floor", "floor-spark")
+#: Who takes part where the keys are even.
+ALL = tuple(name for name in WINDOW_CONTESTANTS if name != "ours-hash")
 #: Whose answers are always there to compare with.
 REFERENCE = "duckdb"
 #: In the cases `rising`: rows of a micro-batch, and how many of them are measured.
 RISING_BATCH = 50_000
 RISING_BATCHES = 40
+#: Rows of each stream in the cases `even` and `moving`: 80 seconds of event time.
+SPREAD_ROWS = 2_000_000
 #: In paced cases: a file of each stream arrives every so many seconds.
 PACED_SECONDS = 0.25
 
@@ -48,6 +52,8 @@ def _planned_windows(options: StreamOptions) -> Iterator[Planned]:
             yield _throughput(options, workload, batch, place)
     if "rising" in options.workloads:
         yield from (_rising(options, max(1, round(live * options.scale))) for live in options.live)
+    for place, name in enumerate(name for name in SPREAD if name in options.workloads):
+        yield _spread(options, SPREAD[name], place)
     if options.paced:
         for place, workload in enumerate(chosen, 1):
             if workload.replay is not None:
@@ -67,9 +73,25 @@ def _throughput(options: StreamOptions, workload: Workload, batch: int, place: i
         known,
         panel=f"batches of {short(batch)} rows",
         tick=workload.name,
-        contestants=tuple(WINDOW_CONTESTANTS) if largest else (*BATCHED, REFERENCE),
+        contestants=ALL if largest else (*BATCHED, REFERENCE),
     )
     return Planned(case, StreamTables(workload, rows, each, readers=options.cores), per_trigger)
+
+
+def _spread(options: StreamOptions, workload: Workload, place: int) -> Planned:
+    """Small micro-batches of keys that are even, or become hot and cool down; also with each key in one task."""
+    rows = max(1, round(SPREAD_ROWS * options.scale))
+    each = max(1, min(options.batches) // 2)
+    known: dict[str, int | float | str] = {"set": "spread", "workload": workload.name, "rows": rows, "batch": 2 * each}
+    case = Case(
+        f"{workload.name} keys",
+        float(place),
+        known,
+        panel="keys",
+        tick=workload.name,
+        contestants=("ours", "ours-hash", REFERENCE),
+    )
+    return Planned(case, StreamTables(workload, rows, each, readers=options.cores))
 
 
 def _rising(options: StreamOptions, live: int) -> Planned:
@@ -85,7 +107,7 @@ def _rising(options: StreamOptions, live: int) -> Planned:
         known,
         panel="rising state",
         tick=short(live),
-        contestants=tuple(WINDOW_CONTESTANTS),
+        contestants=ALL,
     )
     return Planned(case, StreamTables(workload, rows, each, fill=fill, readers=options.cores))
 

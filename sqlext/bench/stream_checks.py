@@ -14,6 +14,8 @@ ALLOWANCE_SECONDS = 0.35
 SMALL_BATCH = 50_000
 #: How much longer a micro-batch may take with ten times the rows in state.
 GROWTH = 1.3
+#: How much longer 95 % of the micro-batches may take while keys become hot.
+HOT_GROWTH = 1.5
 FLOORS = ("floor", "floor-spark")
 #: How many times as many rows a second as Flink's interval join with an aggregate above it.
 FLINK_RATE = 4
@@ -73,6 +75,20 @@ def far_faster_than_flinks_join(report: Report) -> list[Check]:
             name = f"at least {FLINK_RATE}x the rows a second of Flink's join, {result.case.name}"
             checks.append(Check(name, rates.ours >= FLINK_RATE * rates.best, rates.words))
     return checks
+
+
+def steady_while_keys_move(report: Report) -> list[Check]:
+    """The 95th percentile of micro-batches while keys become hot and cool down against that of even keys."""
+    found = {
+        str(result.case.parameters["workload"]): _detail(result, report.ours, "batch p95")
+        for result in report.cases
+        if result.case.parameters.get("set") == "spread"
+    }
+    even, moving = found.get("even"), found.get("moving")
+    if even is None or moving is None:
+        return []
+    name = f"p95 of micro-batches with hot keys at most {HOT_GROWTH}x that of even keys"
+    return [Check(name, moving <= HOT_GROWTH * even, f"{moving / even:.2f}x ({moving:.2f} s against {even:.2f} s)")]
 
 
 def flat_in_state(report: Report) -> list[Check]:
@@ -194,6 +210,7 @@ CHECKS = (
     faster_than_peers,
     far_faster_than_flinks_join,
     flat_in_state,
+    steady_while_keys_move,
     joins_beat_chains,
     joins_keep_up_with_flink,
     small_checkpoints,

@@ -27,6 +27,7 @@ from sqlext.bench.stream_case import StreamCase, StreamCases, StreamSource
 from sqlext.bench.stream_files import milliseconds
 from sqlext.bench.stream_floor import counted, union
 from sqlext.bench.stream_progress import MIB, Batch, batches_of, figures, observed_sums, row_latencies, steady
+from sqlext.bench.stream_sql import SPREAD
 from sqlext.bench.suite import Answer, Case
 
 if TYPE_CHECKING:
@@ -195,7 +196,11 @@ class OursStream(SparkStream):
 
     def frame(self, case: StreamCase, streams: Sequence[DataFrame]) -> DataFrame:
         """The statement over the streams as temporary views."""
-        return self.session().sql(case.query.ours.format(**self._views(case, streams)))
+        return self.session().sql(self.statement(case).format(**self._views(case, streams)))
+
+    def statement(self, case: StreamCase) -> str:
+        """What it runs; {name} stands for the stream of that name."""
+        return case.query.ours
 
     def own_details(self, measured: Sequence[StreamingQueryProgress]) -> Mapping[str, float]:
         """The most rows in state, and the median seconds of the operator in a micro-batch, all tasks together."""
@@ -214,6 +219,14 @@ class OursStream(SparkStream):
 
             self._session = Session(self.engines.spark())
         return self._session
+
+
+class HashedStream(OursStream):
+    """`Session.sql` with each key in one task."""
+
+    def statement(self, case: StreamCase) -> str:
+        """Without the hint."""
+        return case.query.ours.replace(SPREAD, "")
 
 
 def state_settings(cores: int, memory_mb: int) -> dict[str, str]:

@@ -33,7 +33,8 @@ class Workload:
 
     `density` is the number of rows of each key of each stream in a second of event time, `window_ms` and `lateness_ms`
     are milliseconds of event time, `replay` is the number of rows of both streams together that arrive in a second of
-    a paced run (None: as many as possible).
+    a paced run (None: as many as possible). With `hot_ms` a key has HOT_SHARE of the rows for so long, then another,
+    then none, and so on.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Workload:
     window_ms: int
     lateness_ms: int
     replay: int | None = None
+    hot_ms: int | None = None
 
     @property
     def rate(self) -> float:
@@ -62,6 +64,16 @@ WORKLOADS = {
         Workload("B", keys=111, density=40, window_ms=150_000, lateness_ms=10_000, replay=200_000),
         Workload("C", keys=45, density=37.5, window_ms=8_000, lateness_ms=100_000),
         Workload("D", keys=5, density=4_000, window_ms=1_000, lateness_ms=2_000, replay=15_000),
+    )
+}
+
+#: The same rows with even keys (50 rows in a window), and with keys that become hot and cool down.
+HOT_SHARE = 0.58
+SPREAD = {
+    workload.name: workload
+    for workload in (
+        Workload("even", keys=1_000, density=25, window_ms=2_000, lateness_ms=1_000),
+        Workload("moving", keys=1_000, density=25, window_ms=2_000, lateness_ms=1_000, hot_ms=15_000),
     )
 }
 
@@ -128,7 +140,8 @@ class StreamTables:
     @property
     def query(self) -> StreamQuery:
         """The window over both."""
-        return window_query(self.workload.window_ms, self.workload.lateness_ms)
+        spread = self.workload.name in SPREAD
+        return window_query(self.workload.window_ms, self.workload.lateness_ms, spread=spread)
 
     def tiny(self) -> StreamTables:
         """What a contestant runs first."""
@@ -154,6 +167,10 @@ class StreamTables:
         workload = self.workload
         times = arrival_times(rows, workload.rate, workload.lateness_ms, random, skipped + 0.5 * number)
         keys = random.integers(0, workload.keys, rows)
+        if workload.hot_ms is not None:
+            turn = (times - START_MS) // workload.hot_ms
+            hot = (turn % 3 < 2) & (random.random(rows) < HOT_SHARE)
+            keys = np.where(hot, turn % workload.keys, keys)
         return stream_table(np.arange(rows), [("k", keys)], times, random.integers(0, VALUES, rows))
 
     def _write(self, folder: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 #: an answer is the reference.
 WINDOW_CONTESTANTS = {
     "ours": "Session.sql of the window over two streams",
+    "ours-hash": "the same without its hint: each key in one task",
     "floor": "transformWithState in Python that counts the rows of the same streams",
     "floor-spark": "Spark's stateful count of the same two streams",
     "duckdb": "the same statement over the same rows as tables",
@@ -49,7 +50,7 @@ SETS = ("window", "umjoin", "interval")
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """`workloads` are names of stream_data.WORKLOADS, `rising`, and names of stream_umjoin_sql.JOINS and of
+    """`workloads` are names of stream_data.WORKLOADS and SPREAD, `rising`, and names of stream_umjoin_sql.JOINS and of
     stream_interval_sql.INTERVALS; those of sets of cases that are not asked for are left out. `rows` are those of each
     stream, `batches` the rows of a micro-batch (both streams together), `live` the rows in state in the cases `rising`,
     `shared` and `points`. `scale` multiplies the first and the last. `paced` is the length of a paced run in seconds; 0
@@ -58,7 +59,7 @@ class StreamOptions:
 
     cases: Sequence[str] = ("window",)
     workloads: Sequence[str] = (
-        *("A", "B", "C", "D", "rising"),
+        *("A", "B", "C", "D", "rising", "even", "moving"),
         *("shared", "chain", "second", "near"),
         *("points", "overlap", "left"),
     )

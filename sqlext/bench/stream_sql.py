@@ -88,8 +88,13 @@ def joined_values(streams: Sequence[str]) -> dict[str, str]:
     return {"rows": "1", **pairs, "total": f"total * ({streams[-1]} % 1009)"}
 
 
-def window_query(window_ms: int, lateness_ms: int) -> StreamQuery:
-    """The window over base and probe."""
-    ours, spark, duckdb = (text.replace("{seconds}", str(window_ms // 1_000)) for text in (OURS, SPARK_JOIN, DUCKDB))
+#: What tells ours to give hot keys other places.
+SPREAD = "/*+ PARTITIONER(fragment) */ "
+
+
+def window_query(window_ms: int, lateness_ms: int, *, spread: bool = False) -> StreamQuery:
+    """The window over base and probe; `spread`: hot keys are spread over the tasks."""
+    text = OURS.replace("SELECT ", f"SELECT {SPREAD}", 1) if spread else OURS
+    ours, spark, duckdb = (sql.replace("{seconds}", str(window_ms // 1_000)) for sql in (text, SPARK_JOIN, DUCKDB))
     sums = {dialect: checksums(dialect) for dialect in MILLISECONDS}
     return StreamQuery(ours, spark, duckdb, sums, {"window_ms": window_ms, "lateness_ms": lateness_ms})

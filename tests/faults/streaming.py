@@ -50,10 +50,19 @@ STATEMENTS = {
 }
 
 
-def write_streams(folder: Path, files: int, rows: int, *, step: int = 5_000, keys: int = _KEYS) -> Path:
+#: A statement whose keys get other places while it runs, over streams with a hot key that is another one now and then.
+MOVING = STATEMENTS["range"].replace("SELECT", "SELECT /*+ PARTITIONER(fragment) */", 1)
+#: How long a key is hot, in microseconds, and its share of the rows.
+_HOT_FOR, _HOT_SHARE = 100_000_000, 0.7
+
+
+def write_streams(
+    folder: Path, files: int, rows: int, *, step: int = 5_000, keys: int = _KEYS, moving: bool = False
+) -> Path:
     """Folders `a` and `b` with `files` files of `rows` rows, and one that closes all windows but its own.
 
-    A row of one stream or the other comes every `step` microseconds of event time.
+    A row of one stream or the other comes every `step` microseconds of event time. With `moving` a key is hot, now this
+    one and now that one.
     """
     rng = np.random.default_rng(1)
     count = files * rows
@@ -62,6 +71,9 @@ def write_streams(folder: Path, files: int, rows: int, *, step: int = 5_000, key
         ts = np.sort(times[number * count : (number + 1) * count])
         ts = ts[np.argsort(ts + rng.integers(0, _DISORDER, count), kind="stable")]
         table = rows_of(rng, number * (count + 1) + np.arange(count), ts, keys)
+        if moving:
+            hot = np.where(rng.random(count) < _HOT_SHARE, (ts - FIRST) // _HOT_FOR % keys, table["k"].to_numpy())
+            table = table.set_column(1, "k", pa.array(hot.astype(np.int32)))
         for place in range(files):
             write_file(folder / name, place, table.slice(place * rows, rows))
         end = np.array([int(times.max()) + 10**10 + number])

@@ -13,7 +13,7 @@ from sqlext import stream_settings
 
 from . import QUICK
 from .harness import Driver
-from .streaming import STATEMENTS, committed, wait_for_commit, write_streams
+from .streaming import MOVING, STATEMENTS, committed, wait_for_commit, write_streams
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +55,38 @@ def test_a_killed_driver_goes_on_from_its_checkpoint(tmp_path: Path, name: str) 
         found = driver.run("stream_probes.compare", **request)
     assert found["wrong"] == {}
     assert is_all(name, found["rows"], FILES * ROWS)
+
+
+def changes(checkpoint: Path) -> int:
+    """How often the keys of a query have got other places."""
+    files = (checkpoint / "sqlext" / "placements" / "0").glob("*.json")
+    return max((int(file.stem) for file in files), default=0)
+
+
+def test_a_driver_that_is_killed_when_keys_have_moved_goes_on(tmp_path: Path) -> None:
+    """Most kills come right after a change of places was written; some of these changes have not been used yet."""
+    rng = random.Random(0)
+    rows, out = write_streams(tmp_path / "rows", FILES, ROWS, moving=True), tmp_path / "out"
+    request = {"sql": MOVING, "rows": str(rows), "out": str(out)}
+    moved = []
+    for number in range(KILLS):
+        driver = Driver("local[2]", tmp_path / f"driver{number}", CONF)
+        driver.run("stream_probes.start", **request)
+        before, end = changes(out / "checkpoint"), time.monotonic() + 60
+        while changes(out / "checkpoint") == before and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(rng.choice([0, 0, 0.2, 1]))
+        driver.kill()
+        moved.append(changes(out / "checkpoint"))
+    print(f"changes at the kills: {moved}; micro-batches: {committed(out / 'checkpoint')}")
+    assert committed(out / "checkpoint") < FILES, "the query was at its end before the last kill"
+    assert moved[-1] >= KILLS // 2, moved
+    with Driver("local[2]", tmp_path / "last", CONF) as driver:
+        driver.run("stream_probes.start", **request, files=5, to_the_end=True)
+        assert "error" not in driver.run("stream_probes.await_end")
+        found = driver.run("stream_probes.compare", **request)
+    assert found["wrong"] == {}
+    assert found["rows"] == FILES * ROWS
 
 
 @pytest.mark.parametrize("harm", [None, "deleted", "damaged"])
