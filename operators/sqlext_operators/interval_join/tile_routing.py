@@ -90,11 +90,10 @@ class TileRouter:
         return self._by_key(rows.hashes, rows.usable, partitions)
 
     def copies(self, batch: pa.RecordBatch, tiles: Tiles) -> tuple[IntArray, npt.NDArray[np.int32]]:
-        """(rows, tiles): every copy of a row that may match, and the tile that it is for; for samples."""
-        read = self._read(batch)
-        found = self._copies(tiles, read, np.iinfo(np.int64).max)
-        kept = read.usable[found.rows]
-        return found.rows[kept], found.tile[kept]
+        """(rows, tiles): each copy of a row, and the tile that it is for; UNTILED where its key is not cut, and for rows
+        that are kept though they can match nothing."""
+        found = self._copies(tiles, self._read(batch), np.iinfo(np.int64).max)
+        return found.rows, found.tile
 
     def _read(self, batch: pa.RecordBatch) -> _Rows:
         own = self.join.side(self.side)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.interval_join.passes import Side
 
 if TYPE_CHECKING:
     from sqlext_operators.exchange.placed import Part
+    from sqlext_operators.exchange.placement import Placement
     from sqlext_operators.interval_join.spec import IntervalJoinSpec
     from sqlext_operators.interval_join.tile_routing import TileRouter
     from sqlext_operators.interval_join.tiles import Tiles

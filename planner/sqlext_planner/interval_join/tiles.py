@@ -124,12 +124,14 @@ def _tile_rows(sample: JoinSample, side: Side, tiles: Tiles, hot: HashArray) -> 
     """float64[hot, tiles], the rows of a side that each tile of each hot key gets, copies too; `hot` ascend."""
     import numpy as np
     from sqlext_operators.interval_join.tile_routing import TileRouter
+    from sqlext_operators.interval_join.tiles import UNTILED
 
     rows, tile = TileRouter(sample.spec, side).copies(sample.rows[side], tiles)
-    cut = np.isin(sample.hashes[side][rows], hot)
+    cut = tile != UNTILED
     place = np.searchsorted(hot, sample.hashes[side][rows[cut]]) * tiles.count + tile[cut]
-    counts: FloatArray = np.bincount(place, minlength=len(hot) * tiles.count).reshape(len(hot), tiles.count)
-    return counts * sample.weights[side]
+    counts = np.bincount(place, minlength=len(hot) * tiles.count).reshape(len(hot), tiles.count)
+    found: FloatArray = counts * sample.weights[side]
+    return found
 
 
 def _parts(combinations: FloatArray) -> FloatArray:

@@ -193,7 +193,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> FileCatalog:
     folder: Path = tmp_path_factory.mktemp("interval_partitioning")
     for name, count in (("a", 3_000), ("b", 6_000)):
         rows = skewed(name, count, 1, 2_000)
-        moments = rows.column(2).cast(pa.timestamp("us", tz="UTC"))
+        moments = rows.column(2).cast(pa.timestamp("s", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
         columns = {"k": rows.column(1), "ts": rows.column(2), "te": rows.column(3), "t": moments, "v": rows.column(0)}
         pq.write_table(pa.table(columns), folder / f"{name}.parquet", row_group_size=500)
     return FileCatalog(folder)
@@ -289,9 +289,9 @@ def test_computed_values_are_sampled_when_it_runs(catalog: FileCatalog) -> None:
 
 
 def test_distances_are_those_of_the_types(catalog: FileCatalog) -> None:
-    on = "a.k = b.k AND b.t BETWEEN a.t - INTERVAL '0.0001' SECOND AND a.t + INTERVAL '0.0002' SECOND"
+    on = "a.k = b.k AND b.t BETWEEN a.t - INTERVAL 100 SECONDS AND a.t + INTERVAL 200 SECONDS"
     near = lines(node(statement(on, hint="/*+ SWEEP, PARTITIONER(time_range) */"), catalog))
-    far = lines(node(statement(on.replace("0.000", "0.00"), hint="/*+ SWEEP, PARTITIONER(time_range) */"), catalog))
+    far = lines(node(statement(on.replace("00 S", "000 S"), hint="/*+ SWEEP, PARTITIONER(time_range) */"), catalog))
     assert 9_000 < moved(near["time_range"]) < 9_100 < moved(far["time_range"])
 
 
