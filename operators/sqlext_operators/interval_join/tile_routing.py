@@ -90,8 +90,8 @@ class TileRouter:
         return self._by_key(rows.hashes, rows.usable, partitions)
 
     def copies(self, batch: pa.RecordBatch, tiles: Tiles) -> tuple[IntArray, npt.NDArray[np.int32]]:
-        """(rows, tiles): each copy of a row, and the tile that it is for; UNTILED where its key is not cut, and for rows
-        that are kept though they can match nothing."""
+        """(rows, tiles): each copy of a row, and the tile that it is for. Rows of keys that are not cut, and rows that
+        are kept though they can match nothing, have UNTILED."""
         found = self._copies(tiles, self._read(batch), np.iinfo(np.int64).max)
         return found.rows, found.tile
 
