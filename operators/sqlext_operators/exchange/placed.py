@@ -68,7 +68,8 @@ class PlacedRows:
 
     def members(self, hashes: npt.NDArray[np.uint64], numbers: IntArray) -> npt.NDArray[np.int32]:
         """int32[n], the partition of member numbers[i], counted from 0, of the team of each hash."""
-        return self._members[self._starts[self._teams(hashes)] + numbers]
+        found: npt.NDArray[np.int32] = self._members[self._starts[self._teams(hashes)] + numbers]
+        return found
 
     def check(self, partitions: int) -> None:
         """Raises ValueError if there are fewer partitions than the placement has."""

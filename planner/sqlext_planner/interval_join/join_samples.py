@@ -63,7 +63,8 @@ class JoinSample:
         spec = replace(self.spec, kind="count", left=sides[0], right=sides[1], null_safe=())
         left, right = (_some(self.rows[side]) for side in SIDES)
         matches = sum(sum(batch.column(0).to_pylist()) for batch in join_batches(spec, left, right))
-        return float(matches) / max(1, left.num_rows * right.num_rows)
+        share: float = matches / max(1, left.num_rows * right.num_rows)
+        return share
 
 
 def join_demand(kind: IntervalJoinKind, sample: JoinSample | None) -> Demand:

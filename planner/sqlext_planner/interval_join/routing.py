@@ -68,5 +68,7 @@ class Routing:
 
         if self.placement is None:
             return TileRouter(join, side, self.tiles)
-        part: Part = "copies" if side != self.owner else "both" if self.both else "owned"
+        part: Part = "both" if self.both and side == self.owner else "owned"
+        if side != self.owner and not join.decides(side):
+            part = "copies"  # a side whose rows are decided is owned too: then each team has one member
         return TileRouter(join, side, self.tiles, PlacedRows(self.placement), part)

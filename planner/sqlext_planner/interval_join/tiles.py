@@ -129,9 +129,8 @@ def _tile_rows(sample: JoinSample, side: Side, tiles: Tiles, hot: HashArray) -> 
     rows, tile = TileRouter(sample.spec, side).copies(sample.rows[side], tiles)
     cut = tile != UNTILED
     place = np.searchsorted(hot, sample.hashes[side][rows[cut]]) * tiles.count + tile[cut]
-    counts = np.bincount(place, minlength=len(hot) * tiles.count).reshape(len(hot), tiles.count)
-    found: FloatArray = counts * sample.weights[side]
-    return found
+    counts = np.bincount(place, minlength=len(hot) * tiles.count).astype(np.float64)
+    return counts.reshape(len(hot), tiles.count) * sample.weights[side]
 
 
 def _parts(combinations: FloatArray) -> FloatArray:
