@@ -189,19 +189,17 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     # Imported here, like the window union's: plans without the extension need none of it.
     from sqlext_planner.interval_join.choice import choose_strategy
     from sqlext_planner.interval_join.execution import interval_join
+    from sqlext_planner.interval_join.partitioning import interval_partitioning
 
-    if node.partitioner is not None and node.partitioner.name != "time_range":
-        raise UnsupportedError(
-            f"the hint {node.partitioner} cannot be followed by an interval join: it cuts hot keys into ranges of time",
-            span=node.partitioner.span,
-            help="leave the hint out, or name time_range",
-        ).about_hint()
     sides = planner.later(node.left), planner.later(node.right)
     infos = [_sized_info(_plain_scan(side), node, planner) for side in sides]
     strategy, why = choose_strategy(node, infos[0], infos[1], planner.config)
     if strategy != "spark":
         left, right = (_exchange_input(side, planner.config) for side in sides)
-        return interval_join(node, left, right, strategy, why)
+        # By size when it runs, it is a broadcast as a rule: then a sample would be for nothing.
+        ships = strategy == "exchange" or (strategy == "auto" and planner.config.partitioner != "auto")
+        found = interval_partitioning(node, planner.catalog, planner.config) if ships else None
+        return interval_join(node, left, right, strategy, why, found)
     kept = tuple(NamedExpr(field.column, field.column) for field in node.output if field.column != node.count)
     kind = "inner" if node.kind == "count" else node.kind
     joined = JoinExec(*sides, kind, node.condition, why=why)

@@ -6,7 +6,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -163,18 +163,83 @@ def test_explain_says_what_every_partitioner_moves(session: Session, several: No
     assert re.search(r"partitioner fragment: .*; split: k = 1 x\d", chosen)
 
 
-INTERVALS = "FROM skew_a a JOIN skew_b b ON a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 SECONDS"
+#: Each kind with another relation; the periods of a row begin at ts, ties abound.
+INTERVALS = {
+    "JOIN": "b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 SECONDS",
+    "LEFT JOIN": "PERIOD(a.ts, a.te) OVERLAPS PERIOD(b.ts, b.te)",
+    "RIGHT JOIN": "PERIOD(b.ts, b.te) CONTAINS a.ts",
+    "FULL JOIN": "PERIOD(a.ts, a.te) ALLEN OVERLAPS PERIOD(b.ts, b.te)",
+    "LEFT SEMI JOIN": "PERIOD(a.ts, a.te) BEFORE PERIOD(b.ts, b.te) WITHIN 3 SECONDS",
+    "LEFT ANTI JOIN": "PERIOD(a.ts, a.te) ALLEN DURING PERIOD(b.ts, b.te)",
+}
+WITH_ENDS = "(SELECT *, ts + make_dt_interval(0, 0, 0, v) AS te FROM {})"
 
 
-def test_interval_joins_cut_hot_keys_by_time_and_know_no_other_way(session: Session, several: None) -> None:
-    sql = f"SELECT /*+ SWEEP, PARTITIONER(time_range) */ a.ts, b.ts AS tb, b.v {INTERVALS}"
-    expected = Counter(map(str, session.spark.sql(sql.replace("/*+ SWEEP, PARTITIONER(time_range) */", "")).collect()))
-    assert rows(session, sql) == expected
-    refused = sql.replace("time_range", "fragment")
-    with pytest.raises(UnsupportedError, match="cannot be followed by an interval join") as found:
-        session.sql(refused)
-    assert found.value.span is not None
-    assert refused[found.value.span.start : found.value.span.end] == "PARTITIONER(fragment)"
+def intervals(hint: str, *, keys: bool = True, kinds: Sequence[str] = tuple(INTERVALS)) -> str:
+    """One statement for all kinds; the compared values are columns of tables for the first, computed for others."""
+    parts = []
+    for kind in kinds:
+        source = "{}" if kind == "JOIN" else WITH_ENDS
+        left, right = source.format("skew_a"), source.format("skew_b")
+        theirs = "NULL AS tb, NULL AS vb" if kind[5:] in ("SEMI JOIN", "ANTI JOIN") else "b.ts AS tb, b.v AS vb"
+        on = f"a.k = b.k AND {INTERVALS[kind]}" if keys else INTERVALS[kind]
+        parts.append(f"SELECT {hint} '{kind}' AS kind, a.k, a.ts, a.v, {theirs} FROM {left} a {kind} {right} b ON {on}")
+    return " UNION ALL ".join(parts)
+
+
+@pytest.fixture
+def exchanged(spark: SparkSession, several: None) -> Iterator[None]:
+    spark.conf.set("sqlext.intervalJoin.strategy", "exchange")
+    yield
+    spark.conf.unset("sqlext.intervalJoin.strategy")
+
+
+def test_interval_joins_are_the_same_by_every_partitioner(session: Session, exchanged: None) -> None:
+    split = [kind for kind in INTERVALS if kind != "FULL JOIN"]
+    expected = rows(session, intervals("/*+ NO_SWEEP */"))
+    without_full = rows(session, intervals("/*+ NO_SWEEP */", kinds=split))
+    assert len(expected) > len(without_full) > 1000
+    for name in PARTITIONERS:
+        whole = name in ("hash", "key", "time_range")
+        sql = intervals(f"/*+ SWEEP, PARTITIONER({name}) */", kinds=tuple(INTERVALS) if whole else split)
+        assert rows(session, sql) == (expected if whole else without_full), name
+        assert f"(partitioner {name}: " in explained(session, sql)
+    with pytest.raises(UnsupportedError, match="FULL JOIN keeps rows of both sides") as found:
+        session.sql(intervals("/*+ SWEEP, PARTITIONER(hybrid) */", kinds=["FULL JOIN"]))
+    assert found.value.message.startswith("the hint PARTITIONER(hybrid) cannot be followed: ")
+
+
+def test_interval_joins_without_keys_are_cut_or_copied(session: Session, exchanged: None) -> None:
+    kinds = ["JOIN", "LEFT ANTI JOIN"]
+    expected = rows(session, intervals("/*+ NO_SWEEP */", keys=False, kinds=kinds))
+    for name in PARTITIONERS:
+        sql = intervals(f"/*+ SWEEP, PARTITIONER({name}) */", keys=False, kinds=kinds)
+        if name in ("hash", "time_range", "broadcast"):
+            assert rows(session, sql) == expected, name
+        else:
+            with pytest.raises(UnsupportedError, match="has no keys"):
+                session.sql(sql)
+
+
+def test_interval_joins_count_by_every_partitioner(session: Session, exchanged: None) -> None:
+    joined = f"skew_a a JOIN skew_b b ON a.k = b.k AND {INTERVALS['JOIN']}"
+    sql = f"SELECT {{}} b.s, count(*) AS n FROM {joined} GROUP BY b.s"
+    expected = rows(session, sql.format("/*+ NO_SWEEP */"))
+    for name in PARTITIONERS:
+        assert rows(session, sql.format(f"/*+ SWEEP, PARTITIONER({name}) */")) == expected, name
+
+
+def test_the_setting_is_for_interval_joins_too(session: Session, spark: SparkSession, exchanged: None) -> None:
+    sql = intervals("/*+ SWEEP */", kinds=["JOIN", "FULL JOIN"])
+    expected = rows(session, intervals("/*+ NO_SWEEP */", kinds=["JOIN", "FULL JOIN"]))
+    spark.conf.set("sqlext.exchange.partitioner", "fragment")
+    try:
+        assert rows(session, sql) == expected
+        shown = explained(session, sql)
+    finally:
+        spark.conf.unset("sqlext.exchange.partitioner")
+    chosen = re.findall(r"\(partitioner (\w+): .*\(chosen\)", shown)
+    assert chosen == ["fragment", "hash"]
 
 
 def test_joins_of_streams_have_no_partitioners(session: Session, spark: SparkSession, several: None) -> None:

@@ -66,6 +66,16 @@ class PlacedRows:
         fill_copies(first, counts, self._members, rows, pids, places)
         return Copies(rows, pids, places, done)
 
+    def members(self, hashes: npt.NDArray[np.uint64], numbers: IntArray) -> npt.NDArray[np.int32]:
+        """int32[n], the partition of member numbers[i], counted from 0, of the team of each hash."""
+        found: npt.NDArray[np.int32] = self._members[self._starts[self._teams(hashes)] + numbers]
+        return found
+
+    def check(self, partitions: int) -> None:
+        """Raises ValueError if there are fewer partitions than the placement has."""
+        if partitions < self.placement.partitions:
+            raise ValueError(f"{self.placement.partitions} places do not fit into {partitions} partitions")
+
     def _teams(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int32]:
         teams = np.empty(len(hashes), np.int32)
         find_teams(hashes, self._shift, self._crowded, self._keys, len(self.placement.slots), teams)
@@ -177,8 +187,7 @@ def placed_routes(
 
     Raises ValueError if there are fewer partitions than the placement has.
     """
-    if partitions < found.placement.partitions:
-        raise ValueError(f"{found.placement.partitions} places do not fit into {partitions} partitions")
+    found.check(partitions)
     without = keyed.without
     owners = None if part == "copies" else found.owners(keyed.hashes, batch, keyed.times)
     if part == "owned":

@@ -104,6 +104,10 @@ class IntervalJoinSpec:
             for conditions in self.alternatives
         )
 
+    def probes(self, side: Side) -> tuple[str, ...]:
+        """The values of one side that windows of the other look at."""
+        return tuple(dict.fromkeys(item.probe for item in self.passes if item.window != side))
+
     def side(self, side: Side) -> IntervalSide:
         """The columns of one side."""
         return self.left if side == "left" else self.right

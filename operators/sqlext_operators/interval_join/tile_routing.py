@@ -29,6 +29,30 @@ _NO_MASK = np.empty(0, np.uint8)
 
 
 @dataclass(frozen=True)
+class _Rows:
+    """hashes  uint64[n] of the rows' keys
+    values  the compared columns by name, ends of periods as they count
+    usable  bool[n], rows that may match"""
+
+    hashes: npt.NDArray[np.uint64]
+    values: dict[str, pa.Array]
+    usable: BoolArray
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """rows    int64[k], non-decreasing, and
+    tile    int32[k]: the copies of the rows at the front
+    counts  int64[done], how many copies each of these rows has
+    lonely  bool[n], rows that are kept though they can match nothing"""
+
+    rows: IntArray
+    tile: npt.NDArray[np.int32]
+    counts: IntArray
+    lonely: BoolArray
+
+
+@dataclass(frozen=True)
 class TileRouter:
     """Rows of `side` that may match meet in one partition: hash of the keys and the tile.
 
@@ -39,8 +63,10 @@ class TileRouter:
     are no keys.
 
     Rows that can match nothing (NULLs, degenerate periods) are dropped, or spread over all partitions if they are
-    output anyway. Instead of tiles there may be a placement of keys, of which `part` says what this side sends.
-    Raises ValueError for tiles over values that cannot be cut, EmptyPeriodError as the join says.
+    output anyway. A placement `rows` of keys says where they go instead of the hash: with tiles, tile t of a key is in
+    member t of its team, and other keys are in the first member of theirs; without tiles, `part` says what this side
+    sends. Raises ValueError for tiles over values that cannot be cut, and for fewer partitions than the placement has,
+    EmptyPeriodError as the join says.
     """
 
     join: IntervalJoinSpec
@@ -55,18 +81,27 @@ class TileRouter:
         return self.join.keeps(self.side)
 
     def route(self, batch: pa.RecordBatch, partitions: int) -> Routes:
+        rows = self._read(batch)
+        if self.tiles is not None:
+            return self._by_tile(self.tiles, rows, copies_at_once(batch), partitions)
+        if self.rows is not None:
+            keyed = Keyed(rows.hashes, None, None if rows.usable.all() else ~rows.usable)
+            return placed_routes(self.rows, self.part, batch, keyed, partitions, keep=self.keep)
+        return self._by_key(rows.hashes, rows.usable, partitions)
+
+    def copies(self, batch: pa.RecordBatch, tiles: Tiles) -> tuple[IntArray, npt.NDArray[np.int32]]:
+        """(rows, tiles): each copy of a row, and the tile that it is for. Rows of keys that are not cut, and rows that
+        are kept though they can match nothing, have UNTILED."""
+        found = self._copies(tiles, self._read(batch), np.iinfo(np.int64).max)
+        return found.rows, found.tile
+
+    def _read(self, batch: pa.RecordBatch) -> _Rows:
         own = self.join.side(self.side)
         keys = [batch.column(name) for name in own.keys]
         hashes = hash_keys(keys) if keys else np.zeros(batch.num_rows, np.uint64)
         periods = periods_of(own, batch, self.join.empty)
         usable = self._usable(batch, null_keys(keys, self.join.null_safe), periods.valid)
-        if self.rows is not None:
-            keyed = Keyed(hashes, None, None if usable.all() else ~usable)
-            return placed_routes(self.rows, self.part, batch, keyed, partitions, keep=self.keep)
-        if self.tiles is None:
-            return self._by_key(hashes, usable, partitions)
-        columns = {name: periods.ends.get(name, batch.column(name)) for name in own.values}
-        return self._by_tile(self.tiles, hashes, columns, usable, copies_at_once(batch), partitions)
+        return _Rows(hashes, {name: periods.ends.get(name, batch.column(name)) for name in own.values}, usable)
 
     def _usable(self, batch: pa.RecordBatch, without: BoolArray | None, valid: BoolArray | None) -> BoolArray:
         """bool[n], rows that may match in one of the alternatives."""
@@ -93,17 +128,25 @@ class TileRouter:
         rows = np.flatnonzero(usable)
         return Routes(pids[rows], rows)
 
-    def _by_tile(
-        self,
-        tiles: Tiles,
-        hashes: npt.NDArray[np.uint64],
-        columns: dict[str, pa.Array],
-        usable: BoolArray,
-        most: int,
-        partitions: int,
-    ) -> Routes:
-        first, last = self._ranges(tiles, columns, usable, tiles.hot(hashes))
-        counts = np.empty(len(hashes), np.int64)
+    def _by_tile(self, tiles: Tiles, read: _Rows, most: int, partitions: int) -> Routes:
+        found = self._copies(tiles, read, most)
+        rows, tile = found.rows, found.tile
+        pids = self._partitions(read.hashes, rows, tile, partitions)
+        spread = found.lonely[rows]
+        pids[spread] = in_turn(len(read.hashes), partitions)[rows[spread]]
+        alone = found.counts[rows] == 1
+
+        def added(seq: int) -> dict[str, pa.Array]:
+            numbers = 2 * (seq + rows) + int(self.side == "right")
+            row = {ROW: pa.array(numbers, mask=alone)} if self.join.decides(self.side) else {}
+            return {TILE: pa.array(tile)} | row
+
+        return Routes(pids, rows, added, max(1, len(found.counts)))
+
+    def _copies(self, tiles: Tiles, read: _Rows, most: int) -> _Copies:
+        """At most about `most` copies, but those of one row at least."""
+        first, last = self._ranges(tiles, read.values, read.usable, tiles.hot(read.hashes))
+        counts = np.empty(len(read.hashes), np.int64)
         count_tiles(first, last, counts)
         lonely = (counts == 0) & self.keep
         first[0, lonely] = last[0, lonely] = UNTILED
@@ -112,21 +155,14 @@ class TileRouter:
         first, last, counts = (np.ascontiguousarray(values[..., :done]) for values in (first, last, counts))
         rows, tile = np.empty(int(counts.sum()), np.int64), np.empty(int(counts.sum()), np.int32)
         fill_tiles(first, last, rows, tile)
-        pids = self._partitions(hashes, rows, tile, partitions)
-        spread = lonely[rows]
-        pids[spread] = in_turn(len(hashes), partitions)[rows[spread]]
-        alone = counts[rows] == 1
-
-        def added(seq: int) -> dict[str, pa.Array]:
-            numbers = 2 * (seq + rows) + int(self.side == "right")
-            row = {ROW: pa.array(numbers, mask=alone)} if self.join.decides(self.side) else {}
-            return {TILE: pa.array(tile)} | row
-
-        return Routes(pids, rows, added, done)
+        return _Copies(rows, tile, counts, lonely)
 
     def _partitions(
         self, hashes: npt.NDArray[np.uint64], rows: IntArray, tile: npt.NDArray[np.int32], partitions: int
     ) -> npt.NDArray[np.int32]:
+        if self.rows is not None:
+            self.rows.check(partitions)
+            return self.rows.members(hashes[rows], np.maximum(tile, 0))
         if not self.join.left.keys:
             return (tile % partitions).astype(np.int32)
         mixed = hashes[rows]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.interval_join.codes import is_plain, plain_codes
 
 IntArray = npt.NDArray[np.int64]
@@ -29,6 +30,17 @@ class Tiles:
 
     bounds: tuple[int, ...]
     hot_keys: tuple[int, ...] | None = None
+
+    @classmethod
+    def of_placement(cls, placement: Placement) -> Tiles | None:
+        """The tiles of a placement in which all keys with cuts have the same; None if no key has any. Raises ValueError
+        for different cuts."""
+        cut = {place.key: place.cuts for place in placement.keys if place.cuts}
+        if not cut:
+            return None
+        if len(set(cut.values())) > 1:
+            raise ValueError("all keys have the same tiles")
+        return cls(next(iter(cut.values())), tuple(cut))
 
     @cached_property
     def cuts(self) -> IntArray:

@@ -66,6 +66,8 @@ def choose_strategy(
         if pairs < config.interval_join_least_pairs:
             limit = config.interval_join_least_pairs
             return "spark", f"{rows[0]} x {rows[1]} rows make {pairs} pairs, fewer than {limit}: Spark compares them"
+    if node.partitioner is not None:
+        return "exchange", f"one exchange, for the hint {node.partitioner}"
     if None in sizes:
         return "auto", _auto_reason(node, config)
     small = [size for size, side in zip(sizes, ("left", "right"), strict=True) if side in BROADCAST_SIDES[node.kind]]

@@ -5,45 +5,46 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sqlext_planner.exchange.driver import Shipment, join_partition_count, memory_bytes, ship
+from sqlext_planner.exchange.driver import Shipment, memory_bytes, ship
 from sqlext_planner.exchange.sizes import size_of
-from sqlext_planner.exchange.wire import arrow_schema
 from sqlext_planner.interval_join.inputs import TypedJoin
-from sqlext_planner.interval_join.tiles import choose_tiles
+from sqlext_planner.interval_join.nodes import SIDES
+from sqlext_planner.interval_join.routing import Routing
 from sqlext_planner.relational.physical_plan import ExecutionContext, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
+    from sqlext_planner.interval_join.partitioning import SplitSide
 
-def join_by_exchange(typed: TypedJoin, context: ExecutionContext) -> DataFrame:
-    """The join's rows: both sides are routed by key and tile, and each partition is joined alone.
+
+def join_by_exchange(typed: TypedJoin, context: ExecutionContext, split: SplitSide | None = None) -> DataFrame:
+    """The join's rows: both sides are routed as planned (None: by key, hot keys by tile), and each partition is joined
+    alone.
 
     Raises ConfigurationError if the workers lack the package.
     """
     from sqlext_operators.interval_join.operator import IntervalOperatorSpec
-    from sqlext_operators.interval_join.tile_routing import TileRouter
 
     spec = typed.spec
     sizes = [size_of(frame, context) for frame in (typed.left, typed.right)]
-    partitions = join_partition_count(sizes, context)
-    tiles = choose_tiles(typed, sizes, partitions, context)
+    routing = Routing.of(typed, sizes, split, context)
     shipments = [
-        Shipment(0, typed.left, spec.left.keys, TileRouter(spec, "left", tiles)),
-        Shipment(1, typed.right, spec.right.keys, TileRouter(spec, "right", tiles)),
+        Shipment(tag, typed.frame(side), spec.side(side).keys, routing.router(spec, side))
+        for tag, side in enumerate(SIDES)
     ]
-    wire = ship(shipments, context, partitions)
+    wire = ship(shipments, context, routing.partitions)
     operator = IntervalOperatorSpec(
         spec,
-        arrow_schema(typed.left.schema),
-        arrow_schema(typed.right.schema),
+        typed.schemas["left"],
+        typed.schemas["right"],
         memory_bytes=memory_bytes(context.config),
         batch_rows=context.config.output_batch_rows,
-        tiles=tiles,
+        tiles=routing.tiles,
     )
     size = sizes[0] if spec.kind in ("semi", "anti", "count") else None
-    if tiles is None or spec.kind == "inner":
+    if routing.tiles is None or spec.kind == "inner":
         return wire.run(operator, typed.result, size)
     if spec.kind == "count":
         return _summed(wire.run(operator, _with_rows(typed.result), size), typed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from sqlext_planner.interval_join.inputs import TypedJoin
+    from sqlext_planner.interval_join.partitioning import SplitSide
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class IntervalJoinExec(PhysicalPlan):
     passes: tuple[Pass, ...]
     strategy: IntervalJoinStrategy
     may_leave: bool
+    partitioning: SplitSide | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     is_extension = True
 
@@ -81,7 +83,7 @@ class IntervalJoinExec(PhysicalPlan):
         if strategy == "spark":
             return join_by_spark(self, left, right)
         if strategy == "exchange":
-            return join_by_exchange(typed, context)
+            return join_by_exchange(typed, context, self.partitioning)
         return join_by_broadcast(typed, "left" if strategy == "broadcast left" else "right", context)
 
     def label(self) -> str:
@@ -97,14 +99,20 @@ class IntervalJoinExec(PhysicalPlan):
         return f"{type(self).__name__}: {how}"
 
     def details(self) -> dict[str, Any]:
-        return {f"pass {number}": str(item) for number, item in enumerate(self.passes, 1)} | super().details()
+        lines = {} if self.partitioning is None else self.partitioning.partitioning.lines
+        return {f"pass {number}": str(item) for number, item in enumerate(self.passes, 1)} | super().details() | lines
 
 
 def interval_join(
-    node: IntervalJoin, left: PhysicalPlan, right: PhysicalPlan, strategy: IntervalJoinStrategy, why: str
+    node: IntervalJoin,
+    left: PhysicalPlan,
+    right: PhysicalPlan,
+    strategy: IntervalJoinStrategy,
+    why: str,
+    partitioning: SplitSide | None = None,
 ) -> IntervalJoinExec:
     """The physical node of a strategy that is not Spark's own join."""
-    return IntervalJoinExec(**fields_of(node, left, right, strategy), why=why)
+    return IntervalJoinExec(**fields_of(node, left, right, strategy), partitioning=partitioning, why=why)
 
 
 def fields_of(

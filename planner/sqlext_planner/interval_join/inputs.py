@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
+from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind, PairAlgorithm
 
 from sqlext_planner.config import Config
-from sqlext_planner.errors import AnalysisError
-from sqlext_planner.exchange.wire import WireColumns, is_shippable, types_of
+from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.exchange.wire import WireColumns, arrow_schema, is_shippable, types_of
 from sqlext_planner.exchange.year_month import as_months
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.expressions.types import as_type, common_type
+from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
 from sqlext_planner.periods.predicates import Amount
 from sqlext_planner.periods.relations import Condition
 from sqlext_planner.periods.types import PeriodEnd, check_period_types
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
@@ -69,11 +73,7 @@ class TypedJoin:
         if not all(map(is_shippable, frames)):
             return None
         names = {**sides[0].names, **sides[1].names}
-        amounts = dict(node.amounts)
-        alternatives = tuple(
-            tuple(_numeric(item, names, values[item.left][1], amounts, node) for item in terms)
-            for terms in node.alternatives
-        )
+        alternatives = numeric_alternatives(node, names, {name: common for name, (_, common) in values.items()})
         kind: Kind = node.kind
         algorithm = cast(PairAlgorithm, config.interval_join_algorithm)
         spec = IntervalJoinSpec(kind, sides[0].side, sides[1].side, node.null_safe, alternatives, node.empty, algorithm)
@@ -83,9 +83,10 @@ class TypedJoin:
         """One side's rows."""
         return self.left if side == "left" else self.right
 
-    def probes(self, side: str) -> tuple[str, ...]:
-        """The wire columns of a side that windows of the other side look at."""
-        return tuple(dict.fromkeys(item.probe for item in self.spec.passes if item.window != side))
+    @cached_property
+    def schemas(self) -> Mapping[Side, pa.Schema]:
+        """The wire columns of both sides."""
+        return {side: arrow_schema(self.frame(side).schema) for side in SIDES}
 
 
 class _Columns(WireColumns):
@@ -152,20 +153,30 @@ def _common_keys(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> l
 
 
 def _common_values(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> dict[str, tuple[str, str]] | None:
-    """(own type, common type) of every value; values that are compared, even through a third one, share a type."""
+    """(own type, common type) of every value."""
     own = {f"l{i}": kind for i, kind in enumerate(types_of(left, node.left_values))}
     own |= {f"r{i}": kind for i, kind in enumerate(types_of(right, node.right_values))}
-    links = [(item.left, item.right) for terms in node.alternatives for item in terms]
-    _check_periods(node, own, links)
-    found: dict[str, tuple[str, str]] = {}
-    for group in _components(own, [*links, *node.left_periods, *node.right_periods]):
+    _check_periods(node, own, _compared(node))
+    common = common_types(node, own)
+    return None if common is None else {name: (kind, common[name]) for name, kind in own.items()}
+
+
+def common_types(node: IntervalJoin | IntervalJoinExec, own: Mapping[str, str]) -> dict[str, str] | None:
+    """The type in which each value is compared, by its name; values that are compared, even through a third one, share
+    a type. None if some have none in common."""
+    found: dict[str, str] = {}
+    for group in _components(own, [*_compared(node), *node.left_periods, *node.right_periods]):
         common: str | None = own[group[0]]
         for name in group:
             common = None if common is None else common_type(common, own[name])
         if common is None:
             return None
-        found |= {name: (own[name], common) for name in group}
+        found |= dict.fromkeys(group, common)
     return found
+
+
+def _compared(node: IntervalJoin | IntervalJoinExec) -> list[tuple[str, str]]:
+    return [(item.left, item.right) for terms in node.alternatives for item in terms]
 
 
 def _check_periods(node: IntervalJoinExec, own: Mapping[str, str], links: Iterable[tuple[str, str]]) -> None:
@@ -193,8 +204,20 @@ def _components(names: Iterable[str], links: Iterable[tuple[str, str]]) -> list[
     return list({id(group): group for group in groups.values()}.values())
 
 
+def numeric_alternatives(
+    node: IntervalJoin | IntervalJoinExec, names: Mapping[str, str], kinds: Mapping[str, str]
+) -> tuple[tuple[Condition, ...], ...]:
+    """The node's alternatives between columns, which `names` has by the names of the values, with shifts in the unit of
+    the `kinds` of the values. Raises AnalysisError for a distance that does not fit them."""
+    amounts = dict(node.amounts)
+    place = None if node.condition is None else node.condition.span
+    return tuple(
+        tuple(_numeric(item, names, kinds[item.left], amounts, place) for item in terms) for terms in node.alternatives
+    )
+
+
 def _numeric(
-    item: Condition, names: Mapping[str, str], kind: str, amounts: Mapping[str, Amount], node: IntervalJoinExec
+    item: Condition, names: Mapping[str, str], kind: str, amounts: Mapping[str, Amount], place: Span | None
 ) -> Condition:
     """The condition between wire columns, with its shift in the unit of their type."""
     shift = item.shift
@@ -205,7 +228,7 @@ def _numeric(
         if not (kind in _SHIFTED or kind.startswith("decimal(")) or (amount.interval != timed and kind != "date"):
             raise AnalysisError(
                 f"a distance of {amount.sql()} does not fit values of type {kind}",
-                span=amount.span or node.condition.span,
+                span=amount.span or place,
                 help="use an INTERVAL for times, and a number for numbers",
             )
         shift = sign * amount.units(kind)

@@ -21,6 +21,8 @@ from sqlext_planner.relational.streams import event_times
 #: `count`: the left rows that have a match, with the number of their matches in the column `IntervalJoin.count`.
 IntervalJoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "count"]
 
+SIDES: tuple[Side, Side] = ("left", "right")
+
 
 @dataclass(frozen=True)
 class IntervalJoin(LogicalPlan):
@@ -63,8 +65,7 @@ class IntervalJoin(LogicalPlan):
 
     def child_needs(self, needed: Set[Column]) -> Needs:
         columns = needed | reads(self.expressions())
-        sides: tuple[tuple[Side, LogicalPlan], ...] = (("left", self.left), ("right", self.right))
-        for name, side in sides:
+        for name, side in zip(SIDES, (self.left, self.right), strict=True):
             if side.is_streaming and open_period(self, name) is not None:  # the event time tells which end is known
                 columns |= event_times(side)
         return [(side, columns & set(side.output_columns)) for side in (self.left, self.right)]

@@ -11,9 +11,9 @@ from sqlext_planner.exchange.chains import ChainedExec
 from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.interval_join.execution import IntervalJoinExec, fields_of
-from sqlext_planner.interval_join.nodes import IntervalJoin
+from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
 from sqlext_planner.interval_join.open_ends import OpenPeriodOf, open_period, values_of
-from sqlext_planner.interval_join.streams import KEPT, SIDES, delays, kept, not_below, time_column, unbounded
+from sqlext_planner.interval_join.streams import KEPT, delays, kept, not_below, time_column, unbounded
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.relational.streams import streams_of
 

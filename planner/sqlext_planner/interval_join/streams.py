@@ -12,14 +12,13 @@ from sqlext_operators.interval_join.passes import Side
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, planned_delays
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
-from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
+from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin, IntervalJoinKind
 from sqlext_planner.interval_join.open_ends import OpenPeriodOf, open_error, open_period, values_of
 from sqlext_planner.periods.predicates import Amount, OpenEnd
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.streams import event_times, input_error
 
-SIDES: tuple[Side, Side] = ("left", "right")
 #: The sides whose rows without a match come out.
 KEPT: dict[IntervalJoinKind, tuple[Side, ...]] = {
     "left": ("left",),

@@ -2,120 +2,141 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqlext_planner.interval_join.inputs import TypedJoin
-from sqlext_planner.relational.physical_plan import ExecutionContext, quoted
+from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.spec import IntervalJoinSpec
+
+from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionPlan, Refused
+from sqlext_planner.exchange.partitioning.range_plans import ranges_plan
+from sqlext_planner.exchange.partitioning.time_ranges import Ranges
+from sqlext_planner.interval_join.join_samples import JoinSample
+from sqlext_planner.interval_join.nodes import SIDES
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
     from sqlext_operators.interval_join.tiles import Tiles
 
-    from sqlext_planner.exchange.arrow_scan import ArrowScan
-    from sqlext_planner.exchange.sizes import Size
+    from sqlext_planner.exchange.partitioning.loads import FloatArray, HashArray, IntArray
 
-#: Sampled rows of both sides together; the depth of a tile is then known to about 1 % of all rows.
-_SAMPLE_ROWS = 40_000
-#: Rows that the driver reads from Parquet files for a sample, 10 ms a million; with more rows, it reads some parts.
-_READ_ROWS = 4_000_000
-#: A key is hot if its share of the rows is more than this many partitions' fair shares.
+#: The partitioner of interval joins that cuts time.
+TIME_RANGE = "time_range"
+#: A key is hot if its share of the work is more than this many partitions' fair shares.
 _HOT_SHARE = 1.0
 
 
-def choose_tiles(
-    typed: TypedJoin, sizes: Sequence[Size | None], partitions: int, context: ExecutionContext
-) -> Tiles | None:
-    """Tiles for an exchange of `partitions` partitions; None if keys alone spread the rows, or nothing can be cut.
+@dataclass(frozen=True)
+class TilePartitioner:
+    """Keys with more work than a partition should have are cut into tiles of the compared values, at most `most`;
+    the tiles, the other known keys and the hash slots are placed longest processing time first.
 
-    Without keys there are as many tiles as partitions. With keys only hot keys are cut: keys with more rows than a
-    partition should have.
+    Moved: all rows, and a copy of a row for each further tile that it is needed in. A tile's part of its key's pairs is
+    that of the combinations of its rows. Without keys all rows are cut, and tiles go to partitions in turn. Without a
+    sample, because values are computed, the sides are sampled when the statement runs: expected are equal tiles.
+
+    `most` is not above the partitions of the exchange.
     """
+
+    sample: JoinSample | None
+    most: int
+    name: str = TIME_RANGE
+
+    def plan(self, exchange: Exchange) -> PartitionPlan | Refused:
+        hot = _hot_keys(exchange)
+        if self.sample is None:
+            ranges = {key: _equal_tiles(exchange, key, self.most) for key in hot.tolist()}
+            note = "compared values are computed: tiles by a sample when it runs, their copies are not counted"
+            return replace(ranges_plan(self.name, exchange, ranges, (note,)), placement=None)
+        if not can_be_cut(self.sample.spec, {side: self.sample.rows[side].schema for side in SIDES}):
+            return Refused(self.name, "the compared values have a type that cannot be cut into ranges")
+        tiles = tiles_of(self.sample, exchange.loads.keys[hot], self.most)
+        count = 1 if tiles is None else tiles.count
+        note = f"{count} of {self.most} tiles: single values hold too much"
+        notes = (note,) if len(hot) and count < self.most else ()
+        ranges = {} if tiles is None else self._ranges(exchange, tiles, hot)
+        plan = ranges_plan(self.name, exchange, ranges, notes)
+        return plan if self.sample.spec.left.keys else replace(plan, placement=None)
+
+    def _ranges(self, exchange: Exchange, tiles: Tiles, hot: IntArray) -> dict[int, Ranges]:
+        """The tiles of each hot key, by its number."""
+        assert self.sample is not None
+        demand, hashes = exchange.demand, exchange.loads.keys[hot]
+        left, right = (_tile_rows(self.sample, side, tiles, hashes) for side in SIDES)
+        rows, pairs = left + right, _parts(left * right) * exchange.units.pairs[hot][:, None]
+        work = demand.row_cost * rows + demand.pair_cost * pairs
+        return {key: Ranges(tiles.bounds, rows[place], work[place]) for place, key in enumerate(hot.tolist())}
+
+
+def can_be_cut(spec: IntervalJoinSpec, schemas: Mapping[Side, pa.Schema]) -> bool:
+    """Whether all values that windows look at have codes that are the same in every task."""
     from sqlext_operators.interval_join.codes import is_plain
+
+    return all(is_plain(schemas[side].field(name).type) for side in SIDES for name in spec.probes(side))
+
+
+def tiles_of(sample: JoinSample, hot: HashArray | None, count: int) -> Tiles | None:
+    """At most `count` tiles of about equally many rows of the hot keys, None for all rows; None if there is nothing to
+    cut. Raises ValueError for values that cannot be cut."""
+    import numpy as np
+    import pyarrow as pa
     from sqlext_operators.interval_join.tiles import Tiles, tile_bounds
 
-    count = context.config.interval_join_tiles or partitions
-    if count < 2 or partitions < 2:
-        return None
-    fraction = _fraction(sizes)
-    keyed = bool(typed.spec.left.keys)
-    samples = {side: _sample(typed, side, keyed, fraction, context) for side in ("left", "right")}
-    hot = _hot_keys(typed, samples, partitions) if keyed else None
-    if hot is not None and not len(hot[0]):
-        return None
+    most = max(sample.weights.values())
     values = []
-    for side, table in samples.items():
-        kept = table if hot is None else table.filter(hot[1][side])
-        values += [kept.column(name).combine_chunks() for name in typed.probes(side)]
-    if not all(is_plain(column.type) for column in values):
-        return None
+    for side in SIDES:
+        rows = sample.rows[side]
+        if hot is not None:
+            rows = rows.filter(pa.array(np.isin(sample.hashes[side], hot)))
+        values += [_thinned(rows.column(name), sample.weights[side] / most) for name in sample.spec.probes(side)]
     bounds = tile_bounds(values, count)
-    if not bounds:
-        return None
-    return Tiles(bounds, None if hot is None else hot[0])
+    return Tiles(bounds, None if hot is None else tuple(hot.tolist())) if bounds else None
 
 
-def _fraction(sizes: Sequence[Size | None]) -> float:
-    """The fraction of the rows to look at, the same for both sides."""
-    rows = [None if size is None else size.rows or size.bytes // 16 for size in sizes]
-    known = [count for count in rows if count is not None]
-    return 0.01 if len(known) < len(rows) else min(1.0, _SAMPLE_ROWS / max(1, sum(known)))
+def _hot_keys(exchange: Exchange) -> IntArray:
+    """The numbers of the keys with too much work for a partition."""
+    import numpy as np
+
+    fair = float(exchange.work.sum()) / exchange.partitions
+    found: IntArray = np.flatnonzero(exchange.work[: len(exchange.loads.keys)] > _HOT_SHARE * fair)
+    return found
 
 
-def _sample(typed: TypedJoin, side: str, keyed: bool, fraction: float, context: ExecutionContext) -> pa.Table:
-    """The keys and probe values of some rows of a side."""
-    from pyspark.sql.functions import col
+def _equal_tiles(exchange: Exchange, key: int, count: int) -> Ranges:
+    import numpy as np
 
-    from sqlext_planner.exchange.arrow_scan import scan_of
-    from sqlext_planner.spark.session import cores
-
-    own = typed.spec.left if side == "left" else typed.spec.right
-    names = list(dict.fromkeys((*(own.keys if keyed else ()), *typed.probes(side))))
-    frame = typed.frame(side).select(*(col(quoted(name)) for name in names))
-    scan = scan_of(frame, context, 2 * cores(context.spark))
-    table = _spark_sample(frame, fraction) if scan is None else _file_sample(scan, fraction)
-    return table.rename_columns(names)
+    rows, work = exchange.units.rows[key], exchange.work[key]
+    return Ranges((), np.full(count, rows / count), np.full(count, work / count))
 
 
-def _spark_sample(frame: DataFrame, fraction: float) -> pa.Table:
-    """A Spark job over the side; the seed is fixed, so that a statement's plan is the same each time."""
-    return (frame if fraction >= 1 else frame.sample(fraction=fraction, seed=7)).toArrow()
-
-
-def _file_sample(scan: ArrowScan, fraction: float) -> pa.Table:
-    """Every n-th row of the files; for large files, of tasks spread evenly over them."""
+def _thinned(values: pa.Array, share: float) -> pa.Array:
+    """A share of the values, from all over them."""
     import numpy as np
     import pyarrow as pa
-    from sqlext_operators.exchange.parquet_scan import read_task
 
-    from sqlext_planner.exchange.arrow_scan import reading_files
-
-    tasks = scan.scan.tasks
-    most = max(1, len(tasks) * _READ_ROWS // max(_READ_ROWS, scan.rows))
-    step = max(1, round(most / len(tasks) / fraction))
-    batches = []
-    with reading_files():
-        for place in range(most):
-            for batch in read_task(scan.scan, tasks[place * len(tasks) // most]):
-                batches.append(batch.take(pa.array(np.arange(step // 2, batch.num_rows, step))))
-    schema = pa.schema([(str(place), kind) for place, kind in enumerate(scan.scan.types)])
-    return pa.Table.from_batches(batches, schema=schema)
+    if share >= 1:
+        return values
+    return values.take(pa.array((np.arange(int(len(values) * share)) / share).astype(np.int64)))
 
 
-def _hot_keys(
-    typed: TypedJoin, samples: dict[str, pa.Table], partitions: int
-) -> tuple[tuple[int, ...], dict[str, pa.Array]]:
-    """Hashes of the hot keys, and which sampled rows have one."""
+def _tile_rows(sample: JoinSample, side: Side, tiles: Tiles, hot: HashArray) -> FloatArray:
+    """float64[hot, tiles], the rows of a side that each tile of each hot key gets, copies too; `hot` ascend."""
     import numpy as np
-    import pyarrow as pa
-    from sqlext_operators.columns.keys import hash_keys
+    from sqlext_operators.interval_join.tile_routing import TileRouter
+    from sqlext_operators.interval_join.tiles import UNTILED
 
-    hashes = {}
-    for side, table in samples.items():
-        keys = typed.spec.left.keys if side == "left" else typed.spec.right.keys
-        hashes[side] = hash_keys([table.column(name).combine_chunks() for name in keys])
-    every = np.concatenate(list(hashes.values()))
-    found, counts = np.unique(every, return_counts=True)
-    hot = found[counts > _HOT_SHARE * len(every) / partitions]
-    return tuple(int(value) for value in hot), {side: pa.array(np.isin(own, hot)) for side, own in hashes.items()}
+    rows, tile = TileRouter(sample.spec, side).copies(sample.rows[side], tiles)
+    cut = tile != UNTILED
+    place = np.searchsorted(hot, sample.hashes[side][rows[cut]]) * tiles.count + tile[cut]
+    counts = np.bincount(place, minlength=len(hot) * tiles.count).astype(np.float64)
+    return counts.reshape(len(hot), tiles.count) * sample.weights[side]
+
+
+def _parts(combinations: FloatArray) -> FloatArray:
+    """The same by rows that sum to 1; equal parts in a row of zeros."""
+    import numpy as np
+
+    total = combinations.sum(axis=1, keepdims=True)
+    found: FloatArray = np.where(total > 0, combinations / np.maximum(total, 1e-300), 1 / combinations.shape[1])
+    return found

@@ -4,10 +4,7 @@ budget, and the broadcast of a side, against the twin."""
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,16 +14,12 @@ from hypothesis import strategies as st
 from sqlext_operators.columns.keys import hash_keys
 from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.placed import Part, PlacedRows
-from sqlext_operators.exchange.scatter import ScatterSpec, scatter
-from sqlext_operators.interval_join import reference
+from sqlext_operators.exchange.placement import KeyPlace, Placement
 from sqlext_operators.interval_join.broadcast import IntervalBroadcastSpec, broadcast_interval_join
-from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.operator import IntervalOperatorSpec
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import (
-    COUNT,
-    MATCHES,
     ROW,
     EmptyPeriodError,
     IntervalJoinSpec,
@@ -37,80 +30,21 @@ from sqlext_operators.interval_join.tile_routing import TILE, TileRouter
 from sqlext_operators.interval_join.tiles import Tiles, tile_bounds
 
 from tests.operators.exchange.placements import placements
-
-KINDS: tuple[Kind, ...] = ("inner", "left", "right", "full", "semi", "anti", "count")
-PARTITIONS = 3
-SIDES: tuple[Side, Side] = ("left", "right")
-Rows = list[tuple[Any, ...]]
-
-
-def schema_of(side: str, kind: pa.DataType) -> pa.Schema:
-    return pa.schema([(f"{side}id", pa.int64()), (f"{side}k", pa.string()), (f"{side}0", kind), (f"{side}1", kind)])
-
-
-def numbers(values: Sequence[int | None], kind: pa.DataType) -> pa.Array:
-    """An array of any type that whole numbers can be cast to."""
-    return pa.array(values, pa.int32() if pa.types.is_decimal(kind) else pa.int64()).cast(kind)
-
-
-def rows_of(side: str, count: int, seed: int, kind: pa.DataType) -> pa.RecordBatch:
-    """Rows with NULLs, empty and reversed periods, most of them of key "a"."""
-    random_ = random.Random(f"{side}{seed}")
-    starts = [random_.choice([None, *range(-8, 16)]) for _ in range(count)]
-    ends = [None if s is None or random_.random() < 0.05 else s + random_.randint(-1, 7) for s in starts]
-    keys = [random_.choice(["a", "a", "a", "b", None]) for _ in range(count)]
-    arrays = [pa.array(list(range(count))), pa.array(keys)]
-    arrays += [numbers(values, kind) for values in (starts, ends)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema_of(side, kind))
-
-
-def conditions_of(name: str, amounts: tuple[int | None, int | None]) -> tuple[Condition, ...]:
-    relation = RELATIONS[name]
-    values = dict(zip(relation.parameters, amounts, strict=False))
-    named = {"a": "l0", "b": "l1", "c": "r0", "d": "r1"}
-    return tuple(
-        Condition(named[item.left], item.operator, named[item.right], item.shift)
-        for item in relation.conditions(**values)
-    )
-
-
-def spec_of(
-    kind: Kind, alternatives: Sequence[tuple[Condition, ...]], *, keys: bool, null_safe: bool, periods: bool
-) -> IntervalJoinSpec:
-    left = IntervalSide(("lk",) if keys else (), ("l0", "l1"), (("l0", "l1"),) if periods else (), ("lid", "lk"))
-    right = IntervalSide(("rk",) if keys else (), ("r0", "r1"), (("r0", "r1"),) if periods else (), ("rid",))
-    return IntervalJoinSpec(kind, left, right, (null_safe,) if keys else (), tuple(alternatives))
-
-
-def wires_of(tag: int, rows: pa.RecordBatch, router: TileRouter, block_bytes: int) -> list[pa.RecordBatch]:
-    """What two tasks send of one input."""
-    spec = ScatterSpec(tag, tuple(rows.schema.names), router, PARTITIONS, block_bytes)
-    half = rows.num_rows // 2
-    parts = (rows.slice(0, half), rows.slice(half))
-    return [wire for number, part in enumerate(parts) for wire in scatter(spec, number, [part])]
-
-
-def tuples(batch: pa.RecordBatch) -> Rows:
-    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-
-
-def merged(spec: IntervalJoinSpec, batches: Sequence[pa.RecordBatch]) -> Rows:
-    """The output with undecided rows put together, as the plan does behind the operator."""
-    result: Rows = []
-    copies: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in (row for batch in batches for row in batch.to_pylist()):
-        number = row.pop(ROW, None)
-        if number is not None:
-            copies[number].append(row)
-        else:
-            result.append(tuple(value for name, value in row.items() if name != MATCHES))
-    for rows in copies.values():
-        assert len(rows) > 1
-        matches = sum(row.pop(MATCHES) for row in rows)
-        assert all(row == rows[0] for row in rows)
-        if (matches > 0) == (spec.kind in ("semi", "count")):
-            result.append(tuple((rows[0] | ({COUNT: matches} if spec.kind == "count" else {})).values()))
-    return result
+from tests.operators.interval_join.exchanges import (
+    KINDS,
+    PARTITIONS,
+    SIDES,
+    Rows,
+    agree,
+    arrived,
+    conditions_of,
+    numbers,
+    rows_of,
+    schema_of,
+    spec_of,
+    tuples,
+    wires_of,
+)
 
 
 def exchanged(
@@ -124,38 +58,6 @@ def exchanged(
 ) -> Rows:
     """The join by way of all partitions; blocks arrive in random order."""
     return arrived(spec, left, right, tiles, [TileRouter(spec, side, tiles) for side in SIDES], seed, memory, block)
-
-
-def arrived(
-    spec: IntervalJoinSpec,
-    left: pa.RecordBatch,
-    right: pa.RecordBatch,
-    tiles: Tiles | None,
-    routers: Sequence[TileRouter],
-    seed: int,
-    memory: int,
-    block: int,
-) -> Rows:
-    """The join by way of all partitions of these routers."""
-    wires = wires_of(0, left, routers[0], block) + wires_of(1, right, routers[1], block)
-    rows_on_wire = [wire.slice(i, 1) for wire in wires for i in range(wire.num_rows)]
-    random.Random(seed).shuffle(rows_on_wire)
-    found = []
-    for part in (("all",), ("decided", "undecided"))[seed % 2]:
-        gather = IntervalOperatorSpec(spec, left.schema, right.schema, memory, 7, tiles, part)
-        for partition in range(PARTITIONS):
-            own = [wire for wire in rows_on_wire if wire.column(0)[0].as_py() == partition]
-            for batch in run_operator(gather, partition, own):
-                assert 0 < batch.num_rows <= 7
-                assert batch.schema == gather.output
-                assert part != "undecided" or batch.column(ROW).null_count == 0
-                found.append(batch)
-    return merged(spec, found)
-
-
-def agree(spec: IntervalJoinSpec, left: pa.RecordBatch, right: pa.RecordBatch, found: Rows) -> None:
-    expected = reference.interval_join(spec, left.to_pylist(), right.to_pylist())
-    assert sorted(found, key=repr) == sorted(expected, key=repr)
 
 
 @given(
@@ -225,6 +127,50 @@ def test_a_placement_agrees_with_twin(
     owned: Part = "both" if hybrid else "owned"
     routers = [TileRouter(spec, side, None, placed, owned if side == split else "copies") for side in SIDES]
     agree(spec, left, right, arrived(spec, left, right, None, routers, seed - seed % 2, memory, 64))
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.sampled_from(sorted(RELATIONS)),
+    st.booleans(),
+    st.sets(st.integers(-9, 17), min_size=1, max_size=PARTITIONS - 1).map(sorted),
+    st.permutations(range(PARTITIONS)),
+    st.sampled_from([["a"], ["a", "b"], [None, "b"]]),
+    st.integers(0, 1000),
+    st.sampled_from([1, 1 << 20]),
+)
+@settings(max_examples=150, deadline=None)
+def test_placed_tiles_agree_with_twin(
+    kind: Kind,
+    relation: str,
+    null_safe: bool,
+    cuts: list[int],
+    team: list[int],
+    hot: list[str | None],
+    seed: int,
+    memory: int,
+) -> None:
+    spec = spec_of(kind, [conditions_of(relation, (2, 2))], keys=True, null_safe=null_safe, periods=True)
+    left, right = rows_of("l", 30, seed, pa.int64()), rows_of("r", 30, seed, pa.int64())
+    keys = sorted(hash_keys([pa.array(hot, pa.string())]).tolist())
+    places = tuple(KeyPlace(key, tuple(team[: len(cuts) + 1]), tuple(cuts)) for key in keys)
+    placement = Placement(PARTITIONS, ((team[0],), (team[1],), (2,), (0,)), places)
+    tiles = Tiles.of_placement(placement)
+    assert tiles == Tiles(tuple(cuts), tuple(keys))
+    routers = [TileRouter(spec, side, tiles, PlacedRows(placement)) for side in SIDES]
+    agree(spec, left, right, arrived(spec, left, right, tiles, routers, seed, memory, 64))
+
+
+def test_tiles_of_a_placement() -> None:
+    alike = Placement(3, ((0,),), (KeyPlace(1, (2,)), KeyPlace(4, (2, 0), (7,)), KeyPlace(5, (1, 2), (7,))))
+    assert Tiles.of_placement(alike) == Tiles((7,), (4, 5))
+    assert Tiles.of_placement(Placement(3, ((0,),), (KeyPlace(1, (2,)),))) is None
+    with pytest.raises(ValueError, match="same tiles"):
+        Tiles.of_placement(Placement(3, ((0,),), (KeyPlace(4, (2, 0), (7,)), KeyPlace(5, (1, 2), (8,)))))
+    spec = spec_of("inner", [conditions_of("period_overlaps", (None, None))], keys=True, null_safe=False, periods=True)
+    router = TileRouter(spec, "left", Tiles.of_placement(alike), PlacedRows(alike))
+    with pytest.raises(ValueError, match="3 places do not fit into 2 partitions"):
+        router.route(rows_of("l", 5, 1, pa.int64()), 2)
 
 
 @given(st.sampled_from(KINDS), st.integers(0, 1000), st.booleans(), st.sampled_from([1, 1 << 20]))

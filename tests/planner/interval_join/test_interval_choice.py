@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
@@ -42,6 +44,9 @@ class Sizes:
 
     def table_bytes(self, name: str) -> int | None:
         return self._estimates.get(name)
+
+    def key_statistics(self, name: str, columns: Sequence[str]) -> None:
+        return None
 
     def tables(self) -> tuple[str, ...]:
         return tuple(self._sizes)

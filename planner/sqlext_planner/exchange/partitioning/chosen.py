@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,13 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.exchange.partitioning.choice import Candidate, Choice, choose
 from sqlext_planner.exchange.partitioning.demand import Demand
-from sqlext_planner.exchange.partitioning.samples import SampledInput, input_rows, sampled
+from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
+from sqlext_planner.exchange.partitioning.samples import Sampled, SampledInput, input_rows, sampled
 
 if TYPE_CHECKING:
     from sqlext_operators.exchange.placement import Placement
 
-    from sqlext_planner.exchange.partitioning.plans import Copies
+    from sqlext_planner.exchange.partitioning.plans import Copies, Partitioner
     from sqlext_planner.relational.nodes import PartitionerHint
 
 #: The partitioner without statistics.
@@ -27,10 +28,12 @@ _LEAST_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class Partitioning:
-    """How an exchange spreads its rows: by a placement over `partitions` partitions, where `copies` go to all members
-    of a team, or by the hash of the keys (None). Expected are so many rows `moved`, and that the work of the largest
-    partition is `balance` times the average. `lines` are EXPLAIN's, by what they are about."""
+    """How an exchange spreads its rows: as the partitioner `name` planned it, by a placement over `partitions`
+    partitions, where `copies` go to all members of a team, or by the hash of the keys (None). Expected are so many rows
+    `moved`, and that the work of the largest partition is `balance` times the average. `lines` are EXPLAIN's, by what
+    they are about."""
 
+    name: str
     partitions: int
     placement: Placement | None = field(repr=False)
     copies: Copies
@@ -52,38 +55,75 @@ def choose_partitioning(
     hint: PartitionerHint | None,
     per_core: int = 0,
 ) -> Partitioning | None:
-    """How an exchange of these inputs spreads its rows; the first input owns.
+    """How an exchange of these inputs spreads its rows; the first input owns. None: by the hash of the keys, without
+    statistics. Raises UnsupportedError for a hint that the statement does not allow, whatever the number of rows; a
+    setting gives way."""
+    wanted = WantedPartitioning.of(inputs, catalog, config, hint, per_core)
+    return None if wanted is None else wanted.chosen(sampled(inputs, wanted.rows, wanted.catalog), demand)
 
-    Their bytes decide how many partitions there are, at least `per_core` a core, and at least two where a hint asks for
-    a partitioner. None: by the hash of the keys, without statistics. Without a hint or setting that is so for few rows,
-    and where nothing is known about them. Raises UnsupportedError for a hint that the statement does not allow,
-    whatever the number of rows; a setting gives way.
-    """
-    from sqlext_planner.exchange.driver import partitions_for
-    from sqlext_planner.exchange.sizes import plan_row_bytes
 
-    asked = hint.name if hint is not None else None if config.partitioner == "auto" else config.partitioner
-    known = input_rows(inputs, catalog) if catalog is not None else [None] * len(inputs)
-    rows = [0.0 if count is None else count for count in known]
-    if catalog is None or (asked is None and (None in known or sum(rows) < _LEAST_ROWS)):
-        return None
-    cores = catalog.cores()
-    size = sum(count * plan_row_bytes(item.plan) for count, item in zip(rows, inputs, strict=True))
-    partitions = config.partitions or max(partitions_for(int(size), cores, config), per_core * cores)
-    if hint is not None:
-        partitions = max(partitions, 2)
-    if partitions < 2:
-        return None
-    found = sampled(inputs, rows, catalog)
-    choice = choose(found.loads, demand, partitions, cores)
-    if asked is None and found.gaps:
-        chosen = _as_asked(choice, HASH, hint)
-        lines = {"partitioner": f"{HASH}: {found.gaps[0]}"}
-    else:
-        chosen = choice if asked is None else _as_asked(choice, asked, hint)
-        lines = {f"partitioner {item.name}": _line(item, chosen, found.gaps) for item in choice.candidates}
-    plan = chosen.plan
-    return Partitioning(partitions, plan.placement, plan.copies, plan.moved, plan.balance, lines=lines)
+@dataclass(frozen=True)
+class WantedPartitioning:
+    """An exchange that is worth a sample of its inputs, which have so many `rows`, and gets so many partitions; the
+    partitioner that the hint or the setting asks for, if one does."""
+
+    rows: tuple[float, ...]
+    partitions: int
+    asked: str | None
+    hint: PartitionerHint | None
+    catalog: Catalog
+
+    @classmethod
+    def of(
+        cls,
+        inputs: Sequence[SampledInput],
+        catalog: Catalog | None,
+        config: Config,
+        hint: PartitionerHint | None,
+        per_core: int = 0,
+    ) -> WantedPartitioning | None:
+        """None for one partition, and without a hint or setting for few rows, and where nothing is known about them.
+
+        The inputs' bytes decide how many partitions there are, at least `per_core` a core, and at least two where a
+        hint asks for a partitioner.
+        """
+        from sqlext_planner.exchange.driver import partitions_for
+        from sqlext_planner.exchange.sizes import plan_row_bytes
+
+        asked = hint.name if hint is not None else None if config.partitioner == "auto" else config.partitioner
+        known = input_rows(inputs, catalog) if catalog is not None else [None] * len(inputs)
+        rows = [0.0 if count is None else count for count in known]
+        if catalog is None or (asked is None and (None in known or sum(rows) < _LEAST_ROWS)):
+            return None
+        cores = catalog.cores()
+        size = sum(count * plan_row_bytes(item.plan) for count, item in zip(rows, inputs, strict=True))
+        partitions = config.partitions or max(partitions_for(int(size), cores, config), per_core * cores)
+        if hint is not None:
+            partitions = max(partitions, 2)
+        return None if partitions < 2 else cls(tuple(rows), partitions, asked, hint, catalog)
+
+    def chosen(
+        self,
+        found: Sampled,
+        demand: Demand,
+        partitioners: Mapping[str, Partitioner] = PARTITIONERS,
+        unknown: str = HASH,
+    ) -> Partitioning:
+        """The cheapest of the partitioners, or the one that is asked for; `unknown` if the samples have gaps.
+
+        Raises UnsupportedError for a hint that the statement does not allow.
+        """
+        choice = choose(found.loads, demand, self.partitions, self.catalog.cores(), partitioners=partitioners)
+        if self.asked is None and found.gaps:
+            chosen = _as_asked(choice, unknown, self.hint)
+            lines = {"partitioner": f"{unknown}: {found.gaps[0]}"}
+        else:
+            chosen = choice if self.asked is None else _as_asked(choice, self.asked, self.hint)
+            lines = {f"partitioner {item.name}": _line(item, chosen, found.gaps) for item in choice.candidates}
+        plan = chosen.plan
+        return Partitioning(
+            plan.partitioner, self.partitions, plan.placement, plan.copies, plan.moved, plan.balance, lines=lines
+        )
 
 
 def _as_asked(choice: Choice, asked: str, hint: PartitionerHint | None) -> Choice:

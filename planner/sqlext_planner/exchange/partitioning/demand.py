@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: What a joined row costs that is handed to Spark, relative to a row that the exchange moves and codes
+#: (umjoin/choose/costs.py).
+PAIR_COST = 0.1
+
 
 @dataclass(frozen=True)
 class Demand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sqlext_planner.exchange.partitioning.plans import Exchange, PartitionPlan
@@ -38,27 +39,13 @@ class RangePlan:
         exchange = self._exchange
         if exchange.options.splitter == "minimal":
             self._balance()
-        owners, works = self._pieces()
-        places = spread(owners, works, exchange.partitions)
-        teams = teams_of(owners, places, len(exchange.work))
-        cuts = {key: ranges.cuts for key, ranges in self._ranges.items() if ranges.cuts}
-        copied = sum(float(self._ranges[key].rows.sum() - exchange.units.rows[key]) for key in cuts)
-        return PartitionPlan(
-            partitioner=name,
-            placement=placement_of(exchange.units, teams, exchange.partitions, cuts),
-            copies=exchange.copies,
-            moved=exchange.loads.rows + copied,
-            rows=exchange.loads.rows,
-            splits=splits_of(exchange, exchange.units, teams),
-            work=work_of(places, works, exchange.partitions),
-            notes=tuple(self._notes()),
-        )
+        return ranges_plan(name, exchange, self._ranges, tuple(self._notes()))
 
     def _balance(self) -> None:
         """Cut the keys of the largest pieces finer until the pieces are balanced, or until that cannot be reached."""
         exchange = self._exchange
         for _ in range(MOST_TRIES * exchange.partitions):
-            owners, works = self._pieces()
+            owners, works = _pieces(exchange, self._ranges)
             limit = exchange.options.theta * float(works.sum()) / exchange.partitions * SLACK
             if balanced(owners, works, exchange.partitions, limit):
                 return
@@ -82,19 +69,6 @@ class RangePlan:
                 return None
         return None
 
-    def _pieces(self) -> tuple[IntArray, FloatArray]:
-        """The unit and the work of each piece, unit by unit."""
-        import numpy as np
-
-        counts = np.ones(len(self._exchange.work), np.int64)
-        for key, ranges in self._ranges.items():
-            counts[key] = len(ranges.work)
-        works = np.repeat(self._exchange.work, counts)
-        ends = np.cumsum(counts)
-        for key, ranges in self._ranges.items():
-            works[ends[key] - counts[key] : ends[key]] = ranges.work
-        return np.repeat(np.arange(len(counts)), counts), works
-
     def _cut(self, key: int) -> None:
         self._ranges[key] = self._key_times(key).cut(self._asked[key])
 
@@ -112,6 +86,42 @@ class RangePlan:
             for key, ranges in self._ranges.items()
             if len(ranges.work) < self._asked[key]
         ]
+
+
+def ranges_plan(
+    name: str, exchange: Exchange, ranges: Mapping[int, Ranges], notes: tuple[str, ...] = ()
+) -> PartitionPlan:
+    """The plan of known keys, by their numbers, that are cut into ranges; pieces are placed by their work, longest
+    processing time first, those of a key in different partitions."""
+    owners, works = _pieces(exchange, ranges)
+    places = spread(owners, works, exchange.partitions)
+    teams = teams_of(owners, places, len(exchange.work))
+    cuts = {key: found.cuts for key, found in ranges.items() if found.cuts}
+    copied = sum(float(ranges[key].rows.sum() - exchange.units.rows[key]) for key in cuts)
+    return PartitionPlan(
+        partitioner=name,
+        placement=placement_of(exchange.units, teams, exchange.partitions, cuts),
+        copies=exchange.copies,
+        moved=exchange.loads.rows + copied,
+        rows=exchange.loads.rows,
+        splits=splits_of(exchange, exchange.units, teams),
+        work=work_of(places, works, exchange.partitions),
+        notes=notes,
+    )
+
+
+def _pieces(exchange: Exchange, ranges: Mapping[int, Ranges]) -> tuple[IntArray, FloatArray]:
+    """The unit and the work of each piece, unit by unit."""
+    import numpy as np
+
+    counts = np.ones(len(exchange.work), np.int64)
+    for key, found in ranges.items():
+        counts[key] = len(found.work)
+    works = np.repeat(exchange.work, counts)
+    ends = np.cumsum(counts)
+    for key, found in ranges.items():
+        works[ends[key] - counts[key] : ends[key]] = found.work
+    return np.repeat(np.arange(len(counts)), counts), works
 
 
 def _first_pieces(exchange: Exchange) -> list[int]:

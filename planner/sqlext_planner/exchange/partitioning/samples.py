@@ -28,21 +28,27 @@ _NAMED_KEYS = 64
 class SampledInput:
     """One input: its plan, and what its rows are routed by: the key expressions, and the order or None.
 
-    `dtypes` are the Spark types that the keys and the order have when they are routed.
+    `dtypes` are the Spark types that the keys, the order and the `values` have when they are routed. `values` are in
+    the sample too if all of them are known. With `null_safe`, rows match each other: those with a NULL in a key that
+    is not null-safe match nothing, and are not counted.
     """
 
     plan: LogicalPlan
     keys: tuple[Expression, ...]
     order: Expression | None
     dtypes: tuple[str | None, ...]
+    values: tuple[Expression, ...] = ()
+    null_safe: tuple[bool, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Loads of the inputs; `gaps` are sentences about inputs of which nothing is known."""
+    """Loads of the inputs; `gaps` are sentences about inputs of which nothing is known. `tables` are the sampled rows:
+    keys, order and values of the inputs; None for an input of which not all of these are known."""
 
     loads: Loads
     gaps: tuple[str, ...]
+    tables: tuple[pa.Table | None, ...]
 
 
 def input_rows(inputs: Sequence[SampledInput], catalog: Catalog) -> list[float | None]:
@@ -63,24 +69,42 @@ def sampled(inputs: Sequence[SampledInput], rows: Sequence[float], catalog: Cata
     from sqlext_operators.columns.keys import hash_keys
 
     samples, gaps = [], []
-    names: dict[int, str] = {}
+    tables: list[pa.Table | None] = []
+    names: dict[int, str] = {} if inputs[0].keys else {0: "all rows"}
     for item, count in zip(inputs, rows, strict=True):
         found = _sample(item, catalog)
-        none = np.empty(0, np.int64) if item.order is not None else None
+        one_key = not item.keys and item.order is None
         if isinstance(found, str):
-            gaps.append(found)
-            samples.append(Sample(np.empty(0, np.uint64), none, count))
+            gaps += [] if one_key else [found]
+            none = np.empty(0, np.int64) if item.order is not None else None
+            samples.append(Sample(np.zeros(int(one_key), np.uint64), none, max(count, int(one_key))))
+            tables.append(None)
             continue
-        columns = [found.column(place).combine_chunks() for place in range(len(item.keys))]
-        hashes = hash_keys(columns) if columns else np.zeros(found.num_rows, np.uint64)
-        names = {**_names(pa.table(columns, names=_shown_names(inputs[0])), hashes), **names}
-        times = None if item.order is None else order_values(found.column(found.num_columns - 1).combine_chunks())
-        samples.append(Sample(hashes, times, max(count, len(hashes))))
-    return Sampled(Loads.of(samples, names), tuple(gaps))
+        keys = found.column_names[: len(item.keys)]
+        matching = found if item.null_safe is None else with_keys(found, keys, item.null_safe)
+        columns = [matching.column(name).combine_chunks() for name in keys]
+        hashes = hash_keys(columns) if columns else np.zeros(max(matching.num_rows, int(one_key)), np.uint64)
+        if columns:
+            names = {**_names(pa.table(columns, names=_shown_names(inputs[0])), hashes), **names}
+        times = None if item.order is None else order_values(matching.column(len(item.keys)).combine_chunks())
+        matched = count * matching.num_rows / max(1, found.num_rows) if columns else count
+        samples.append(Sample(hashes, times, max(matched, len(hashes))))
+        tables.append(matching if matching.num_columns == len(item.dtypes) else None)
+    return Sampled(Loads.of(samples, names), tuple(gaps), tuple(tables))
+
+
+def with_keys(table: pa.Table, keys: Sequence[str], null_safe: Sequence[bool]) -> pa.Table:
+    """The rows of a table without those that match nothing: with a NULL in a key that is not null-safe."""
+    import pyarrow as pa
+    from sqlext_operators.columns.keys import null_keys
+
+    without = null_keys([table.column(name).combine_chunks() for name in keys], null_safe)
+    return table if without is None else table.filter(pa.array(~without))
 
 
 def _sample(item: SampledInput, catalog: Catalog) -> pa.Table | str:
-    """The keys of some rows, then their times if there is an order; why there are none, in words."""
+    """The keys of some rows, then their times if there is an order, then their values if all of these are known; why
+    there are none, in words."""
     import pyarrow as pa
 
     from sqlext_planner.errors import UnsupportedError
@@ -90,14 +114,16 @@ def _sample(item: SampledInput, catalog: Catalog) -> pa.Table | str:
     names = None if base is None else _names_in(base, wanted)
     if base is None or names is None:
         return "the keys of an input are computed, so that its table does not tell them"
+    values = _names_in(base, item.values)
+    names += values or []
     found = catalog.key_sample(base.scan.table, list(dict.fromkeys(names)), SAMPLE_ROWS, READ_ROWS)
     if found is None:
         return f"'{base.scan.table}' is not a table of plain Parquet files"
     try:
-        kinds = [to_arrow(dtype) for dtype in item.dtypes if dtype is not None]
+        kinds = [to_arrow(dtype) for dtype in item.dtypes[: len(names)] if dtype is not None]
     except UnsupportedError:
         kinds = []
-    if len(kinds) < len(wanted):
+    if len(kinds) < len(names):
         return f"types of '{base.scan.table}' are not known"
     try:  # unsafe: times in nanoseconds are in microseconds when they are routed
         columns = [found.column(name).cast(kind, safe=False) for name, kind in zip(names, kinds, strict=True)]
@@ -126,10 +152,9 @@ def _names(keys: pa.Table, hashes: object) -> Mapping[int, str]:
 
     found, first, counts = np.unique(hashes, return_index=True, return_counts=True)  # type: ignore[call-overload]
     top = np.argsort(-counts, kind="stable")[:_NAMED_KEYS]
-    rows = keys.take(first[top]).to_pylist() if keys.num_columns else [{}] * len(top)
     return {
-        int(found[place]): ", ".join(f"{name} = {_shown(value)}" for name, value in row.items()) or "all rows"
-        for place, row in zip(top.tolist(), rows, strict=True)
+        int(found[place]): ", ".join(f"{name} = {_shown(value)}" for name, value in row.items())
+        for place, row in zip(top.tolist(), keys.take(first[top]).to_pylist(), strict=True)
     }
 
 

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from sqlext_planner.exchange.partitioning.chosen import Partitioning
     from sqlext_planner.exchange.partitioning.samples import SampledInput
 
-#: A joined row that is handed to Spark, relative to a row that the exchange moves and codes (choose/costs.py).
-_PAIR_COST = 0.1
-
 
 @dataclass(frozen=True)
 class SplitInput:
@@ -33,7 +30,7 @@ def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -
     Raises UnsupportedError for a hint that a multi-way join does not allow.
     """
     from sqlext_planner.exchange.partitioning.chosen import choose_partitioning
-    from sqlext_planner.exchange.partitioning.demand import Demand
+    from sqlext_planner.exchange.partitioning.demand import PAIR_COST, Demand
     from sqlext_planner.exchange.partitioning.samples import input_rows
 
     inputs = _inputs(node)
@@ -43,7 +40,7 @@ def umjoin_partitioning(node: UMJoin, catalog: Catalog | None, config: Config) -
     owner = max(inner, key=lambda n: rows[n] or 0.0)
     ordered = [inputs[owner], *(item for n, item in enumerate(inputs) if n != owner)]
     demand = Demand(
-        pair_cost=0.0 if node.count is not None else _PAIR_COST,
+        pair_cost=0.0 if node.count is not None else PAIR_COST,
         unbounded="a multi-way join by a shared key has no time",
     )
     found = choose_partitioning(ordered, demand, catalog, config, node.partitioner, per_core=2)

@@ -1,0 +1,158 @@
+"""How the exchange of an interval join spreads its rows: one side is owned, the other copied, or time is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlext_operators.interval_join.passes import Side
+
+from sqlext_planner.expressions.nodes import Expression
+from sqlext_planner.expressions.types import common_type
+from sqlext_planner.interval_join.choice import BROADCAST_SIDES
+from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
+
+if TYPE_CHECKING:
+    from sqlext_operators.interval_join.spec import IntervalJoinSpec
+
+    from sqlext_planner.catalog import Catalog
+    from sqlext_planner.config import Config
+    from sqlext_planner.exchange.partitioning.chosen import Partitioning
+    from sqlext_planner.exchange.partitioning.plans import Exchange, Partitioner, Refused
+    from sqlext_planner.exchange.partitioning.samples import Sampled, SampledInput
+    from sqlext_planner.interval_join.join_samples import JoinSample
+
+
+@dataclass(frozen=True)
+class SplitSide:
+    """A partitioning, and the side whose rows are owned; the other side's rows go to all members of a team."""
+
+    partitioning: Partitioning
+    owner: Side
+
+
+def interval_partitioning(node: IntervalJoin, catalog: Catalog | None, config: Config) -> SplitSide | None:
+    """The partitioning of a node's exchange; None: keys with much work are cut into tiles by a sample when it runs.
+
+    Raises UnsupportedError for a hint that the join does not allow.
+    """
+    from sqlext_planner.exchange.partitioning.chosen import WantedPartitioning
+    from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
+    from sqlext_planner.exchange.partitioning.samples import input_rows, sampled
+    from sqlext_planner.interval_join.join_samples import join_demand
+    from sqlext_planner.interval_join.tiles import TIME_RANGE, TilePartitioner
+
+    typed = _TypedSides.of(node)
+    inputs = {side: typed.input(side) for side in SIDES}
+    owner = _owner(node, dict(zip(SIDES, input_rows(list(inputs.values()), catalog), strict=True)) if catalog else {})
+    order = (owner, *(side for side in SIDES if side != owner))
+    wanted = WantedPartitioning.of([inputs[side] for side in order], catalog, config, node.partitioner, per_core=2)
+    if wanted is None:
+        return None
+    found = sampled([inputs[side] for side in order], wanted.rows, wanted.catalog)
+    sample = typed.sample(found, order)
+    tiles = wanted.partitions
+    partitioners: dict[str, Partitioner] = dict(PARTITIONERS)
+    if not node.left_keys:
+        tiles = min(tiles, config.interval_join_tiles or tiles)
+        partitioners |= {name: _OneKey(name) for name in ("key", "fragment", "dynamic", "hybrid")}
+    partitioners[TIME_RANGE] = TilePartitioner(sample, tiles)
+    chosen = wanted.chosen(found, join_demand(node.kind, sample), partitioners, unknown=TIME_RANGE)
+    return SplitSide(chosen, owner)
+
+
+def _owner(node: IntervalJoin, rows: Mapping[Side, float | None]) -> Side:
+    """The side whose rows have their results alone: the other one may be copied. The larger one if both may be."""
+    copied = BROADCAST_SIDES[node.kind]
+    allowed = [side for side in SIDES if any(other != side for other in copied)] or list(SIDES)
+    return max(allowed, key=lambda side: rows.get(side) or 0.0)
+
+
+@dataclass(frozen=True)
+class _OneKey:
+    """A partitioner that tells keys apart, for a join without keys."""
+
+    name: str
+
+    def plan(self, exchange: Exchange) -> Refused:
+        from sqlext_planner.exchange.partitioning.plans import Refused
+
+        return Refused(self.name, "the join has no keys: time_range cuts its rows, and broadcast copies them all")
+
+
+@dataclass(frozen=True)
+class _TypedSides:
+    """A node with the types in which its keys and values are compared, by their names; None where they are not known,
+    or where the operators do not compare them."""
+
+    node: IntervalJoin
+    keys: tuple[str | None, ...]
+    values: Mapping[str, str] | None
+
+    @classmethod
+    def of(cls, node: IntervalJoin) -> _TypedSides:
+        from sqlext_planner.interval_join.inputs import common_types
+
+        pairs = [
+            (left.result_type(node.left.dtypes), right.result_type(node.right.dtypes))
+            for left, right in zip(node.left_keys, node.right_keys, strict=True)
+        ]
+        own = {name: value.result_type(node.left.dtypes) for name, value in _values(node, "left").items()}
+        own |= {name: value.result_type(node.right.dtypes) for name, value in _values(node, "right").items()}
+        known = {name: kind for name, kind in own.items() if kind is not None}
+        return cls(
+            node,
+            tuple(None if a is None or b is None else common_type(a, b) for a, b in pairs),
+            common_types(node, known) if len(known) == len(own) else None,
+        )
+
+    def input(self, side: Side) -> SampledInput:
+        """A side with its keys and values; without values if their types are not known."""
+        from sqlext_planner.exchange.partitioning.samples import SampledInput
+
+        node = self.node
+        plan, keys = (node.left, node.left_keys) if side == "left" else (node.right, node.right_keys)
+        values = {} if self.values is None else _values(node, side)
+        types = () if self.values is None else tuple(self.values[name] for name in values)
+        return SampledInput(plan, keys, None, (*self.keys, *types), tuple(values.values()), node.null_safe)
+
+    def sample(self, found: Sampled, order: tuple[Side, ...]) -> JoinSample | None:
+        """The sampled rows of both sides, if their values are known."""
+        from sqlext_planner.interval_join.join_samples import JoinSample
+
+        if self.values is None:
+            return None
+        spec = self._spec(self.values)
+        tables = {}
+        for side, table in zip(order, found.tables, strict=True):
+            own = spec.side(side)
+            if table is None:
+                return None
+            tables[side] = table.rename_columns([*own.keys, *own.values])
+        return JoinSample.of(spec, tables, dict(zip(order, found.loads.weights, strict=True)))
+
+    def _spec(self, kinds: Mapping[str, str]) -> IntervalJoinSpec:
+        """What the operator computes, with columns called like the node's values, and without a payload."""
+        from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide
+
+        from sqlext_planner.interval_join.inputs import numeric_alternatives
+
+        node = self.node
+        periods = {"left": node.left_periods, "right": node.right_periods}
+        sides = [
+            IntervalSide(
+                tuple(f"{side}{place}" for place in range(len(node.null_safe))),
+                tuple(_values(node, side)),
+                periods[side],
+            )
+            for side in SIDES
+        ]
+        alternatives = numeric_alternatives(node, {name: name for name in kinds}, kinds)
+        return IntervalJoinSpec(node.kind, sides[0], sides[1], node.null_safe, alternatives, node.empty)
+
+
+def _values(node: IntervalJoin, side: Side) -> dict[str, Expression]:
+    """The values of a side by their names."""
+    values = node.left_values if side == "left" else node.right_values
+    return {f"{side[0]}{place}": value for place, value in enumerate(values)}
