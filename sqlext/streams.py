@@ -24,7 +24,6 @@ def figures_of(progress: Any) -> dict[str, int]:
     `found_chunks` that were at hand. Time: `state_ms`, `operator_ms`, of all tasks together. Empty for a query without
     our operators.
     """
-    from sqlext_operators.exchange.stateful import FIGURES
     from sqlext_planner.exchange.stream_settings import OBSERVED, operators_below
 
     metrics = progress.observedMetrics or {}
@@ -32,9 +31,12 @@ def figures_of(progress: Any) -> dict[str, int]:
     below = operators_below(ours)
     found: dict[str, int] = {}
     for name, row in ours.items():
-        for key in FIGURES:
+        numbers = {
+            key: value or 0 for key, value in row.items() if not isinstance(value, list)
+        }  # without reports on keys
+        for key, value in numbers.items():
             given_on = key == "rows_out" and name in below
-            found[key] = found.get(key, 0) + (0 if given_on else int(row.get(key) or 0))
+            found[key] = found.get(key, 0) + (0 if given_on else int(value))
     return found
 
 
