@@ -31,9 +31,8 @@ def figures_of(progress: Any) -> dict[str, int]:
     below = operators_below(ours)
     found: dict[str, int] = {}
     for name, row in ours.items():
-        numbers = {
-            key: value or 0 for key, value in row.items() if not isinstance(value, list)
-        }  # without reports on keys
+        # reports on keys are lists
+        numbers = {key: value or 0 for key, value in row.items() if not isinstance(value, list)}
         for key, value in numbers.items():
             given_on = key == "rows_out" and name in below
             found[key] = found.get(key, 0) + (0 if given_on else int(value))

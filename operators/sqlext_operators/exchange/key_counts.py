@@ -14,8 +14,8 @@ from sqlext_operators.columns.keys import hash_keys
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placed import owned_rows
 
-#: Keys that a bucket tells of, those with the most rows.
-MOST_KEYS = 16
+#: Keys that a bucket tells of, those with the most rows, and the least share of its rows that such a key has.
+MOST_KEYS, LEAST_SHARE = 16, 1 / 64
 #: The longest text of a key, in characters.
 _SHOWN = 40
 
@@ -80,7 +80,9 @@ class CountedInputs:
         found, first, code = np.unique(every, return_index=True, return_inverse=True)
         counts = np.bincount(code * self.inputs + tag, minlength=len(found) * self.inputs).reshape(-1, self.inputs)
         starts = np.cumsum([0, *map(len, hashes)])
-        most = np.argsort(-counts.sum(axis=1), kind="stable")[:MOST_KEYS]
+        rows = counts.sum(axis=1)
+        most = np.argsort(-rows, kind="stable")[:MOST_KEYS]
+        most = most[rows[most] >= LEAST_SHARE * len(every)]
         counted = (CountedKey(int(found[n]), _name(batches, starts, int(first[n])), _ints(counts[n])) for n in most)
         return _ints(np.bincount(tag, minlength=self.inputs)), tuple(counted)
 

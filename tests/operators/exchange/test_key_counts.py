@@ -1,0 +1,44 @@
+"""What a bucket of a stream tells about its keys."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from sqlext_operators.columns.keys import hash_keys
+from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.key_counts import MOST_KEYS, BucketReport, CountedInputs
+from sqlext_operators.exchange.placed import COPY
+
+
+def block(tag: int, keys: list[int | None], copies: list[bool] | None = None) -> Block:
+    batch = pa.RecordBatch.from_pydict({"k": pa.array(keys, pa.int64()), "s": ["x"] * len(keys)})
+    return Block(0, tag, 0, batch if copies is None else batch.append_column(COPY, pa.array(copies)))
+
+
+def test_rows_are_counted_by_input_and_key_and_copies_are_not() -> None:
+    blocks = [block(0, [1, 2, 1]), block(1, [1, None, None, 2], [False, False, True, True]), block(1, [])]
+    rows, keys = CountedInputs(("k",), 2).of(blocks)
+    assert rows == (3, 2)
+    assert {item.name: item.rows for item in keys} == {"1": (2, 1), "2": (1, 0), "None": (0, 1)}
+    assert keys[0].key == int(hash_keys([pa.array([1], pa.int64())])[0])
+
+
+def test_only_keys_with_many_rows_are_told() -> None:
+    even = [block(0, list(range(1000)))]
+    assert CountedInputs(("k",), 1).of(even) == ((1000,), ())
+    _, few = CountedInputs(("k",), 1).of([block(0, [n % 20 for n in range(1000)])])
+    assert len(few) == MOST_KEYS
+    assert CountedInputs(("k",), 1).of([]) == ((0,), ())
+
+
+def test_without_keys_all_rows_have_one() -> None:
+    rows, keys = CountedInputs((), 1).of([block(0, [1, 2])])
+    assert rows == (2,)
+    assert [(item.key, item.rows) for item in keys] == [(0, (2,))]
+
+
+def test_long_keys_are_cut_and_reports_are_read_back() -> None:
+    batch = pa.RecordBatch.from_pydict({"k": ["y" * 100]})
+    rows, keys = CountedInputs(("k",), 1).of([Block(3, 0, 0, batch)])
+    assert keys[0].name == "y" * 40 + "..."
+    report = BucketReport(3, 7, None, -5, rows, keys)
+    assert BucketReport.of_text(report.to_text()) == report
