@@ -16,7 +16,7 @@ from sqlext_operators.columns.batches import whole
 from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.chunk_cache import ChunkCache
 from sqlext_operators.exchange.chunks import decoded
-from sqlext_operators.exchange.stateful import StatefulOperator, StatefulSpec
+from sqlext_operators.exchange.stateful import FIGURES, StatefulOperator, StatefulSpec
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.reach import reach_of
 from sqlext_operators.window.sequence import SequenceSpec
@@ -120,7 +120,7 @@ class Stage:
 
     def _taken(self, rows: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         for row in (row.asDict() for row in rows):
-            self.figures.update({name: value for name, value in row.items() if name != "block"})
+            self.figures.update({name: row[name] for name in FIGURES})
             if row["block"] is not None:
                 yield decoded(pa.py_buffer(row["block"]))
 
