@@ -86,8 +86,14 @@ class StreamJoin:
         time."""
         if self.left.open is not None or self.right.open is not None:  # a period may be closed at any time
             return None
-        bounds = self.bounds(side)
-        return 0 if bounds is None else longest_life(side, bounds, self.side(side).times)
+        bounds, times = self.bounds(side), self.side(side).times
+        if bounds is None:
+            return 0
+        longest = longest_life(side, bounds, times)
+        ends = {end for _, end in self.join.side(side).periods}
+        # the end of a point is one unit after the time that it has
+        later = 1 if self.join.empty == "point" and ends.intersection(times) else 0
+        return None if longest is None else longest + later
 
     def in_time(
         self, side: Side, batches: Sequence[pa.RecordBatch], before: int | None, progress: Progress

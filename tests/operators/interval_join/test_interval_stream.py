@@ -304,6 +304,14 @@ def test_each_step_gives_what_it_decides(case: Case, written: bool) -> None:
     check(case, written=written)
 
 
+def test_a_point_is_decided_one_unit_after_its_end() -> None:
+    finishes = (Condition("l0", "<", "r1"), Condition("l1", ">=", "r1"), Condition("l1", "<=", "r1"))
+    spec = spec_of("left", (finishes,), ("1", "1"), empty="point")
+    first, second = Row("left", 0, 2, 2, 2), Row("left", 0, 6, 6, 6)
+    check(Case(spec, ((None, (first,)), (3, (second,)))))
+    assert spec.delay("left") == 1
+
+
 @pytest.mark.slow
 @given(case=cases(), written=st.booleans())
 @settings(max_examples=3000, suppress_health_check=QUIET, deadline=None)
