@@ -67,10 +67,13 @@ class Catalog(Protocol):
     def key_statistics(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
         """Statistics of plain Parquet files or of ANALYZE TABLE; None without. Called only if a plan depends on it."""
 
-    def key_sample(self, name: str, columns: Sequence[str], rows: int, read: int = 0) -> pa.Table | None:
+    def key_sample(
+        self, name: str, columns: Sequence[str], rows: int, read: int = 0, spread: str | None = None
+    ) -> pa.Table | None:
         """About `rows` rows from all over a table of plain Parquet files; None for any other table.
 
-        They are from as many row groups as hold `read` rows, or from fewer than that if `rows` are more.
+        They are from as many row groups as hold `read` rows, or from fewer than that if `rows` are more. Values of the
+        column `spread` are spread over the ranges of the row groups that were not read.
         """
 
     def cores(self) -> int:

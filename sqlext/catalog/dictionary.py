@@ -50,7 +50,9 @@ class DictCatalog:
         """None: there is no data."""
         return None
 
-    def key_sample(self, name: str, columns: Sequence[str], rows: int, read: int = 0) -> pa.Table | None:
+    def key_sample(
+        self, name: str, columns: Sequence[str], rows: int, read: int = 0, spread: str | None = None
+    ) -> pa.Table | None:
         """None: there is no data."""
         return None
 

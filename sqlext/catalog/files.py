@@ -13,7 +13,8 @@ from sqlext_planner.errors import ConfigurationError
 
 from sqlext.catalog.csv import csv_columns
 from sqlext.catalog.parquet import parquet_columns
-from sqlext.catalog.statistics import file_sample, file_statistics
+from sqlext.catalog.samples import file_sample
+from sqlext.catalog.statistics import file_statistics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,10 +53,12 @@ class FileCatalog:
         files = self._parquet(name)
         return file_statistics(files, tuple(columns)) if files else None
 
-    def key_sample(self, name: str, columns: Sequence[str], rows: int, read: int = 0) -> pa.Table | None:
+    def key_sample(
+        self, name: str, columns: Sequence[str], rows: int, read: int = 0, spread: str | None = None
+    ) -> pa.Table | None:
         """From row groups of the table's Parquet files."""
         files = self._parquet(name)
-        return file_sample(files, tuple(columns), rows, read) if files else None
+        return file_sample(files, tuple(columns), rows, read, spread) if files else None
 
     def cores(self) -> int:
         """The cores of this machine."""

@@ -18,7 +18,8 @@ from sqlext_planner.spark.streams import watermarks
 
 from sqlext.catalog.csv import CSV_OPTIONS
 from sqlext.catalog.files import table_files, table_info
-from sqlext.catalog.statistics import file_sample, file_statistics
+from sqlext.catalog.samples import file_sample
+from sqlext.catalog.statistics import file_statistics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,10 +65,12 @@ class SparkCatalog:
         files = self._parquet(name)
         return file_statistics(files, tuple(columns)) if files else self._analyzed(name, columns)
 
-    def key_sample(self, name: str, columns: Sequence[str], rows: int, read: int = 0) -> pa.Table | None:
+    def key_sample(
+        self, name: str, columns: Sequence[str], rows: int, read: int = 0, spread: str | None = None
+    ) -> pa.Table | None:
         """From row groups of the table's Parquet files."""
         files = self._parquet(name)
-        return file_sample(files, tuple(columns), rows, read) if files else None
+        return file_sample(files, tuple(columns), rows, read, spread) if files else None
 
     def cores(self) -> int:
         """Spark's default parallelism: the cores of its executors. Those of this machine under Connect."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: Sampled rows of both sides together; the depth of a tile is then known to about 1 % of all rows.
 _SAMPLE_ROWS = 40_000
 #: Rows that the driver reads from Parquet files for a sample, 10 ms a million; with more rows, it reads some parts.
-_READ_ROWS = 4_000_000
+_READ_ROWS = 20_000_000
 
 
 def run_tiles(

@@ -25,8 +25,10 @@ Splitter = Literal["published", "minimal"]
 class Options:
     """Settings of the partitioners; the defaults are those of the papers.
 
-    `theta`: a plan is balanced if no partition has more than theta times the average work. `max_splitting`: the most
-    partitions of a key, None for all there are. `splitter`: for HybridPartitioner and TimeRangePartitioner. The others
+    `theta`: a plan is balanced if no partition has more than theta times the average work. `even`: time ranges, whose
+    copies are few, are cut finer than that while it pays, until no partition has more than so many times the average.
+    `max_splitting`: the most partitions of a key, None for all there are. `splitter`: for HybridPartitioner and
+    TimeRangePartitioner. The others
     are of Scale-OIJ's schedule: hash `slots`, `decay` of counts after a round (lambda), the least improvement `delta`
     that makes a team larger, and the least work `least_gain` that it takes from each member (the minimum score).
 
@@ -34,6 +36,7 @@ class Options:
     """
 
     theta: float = 1.2
+    even: float = 1.05
     max_splitting: int | None = None
     splitter: Splitter = "minimal"
     slots: int = 1024
@@ -44,6 +47,8 @@ class Options:
     def __post_init__(self) -> None:
         if not self.theta >= 1:
             raise ValueError(f"theta is at least 1, not {self.theta:g}")
+        if not self.even >= 1:
+            raise ValueError(f"even is at least 1, not {self.even:g}")
         if self.max_splitting is not None and self.max_splitting < 1:
             raise ValueError(f"a key has at least one partition, not {self.max_splitting}")
         if self.splitter not in ("published", "minimal"):

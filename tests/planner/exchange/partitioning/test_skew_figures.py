@@ -51,7 +51,9 @@ def plan_of(keys: int, skew: float, half: int, name: str, splitter: Splitter) ->
     """The plan from exact statistics of both streams."""
     streams = [stream(keys, skew, number) for number in (0, 1)]
     samples = [Sample(hash_keys([pa.array(k)]), times, ROWS) for k, times in streams]
-    exchange = Exchange(Loads.of(samples, least_share=0), Demand((half, half)), PARTITIONS, Options(splitter=splitter))
+    exchange = Exchange(
+        Loads.of(samples, least_share=0), Demand((half, half)), PARTITIONS, Options(splitter=splitter, even=1.2)
+    )
     plan = PARTITIONERS[name].plan(exchange)
     assert isinstance(plan, PartitionPlan)
     return plan

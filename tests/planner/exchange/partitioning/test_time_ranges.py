@@ -116,3 +116,27 @@ def test_the_plan_is_balanced_where_times_can_be_cut(seed: int, theta: float, pa
     assert isinstance(plan, PartitionPlan)
     assert plan.balance <= theta + 1e-9
     assert plan.work.min() > 0
+
+
+@given(seed=st.integers(0, 1000), partitions=st.integers(2, 8), reach=st.sampled_from([100, 20_000, 100_000]))
+def test_finer_cuts_pay(seed: int, partitions: int, reach: int) -> None:
+    """The largest and the average work together never get more than with theta alone."""
+    random = np.random.default_rng(seed)
+    keys = (random.random((2, 600)) ** 3 * 4).astype(int)
+    times = random.integers(0, 100_000, (2, 600))
+    rows = rows_of([list(zip(k.tolist(), t.tolist(), strict=True)) for k, t in zip(keys, times, strict=True)])
+    plans = [
+        TimeRangePartitioner().plan(Exchange(exact_loads(rows, 2), Demand((reach, 0)), partitions, Options(even=even)))
+        for even in (1.2, 1.0)
+    ]
+    coarse, fine = (plan.work for plan in plans if isinstance(plan, PartitionPlan))
+    assert fine.max() + fine.mean() <= coarse.max() + coarse.mean() + 1e-9
+
+
+def test_a_key_with_most_rows_is_cut_until_partitions_are_even() -> None:
+    rows = rows_of([[(key, time) for time in range(900) for key in (0, 0, 0, time % 3 + 1)]] * 2)
+    exchange = Exchange(exact_loads(rows, 2), Demand((3, 3)), 8, Options())
+    plan = TimeRangePartitioner().plan(exchange)
+    assert isinstance(plan, PartitionPlan)
+    assert plan.balance <= 1.05
+    assert plan.moved < 1.05 * plan.rows
