@@ -30,9 +30,9 @@ class AdaptiveLinearFilter(JudgedEstimator):
             rows.is_left, rows.keys, rows.values, rows.events, rows.arrivals, float(rows.length), key_count
         )
         match self.aggregate:
-            case Aggregate.count:
+            case Aggregate.COUNT:
                 return float(math.floor(count))
-            case Aggregate.sum:
+            case Aggregate.SUM:
                 return float(total)
-            case Aggregate.avg:
+            case Aggregate.AVG:
                 return float(average) if pairs else math.nan

@@ -27,16 +27,16 @@ class Coverage(Estimator):
         covered = history.covered
         freedom = max(1.0, min(history.left.shares.count, history.right.shares.count) - 1)
         totals = window.totals
-        if self.aggregate is Aggregate.avg:
+        if self.aggregate is Aggregate.AVG:
             return Guess(totals.answer(self.aggregate), math.sqrt(average_variance(totals, covered)), freedom)
         value = totals.answer(self.aggregate) / covered.pairs
-        if self.aggregate is Aggregate.count:
+        if self.aggregate is Aggregate.COUNT:
             moments = PairMoments.of_count(totals)
         else:
             moments = PairMoments.of(totals.left_sums, totals.left_squares, totals.right_rows.astype(np.float64))
         variance = moments.of_whole(covered).variance(covered)
         # as if one more pair had come: that none is there does not mean that there will be none
-        scale = 1.0 if self.aggregate is Aggregate.count else totals.value_scale
+        scale = 1.0 if self.aggregate is Aggregate.COUNT else totals.value_scale
         variance += (scale / covered.pairs) ** 2 * (1 - covered.pairs)
         relative = history.left.variance / covered.left**2 + history.right.variance / covered.right**2
         return Guess(value, math.sqrt(variance + value**2 * relative), freedom)

@@ -43,7 +43,7 @@ class Estimator:
     #: Whether `EarlyWindow.arrivals` has to be there
     follows_arrivals: ClassVar[bool] = False
 
-    def __init__(self, aggregate: Aggregate = Aggregate.count, confidence: float = 0.95) -> None:
+    def __init__(self, aggregate: Aggregate = Aggregate.COUNT, confidence: float = 0.95) -> None:
         """`confidence` in (0, 1): the share of windows whose interval is to hold the exact answer."""
         self.aggregate = aggregate
         self.confidence = confidence
@@ -108,7 +108,7 @@ class Estimator:
         half = t_quantile(self.confidence, guess.freedom) * guess.deviation * self.history.widening
         lower = min(value, value + guess.shift - half)
         upper = max(value, value + guess.shift + half)
-        if self.aggregate is Aggregate.count:
+        if self.aggregate is Aggregate.COUNT:
             lower = min(value, max(lower, window.totals.pairs))
         return Answer(value, lower, upper, coverage, reliable)
 
@@ -117,7 +117,7 @@ class Estimator:
         totals = window.totals
         value = totals.answer(self.aggregate)
         pairs = window.elapsed**2
-        if self.aggregate is not Aggregate.avg:
+        if self.aggregate is not Aggregate.AVG:
             value /= pairs
         return self._open(window, value, pairs)
 
@@ -131,10 +131,10 @@ class Estimator:
         if math.isnan(value):
             return Answer(value, value, value, coverage, False)
         match self.aggregate:
-            case Aggregate.count:
+            case Aggregate.COUNT:
                 return Answer(value, min(value, totals.pairs), max(value, most), coverage, False)
-            case Aggregate.sum:
+            case Aggregate.SUM:
                 reach = most * (scale or 1.0)
-            case Aggregate.avg:
+            case Aggregate.AVG:
                 reach = scale / math.sqrt(rare)  # Chebyshev's inequality
         return Answer(value, value - reach, value + reach, coverage, False)

@@ -12,9 +12,9 @@ from typing import Any
 from sqlext_operators.early.moments import Moments
 
 #: A window that is more standard errors away from the past than this is not drawn towards it as others are ...
-SURPRISE = 3.0
+SURPRISE = 4.0
 #: ... and one that is further away than this is unlike the past: its answer is not reliable.
-CONFLICT = 4.5
+CONFLICT = 5.0
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ class JudgedEstimator(Estimator):
     windows of different sizes can be compared.
     """
 
-    def __init__(self, aggregate: Aggregate = Aggregate.count, confidence: float = 0.95) -> None:
+    def __init__(self, aggregate: Aggregate = Aggregate.COUNT, confidence: float = 0.95) -> None:
         super().__init__(aggregate, confidence)
         self._misses = Moments()
 
@@ -44,8 +44,8 @@ class JudgedEstimator(Estimator):
             self._misses.add(miss / size)
 
     def _size(self, totals: KeyTotals) -> float:
-        scale = 1.0 if self.aggregate is Aggregate.count else totals.value_scale
-        return scale if self.aggregate is Aggregate.avg else scale * totals.left * totals.right
+        scale = 1.0 if self.aggregate is Aggregate.COUNT else totals.value_scale
+        return scale if self.aggregate is Aggregate.AVG else scale * totals.left * totals.right
 
     def _state(self) -> dict[str, Any]:
         return {"misses": self._misses.state()}

@@ -18,9 +18,9 @@ Keys = NDArray[Any]
 class Aggregate(StrEnum):
     """What is computed over the pairs of rows with equal keys; SUM and AVG are of the left rows' values."""
 
-    count = "count"
-    sum = "sum"
-    avg = "avg"
+    COUNT = "count"
+    SUM = "sum"
+    AVG = "avg"
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class KeyTotals:
         return KeyTotals(
             keys,
             np.bincount(left, minlength=size).astype(np.int64),
-            np.bincount(left, values, minlength=size),
-            np.bincount(left, values * values, minlength=size),
+            np.bincount(left, values, minlength=size).astype(np.float64),
+            np.bincount(left, values * values, minlength=size).astype(np.float64),
             np.bincount(right, minlength=size).astype(np.int64),
         )
 
@@ -63,7 +63,7 @@ class KeyTotals:
             return total
 
         def summed(mine: Floats, others: Floats) -> Floats:
-            return np.bincount(codes, np.concatenate([mine, others]), minlength=size)
+            return np.bincount(codes, np.concatenate([mine, others]), minlength=size).astype(np.float64)
 
         return KeyTotals(
             keys,
@@ -109,9 +109,9 @@ class KeyTotals:
     def answer(self, aggregate: Aggregate) -> float:
         """The aggregate over these rows; AVG of no pairs is NaN."""
         match aggregate:
-            case Aggregate.count:
+            case Aggregate.COUNT:
                 return self.pairs
-            case Aggregate.sum:
+            case Aggregate.SUM:
                 return self.pair_sum
-            case Aggregate.avg:
+            case Aggregate.AVG:
                 return self.pair_sum / self.pairs if self.pairs else float("nan")

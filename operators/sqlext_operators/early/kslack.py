@@ -29,7 +29,7 @@ class KSlack(JudgedEstimator):
     doc = "what a k-slack buffer has let go by then (KSJ)"
     follows_arrivals = True
 
-    def __init__(self, aggregate: Aggregate = Aggregate.count, confidence: float = 0.95) -> None:
+    def __init__(self, aggregate: Aggregate = Aggregate.COUNT, confidence: float = 0.95) -> None:
         super().__init__(aggregate, confidence)
         self._slack = Moments()
 

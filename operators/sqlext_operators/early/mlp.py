@@ -32,7 +32,7 @@ class Perceptron(JudgedEstimator):
     name = "mlp"
     doc = "a small neural network, trained on past windows"
 
-    def __init__(self, aggregate: Aggregate = Aggregate.count, confidence: float = 0.95) -> None:
+    def __init__(self, aggregate: Aggregate = Aggregate.COUNT, confidence: float = 0.95) -> None:
         super().__init__(aggregate, confidence)
         random = np.random.default_rng(SEED)
         self._weights: list[Floats] = [
@@ -53,11 +53,11 @@ class Perceptron(JudgedEstimator):
         inputs = np.clip(_scaled(_features(window.totals) - mean, scale), -4, 4)
         left, right, selectivity, average = (_forward(self._weights, inputs)[1] * unit + shift).tolist()
         match self.aggregate:
-            case Aggregate.count:
-                return max(0.0, left * right * selectivity)
-            case Aggregate.sum:
+            case Aggregate.COUNT:
+                return max(0.0, float(left * right * selectivity))
+            case Aggregate.SUM:
                 return float(left * right * selectivity * average)
-            case Aggregate.avg:
+            case Aggregate.AVG:
                 return float(average) if window.totals.pairs else math.nan
 
     def _learn(self, window: EarlyWindow, final: KeyTotals) -> None:

@@ -13,11 +13,11 @@ def join_aggregate(left: Sequence[tuple[int, float]], right: Sequence[int], aggr
     """Over all pairs of a left (key, value) and a right key that are equal; AVG of nothing is NaN."""
     values = [value for key, value in left for other in right if key == other]
     match aggregate:
-        case Aggregate.count:
+        case Aggregate.COUNT:
             return float(len(values))
-        case Aggregate.sum:
+        case Aggregate.SUM:
             return float(sum(values))
-        case Aggregate.avg:
+        case Aggregate.AVG:
             return float(sum(values)) / len(values) if values else float("nan")
 
 

@@ -24,7 +24,7 @@ class ReplaySpec:
     bounds: WindowBounds
     emit_after: int
     lateness: int
-    aggregate: Aggregate = Aggregate.count
+    aggregate: Aggregate = Aggregate.COUNT
     confidence: float = 0.95
     estimators: tuple[str, ...] = ("shrink",)
     warm_up: int = 0

@@ -29,7 +29,7 @@ class Shrink(Estimator):
     name = "shrink"
     doc = "coverage, drawn towards what past windows were in the end: rows, selectivity and average, by precision"
 
-    def __init__(self, aggregate: Aggregate = Aggregate.count, confidence: float = 0.95) -> None:
+    def __init__(self, aggregate: Aggregate = Aggregate.COUNT, confidence: float = 0.95) -> None:
         super().__init__(aggregate, confidence)
         self._left, self._right = Factor(), Factor()
         self._selectivity, self._average = Factor(), Factor()
@@ -39,19 +39,19 @@ class Shrink(Estimator):
     def _guess(self, window: EarlyWindow) -> Guess:
         totals, covered = window.totals, self.history.covered
         freedom = max(1.0, self._left.values.count - 1)
-        average = _UNSEEN if self.aggregate is Aggregate.count else self._average_of(totals, covered)
-        if self.aggregate is Aggregate.avg:
+        average = _UNSEEN if self.aggregate is Aggregate.COUNT else self._average_of(totals, covered)
+        if self.aggregate is Aggregate.AVG:
             return Guess(average.mean, math.sqrt(average.variance), freedom, conflict=average.conflict)
         left = _rows(self._left, totals.left, self.history.left)
         right = _rows(self._right, totals.right, self.history.right)
         share = self._selectivity_of(totals, left.mean, right.mean, covered)
         factors = [left, right, share]
-        if self.aggregate is Aggregate.sum:
+        if self.aggregate is Aggregate.SUM:
             if math.isnan(average.mean):  # no pair, now or ever
                 average = Posterior(0.0, totals.value_scale**2)
             factors.append(average)
         value = math.prod(factor.mean for factor in factors)
-        if self.aggregate is Aggregate.count:
+        if self.aggregate is Aggregate.COUNT:
             value = max(value, totals.pairs)
         second = math.prod(factor.mean**2 + factor.variance for factor in factors)
         variance = second - math.prod(factor.mean**2 for factor in factors)

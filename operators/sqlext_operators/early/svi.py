@@ -54,7 +54,7 @@ class VariationalInference(Estimator):
     name = "svi"
     doc = "PECJ's variational inference in closed form (normal-gamma); this window weighs as much as each before"
 
-    def __init__(self, aggregate: Aggregate = Aggregate.count, confidence: float = 0.95) -> None:
+    def __init__(self, aggregate: Aggregate = Aggregate.COUNT, confidence: float = 0.95) -> None:
         super().__init__(aggregate, confidence)
         self._factors = {name: NormalGamma() for name in ("left_rows", "right_rows", "selectivity", "average")}
 
@@ -62,14 +62,14 @@ class VariationalInference(Estimator):
         covered = self.history.covered
         seen = _factors(window.totals, covered.left, covered.right)
         names = {
-            Aggregate.count: ("left_rows", "right_rows", "selectivity"),
-            Aggregate.sum: ("left_rows", "right_rows", "selectivity", "average"),
-            Aggregate.avg: ("average",),
+            Aggregate.COUNT: ("left_rows", "right_rows", "selectivity"),
+            Aggregate.SUM: ("left_rows", "right_rows", "selectivity", "average"),
+            Aggregate.AVG: ("average",),
         }[self.aggregate]
         posteriors = [self._posterior(name, seen.get(name)) for name in names]
         found = [posterior for posterior in posteriors if posterior is not None]
         if len(found) < len(names):  # no pair, now or ever
-            return Guess(math.nan if self.aggregate is Aggregate.avg else 0.0, math.inf, 1.0)
+            return Guess(math.nan if self.aggregate is Aggregate.AVG else 0.0, math.inf, 1.0)
         value = math.prod(posterior.mean for posterior in found)
         second = math.prod(posterior.mean**2 + posterior.variance for posterior in found)
         variance = second - math.prod(posterior.mean**2 for posterior in found)

@@ -44,7 +44,7 @@ def _missing(trace: NDArray[np.float64], length: float, cap: float) -> tuple[flo
 @njit(nogil=True)
 def _smoothed(filter: NDArray[np.float64], value: float) -> float:
     """The adaptive moving average: `filter` is (weight of the new value, value before)."""
-    smooth = filter[0] * value + (1 - filter[0]) * filter[1]
+    smooth: float = filter[0] * value + (1 - filter[0]) * filter[1]
     filter[1] = value
     off = abs(value - smooth)
     if off > 0:
