@@ -36,7 +36,7 @@ class Coverage(Estimator):
             moments = PairMoments.of(totals.left_sums, totals.left_squares, totals.right_rows.astype(np.float64))
         variance = moments.of_whole(covered).variance(covered)
         # as if one more pair had come: that none is there does not mean that there will be none
-        scale = 1.0 if self.aggregate is Aggregate.COUNT else totals.value_scale
+        scale = 1.0 if self.aggregate is Aggregate.COUNT else history.scale(totals)
         variance += (scale / covered.pairs) ** 2 * (1 - covered.pairs)
         relative = history.left.variance / covered.left**2 + history.right.variance / covered.right**2
         return Guess(value, math.sqrt(variance + value**2 * relative), freedom)

@@ -96,7 +96,7 @@ class Estimator:
         if math.isfinite(exact) and math.isfinite(guess.value) and 0 < guess.deviation < math.inf:
             # by the width of the interval, so that an interval of few windows is not held to be too narrow
             scale = guess.deviation * t_quantile(0.95, guess.freedom) / t_quantile(0.95, math.inf)
-            self.history.errors.add(min(((guess.value + guess.shift - exact) / scale) ** 2, 1e6))
+            self.history.judge((guess.value + guess.shift - exact) / scale)
 
     def _bounded(self, window: EarlyWindow, guess: Guess, coverage: float, reliable: bool) -> Answer:
         """The interval of a guess, widened by the errors of the past."""
@@ -127,14 +127,14 @@ class Estimator:
         rare = 1 - self.confidence
         # no pair seen of n expected has probability exp(-n)
         most = (totals.pairs - math.log(rare)) / (rare / 2 * window.elapsed) ** 2
-        scale = totals.value_scale
+        scale = self.history.scale(totals)
         if math.isnan(value):
             return Answer(value, value, value, coverage, False)
         match self.aggregate:
             case Aggregate.COUNT:
                 return Answer(value, min(value, totals.pairs), max(value, most), coverage, False)
             case Aggregate.SUM:
-                reach = most * (scale or 1.0)
+                reach = most * scale
             case Aggregate.AVG:
                 reach = scale / math.sqrt(rare)  # Chebyshev's inequality
         return Answer(value, value - reach, value + reach, coverage, False)

@@ -10,13 +10,18 @@ from typing import Any
 from sqlext_operators.early.clustering import Clustering
 from sqlext_operators.early.key_totals import KeyTotals
 from sqlext_operators.early.moments import Moments
+from sqlext_operators.early.quantiles import t_quantile
 from sqlext_operators.early.thinning import Covered
 from sqlext_operators.early.windows import EarlyWindow
 
 #: Answers are reliable only after so many windows.
 ENOUGH = 5
-#: Standard errors by which past errors have to exceed their intervals, before these are not to be trusted.
+#: The share of past intervals that may miss, ...
+RARE = 0.05
+#: ... and the standard errors by which it has to be exceeded before intervals are not to be trusted.
 SIGNIFICANT = 4.0
+#: More than that is no longer a matter of degree.
+_MOST_ERROR = 1e6
 
 
 @dataclass
@@ -56,8 +61,15 @@ class History:
     windows: int = 0
     left: SideHistory = field(default_factory=SideHistory)
     right: SideHistory = field(default_factory=SideHistory)
-    #: Errors of past answers over the half widths of their intervals, squared; 1 at the width of a standard error
+    #: Squared errors of past answers, in standard errors; and which of these were outside of the 95 % interval
     errors: Moments = field(default_factory=Moments)
+    misses: Moments = field(default_factory=Moments)
+    #: Root mean squares of the left values
+    scales: Moments = field(default_factory=Moments)
+
+    def scale(self, totals: KeyTotals) -> float:
+        """How large values are: those of the rows, else those of the past, else 1."""
+        return totals.value_scale or self.scales.mean or 1.0
 
     @property
     def covered(self) -> Covered:
@@ -81,17 +93,24 @@ class History:
     @property
     def trusted(self) -> bool:
         """Enough windows, keys without clusters, and intervals that were as wide as they had to be."""
-        count = self.errors.count
-        bound = 1 + SIGNIFICANT * math.sqrt(2 / count) if count else math.inf
+        count = self.misses.count
+        bound = RARE + SIGNIFICANT * math.sqrt(RARE * (1 - RARE) / count) if count else 1.0
         return (
             self.windows >= ENOUGH
             and not (self.left.clustering.found or self.right.clustering.found)
-            and self.errors.mean <= bound
+            and self.misses.mean <= bound
         )
+
+    def judge(self, error: float) -> None:
+        """Take in the error of a past answer, in standard errors."""
+        self.errors.add(min(error**2, _MOST_ERROR))
+        self.misses.add(float(abs(error) > t_quantile(1 - RARE, math.inf)))
 
     def learn(self, window: EarlyWindow, final: KeyTotals) -> None:
         """A window that is final, and what was known of it early."""
         self.windows += 1
+        if final.left:
+            self.scales.add(final.value_scale)
         early = window.totals
         self.left.learn(early.left, final.left)
         self.right.learn(early.right, final.right)
@@ -109,7 +128,13 @@ class History:
             }
             for name, side in (("left", self.left), ("right", self.right))
         }
-        return {"windows": self.windows, "errors": self.errors.state(), **sides}
+        return {
+            "windows": self.windows,
+            "errors": self.errors.state(),
+            "misses": self.misses.state(),
+            "scales": self.scales.state(),
+            **sides,
+        }
 
     @staticmethod
     def restored(state: Mapping[str, Any]) -> History:
@@ -122,4 +147,5 @@ class History:
             )
             for name in ("left", "right")
         )
-        return History(int(state["windows"]), left, right, Moments.restored(state["errors"]))
+        errors, misses, scales = (Moments.restored(state[name]) for name in ("errors", "misses", "scales"))
+        return History(int(state["windows"]), left, right, errors, misses, scales)

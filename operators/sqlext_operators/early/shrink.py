@@ -48,7 +48,7 @@ class Shrink(Estimator):
         factors = [left, right, share]
         if self.aggregate is Aggregate.SUM:
             if math.isnan(average.mean):  # no pair, now or ever
-                average = Posterior(0.0, totals.value_scale**2)
+                average = Posterior(0.0, self.history.scale(totals) ** 2)
             factors.append(average)
         value = math.prod(factor.mean for factor in factors)
         if self.aggregate is Aggregate.COUNT:
