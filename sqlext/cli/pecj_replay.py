@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 from rich.table import Table
 from sqlext_planner.early.options import (
     UNITS,
@@ -60,7 +61,7 @@ def run_pecj_replay(
         unit=UNITS[unit],
         **others,
     )
-    with _progress() as progressed:
+    with closing(_Patient()) as progressed:
         result = run_replay(options, progressed)
     if chart is not None:
         from sqlext.cli.pecj_chart import write_replay_chart
@@ -75,29 +76,25 @@ def run_pecj_replay(
 
 
 class _Patient:
-    """A bar on stderr that appears when the work has taken a while."""
+    """A bar on stderr that appears when the work has taken a while; nothing if stderr is not a terminal."""
 
-    def __init__(self, bar: Progress) -> None:
-        self._bar = bar
+    def __init__(self) -> None:
         self._begin = time.monotonic()
-        self._task: Any = None
+        self._bar: Progress | None = None
 
     def __call__(self, done: int, total: int) -> None:
-        if self._task is None:
+        if self._bar is None:
             if time.monotonic() - self._begin < PATIENCE_SECONDS:
                 return
-            self._task = self._bar.add_task("windows", total=total)
+            self._bar = Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+            self._bar.add_task("windows", total=total)
             self._bar.start()
-        self._bar.update(self._task, completed=done)
+        self._bar.update(TaskID(0), completed=done, total=total)
 
-
-@contextmanager
-def _progress() -> Iterator[_Patient]:
-    bar = Progress(console=Console(stderr=True), transient=True)
-    try:
-        yield _Patient(bar)
-    finally:
-        bar.stop()
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
 
 
 def _print(result: ReplayResult) -> None:

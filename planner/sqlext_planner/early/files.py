@@ -51,15 +51,23 @@ def read_rows(path: Path, columns: Columns, unit: int) -> FileRows:
     table = _read(path, list(dict.fromkeys(names.values())))
     if not table.num_rows:
         raise DataError(f"{path} has no rows")
-    for role in ("key", "value"):
-        if role in names:
-            table = table.filter(pc.is_valid(table.column(names[role])))
-    keys = _single(table.column(columns.key))
-    values = _numbers(path, columns.value, table) if columns.value is not None else np.ones(table.num_rows)
     times = _times(path, columns.time, table, unit) if columns.time is not None else None
     arrivals = _times(path, columns.arrival, table, unit) if columns.arrival is not None else None
+    values = _numbers(path, columns.value, table) if columns.value is not None else np.ones(table.num_rows)
+    kept = np.logical_and.reduce(
+        [table.column(names[role]).is_valid().to_numpy() for role in ("key", "value") if role in names]
+    )
+    if not kept.any():
+        raise DataError(f"{path} has no rows with a key{' and a value' if columns.value is not None else ''}")
     stamped = columns.time is not None and types.is_temporal(table.schema.field(columns.time).type)
-    return FileRows(path, keys, values, times, arrivals, stamped)
+    return FileRows(
+        path,
+        _single(table.column(columns.key)).filter(pa.array(kept)),
+        values[kept],
+        None if times is None else times[kept],
+        None if arrivals is None else arrivals[kept],
+        stamped,
+    )
 
 
 def same_codes(left: FileRows, right: FileRows) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -115,11 +123,13 @@ def _single(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _numbers(path: Path, name: str, table: pa.Table) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """A column as numbers; 0 for NULL."""
     column = table.column(name)
     kind = column.type
-    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)):
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind)):
         raise AnalysisError(f"column '{name}' of {path} is {kind}, not a number", help="--value needs numbers")
-    values: np.ndarray[Any, np.dtype[np.float64]] = column.cast(pa.float64(), safe=False).to_numpy()
+    filled = column.cast(pa.float64(), safe=False).fill_null(0.0)
+    values: np.ndarray[Any, np.dtype[np.float64]] = filled.to_numpy()
     _finite(path, name, values)
     return values
 

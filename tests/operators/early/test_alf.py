@@ -33,5 +33,5 @@ def test_the_kernel_is_its_twin(window: Window, other: Window) -> None:
             continue
         assert before == pytest.approx(value, nan_ok=True)
         estimator.learn(*other.cut())
-        if not estimator.history.covered.pairs == 1:
+        if estimator.history.covered.pairs != 1:
             assert estimator.estimate(early).estimate == pytest.approx(before, nan_ok=True)
