@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from sqlext_operators.early.estimator import Estimator, Guess
+from sqlext_operators.early.history import History
 from sqlext_operators.early.key_totals import Aggregate, KeyTotals
 from sqlext_operators.early.thinning import Covered, PairMoments
 from sqlext_operators.early.windows import EarlyWindow
@@ -23,23 +24,26 @@ class Coverage(Estimator):
     doc = "what has arrived, over the share of the rows that has usually arrived by then"
 
     def _guess(self, window: EarlyWindow) -> Guess:
-        history = self.history
-        covered = history.covered
-        freedom = max(1.0, min(history.left.shares.count, history.right.shares.count) - 1)
-        totals = window.totals
-        if self.aggregate is Aggregate.AVG:
-            return Guess(totals.answer(self.aggregate), math.sqrt(average_variance(totals, covered)), freedom)
-        value = totals.answer(self.aggregate) / covered.pairs
-        if self.aggregate is Aggregate.COUNT:
-            moments = PairMoments.of_count(totals)
-        else:
-            moments = PairMoments.of(totals.left_sums, totals.left_squares, totals.right_rows.astype(np.float64))
-        variance = moments.of_whole(covered).variance(covered)
-        # as if one more pair had come: that none is there does not mean that there will be none
-        scale = 1.0 if self.aggregate is Aggregate.COUNT else history.scale(totals)
-        variance += (scale / covered.pairs) ** 2 * (1 - covered.pairs)
-        relative = history.left.variance / covered.left**2 + history.right.variance / covered.right**2
-        return Guess(value, math.sqrt(variance + value**2 * relative), freedom)
+        return by_coverage(window.totals, self.aggregate, self.history)
+
+
+def by_coverage(totals: KeyTotals, aggregate: Aggregate, history: History) -> Guess:
+    """What has arrived over its expected share, from the history alone."""
+    covered = history.covered
+    freedom = max(1.0, min(history.left.shares.count, history.right.shares.count) - 1)
+    if aggregate is Aggregate.AVG:
+        return Guess(totals.answer(aggregate), math.sqrt(average_variance(totals, covered)), freedom)
+    value = totals.answer(aggregate) / covered.pairs
+    if aggregate is Aggregate.COUNT:
+        moments = PairMoments.of_count(totals)
+    else:
+        moments = PairMoments.of(totals.left_sums, totals.left_squares, totals.right_rows.astype(np.float64))
+    variance = moments.of_whole(covered).variance(covered)
+    # as if one more pair had come: that none is there does not mean that there will be none
+    scale = 1.0 if aggregate is Aggregate.COUNT else history.scale(totals)
+    variance += (scale / covered.pairs) ** 2 * (1 - covered.pairs)
+    relative = history.left.variance / covered.left**2 + history.right.variance / covered.right**2
+    return Guess(value, math.sqrt(variance + value**2 * relative), freedom)
 
 
 def average_variance(totals: KeyTotals, covered: Covered) -> float:

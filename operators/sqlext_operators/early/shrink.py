@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from sqlext_operators.early.coverage import average_variance
+from sqlext_operators.early.coverage import average_variance, by_coverage
 from sqlext_operators.early.estimator import Estimator, Guess
 from sqlext_operators.early.factors import Factor, Posterior
 from sqlext_operators.early.history import SideHistory
@@ -45,19 +46,17 @@ class Shrink(Estimator):
         left = _rows(self._left, totals.left, self.history.left)
         right = _rows(self._right, totals.right, self.history.right)
         share = self._selectivity_of(totals, left.mean, right.mean, covered)
-        factors = [left, right, share]
-        if self.aggregate is Aggregate.SUM:
-            if math.isnan(average.mean):  # no pair, now or ever
-                average = Posterior(0.0, self.history.scale(totals) ** 2)
-            factors.append(average)
-        value = math.prod(factor.mean for factor in factors)
+        count = _product([left, right, share])
+        if count.mean < totals.pairs:
+            # the past asks for fewer pairs than there are already: it says little about this window
+            unlike = count.mean + 2 * math.sqrt(count.variance) < totals.pairs
+            return replace(by_coverage(totals, self.aggregate, self.history), conflict=unlike)
         if self.aggregate is Aggregate.COUNT:
-            value = max(value, totals.pairs)
-        second = math.prod(factor.mean**2 + factor.variance for factor in factors)
-        variance = second - math.prod(factor.mean**2 for factor in factors)
-        conflict = any(factor.conflict for factor in factors)
-        deviation = math.sqrt(max(0.0, variance)) if math.isfinite(variance) else math.inf
-        return Guess(value, deviation, freedom, conflict=conflict)
+            return Guess(count.mean, math.sqrt(count.variance), freedom, conflict=count.conflict)
+        if math.isnan(average.mean):  # no pair, now or ever
+            average = Posterior(0.0, self.history.scale(totals) ** 2)
+        total = _product([count, average])
+        return Guess(total.mean, math.sqrt(total.variance), freedom, conflict=total.conflict)
 
     def _selectivity_of(self, totals: KeyTotals, left: float, right: float, covered: Covered) -> Posterior:
         seen = totals.left * totals.right
@@ -123,6 +122,15 @@ class Shrink(Estimator):
             "average": self._average,
             "noise": self._noise,
         }
+
+
+def _product(factors: list[Posterior]) -> Posterior:
+    """The product of independent quantities."""
+    mean = math.prod(factor.mean for factor in factors)
+    second = math.prod(factor.mean**2 + factor.variance for factor in factors)
+    variance = second - math.prod(factor.mean**2 for factor in factors)
+    variance = max(0.0, variance) if math.isfinite(variance) else math.inf
+    return Posterior(mean, variance, any(factor.conflict for factor in factors))
 
 
 def _rows(factor: Factor, arrived: int, side: SideHistory) -> Posterior:
