@@ -42,7 +42,7 @@ class Shrink(Estimator):
         freedom = max(1.0, self._left.values.count - 1)
         average = _UNSEEN if self.aggregate is Aggregate.COUNT else self._average_of(totals, covered)
         if self.aggregate is Aggregate.AVG:
-            return Guess(average.mean, math.sqrt(average.variance), freedom, conflict=average.conflict)
+            return Guess(average.mean, math.sqrt(average.variance), freedom)
         left = _rows(self._left, totals.left, self.history.left)
         right = _rows(self._right, totals.right, self.history.right)
         share = self._selectivity_of(totals, left.mean, right.mean, covered)
@@ -77,7 +77,9 @@ class Shrink(Estimator):
 
     def _average_of(self, totals: KeyTotals, covered: Covered) -> Posterior:
         if totals.pairs:
-            return self._average.posterior(totals.pair_sum / totals.pairs, average_variance(totals, covered))
+            found = self._average.posterior(totals.pair_sum / totals.pairs, average_variance(totals, covered))
+            # a single huge value makes no window unlike the others: values may have any distribution
+            return replace(found, conflict=False)
         return self._average.posterior(0.0, math.inf) if self._average.values.count >= 2 else _UNSEEN
 
     def _learn(self, window: EarlyWindow, final: KeyTotals) -> None:
