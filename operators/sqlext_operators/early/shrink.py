@@ -36,15 +36,19 @@ class Shrink(Estimator):
         self._selectivity, self._average = Factor(), Factor()
         #: Relative variance of past early selectivities, times the geometric mean of the rows of both sides
         self._noise = Moments()
+        #: Variance of past early averages, times the same
+        self._average_noise = Moments()
 
     def _guess(self, window: EarlyWindow) -> Guess:
         totals, covered = window.totals, self.history.covered
         freedom = max(1.0, self._left.values.count - 1)
-        average = _UNSEEN if self.aggregate is Aggregate.COUNT else self._average_of(totals, covered)
-        if self.aggregate is Aggregate.AVG:
-            return Guess(average.mean, math.sqrt(average.variance), freedom)
         left = _rows(self._left, totals.left, self.history.left)
         right = _rows(self._right, totals.right, self.history.right)
+        average = _UNSEEN
+        if self.aggregate is not Aggregate.COUNT:
+            average = self._average_of(totals, left.mean * right.mean, covered)
+        if self.aggregate is Aggregate.AVG:
+            return Guess(average.mean, math.sqrt(average.variance), freedom)
         share = self._selectivity_of(totals, left.mean, right.mean, covered)
         count = _product([left, right, share])
         if count.mean < totals.pairs:
@@ -75,12 +79,16 @@ class Shrink(Estimator):
         rounding = (1 - covered.pairs) / seen**2
         return self._selectivity.posterior(observed, noise * level**2 + rounding)
 
-    def _average_of(self, totals: KeyTotals, covered: Covered) -> Posterior:
-        if totals.pairs:
-            found = self._average.posterior(totals.pair_sum / totals.pairs, average_variance(totals, covered))
-            # a single huge value makes no window unlike the others: values may have any distribution
-            return replace(found, conflict=False)
-        return self._average.posterior(0.0, math.inf) if self._average.values.count >= 2 else _UNSEEN
+    def _average_of(self, totals: KeyTotals, combinations: float, covered: Covered) -> Posterior:
+        if not totals.pairs:
+            return self._average.posterior(0.0, math.inf) if self._average.values.count >= 2 else _UNSEEN
+        variance = average_variance(totals, covered)
+        if self._average_noise.weights and combinations > 0:
+            # without a huge value so far, the rows of this window know nothing of huge values
+            variance = max(variance, self._average_noise.mean / math.sqrt(combinations))
+        found = self._average.posterior(totals.pair_sum / totals.pairs, variance)
+        # a single huge value makes no window unlike the others: values may have any distribution
+        return replace(found, conflict=False)
 
     def _learn(self, window: EarlyWindow, final: KeyTotals) -> None:
         early = window.totals
@@ -102,8 +110,9 @@ class Shrink(Estimator):
         if final.pairs:
             average = final.pair_sum / final.pairs
             if early.pairs:
-                whole = PairMoments.of_average(final)
-                self._average.learn(average, early.pair_sum / early.pairs, whole.variance(covered) / final.pairs**2)
+                variance = PairMoments.of_average(final).variance(covered) / final.pairs**2
+                self._average.learn(average, early.pair_sum / early.pairs, variance)
+                self._average_noise.add(variance * math.sqrt(combinations))
             else:
                 self._average.learn(average)
 
@@ -115,6 +124,7 @@ class Shrink(Estimator):
         self._selectivity = Factor.restored(state["selectivity"])
         self._average = Factor.restored(state["average"])
         self._noise = Moments.restored(state["noise"])
+        self._average_noise = Moments.restored(state["average_noise"])
 
     def _parts(self) -> dict[str, Factor | Moments]:
         return {
@@ -123,6 +133,7 @@ class Shrink(Estimator):
             "selectivity": self._selectivity,
             "average": self._average,
             "noise": self._noise,
+            "average_noise": self._average_noise,
         }
 
 

@@ -140,6 +140,24 @@ def test_intervals_hold_what_they_promise(name: str, aggregate: Aggregate) -> No
         assert abs(np.mean(errors)) < 2.5 * np.std(errors) / math.sqrt(len(errors))
 
 
+@pytest.mark.parametrize("aggregate", [Aggregate.SUM, Aggregate.AVG])
+def test_values_with_a_heavy_tail(aggregate: Aggregate) -> None:
+    random = np.random.default_rng(8)
+    estimator = ESTIMATORS[DEFAULT](aggregate)
+    held, reliable = [], []
+    for number in range(200):
+        window = random_window(random, 150, 12)
+        values = random.lognormal(0, 2, 150).tolist()
+        early, final = replace(window, left=replace(window.left, values=values)).cut()
+        if number >= 20:
+            answer = estimator.estimate(early)
+            held.append(answer.lower <= final.answer(aggregate) <= answer.upper)
+            reliable.append(answer.reliable)
+        estimator.learn(early, final)
+    assert np.mean(held) > 0.92
+    assert np.mean(reliable) > 0.95
+
+
 def test_the_default_is_closer_than_each_of_its_sources() -> None:
     random = np.random.default_rng(6)
     estimators = [ESTIMATORS[name]() for name in (DEFAULT, "coverage", "svi", "none")]
