@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -86,7 +85,8 @@ class _Patient:
         if self._bar is None:
             if time.monotonic() - self._begin < PATIENCE_SECONDS:
                 return
-            self._bar = Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+            screen = Console(stderr=True)
+            self._bar = Progress(console=screen, transient=True, disable=not screen.is_terminal)
             self._bar.add_task("windows", total=total)
             self._bar.start()
         self._bar.update(TaskID(0), completed=done, total=total)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from rich.console import Console
 
 from sqlext.cli import _run
 from tests.cli.conftest import Sqlext
@@ -94,6 +95,18 @@ def test_table_and_chart(replay: object, tmp_path: Path) -> None:
     one = tmp_path / "windows.png"
     assert replay(*COLUMNS, *WHEN, "--chart", str(one))[0] == 0  # type: ignore[operator]
     assert one.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_progress_is_for_terminals(replay: object, monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    monkeypatch.setattr("sqlext.cli.pecj_replay.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(
+        "sqlext.cli.pecj_replay.Console", lambda stderr: Console(stderr=stderr, force_terminal=terminal)
+    )
+    code, out, errors = replay(*COLUMNS, *WHEN, "--estimators", "shrink", "--format", "json")  # type: ignore[operator]
+    assert code == 0
+    assert len(json.loads(out)) == 40
+    assert ("windows" in errors) == terminal
 
 
 @pytest.mark.parametrize(

@@ -218,9 +218,9 @@ def test_rows_that_are_too_late_are_dropped(sides: tuple[Path, Path]) -> None:
 
 def test_a_complete_window_is_answered_exactly(sides: tuple[Path, Path]) -> None:
     lateness = run_replay(options(left=sides[0], right=sides[1])).lateness
-    for row in rows_of(sides, emit_after=(10_000 + lateness,), warm_up=2):
-        if row["estimator"] not in ("alf", "ksj"):
-            assert row["estimate"] == row["lower"] == row["upper"] == row["exact"]
+    for row in rows_of(sides, emit_after=(10_000 + lateness,)):
+        assert row["estimate"] == row["lower"] == row["upper"] == row["exact"]
+        assert row["reliable"]
     with pytest.raises(ConfigurationError, match="too late for an early answer"):
         rows_of(sides, emit_after=(10_001 + lateness,))
 

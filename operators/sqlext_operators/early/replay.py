@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlext_operators.early.estimator import Estimator
 from sqlext_operators.early.estimators import ESTIMATORS
@@ -51,7 +51,10 @@ def replay(left: Replayed, right: Replayed, starts: Sequence[int], spec: ReplayS
     pending: deque[CutWindow] = deque()
     windows = cut_windows(left, right, sorted(starts), spec.bounds, spec.emit_after, follow=follow)
     final_after = spec.bounds.length + spec.lateness + spec.bounds.closed
-    for number, window in enumerate(windows):
+    for number, found in enumerate(windows):
+        window = found
+        if spec.emit_after >= final_after:
+            window = replace(found, early=replace(found.early, complete=True))
         now = window.start + spec.emit_after
         while pending and pending[0].start + final_after <= now:
             _learn(estimators, pending.popleft())
