@@ -79,7 +79,7 @@ def by_name(result: ReplayResult) -> dict[str, Figures]:
 def test_published_errors_of_one_window(
     shared: Shared, experiment: str, aggregate: Aggregate, moments: tuple[int, ...]
 ) -> None:
-    """The first window at PECJ's seeds. (The SUM of its WMJ is a sum of other averages: decisions.md, section 54.)"""
+    """The first window at PECJ's seeds. (The SUM of its WMJ is a sum of other averages.)"""
     with shared("data/streams/published_results.csv").open() as file:
         published = {
             int(row["knob"]): (float(row["error_observed_only"]), float(row["error_reported"]))
