@@ -75,7 +75,9 @@ def replay(
         str, typer.Option(help="none, ksj, alf, svi, mlp, coverage, shrink: with commas, or all.", metavar="NAMES")
     ] = "all",
     confidence: Annotated[float, typer.Option(help="Share of the intervals that are to hold the exact answer.")] = 0.95,
-    warm_up: Annotated[int, typer.Option(help="Windows at the start that are learned from only.", min=0)] = 0,
+    warm_up: Annotated[
+        int, typer.Option(help="So many windows at the start are the past: learned from, not answered.", min=0)
+    ] = 0,
     slices: Annotated[
         int | None,
         typer.Option(help="With --rate: so many windows, spread over both files, each begun when the last is final."),

@@ -255,6 +255,7 @@ def csv(folder: Path, name: str, text: str) -> Path:
         ("k,v,t,a\n1,,3,4\n,2,3,4\n", DataError, "has no rows with a key and a value"),
         ("k,v,t,a\n,,3,4\n1,inf,3,4\n", DataError, "column 'v' of .* is inf in row 2"),
         ("k,v,t,a\n1,2,1e300,4\n", DataError, "out of range"),
+        ("k,v,t,a\n1,1e200,3,4\n", DataError, r"values beyond 1e\+100"),
         ("k,v,t,a\n1,2,3\n", DataError, "cannot read"),
     ],
 )

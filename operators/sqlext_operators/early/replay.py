@@ -18,7 +18,8 @@ class ReplaySpec:
     """What is replayed: times in microseconds.
 
     `emit_after`: when a window is answered, from its start. `lateness`: how long after its end its last row may
-    arrive, so that it is final then. The first `warm_up` windows are learned from, and not answered.
+    arrive, so that it is final then. The first `warm_up` windows are what is known of the past when the first answer is
+    due, even if their last rows would only come later; they are not answered.
     """
 
     bounds: WindowBounds
@@ -55,12 +56,14 @@ def replay(left: Replayed, right: Replayed, starts: Sequence[int], spec: ReplayS
         window = found
         if spec.emit_after >= final_after:
             window = replace(found, early=replace(found.early, complete=True))
+        if number < spec.warm_up:
+            _learn(estimators, window)
+            continue
         now = window.start + spec.emit_after
         while pending and pending[0].start + final_after <= now:
             _learn(estimators, pending.popleft())
-        if number >= spec.warm_up:
-            answers = {name: estimator.estimate(window.early) for name, estimator in estimators.items()}
-            yield WindowAnswers(window.start, answers, window.final.answer(spec.aggregate), window.waits)
+        answers = {name: estimator.estimate(window.early) for name, estimator in estimators.items()}
+        yield WindowAnswers(window.start, answers, window.final.answer(spec.aggregate), window.waits)
         pending.append(window)
 
 

@@ -19,6 +19,8 @@ from sqlext_planner.errors import AnalysisError, ConfigurationError, DataError
 
 _MOST_BLOCK = (1 << 31) - 1
 _MOST_MICROS = 1 << 61
+#: Squares and their sums have to be numbers
+_MOST_VALUE = 1e100
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,8 @@ def _numbers(path: Path, name: str, table: pa.Table) -> np.ndarray[Any, np.dtype
     filled = column.cast(pa.float64(), safe=False).fill_null(0.0)
     values: np.ndarray[Any, np.dtype[np.float64]] = filled.to_numpy()
     _finite(path, name, values)
+    if np.abs(values).max(initial=0) > _MOST_VALUE:
+        raise DataError(f"column '{name}' of {path} has values beyond {_MOST_VALUE:g}", help="use a larger unit")
     return values
 
 
