@@ -21,19 +21,13 @@ def write_chart(report: Report, path: Path) -> None:
 
     Raises ConfigurationError if matplotlib is missing, or the format or the path is not writable.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ConfigurationError(
-            "drawing the chart needs matplotlib", help="pip install 'sql-for-time-on-spark[bench]'"
-        ) from error
     panels: dict[str, list[CaseResult]] = {}
     for result in report.cases:
         if result.case.panel is not None:
             panels.setdefault(result.case.panel, []).append(result)
     columns = min(COLUMNS, max(1, len(panels)))
     rows = max(1, -(-len(panels) // columns))
-    figure = Figure(figsize=(8, 5) if len(panels) < 2 else (4.2 * columns, 3.2 * rows), layout="constrained")
+    figure = new_figure((8, 5) if len(panels) < 2 else (4.2 * columns, 3.2 * rows))
     grid = list(figure.subplots(rows, columns, squeeze=False, sharey=True).flat)
     names = list(dict.fromkeys(m.contestant for result in report.cases for m in result.measurements))
     for axes, (title, results) in zip(grid, panels.items(), strict=False):
@@ -45,6 +39,22 @@ def write_chart(report: Report, path: Path) -> None:
         axes.set_ylabel("times as fast as" if report.speedup else "seconds (median)")
     _legend(figure, grid)
     figure.suptitle(report.title, fontsize=11)
+    save_figure(figure, path)
+
+
+def new_figure(inches: tuple[float, float]) -> Figure:
+    """An empty drawing. Raises ConfigurationError if matplotlib is missing."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ConfigurationError(
+            "drawing the chart needs matplotlib", help="pip install 'sql-for-time-on-spark[bench]'"
+        ) from error
+    return Figure(figsize=inches, layout="constrained")
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write it. Raises ConfigurationError if the format or the path is not writable."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)

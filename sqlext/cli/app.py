@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sqlext import __version__
+from sqlext.cli.pecj import pecj_app
 from sqlext.cli.tpc import tpc_app
 
 app = typer.Typer(
@@ -201,5 +202,6 @@ def bench(context: typer.Context) -> None:
     suites(args=context.args, prog_name="sqlext bench")
 
 
+app.add_typer(pecj_app)
 app.add_typer(tpc_app("tpch", "TPC-H"))
 app.add_typer(tpc_app("tpcds", "TPC-DS"))

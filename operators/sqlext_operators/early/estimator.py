@@ -1,0 +1,140 @@
+"""The interface of estimators, and what they have in common: history, bounds, first and complete windows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sqlext_operators.early.history import History
+from sqlext_operators.early.key_totals import Aggregate, KeyTotals
+from sqlext_operators.early.quantiles import t_quantile
+from sqlext_operators.early.windows import Answer, EarlyWindow
+
+
+@dataclass(frozen=True)
+class Guess:
+    """An estimator's own view of a window: the value, its standard error with degrees of freedom.
+
+    The truth is expected at `value + shift`: for estimators that are known to be wrong by so much. `conflict`: the
+    window is unlike the past.
+    """
+
+    value: float
+    deviation: float
+    freedom: float
+    shift: float = 0.0
+    conflict: bool = False
+
+
+class Estimator:
+    """Estimates one aggregate of window joins, at one moment of each window; learns from windows that are final.
+
+    `estimate` answers early, `learn` hands over the totals of the same window when no more rows can come (its end is
+    older than the watermark). Windows may be learned from in any order, and answered in any order. `state` is all that
+    lasts between windows, as plain numbers and lists (JSON); `restore` puts it back.
+    A subclass has a `_guess`, and what it learns in `_learn`.
+    """
+
+    name: ClassVar[str]
+    #: One line for users
+    doc: ClassVar[str]
+    #: Whether `EarlyWindow.arrivals` has to be there
+    follows_arrivals: ClassVar[bool] = False
+
+    def __init__(self, aggregate: Aggregate = Aggregate.COUNT, confidence: float = 0.95) -> None:
+        """`confidence` in (0, 1): the share of windows whose interval is to hold the exact answer."""
+        self.aggregate = aggregate
+        self.confidence = confidence
+        self.history = History()
+
+    def estimate(self, window: EarlyWindow) -> Answer:
+        """The early answer of a window. Never fails, and learns nothing."""
+        covered = self.history.covered
+        if window.complete or (not self.history.empty and covered.pairs == 1):
+            exact = window.totals.answer(self.aggregate)
+            return Answer(exact, exact, exact, 1.0, window.complete or self.history.trusted)
+        if self.history.empty:
+            return self._first(window)
+        guess = self._guess(window)
+        reliable = self.history.trusted and not guess.conflict and math.isfinite(guess.deviation)
+        return self._bounded(window, guess, covered.pairs, reliable)
+
+    def learn(self, window: EarlyWindow, final: KeyTotals) -> None:
+        """Take in a final window: what `estimate` was given for it, and its totals now."""
+        if not self.history.empty and self.history.covered.pairs < 1:
+            self._judge(window, final)
+        self._learn(window, final)
+        self.history.learn(window, final)
+
+    def state(self) -> dict[str, Any]:
+        """All that the estimator has learned, as numbers, lists and dicts of these."""
+        return {"history": self.history.state(), **self._state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Put back what `state` gave."""
+        self.history = History.restored(state["history"])
+        self._restore(state)
+
+    def _guess(self, window: EarlyWindow) -> Guess:
+        raise NotImplementedError
+
+    def _learn(self, window: EarlyWindow, final: KeyTotals) -> None:
+        """What the estimator learns itself; before the history does."""
+
+    def _state(self) -> dict[str, Any]:
+        return {}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        pass
+
+    def _judge(self, window: EarlyWindow, final: KeyTotals) -> None:
+        """Compare the guess, made before the window is learned from, with the truth."""
+        exact = final.answer(self.aggregate)
+        guess = self._guess(window)
+        if math.isfinite(exact) and math.isfinite(guess.value) and 0 < guess.deviation < math.inf:
+            # by the width of the interval, so that an interval of few windows is not held to be too narrow
+            scale = guess.deviation * t_quantile(0.95, guess.freedom) / t_quantile(0.95, math.inf)
+            self.history.judge((guess.value + guess.shift - exact) / scale)
+
+    def _bounded(self, window: EarlyWindow, guess: Guess, coverage: float, reliable: bool) -> Answer:
+        """The interval of a guess, widened by the errors of the past."""
+        value = guess.value
+        if not math.isfinite(value):
+            return Answer(math.nan, math.nan, math.nan, coverage, False)
+        if not math.isfinite(guess.deviation):
+            return self._open(window, value, coverage)
+        half = t_quantile(self.confidence, guess.freedom) * guess.deviation * self.history.widening
+        lower = min(value, value + guess.shift - half)
+        upper = max(value, value + guess.shift + half)
+        if self.aggregate is Aggregate.COUNT:
+            lower = min(value, max(lower, window.totals.pairs))
+        return Answer(value, lower, upper, coverage, reliable)
+
+    def _first(self, window: EarlyWindow) -> Answer:
+        """With no past window: rows are taken to come without delay, the bounds allow for any delay."""
+        totals = window.totals
+        value = totals.answer(self.aggregate)
+        pairs = window.elapsed**2
+        if self.aggregate is not Aggregate.AVG:
+            value /= pairs
+        return self._open(window, value, pairs)
+
+    def _open(self, window: EarlyWindow, value: float, coverage: float) -> Answer:
+        """Bounds where nothing is known of the error: a share 1 - confidence of all delays would need wider ones."""
+        totals = window.totals
+        rare = 1 - self.confidence
+        # no pair seen of n expected has probability exp(-n)
+        most = (totals.pairs - math.log(rare)) / (rare / 2 * window.elapsed) ** 2
+        scale = self.history.scale(totals)
+        if math.isnan(value):
+            return Answer(value, value, value, coverage, False)
+        match self.aggregate:
+            case Aggregate.COUNT:
+                return Answer(value, min(value, totals.pairs), max(value, most), coverage, False)
+            case Aggregate.SUM:
+                reach = most * scale
+            case Aggregate.AVG:
+                reach = scale / math.sqrt(rare)  # Chebyshev's inequality
+        return Answer(value, value - reach, value + reach, coverage, False)

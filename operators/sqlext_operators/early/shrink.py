@@ -1,0 +1,159 @@
+"""The estimator `shrink`, the default: what has arrived, drawn towards what past windows were in the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlext_operators.early.coverage import average_variance, by_coverage
+from sqlext_operators.early.estimator import Estimator, Guess
+from sqlext_operators.early.factors import Factor, Posterior
+from sqlext_operators.early.history import SideHistory
+from sqlext_operators.early.key_totals import Aggregate, KeyTotals
+from sqlext_operators.early.moments import Moments
+from sqlext_operators.early.thinning import Covered, PairMoments, selectivity_variance
+from sqlext_operators.early.windows import EarlyWindow
+
+_UNSEEN = Posterior(math.nan, math.inf)
+
+
+class Shrink(Estimator):
+    """COUNT = n_left n_right σ, SUM = COUNT α, AVG = α, as in PECJ; each factor is drawn towards past windows.
+
+    n: the number of rows, seen early as rows over coverage. σ: the share of all combinations that are pairs, seen as
+    pairs over combinations that have arrived; α: the average value over the pairs. The share and the average need no
+    coverage, and chance moves them less than it moves the pairs. What is seen counts by its precision against the past.
+    """
+
+    name = "shrink"
+    doc = "coverage, drawn towards what past windows were in the end: rows, selectivity and average, by precision"
+
+    def __init__(self, aggregate: Aggregate = Aggregate.COUNT, confidence: float = 0.95) -> None:
+        super().__init__(aggregate, confidence)
+        self._left, self._right = Factor(), Factor()
+        self._selectivity, self._average = Factor(), Factor()
+        #: Relative variance of past early selectivities, times the geometric mean of the rows of both sides
+        self._noise = Moments()
+        #: Variance of past early averages, times the same
+        self._average_noise = Moments()
+
+    def _guess(self, window: EarlyWindow) -> Guess:
+        totals, covered = window.totals, self.history.covered
+        freedom = max(1.0, self._left.values.count - 1)
+        left = _rows(self._left, totals.left, self.history.left)
+        right = _rows(self._right, totals.right, self.history.right)
+        average = _UNSEEN
+        if self.aggregate is not Aggregate.COUNT:
+            average = self._average_of(totals, left.mean * right.mean, covered)
+        if self.aggregate is Aggregate.AVG:
+            return Guess(average.mean, math.sqrt(average.variance), freedom)
+        share = self._selectivity_of(totals, left.mean, right.mean, covered)
+        count = _product([left, right, share])
+        if count.mean < totals.pairs:
+            # the past asks for fewer pairs than there are already: it says little about this window
+            unlike = count.mean + 2 * math.sqrt(count.variance) < totals.pairs
+            return replace(by_coverage(totals, self.aggregate, self.history), conflict=unlike)
+        if self.aggregate is Aggregate.COUNT:
+            return Guess(count.mean, math.sqrt(count.variance), freedom, conflict=count.conflict)
+        if math.isnan(average.mean):  # no pair, now or ever
+            average = Posterior(0.0, self.history.scale(totals) ** 2)
+        total = _product([count, average])
+        return Guess(total.mean, math.sqrt(total.variance), freedom, conflict=total.conflict)
+
+    def _selectivity_of(self, totals: KeyTotals, left: float, right: float, covered: Covered) -> Posterior:
+        seen = totals.left * totals.right
+        if not seen:
+            return (
+                self._selectivity.posterior(0.0, math.inf) if self._selectivity.values.weights else Posterior(0.0, 0.0)
+            )
+        observed = totals.pairs / seen
+        # the level of the past, not of this window: few pairs by chance would look certain
+        level = self._selectivity.values.mean if self._selectivity.values.weights else observed
+        noise = self._noise.mean / math.sqrt(left * right) if self._noise.weights and left * right > 0 else 0.0
+        if self._noise.count < 2:
+            whole = PairMoments.of_count(totals).of_whole(covered)
+            noise = max(noise, selectivity_variance(whole, covered, max(left, 1.0), max(right, 1.0)))
+        # as if one more pair had come: that none is there does not mean that there will be none
+        rounding = (1 - covered.pairs) / seen**2
+        return self._selectivity.posterior(observed, noise * level**2 + rounding)
+
+    def _average_of(self, totals: KeyTotals, combinations: float, covered: Covered) -> Posterior:
+        if not totals.pairs:
+            return self._average.posterior(0.0, math.inf) if self._average.values.count >= 2 else _UNSEEN
+        variance = average_variance(totals, covered)
+        if self._average_noise.weights and combinations > 0:
+            # without a huge value so far, the rows of this window know nothing of huge values
+            variance = max(variance, self._average_noise.mean / math.sqrt(combinations))
+        found = self._average.posterior(totals.pair_sum / totals.pairs, variance)
+        # a single huge value makes no window unlike the others: values may have any distribution
+        return replace(found, conflict=False)
+
+    def _learn(self, window: EarlyWindow, final: KeyTotals) -> None:
+        early = window.totals
+        left, right = float(final.left), float(final.right)
+        self._left.learn(left)
+        self._right.learn(right)
+        combinations = left * right
+        if not combinations:
+            return
+        # the shares of this window itself: those of other windows are the history's business
+        covered = Covered(early.left / left, early.right / right)
+        seen = covered.pairs > 0
+        noise = selectivity_variance(PairMoments.of_count(final), covered, left, right) if seen else math.inf
+        value = final.pairs / combinations
+        observed = early.pairs / (early.left * early.right) if seen else None
+        self._selectivity.learn(value, observed, noise * value**2 if value else 0.0)
+        if seen and final.pairs:
+            self._noise.add(noise * math.sqrt(combinations))
+        if final.pairs:
+            average = final.pair_sum / final.pairs
+            if early.pairs:
+                variance = PairMoments.of_average(final).variance(covered) / final.pairs**2
+                self._average.learn(average, early.pair_sum / early.pairs, variance)
+                self._average_noise.add(variance * math.sqrt(combinations))
+            else:
+                self._average.learn(average)
+
+    def _state(self) -> dict[str, Any]:
+        return {name: part.state() for name, part in self._parts().items()}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self._left, self._right = Factor.restored(state["left_rows"]), Factor.restored(state["right_rows"])
+        self._selectivity = Factor.restored(state["selectivity"])
+        self._average = Factor.restored(state["average"])
+        self._noise = Moments.restored(state["noise"])
+        self._average_noise = Moments.restored(state["average_noise"])
+
+    def _parts(self) -> dict[str, Factor | Moments]:
+        return {
+            "left_rows": self._left,
+            "right_rows": self._right,
+            "selectivity": self._selectivity,
+            "average": self._average,
+            "noise": self._noise,
+            "average_noise": self._average_noise,
+        }
+
+
+def _product(factors: list[Posterior]) -> Posterior:
+    """The product of independent quantities."""
+    mean = math.prod(factor.mean for factor in factors)
+    second = math.prod(factor.mean**2 + factor.variance for factor in factors)
+    variance = second - math.prod(factor.mean**2 for factor in factors)
+    variance = max(0.0, variance) if math.isfinite(variance) else math.inf
+    return Posterior(mean, variance, any(factor.conflict for factor in factors))
+
+
+def _rows(factor: Factor, arrived: int, side: SideHistory) -> Posterior:
+    """The number of rows of one side in the whole window."""
+    share = side.share
+    whole = arrived / share
+    found = Posterior(factor.values.mean if factor.values.weights else whole, 0.0)
+    for _ in range(2):  # the variance is first that of a usual window, then of one like this
+        # of one row at least: that none has come does not mean that none will
+        level = max(found.mean, 1.0)
+        variance = level * (1 - share) / share + level**2 * side.variance / share**2
+        found = factor.posterior(whole, variance)
+    return Posterior(max(found.mean, float(arrived)), found.variance, found.conflict)
