@@ -42,7 +42,7 @@ def write_chart(report: Report, path: Path) -> None:
     for axes in grid[len(panels) or 1 :]:
         axes.set_axis_off()
     for axes in grid[::columns]:
-        axes.set_ylabel("times as fast as" if report.speedup else "seconds (median)")
+        axes.set_ylabel(_figure_name(report))
     _legend(figure, grid)
     figure.suptitle(report.title, fontsize=11)
     try:
@@ -52,6 +52,14 @@ def write_chart(report: Report, path: Path) -> None:
         raise ConfigurationError(f"cannot draw {path}: {error}", help="use .png, .svg or .pdf") from error
     except OSError as error:
         raise ConfigurationError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _figure_name(report: Report) -> str:
+    if report.speedup:
+        return "times as fast as"
+    if report.charted:
+        return f"simulated {report.charted}" if report.simulated else report.charted
+    return report.measure if report.simulated else "seconds (median)"
 
 
 def _legend(figure: Figure, grid: list[Axes]) -> None:
@@ -72,7 +80,7 @@ def _draw(axes: Axes, report: Report, results: list[CaseResult], colors: dict[st
         ours = contestant == report.ours
         points = []
         for place, result in enumerate(results):
-            value = report.ratio(result, contestant) if report.speedup else result.seconds(contestant)
+            value = report.drawn(result, contestant)
             if value is not None and not (ours and report.speedup):
                 points.append((float(place) if words else result.case.x, value))
         if points:

@@ -58,8 +58,8 @@ def skew_suite(options: SkewOptions, engines: Engines | None = None) -> Suite:
             raise AnalysisError(f"there is no contestant '{name}'", help="choose from " + ", ".join(CONTESTANTS))
     engines = engines or Engines(options.cores, options.memory)
     root = options.data or Path(tempfile.mkdtemp(prefix="sqlext-bench-"))
-    cases = tuple(_case(options, place, *shape) for place, shape in enumerate(options.shapes, 1))
-    files = {case.name: _written(root, options.rows, case) for case in cases}
+    cases = tuple(skew_case(place, *shape) for place, shape in enumerate(options.shapes, 1))
+    files = {case.name: skew_files(root, options.rows, case) for case in cases}
     closing = Closing(engines, None if options.data else root, len(options.contestants))
     contestants: list[Contestant] = []
     for name in options.contestants:
@@ -83,17 +83,18 @@ def skew_suite(options: SkewOptions, engines: Engines | None = None) -> Suite:
     )
 
 
-def _case(options: SkewOptions, place: int, keys: int, skew: float, seconds: int) -> Case:
+def skew_case(place: int, keys: int, skew: float, seconds: int) -> Case:
+    """One of the shapes."""
     return Case(
         f"{keys} keys, skew {skew:g}, ±{seconds} s",
         float(place),
-        {"keys": keys, "skew": skew, "seconds": seconds, "partitions": options.partitions},
+        {"keys": keys, "skew": skew, "seconds": seconds},
         tick=f"{keys}, {skew:g}",
     )
 
 
-def _written(root: Path, rows: int, case: Case) -> tuple[Path, Path]:
-    """The files of both tables; those that are there already are kept."""
+def skew_files(root: Path, rows: int, case: Case) -> tuple[Path, Path]:
+    """The files of both tables, a.parquet and b.parquet in a folder; those that are there already are kept."""
     streams = SelfSimilarStreams(rows, int(case.parameters["keys"]), float(case.parameters["skew"]))
     folder = root / f"skew-{rows}-{case.parameters['keys']}-{case.parameters['skew']}"
     folder.mkdir(parents=True, exist_ok=True)
