@@ -355,6 +355,14 @@ def skew(
     shapes: Shapes = _SHAPES,
     partitions: Annotated[int, typer.Option(help="Partitions of the exchange.", min=2)] = _SKEW.partitions,
     contestants: Annotated[str, typer.Option(help="Who takes part.")] = ",".join(_SKEW.contestants),
+    cluster: Annotated[
+        int,
+        typer.Option(
+            help="Run on a Spark standalone cluster of so many workers, started for it on this machine, with one core "
+            "each; 0: in one process.",
+            min=0,
+        ),
+    ] = _SKEW.cluster,
     repeat: Repeat = 3,
     cap_seconds: CapSeconds = None,
     limit_seconds: LimitSeconds = LIMIT_SECONDS,
@@ -371,6 +379,7 @@ def skew(
         shapes=_shapes(shapes),
         contestants=_names(contestants),
         partitions=partitions,
+        cluster=cluster,
         cores=cores,
         memory=memory,
         data=data,
