@@ -60,9 +60,7 @@ class Engines:
         from sqlext.bench.cluster import DRIVER_MEMORY, LocalCluster
 
         if not self._spark_is_ours:
-            raise ConfigurationError(
-                "a Spark runs in this process, which cannot move to a cluster", help="stop it first"
-            )
+            raise ConfigurationError("this process has a Spark already", help="stop it before a cluster is started")
         if self._cluster is None:
             cluster = LocalCluster(self.workers, self.memory)
             cluster.start()
