@@ -10,27 +10,26 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
-from sqlext_planner.config import PARTITIONERS
+from sqlext_planner.config import PARTITIONERS, Config
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.window.execution import WindowUnionExec
 from sqlext_planner.window.tasks import WindowTasks, key_cuts, key_places
 from typer.testing import CliRunner
 
-from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run, skew_tasks
+from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run, skew_plans, skew_tasks
 from sqlext.bench.chart import write_chart
 from sqlext.bench.cli import app
 from sqlext.bench.report import markdown, print_report
 from sqlext.bench.skew import skew_case, skew_files
 from sqlext.bench.skew_cost import MeasuredTask, TaskCost
 from sqlext.bench.skew_counts import PartitionCounts, over_average
+from sqlext.bench.skew_plans import keyed_times, planned_tasks
 from sqlext.bench.skew_task_checks import CHECKS, FORMULA
 from sqlext.bench.skew_tasks import (
     CONTESTANTS,
     SimulatedTasks,
     SkewTasksOptions,
     TaskCounts,
-    keyed_times,
-    planned_tasks,
     skew_tasks_suite,
 )
 from sqlext.catalog import FileCatalog
@@ -87,11 +86,11 @@ def test_only_plain_columns(tmp_path: Path) -> None:
     _, (path, _) = files_of(tmp_path, 10, 1, 0.5, 1)
     window = "UNION b PARTITION BY k + 1 ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"
     sql = f"SELECT sum(v) OVER w AS s FROM a WINDOW w AS ({window})"
-    plan = stage(sql, FileCatalog(path.parent), skew_tasks.Config()).physical
+    plan = stage(sql, FileCatalog(path.parent), Config()).physical
     assert plan is not None
     node = next(node for node in plan.walk() if isinstance(node, WindowUnionExec))
     with pytest.raises(UnsupportedError, match="plain columns"):
-        WindowTasks.of(node, [pq.read_table(path)] * 2, 2, skew_tasks.Config())
+        WindowTasks.of(node, [pq.read_table(path)] * 2, 2, Config())
 
 
 def test_costs_are_found_again() -> None:
@@ -146,7 +145,7 @@ def test_the_critical_path_is_the_slowest_task(tmp_path: Path) -> None:
 
 def test_reports_say_that_seconds_are_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        skew_tasks, "TIMED", ((500, 5, 0.5, 10, "hash", 2), (900, 1, 0.5, 10, "hash", 2), (700, 5, 0.5, 1, "hash", 2))
+        skew_plans, "TIMED", ((500, 5, 0.5, 10, "hash", 2), (900, 1, 0.5, 10, "hash", 2), (700, 5, 0.5, 1, "hash", 2))
     )
     options = SkewTasksOptions(rows=2_000, shapes=[(5, 0.2, 10)], partitions=[2, 3], data=tmp_path)
     suite = skew_tasks_suite(options)
