@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS = 3
+#: More places on an axis have its usual ticks.
+TICKS = 8
 
 
 def write_chart(report: Report, path: Path) -> None:
@@ -96,8 +98,12 @@ def _draw(axes: Axes, report: Report, results: list[CaseResult], colors: dict[st
             )
     if axes.lines:
         axes.set_yscale("log")
-        if not words and all(result.case.x > 0 for result in results):
+        places = sorted({result.case.x for result in results})
+        if not words and places[0] > 0:
             axes.set_xscale("log")
+            if len(places) <= TICKS:
+                axes.set_xticks(places, [f"{x:,.10g}" for x in places])
+                axes.set_xticks([], minor=True)
     if words:
         axes.set_xticks(range(len(results)), [tick or "" for tick in ticks], fontsize=8)
         axes.set_xlim(-0.5, len(results) - 0.5)
