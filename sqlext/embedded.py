@@ -135,12 +135,12 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
     java = find_java()
     home = Path(tempfile.mkdtemp(prefix="sqlext-spark-"))
     atexit.register(_remove, home)
-    _write_launcher(home, java)
+    write_launcher(home, java)
     builder = SparkSession.builder.appName("sqlext")
     for key, value in {**_defaults(home, master), **(conf or {})}.items():
         builder = builder.config(key, value)
     environment = {"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    with _environment(**environment), _temporary_files_in(home), _interrupts_kept():
+    with environment_of(**environment), _temporary_files_in(home), _interrupts_kept():
         try:
             session = builder.getOrCreate()
         except PySparkRuntimeError as error:
@@ -228,7 +228,8 @@ def _java_version(executable: Path) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def _write_launcher(home: Path, java: Java) -> None:
+def write_launcher(home: Path, java: Java) -> None:
+    """Make a folder that serves as JAVA_HOME: `bin/java` starts Java without arguments that it does not know."""
     launcher = home / "bin" / "java"
     launcher.parent.mkdir(parents=True)
     left_out = _VECTOR_MODULE if java.version < 24 else f"{_VECTOR_MODULE}|{_SECURITY_ACTION}"
@@ -274,7 +275,7 @@ def _import_path() -> list[str]:
 
 
 @contextmanager
-def _environment(**values: str) -> Iterator[None]:
+def environment_of(**values: str) -> Iterator[None]:
     """Environment variables that are set while Spark starts; it reads them once."""
     before = {key: os.environ.get(key) for key in values}
     os.environ.update(values)

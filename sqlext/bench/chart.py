@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS = 3
+#: More places on an axis have its usual ticks.
+TICKS = 8
 
 
 def write_chart(report: Report, path: Path) -> None:
@@ -36,7 +38,7 @@ def write_chart(report: Report, path: Path) -> None:
     for axes in grid[len(panels) or 1 :]:
         axes.set_axis_off()
     for axes in grid[::columns]:
-        axes.set_ylabel("times as fast as" if report.speedup else "seconds (median)")
+        axes.set_ylabel(_figure_name(report))
     _legend(figure, grid)
     figure.suptitle(report.title, fontsize=11)
     save_figure(figure, path)
@@ -64,6 +66,14 @@ def save_figure(figure: Figure, path: Path) -> None:
         raise ConfigurationError(f"cannot write {path}: {error.strerror}") from error
 
 
+def _figure_name(report: Report) -> str:
+    if report.speedup:
+        return "times as fast as"
+    if report.charted:
+        return f"simulated {report.charted}" if report.simulated else report.charted
+    return report.measure if report.simulated else "seconds (median)"
+
+
 def _legend(figure: Figure, grid: list[Axes]) -> None:
     """Draw one legend for all diagrams, below them; inside the diagram if there is only one."""
     lines = {str(line.get_label()): line for axes in grid for line in axes.lines}
@@ -82,7 +92,7 @@ def _draw(axes: Axes, report: Report, results: list[CaseResult], colors: dict[st
         ours = contestant == report.ours
         points = []
         for place, result in enumerate(results):
-            value = report.ratio(result, contestant) if report.speedup else result.seconds(contestant)
+            value = report.drawn(result, contestant)
             if value is not None and not (ours and report.speedup):
                 points.append((float(place) if words else result.case.x, value))
         if points:
@@ -98,8 +108,12 @@ def _draw(axes: Axes, report: Report, results: list[CaseResult], colors: dict[st
             )
     if axes.lines:
         axes.set_yscale("log")
-        if not words and all(result.case.x > 0 for result in results):
+        places = sorted({result.case.x for result in results})
+        if not words and places[0] > 0:
             axes.set_xscale("log")
+            if len(places) <= TICKS:
+                axes.set_xticks(places, [f"{x:,.10g}" for x in places])
+                axes.set_xticks([], minor=True)
     if words:
         axes.set_xticks(range(len(results)), [tick or "" for tick in ticks], fontsize=8)
         axes.set_xlim(-0.5, len(results) - 0.5)

@@ -18,6 +18,7 @@ from sqlext.bench.report import markdown, print_report, read_json, write_json
 from sqlext.bench.results import Report
 from sqlext.bench.runner import LIMIT_SECONDS, Limits, run
 from sqlext.bench.skew import SkewOptions, skew_suite
+from sqlext.bench.skew_tasks import SkewTasksOptions, skew_tasks_suite
 from sqlext.bench.stream import stream_suite
 from sqlext.bench.stream_options import StreamOptions
 from sqlext.bench.suite import Suite
@@ -342,16 +343,26 @@ def stream(
 
 
 _SKEW = SkewOptions()
+_SHAPES = ",".join(":".join(map(str, shape)) for shape in _SKEW.shapes)
+Shapes = Annotated[
+    str, typer.Option(help="Keys, skew (0.5: even) and half of the interval in seconds: 50:0.2:30; with commas.")
+]
 
 
 @app.command()
 def skew(
     rows: Annotated[int, typer.Option(help="Rows of each of the two tables.", min=1)] = _SKEW.rows,
-    shapes: Annotated[
-        str, typer.Option(help="Keys, skew (0.5: even) and half of the interval in seconds: 50:0.2:30; with commas.")
-    ] = ",".join(":".join(map(str, shape)) for shape in _SKEW.shapes),
+    shapes: Shapes = _SHAPES,
     partitions: Annotated[int, typer.Option(help="Partitions of the exchange.", min=2)] = _SKEW.partitions,
     contestants: Annotated[str, typer.Option(help="Who takes part.")] = ",".join(_SKEW.contestants),
+    cluster: Annotated[
+        int,
+        typer.Option(
+            help="Run on a Spark standalone cluster of so many workers, started for it on this machine, with one core "
+            "each; 0: in one process.",
+            min=0,
+        ),
+    ] = _SKEW.cluster,
     repeat: Repeat = 3,
     cap_seconds: CapSeconds = None,
     limit_seconds: LimitSeconds = LIMIT_SECONDS,
@@ -368,11 +379,42 @@ def skew(
         shapes=_shapes(shapes),
         contestants=_names(contestants),
         partitions=partitions,
+        cluster=cluster,
         cores=cores,
         memory=memory,
         data=data,
     )
     _bench(lambda _: skew_suite(options), Limits(repeat, cap_seconds, limit_seconds), json=json, chart=chart)
+
+
+_SKEW_TASKS = SkewTasksOptions()
+
+
+@app.command("skew-tasks")
+def skew_tasks(
+    rows: Annotated[int, typer.Option(help="Rows of each of the two tables.", min=1)] = _SKEW_TASKS.rows,
+    shapes: Shapes = _SHAPES,
+    partitions: Annotated[str, typer.Option(help="Partitions of the exchange, several with commas.")] = ",".join(
+        map(str, _SKEW_TASKS.partitions)
+    ),
+    contestants: Annotated[str, typer.Option(help="Who takes part.")] = ",".join(_SKEW_TASKS.contestants),
+    scale: Scale = 1.0,
+    json: Json = None,
+    chart: Chart = None,
+    data: Data = None,
+) -> None:
+    """The rows of suite `skew` counted by partition, and the critical path simulated, without Spark."""
+    numbers = _numbers(partitions, "--partitions")
+    if min(numbers) < 2:
+        raise typer.BadParameter("numbers of partitions start at 2", param_hint="--partitions")
+    options = SkewTasksOptions(
+        rows=max(1, round(rows * scale)),
+        shapes=_shapes(shapes),
+        contestants=_names(contestants),
+        partitions=numbers,
+        data=data,
+    )
+    _bench(lambda report: skew_tasks_suite(options, report), Limits(repeat=1), json=json, chart=chart)
 
 
 def _shapes(text: str) -> list[tuple[int, float, int]]:

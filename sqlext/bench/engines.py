@@ -14,21 +14,29 @@ from sqlext_planner.errors import ConfigurationError
 if TYPE_CHECKING:
     import duckdb
 
+    from sqlext.bench.cluster import LocalCluster
+
 
 @dataclass
 class Engines:
-    """Starts each engine when it is first needed. `cores` limits both, `memory` is the JVM heap (`8g`)."""
+    """Starts each engine when it is first needed. `cores` limits both, `memory` is the JVM heap (`8g`). With `workers`
+    Spark is a cluster of so many processes (cluster.py) with one core each, whose executors share the memory."""
 
     cores: int = 2
     memory: str = "8g"
+    workers: int = 0
     spark_conf: dict[str, str] = field(default_factory=dict)
     _spark: SparkSession | None = None
+    _cluster: LocalCluster | None = None
     _before: dict[str, str | None] = field(default_factory=dict)
     _spark_is_ours: bool = False
     _duck: duckdb.DuckDBPyConnection | None = None
 
     def spark(self) -> SparkSession:
-        """A local Spark with default settings except the size, the partition count and the console."""
+        """A local Spark with default settings except the size, the partition count and the console.
+
+        Raises ConfigurationError if a cluster does not start, or if another Spark runs in this process already.
+        """
         if self._spark is None:
             import sqlext.embedded
 
@@ -41,8 +49,28 @@ class Engines:
                 **self.spark_conf,
             }
             self._spark_is_ours = sqlext.embedded.active_session() is None
-            self._spark = sqlext.embedded.start_spark(master=f"local[{self.cores}]", conf=settings)
+            if self.workers:
+                self._spark = self._on_cluster(settings)
+            else:
+                self._spark = sqlext.embedded.start_spark(master=f"local[{self.cores}]", conf=settings)
         return self._spark
+
+    def _on_cluster(self, settings: dict[str, str]) -> SparkSession:
+        import sqlext.embedded
+        from sqlext.bench.cluster import DRIVER_MEMORY, LocalCluster
+
+        if not self._spark_is_ours:
+            raise ConfigurationError("this process has a Spark already", help="stop it before a cluster is started")
+        if self._cluster is None:
+            cluster = LocalCluster(self.workers, self.memory)
+            cluster.start()
+            self._cluster = cluster
+        settings |= {"spark.driver.memory": DRIVER_MEMORY, **self._cluster.settings()}
+        with sqlext.embedded.environment_of(**self._cluster.environment()):
+            spark = sqlext.embedded.start_spark(self._cluster.master, settings)
+        self._spark = spark
+        self._cluster.await_executors(spark)
+        return spark
 
     def configured(self, settings: Mapping[str, str]) -> SparkSession:
         """That Spark with exactly these settings: those of an earlier call are undone first."""
@@ -87,13 +115,17 @@ class Engines:
 
     def close(self) -> None:
         """Stop what was started here; a Spark that already ran before keeps running."""
-        if self._duck is not None:
-            self._duck.close()
-        if self._spark is not None and self._spark_is_ours:
-            self._spark.stop()
-        elif self._spark is not None:
-            self._take_back(self._spark)
-        self._spark = self._duck = None
+        try:
+            if self._duck is not None:
+                self._duck.close()
+            if self._spark is not None and self._spark_is_ours:
+                self._spark.stop()
+            elif self._spark is not None:
+                self._take_back(self._spark)
+        finally:
+            if self._cluster is not None:
+                self._cluster.stop()
+        self._spark = self._duck = self._cluster = None
 
 
 @dataclass

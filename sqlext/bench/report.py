@@ -14,21 +14,22 @@ from sqlext_planner.errors import ConfigurationError
 from sqlext.bench.results import CaseResult, Measurement, Report
 
 GIB = 1 << 30
-HEADER = ("case", "contestant", "seconds", "ratio to ours", "Python GiB", "largest process", "JVM GiB", "rows")
+MEMORY = ("Python GiB", "largest process", "JVM GiB")
 
-#: Number of columns that a terminal shows: as many as fit in 80 characters.
-SHOWN = 6
+#: Columns that a terminal has no place for in 80 characters.
+NOT_SHOWN = ("JVM GiB", "rows")
 
 
 def print_report(report: Report, console: Console) -> None:
     """The table, then the checks."""
     table = Table(title=report.title, caption=_caption(report), padding=(0, 0))
-    for number, name in enumerate(HEADER[:SHOWN]):
+    shown = [place for place, name in enumerate(_header(report)) if name not in NOT_SHOWN]
+    for number, name in enumerate(_header(report)[place] for place in shown):
         table.add_column(name, justify="left" if number < 2 else "right", no_wrap=number < 2)
     for result in report.cases:
         last = len(result.measurements) - 1
         for number, row in enumerate(_rows(report, result)):
-            cells = ["" if number else row[0], *row[1:SHOWN]]
+            cells = ["" if number and not place else row[place] for place in shown]
             table.add_row(
                 *map(escape, cells), style="bold" if row[1] == report.ours else None, end_section=number == last
             )
@@ -46,7 +47,14 @@ def print_report(report: Report, console: Console) -> None:
 
 def markdown(report: Report) -> str:
     """The table, the checks and what they were measured on, for docs/benchmarks.md."""
-    lines = [f"**{report.title}**", "", _caption(report), "", _line(HEADER), _line(["---"] * len(HEADER))]
+    lines = [
+        f"**{report.title}**",
+        "",
+        _caption(report),
+        "",
+        _line(header := _header(report)),
+        _line(["---"] * len(header)),
+    ]
     lines += [_line(row) for result in report.cases for row in _rows(report, result)]
     if names := _detail_names(report):
         header = ("case", "contestant", *names)
@@ -80,13 +88,19 @@ def read_json(path: Path) -> Report:
         ) from error
 
 
+def _header(report: Report) -> tuple[str, ...]:
+    """The headings. What a simulation itself needs of memory tells nothing."""
+    return "case", "contestant", report.measure, "ratio to ours", *(() if report.simulated else MEMORY), "rows"
+
+
 def _rows(report: Report, result: CaseResult) -> list[tuple[str, ...]]:
     return [_row(report, result, item) for item in result.measurements]
 
 
 def _row(report: Report, result: CaseResult, item: Measurement) -> tuple[str, ...]:
     ratio = report.ratio(result, item.contestant)
-    seconds = f"{item.seconds:.2f}" if item.seconds is not None else item.status
+    digits = ".3g" if report.simulated else ".2f"
+    seconds = f"{item.seconds:{digits}}" if item.seconds is not None else item.status
     seconds += "*" if item.status == "capped" else ""
     least = ">" if item.status == "stopped" else ""
     return (
@@ -94,11 +108,14 @@ def _row(report: Report, result: CaseResult, item: Measurement) -> tuple[str, ..
         item.contestant,
         least + seconds,
         f"{least}{ratio:.2f}" if ratio is not None else "-",
-        f"{item.peak('peak_python') / GIB:.2f}",
-        f"{item.peak('peak_process') / GIB:.2f}",
-        f"{item.peak('peak_jvm') / GIB:.2f}",
+        *(() if report.simulated else _memory(item)),
         f"{item.rows:,}" if item.rows is not None else "-",
     )
+
+
+def _memory(item: Measurement) -> tuple[str, ...]:
+    peaks = item.peak("peak_python"), item.peak("peak_process"), item.peak("peak_jvm")
+    return tuple(f"{peak / GIB:.2f}" for peak in peaks)
 
 
 def _detail_names(report: Report) -> tuple[str, ...]:
@@ -146,7 +163,16 @@ def _caption(report: Report) -> str:
     packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     return (
         f"{report.started}; {report.machine['processor']}, {report.machine['cores']} cores, {memory:.0f} GiB; "
-        f"Python {report.machine['python']}; {packages}. Medians of {report.parameters['repeat']} runs or more "
+        f"Python {report.machine['python']}; {packages}. {_measured(report)}"
+    )
+
+
+def _measured(report: Report) -> str:
+    """What the figures are."""
+    if report.simulated:
+        return f"Simulated seconds: {report.simulated}. A ratio above 1 means that ours is faster."
+    return (
+        f"Medians of {report.parameters['repeat']} runs or more "
         "after warm-ups (*: the warm-up alone, as it took too long); "
         "a ratio above 1 means that ours is faster; memory is the highest seen, summed over all Python processes, "
         "of the largest one, and of the JVM."

@@ -106,6 +106,22 @@ class Report:
     checks: list[Check] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     speedup: bool = False
+    simulated: str = ""
+    charted: str = ""
+
+    @property
+    def measure(self) -> str:
+        """What the seconds are called."""
+        return "simulated seconds" if self.simulated else "seconds"
+
+    def drawn(self, result: CaseResult, contestant: str) -> float | None:
+        """The figure of a contestant in the chart; None if it has none."""
+        if self.speedup:
+            return self.ratio(result, contestant)
+        if not self.charted:
+            return result.seconds(contestant)
+        found = result.measurement(contestant)
+        return None if found is None else found.details.get(self.charted)
 
     def ratio(self, result: CaseResult, contestant: str) -> float | None:
         """Seconds of `contestant` divided by ours: above 1 means that ours is faster."""
@@ -131,6 +147,8 @@ class Report:
             "facts": dict(self.facts),
             "left_out": self.left_out,
             "speedup": self.speedup,
+            "simulated": self.simulated,
+            "charted": self.charted,
             "cases": [self._case_json(result) for result in self.cases],
             "checks": [asdict(check) for check in self.checks],
             "answers_agree": self.answers_agree,
@@ -163,7 +181,7 @@ class Report:
             cases.append(CaseResult(case, [_measurement(item) for item in entry["results"]]))
         names = ("suite", "title", "ours", "x_label", "started", "machine", "versions", "parameters", "facts")
         checks = [Check(**item) for item in data["checks"]]
-        optional = {name: data[name] for name in ("left_out", "speedup") if name in data}
+        optional = {name: data[name] for name in ("left_out", "speedup", "simulated", "charted") if name in data}
         return cls(**{name: data[name] for name in names}, **optional, cases=cases, checks=checks)
 
 

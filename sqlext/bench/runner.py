@@ -66,6 +66,8 @@ def run(
         cases=[],
         left_out=list(suite.left_out),
         speedup=suite.speedup,
+        simulated=suite.simulated,
+        charted=suite.charted,
     )
     try:
         with _progress(suite, limits.repeat, console or Console(stderr=True)) as progressed:

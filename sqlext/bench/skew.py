@@ -18,14 +18,15 @@ from sqlext_planner.errors import AnalysisError
 
 from sqlext.bench.engines import Closing, Engines
 from sqlext.bench.results import CaseResult, Report
-from sqlext.bench.skew_contestants import OURS, OURS_SQL, SPARK_JOIN, SPARK_JOIN_SQL, PartitionedWindow, SparkSkewJoin
+from sqlext.bench.skew_contestants import OURS, OURS_SQL, PartitionedWindow, SparkSql
 from sqlext.bench.skew_data import SelfSimilarStreams
+from sqlext.bench.skew_sql import SPARK_TEXTS
 from sqlext.bench.suite import Case, Check, Contestant, Suite
 
 CONTESTANTS = {
     OURS: "Session.sql; the partitioner is the one that the planner chooses",
     **{name: f"Session.sql with the partitioner {name}" for name in PARTITIONERS},
-    SPARK_JOIN: "Spark's join and aggregate, with adaptive execution's splitting of skewed partitions",
+    **{name: text.what for name, text in SPARK_TEXTS.items()},
 }
 #: The pairs of keys and skew that are measured, and the half of the interval in seconds.
 SHAPES = ((50, 0.5, 30), (1, 0.5, 10), (5, 0.35, 10), (50, 0.35, 10), (50, 0.2, 30), (1000, 0.2, 30))
@@ -37,12 +38,14 @@ _ROW_GROUP = 250_000
 
 @dataclass(frozen=True)
 class SkewOptions:
-    """The command line options. `rows` are those of each table, `partitions` those of the exchange."""
+    """The command line options. `rows` are those of each table, `partitions` those of the exchange. With `cluster`,
+    Spark is a standalone cluster of so many workers with one core each."""
 
     rows: int = 5_000_000
     shapes: Sequence[tuple[int, float, int]] = SHAPES
     contestants: Sequence[str] = tuple(CONTESTANTS)
     partitions: int = 8
+    cluster: int = 0
     cores: int = 2
     memory: str = "8g"
     data: Path | None = None
@@ -56,22 +59,24 @@ def skew_suite(options: SkewOptions, engines: Engines | None = None) -> Suite:
     for name in options.contestants:
         if name not in CONTESTANTS:
             raise AnalysisError(f"there is no contestant '{name}'", help="choose from " + ", ".join(CONTESTANTS))
-    engines = engines or Engines(options.cores, options.memory)
+    engines = engines or Engines(options.cluster or options.cores, options.memory, options.cluster)
     root = options.data or Path(tempfile.mkdtemp(prefix="sqlext-bench-"))
-    cases = tuple(_case(options, place, *shape) for place, shape in enumerate(options.shapes, 1))
-    files = {case.name: _written(root, options.rows, case) for case in cases}
+    cases = tuple(skew_case(place, *shape) for place, shape in enumerate(options.shapes, 1))
+    files = {case.name: skew_files(root, options.rows, case) for case in cases}
     closing = Closing(engines, None if options.data else root, len(options.contestants))
     contestants: list[Contestant] = []
     for name in options.contestants:
-        made = SparkSkewJoin if name == SPARK_JOIN else PartitionedWindow
+        made = SparkSql if name in SPARK_TEXTS else PartitionedWindow
         contestants.append(made(name, files, options.partitions, engines, closing))
     return Suite(
         name="skew",
-        title=f"Self-similar keys: sum and count of 2 x {options.rows:,} rows, {options.partitions} partitions",
+        title=f"Self-similar keys: sum and count of 2 x {options.rows:,} rows, {options.partitions} partitions"
+        + (f", {options.cluster} workers" if options.cluster else ""),
         parameters={
             "rows": options.rows,
             "partitions": options.partitions,
-            "cores": options.cores,
+            "cores": options.cluster or options.cores,
+            "cluster": options.cluster,
             "memory": options.memory,
         },
         cases=cases,
@@ -79,21 +84,22 @@ def skew_suite(options: SkewOptions, engines: Engines | None = None) -> Suite:
         ours=OURS,
         x_label="case",
         checks=(_even_tasks, _near_uniform, _critical_path, _predicted),
-        facts={OURS: OURS_SQL, SPARK_JOIN: SPARK_JOIN_SQL},
+        facts={OURS: OURS_SQL, **{name: text.text for name, text in SPARK_TEXTS.items()}},
     )
 
 
-def _case(options: SkewOptions, place: int, keys: int, skew: float, seconds: int) -> Case:
+def skew_case(place: int, keys: int, skew: float, seconds: int) -> Case:
+    """One of the shapes."""
     return Case(
         f"{keys} keys, skew {skew:g}, ±{seconds} s",
         float(place),
-        {"keys": keys, "skew": skew, "seconds": seconds, "partitions": options.partitions},
+        {"keys": keys, "skew": skew, "seconds": seconds},
         tick=f"{keys}, {skew:g}",
     )
 
 
-def _written(root: Path, rows: int, case: Case) -> tuple[Path, Path]:
-    """The files of both tables; those that are there already are kept."""
+def skew_files(root: Path, rows: int, case: Case) -> tuple[Path, Path]:
+    """The files of both tables, a.parquet and b.parquet in a folder; those that are there already are kept."""
     streams = SelfSimilarStreams(rows, int(case.parameters["keys"]), float(case.parameters["skew"]))
     folder = root / f"skew-{rows}-{case.parameters['keys']}-{case.parameters['skew']}"
     folder.mkdir(parents=True, exist_ok=True)

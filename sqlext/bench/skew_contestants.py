@@ -1,4 +1,4 @@
-"""The contestants of the suite `skew`: a window by each partitioner, and Spark's join of skewed keys."""
+"""The contestants of the suite `skew`: a window by each partitioner, and plain Spark."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.spark.task_times import TaskTimes
 
 from sqlext.bench.engines import Engines
+from sqlext.bench.skew_sql import SPARK_TEXTS
 from sqlext.bench.suite import Answer, Case
 
-OURS, SPARK_JOIN = "ours", "spark-join"
+OURS = "ours"
 
 OURS_SQL = """SELECT id, sum(v) OVER w AS s, count(v) OVER w AS c
 FROM a
@@ -23,19 +24,6 @@ WINDOW w AS (UNION b PARTITION BY k ORDER BY ts
   ROWS_RANGE BETWEEN {seconds}s PRECEDING AND {seconds}s FOLLOWING
   EXCLUDE CURRENT_ROW INSTANCE_NOT_IN_WINDOW)"""
 
-SPARK_JOIN_SQL = """SELECT a.id, sum(b.v) AS s, count(b.v) AS c
-FROM {a} a LEFT JOIN {b} b ON a.k = b.k
-  AND b.ts BETWEEN a.ts - INTERVAL {seconds} SECONDS AND a.ts + INTERVAL {seconds} SECONDS
-GROUP BY a.id"""
-
-#: Adaptive execution splits partitions that are this much larger than the median: its defaults would never split here.
-SKEW_JOIN = {
-    "spark.sql.adaptive.skewJoin.enabled": "true",
-    "spark.sql.adaptive.skewJoin.skewedPartitionFactor": "2",
-    "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": "1m",
-    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "8m",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-}
 #: Every column of every row is consumed; `mix` ties each count to its row.
 _SUMS = {"id": "sum(id)", "c": "sum(c)", "mix": "sum(c * (id % 1009))", "s": "sum(s)"}
 
@@ -112,13 +100,14 @@ class PartitionedWindow(_Aggregated):
     def details(self) -> Mapping[str, float]:
         """Seconds of the slowest of the operator's tasks, that against their average, and what EXPLAIN expects."""
         seconds = [] if self._times is None else self._times.of_last_stage(self.partitions)
-        if not seconds or self._expected is None:
+        if self._times is None or not seconds or self._expected is None:
             return {}
         return {
             "slowest task": max(seconds),
             "max/avg": max(seconds) * len(seconds) / sum(seconds),
             "expected": self._expected.balance,
             "moved": self._expected.moved,
+            "executors": len(self._times.executors_of_last_stage(self.partitions)),
         }
 
 
@@ -129,12 +118,12 @@ def partitioning_of(plan: PhysicalPlan | None) -> Partitioning | None:
 
 
 @dataclass
-class SparkSkewJoin(_Aggregated):
-    """`spark.sql` of the join and aggregate on the same files."""
+class SparkSql(_Aggregated):
+    """`spark.sql` of one of the texts in `skew_sql` on the same files."""
 
     def settings(self) -> Mapping[str, str]:
-        return SKEW_JOIN
+        return SPARK_TEXTS[self.name].settings
 
     def query(self, case: Case) -> DataFrame:
         a, b = (f"parquet.`{path}`" for path in self.files[case.name])
-        return self.engines.spark().sql(SPARK_JOIN_SQL.format(a=a, b=b, **case.parameters))
+        return self.engines.spark().sql(SPARK_TEXTS[self.name].sql(a, b, case))

@@ -16,6 +16,7 @@ from sqlext.bench.stream_files import START_MS, stream_table
 
 #: A row comes up to so many milliseconds after the one before; 0 counts as the most.
 LARGEST_GAP_MS = 500
+MEAN_GAP_MS = LARGEST_GAP_MS * (LARGEST_GAP_MS + 3) / (2 * (LARGEST_GAP_MS + 1))
 #: Values of the column `v` are in 1..VALUES.
 VALUES = 100
 

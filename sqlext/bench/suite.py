@@ -126,7 +126,8 @@ class Suite:
 
     Ratios compare with the contestant `ours`. In each case the first other one that has an answer is the reference
     (ours, if there is no other). `left_out` lists what cannot be measured here and why. The chart shows seconds, or
-    with `speedup` how many times faster ours is.
+    with `speedup` how many times faster ours is, or the figure `charted` of the contestants' details. `simulated` says
+    how the seconds were computed, if they were not measured.
     """
 
     name: str
@@ -141,6 +142,8 @@ class Suite:
     facts: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     speedup: bool = False
+    simulated: str = ""
+    charted: str = ""
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,19 +26,27 @@ class TaskTimes:
 
     def of_last_stage(self, tasks: int) -> list[float]:
         """Seconds that each task of the last stage with so many tasks ran; empty if there is none."""
+        return [metrics.executorRunTime() / 1_000 for _, metrics in self._last_stage(tasks)]
+
+    def executors_of_last_stage(self, tasks: int) -> set[str]:
+        """The executors that ran them."""
+        return {executor for executor, _ in self._last_stage(tasks)}
+
+    def _last_stage(self, tasks: int) -> list[tuple[str, Any]]:
+        """The executor and the metrics of each task."""
         tracker = self._context.statusTracker()
         stages: set[int] = set()
         for job in tracker.getJobIdsForGroup(self._group):
             info = tracker.getJobInfo(job)
             stages.update(info.stageIds if info is not None else ())
         for stage in sorted(stages, reverse=True):
-            found = self._seconds(stage)
+            found = self._tasks(stage)
             if len(found) == tasks:
                 return found
         return []
 
-    def _seconds(self, stage: int) -> list[float]:
+    def _tasks(self, stage: int) -> list[tuple[str, Any]]:
         store = self._context._jsc.sc().statusStore()
-        tasks = store.taskList(stage, 0, _MOST_TASKS)
-        metrics = (tasks.apply(place).taskMetrics() for place in range(tasks.size()))
-        return [found.get().executorRunTime() / 1_000 for found in metrics if found.isDefined()]
+        found = store.taskList(stage, 0, _MOST_TASKS)
+        tasks = [found.apply(place) for place in range(found.size())]
+        return [(str(task.executorId()), task.taskMetrics().get()) for task in tasks if task.taskMetrics().isDefined()]

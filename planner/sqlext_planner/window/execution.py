@@ -80,22 +80,16 @@ class WindowUnionExec(PhysicalPlan):
     def _shipped(self, inputs: WindowInputs, context: ExecutionContext) -> Wire:
         """The rows of all inputs: FROM rows to one partition, or also as candidates, the others to all that need
         them."""
-        from sqlext_operators.exchange.placed import PlacedRouter, PlacedRows
-        from sqlext_operators.window.reach import time_reach
-
         from sqlext_planner.exchange.driver import Shipment, ship
+        from sqlext_planner.window.routing import window_routers
 
         found = self.partitioning
-        if found is None or found.placement is None:
-            return ship([Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)], context)
-        rows = PlacedRows(found.placement, time_reach(inputs.spec) or (0, 0))
-        shows = found.copies == "all" or any(not w.frame.instance_not_in_window for w in inputs.spec.windows)
-        first = PlacedRouter(inputs.keys, inputs.spec.order, rows, "both" if shows else "owned")
-        others = PlacedRouter(inputs.keys, inputs.spec.order, rows, "copies")
+        routers = window_routers(inputs.spec, found, len(inputs.frames))
         shipments = [
-            Shipment(tag, frame, inputs.keys, others if tag else first) for tag, frame in enumerate(inputs.frames)
+            Shipment(tag, frame, inputs.keys, router)
+            for tag, (frame, router) in enumerate(zip(inputs.frames, routers, strict=True))
         ]
-        return ship(shipments, context, found.partitions)
+        return ship(shipments, context, None if found is None else found.planned)
 
     def details(self) -> dict[str, Any]:
         return super().details() | ({} if self.partitioning is None else self.partitioning.lines)

@@ -50,13 +50,7 @@ class WindowInputs:
         wire = WireColumns()
         keys = tuple(wire.name(expression) for expression in node.partition_by)
         order = wire.name(node.order_by) if node.order_by is not None and not _constant(node.order_by) else None
-        calls = {
-            call: Call(
-                call.function, tuple(wire.name(arg) for arg in call.args), call.column.spark_name, call.constants
-            )
-            for group in node.windows
-            for call in group.calls
-        }
+        calls = wire_calls(node, wire)
         payload = tuple(item.column for item in node.payload_fields)
         source = frames[0]
         names = [column.spark_name for column in node.source.output_columns]
@@ -74,19 +68,11 @@ class WindowInputs:
             check_key(expression, types[name], kinds[name])
         if order is not None:
             check_order(node.order_by, types[order])
-        windows = tuple(
-            Window(
-                frame=group.frame.resolve(types[order].simpleString() if order is not None else None),
-                sources=tuple(number + 1 for number in group.sources),
-                calls=tuple(calls[call] for call in group.calls),
-            )
-            for group in node.windows
-        )
         spec = WindowUnionSpec(
             keys,
             order,
             tuple(column.spark_name for column in payload),
-            windows,
+            wire_windows(node, calls, types[order].simpleString() if order is not None else None),
             time_zone=str(source.sparkSession.conf.get("spark.sql.session.timeZone")),
         )
         return cls(
@@ -102,20 +88,46 @@ class WindowInputs:
         """What a worker does with a partition."""
         from dataclasses import replace
 
-        from sqlext_operators.window.operator import WindowOperatorSpec
-        from sqlext_operators.window.sequence import SequenceSpec
+        return operator_spec(replace(self.spec, ansi=ansi), self.tie_order, len(self.frames), config)
 
-        args = dict.fromkeys(arg for window in self.spec.windows for call in window.calls for arg in call.args)
-        sequence = SequenceSpec(
-            keys=self.spec.keys,
-            order=self.spec.order,
-            args=tuple(args),
-            payload=self.spec.payload,
-            tie_order=self.tie_order,
-            memory_bytes=memory_bytes(config),
-            piece_rows=config.max_piece_rows,
+
+def wire_calls(node: WindowUnionExec, wire: WireColumns) -> dict[WindowCall, Call]:
+    """Each call of a node, over the columns on the wire."""
+    return {
+        call: Call(call.function, tuple(wire.name(arg) for arg in call.args), call.column.spark_name, call.constants)
+        for group in node.windows
+        for call in group.calls
+    }
+
+
+def wire_windows(node: WindowUnionExec, calls: dict[WindowCall, Call], order_type: str | None) -> tuple[Window, ...]:
+    """The windows of a node; `order_type` is the Spark type of its order, None without one."""
+    return tuple(
+        Window(
+            frame=group.frame.resolve(order_type),
+            sources=tuple(number + 1 for number in group.sources),
+            calls=tuple(calls[call] for call in group.calls),
         )
-        return WindowOperatorSpec(sequence, replace(self.spec, ansi=ansi), len(self.frames), config.output_batch_rows)
+        for group in node.windows
+    )
+
+
+def operator_spec(spec: WindowUnionSpec, tie_order: str | None, inputs: int, config: Config) -> WindowOperatorSpec:
+    """The operator of a specification over so many inputs."""
+    from sqlext_operators.window.operator import WindowOperatorSpec
+    from sqlext_operators.window.sequence import SequenceSpec
+
+    args = dict.fromkeys(arg for window in spec.windows for call in window.calls for arg in call.args)
+    sequence = SequenceSpec(
+        keys=spec.keys,
+        order=spec.order,
+        args=tuple(args),
+        payload=spec.payload,
+        tie_order=tie_order,
+        memory_bytes=memory_bytes(config),
+        piece_rows=config.max_piece_rows,
+    )
+    return WindowOperatorSpec(sequence, spec, inputs, config.output_batch_rows)
 
 
 def _constant(expression: Expression) -> bool:
