@@ -1,0 +1,105 @@
+"""A multi-way join over streams whose keys get other places gives what brute force gives, also after a kill."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlext_operators.exchange.placement import Placement
+from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
+from sqlext_operators.umjoin.stream import MultiwayStreamSpec
+from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
+from sqlext_planner.exchange.partitioning.demand import Demand
+from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
+
+from tests.operators.umjoin.test_multiway_stream import LAST, Case, Model, Row, blocks_of, schema_of
+from tests.planner.exchange.partitioning.moving import Step, moved, placements
+
+QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+PLACES = st.lists(placements(pa.int64()), min_size=1, max_size=4)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Inputs that share a key, with bounds from one to the next and back. Every micro-batch has rows, so that all
+    buckets have the same watermark; some are late, or lack a key or a time."""
+    member = st.sampled_from(["inner", "inner", "left", "semi", "anti"])
+    kinds = ["inner", *draw(st.lists(member, min_size=1, max_size=3))]
+    kinds = list(draw(st.permutations(kinds)))
+    inner = [i for i, kind in enumerate(kinds) if kind == "inner"]
+    inputs, bounds = [], []
+    for i, kind in enumerate(kinds):
+        own = (0, 1) if kind == "inner" and draw(st.booleans()) else (0,)
+        payload = ("no",) if kind in ("inner", "left") else ()
+        inputs.append(MultiwayInput(kind, own, tuple(f"k{c}" for c in own), payload))  # type: ignore[arg-type]
+        if i != inner[0]:
+            near = draw(st.sampled_from([j for j in inner if j < i] if kind == "inner" else inner))
+            bounds += [TimeBound(near, i, draw(st.integers(-1, 5))), TimeBound(i, near, draw(st.integers(-1, 5)))]
+    count = 1 + max(c for item in inputs for c in item.classes)
+    spec = MultiwayStreamSpec(
+        MultiwayJoinSpec(tuple(inputs), count),
+        StreamTimes(tuple(kinds), ("t",) * len(kinds), tuple(bounds)),  # type: ignore[arg-type]
+        tuple(map(schema_of, inputs)),
+        owned=draw(st.sampled_from(inner)),
+    )
+    rng = random.Random(draw(st.integers(0, 1 << 30)))  # lists of hypothesis are short: few rows would match
+    number, pace, delay = itertools.count(), draw(st.integers(1, 5)), draw(st.integers(0, 5))
+    batches: list[tuple[int | None, tuple[Row, ...]]] = []
+    most = 12 if len(inputs) < 4 else 8
+    for n in range(draw(st.integers(4, 14))):
+        watermark = pace * n - delay if n else None
+        rows = []
+        for _ in range(rng.randint(1, most)):
+            tag = rng.randrange(len(inputs))
+            time = None if rng.random() < 0.05 else rng.randint((watermark or 0) - 2, pace * n + 2)
+            rows.append(
+                Row(tag, next(number), time, tuple(rng.choice([0, 0, 0, 1, 2, None]) for _ in inputs[tag].keys))
+            )
+        batches.append((watermark, tuple(rows)))
+    return Case(spec, tuple(batches))
+
+
+@given(case=cases(), places=PLACES, data=st.data())
+@settings(max_examples=150, suppress_health_check=QUIET, deadline=None)
+def test_joins_whose_keys_move_equal_brute_force(case: Case, places: list[Placement], data: st.DataObject) -> None:
+    check(case, places, data)
+
+
+@pytest.mark.slow
+@given(case=cases(), places=PLACES, data=st.data())
+@settings(max_examples=2000, suppress_health_check=QUIET, deadline=None)
+def test_thousands_of_joins_whose_keys_move_equal_brute_force(
+    case: Case, places: list[Placement], data: st.DataObject
+) -> None:
+    check(case, places, data)
+
+
+def tuples(batches: Iterable[pa.RecordBatch]) -> Counter[Any]:
+    return Counter(
+        row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    )
+
+
+def check(case: Case, places: list[Placement], data: st.DataObject) -> None:
+    """Raises AssertionError where the stream differs from brute force, with kills anywhere."""
+    spec = case.spec
+    assert spec.owned is not None
+    placing = StreamPlacing(data.draw(st.sampled_from(["hybrid", "fragment"]), "partitioner"), Demand())
+    inputs = PlacedInputs(placing, (("k0",),) * len(spec.schemas), spec.times.columns, spec.owned, (False,))
+    model, steps, count = Model(spec), list[Step](), 0
+    for watermark, rows in (*case.batches, (LAST, ())):
+        steps.append((watermark, blocks_of(spec, rows)))
+        model.add(rows, watermark)
+        count += len(rows)
+    buckets = moved(spec, inputs, tuples, steps, places, data)
+    assert buckets.found == model.joined()
+    progress = buckets.progress
+    assert (progress.rows, progress.late, progress.timeless) == (count, model.late, model.timeless)
+    assert not buckets.rows_left
