@@ -331,13 +331,6 @@ STRATEGIES: tuple[Strategy, ...] = (
 
 def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
     """Why an operator of ours cannot be computed over the streams that it reads; None if it can."""
-    hint = getattr(node, "partitioner", None)
-    if hint is not None and not isinstance(node, WindowUnion):
-        return UnsupportedError(
-            f"the hint {hint} is for windows, and for joins of tables: joins of streams have each key in one partition",
-            span=hint.span,
-            help="leave the hint out",
-        ).about_hint()
     match node:
         case WindowUnion():
             from sqlext_planner.window.streams import refusal as window_refusal

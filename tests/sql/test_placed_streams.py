@@ -18,6 +18,7 @@ from tests.sql.streams import (
     CLOSING,
     SECOND,
     START,
+    check_refused,
     drop_views,
     register,
     sorted_rows,
@@ -221,11 +222,14 @@ def test_every_row_in_all_buckets_suits_other_joins(session: Session, tmp_path: 
     assert found == sorted_rows(session.sql(sql.format("_t", "hash")))
 
 
-def test_a_last_join_with_tables_has_no_exchange(session: Session) -> None:
-    """The hint has no effect on it, and holds for the window beside it."""
-    sql = "SELECT /*+ PARTITIONER(fragment) */ a.k, a.ts, b_t.v FROM a LAST JOIN b_t ORDER BY b_t.ts ON a.k = b_t.k"
-    assert "partitioner" not in session.sql("EXPLAIN " + sql).first()[0]
-    assert session.sql(sql).isStreaming
+def test_a_last_join_with_tables_has_them_in_all_tasks(session: Session, spark: SparkSession) -> None:
+    sql = "SELECT {0} a.k, a.ts, b_t.v FROM a LAST JOIN b_t ORDER BY b_t.ts ON a.k = b_t.k"
+    check_refused(
+        session, sql.format("/*+ [[PARTITIONER(fragment)]] */"), "all tasks have the tables, as with broadcast"
+    )
+    assert session.sql(sql.format("/*+ PARTITIONER(broadcast) */")).isStreaming
+    other = Session(spark, config={"sqlext.exchange.partitioner": "fragment"})
+    assert other.sql(sql.format("")).isStreaming
 
 
 REFUSED = {

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import event
 from hypothesis import strategies as st
 from sqlext_operators.columns.keys import hash_keys
 from sqlext_operators.exchange.blocks import Block, decode
@@ -49,6 +48,7 @@ class Buckets:
         self._stores = {pid: MemoryChunks() for pid in PIDS}
         self.progress = Progress()
         self.found: Counter[Any] = Counter()
+        self.changes = 0
 
     def step(
         self, number: int, blocks: Sequence[Block], watermark: int | None, where: StreamPlacement, *, kept: bool
@@ -106,27 +106,38 @@ def moved(
     told: Told,
     steps: Sequence[Step],
     places: list[Placement],
-    data: st.DataObject,
+    data: st.DataObject | None,
 ) -> Buckets:
-    """The buckets after some micro-batches, some of which are killed and done again, with other places at times."""
+    """The buckets after some micro-batches, some of which are killed and done again, with other places at times.
+    Without `data` none is, and what a micro-batch reports is heard at once."""
+
+    def drawn(most: int, label: str) -> int:
+        return most if data is None else data.draw(st.integers(0, most), label)
+
     buckets = Buckets(spec, inputs, told)
     replanned = Replanned(inputs.placing.partitioner, inputs.placing.demand, PIDS)
     replanner = Restless(replanned, places)
     late: list[list[BucketReport]] = []
     for number, (watermark, blocks) in enumerate(steps):
-        if data.draw(st.integers(0, 3), "killed") == 0:
+        if drawn(3, "in peace") == 0:
             buckets.step(number, blocks, watermark, replanner.where, kept=False)
-            if data.draw(st.booleans(), "heard"):
+            if drawn(1, "heard"):
                 for reports in late:
                     replanner.observe(reports)
             replanner = Restless(replanned, places, replanner.where)
             late = []
         late.append(buckets.step(number, blocks, watermark, replanner.where, kept=True))
         # what a micro-batch reports may be heard when the next one is on its way
-        while len(late) > data.draw(st.integers(0, 1), "unheard"):
+        while len(late) > 1 - drawn(1, "at once"):
             replanner.observe(late.pop(0))
-    event(f"{replanner.where.number} changes")
+    buckets.changes = replanner.where.number
     return buckets
+
+
+def everywhere() -> Iterator[Placement]:
+    """All keys in one bucket, for each bucket."""
+    for bucket in range(BUCKETS):
+        yield Placement(BUCKETS, ((bucket,),))
 
 
 @st.composite

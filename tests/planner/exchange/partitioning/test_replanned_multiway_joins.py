@@ -10,18 +10,19 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from sqlext_operators.exchange.placement import Placement
-from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
+from sqlext_operators.umjoin.spec import Kind, MultiwayInput, MultiwayJoinSpec
 from sqlext_operators.umjoin.stream import MultiwayStreamSpec
 from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
 from sqlext_planner.exchange.partitioning.demand import Demand
 from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
 
 from tests.operators.umjoin.test_multiway_stream import LAST, Case, Model, Row, blocks_of, schema_of
-from tests.planner.exchange.partitioning.moving import Step, moved, placements
+from tests.planner.exchange.partitioning.moving import BUCKETS, Step, everywhere, moved, placements
 
+KINDS: tuple[Kind, ...] = ("inner", "left", "semi", "anti")
 QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 PLACES = st.lists(placements(pa.int64()), min_size=1, max_size=4)
 
@@ -69,7 +70,7 @@ def cases(draw: st.DrawFn) -> Case:
 @given(case=cases(), places=PLACES, data=st.data())
 @settings(max_examples=150, suppress_health_check=QUIET, deadline=None)
 def test_joins_whose_keys_move_equal_brute_force(case: Case, places: list[Placement], data: st.DataObject) -> None:
-    check(case, places, data)
+    event(f"{check(case, places, data)} changes")
 
 
 @pytest.mark.slow
@@ -78,7 +79,7 @@ def test_joins_whose_keys_move_equal_brute_force(case: Case, places: list[Placem
 def test_thousands_of_joins_whose_keys_move_equal_brute_force(
     case: Case, places: list[Placement], data: st.DataObject
 ) -> None:
-    check(case, places, data)
+    event(f"{check(case, places, data)} changes")
 
 
 def tuples(batches: Iterable[pa.RecordBatch]) -> Counter[Any]:
@@ -87,11 +88,12 @@ def tuples(batches: Iterable[pa.RecordBatch]) -> Counter[Any]:
     )
 
 
-def check(case: Case, places: list[Placement], data: st.DataObject) -> None:
-    """Raises AssertionError where the stream differs from brute force, with kills anywhere."""
+def check(case: Case, places: list[Placement], data: st.DataObject | None = None) -> int:
+    """How often keys have moved. Raises AssertionError where the stream differs from brute force."""
     spec = case.spec
     assert spec.owned is not None
-    placing = StreamPlacing(data.draw(st.sampled_from(["hybrid", "fragment"]), "partitioner"), Demand())
+    name = "fragment" if data is None else data.draw(st.sampled_from(["hybrid", "fragment"]), "partitioner")
+    placing = StreamPlacing(name, Demand())
     inputs = PlacedInputs(placing, (("k0",),) * len(spec.schemas), spec.times.columns, spec.owned, (False,))
     model, steps, count = Model(spec), list[Step](), 0
     for watermark, rows in (*case.batches, (LAST, ())):
@@ -103,3 +105,39 @@ def check(case: Case, places: list[Placement], data: st.DataObject) -> None:
     progress = buckets.progress
     assert (progress.rows, progress.late, progress.timeless) == (count, model.late, model.timeless)
     assert not buckets.rows_left
+    return buckets.changes
+
+
+def chain_of(*kinds: Kind) -> MultiwayStreamSpec:
+    """Inputs joined by a key; a row is at most 3 after the one of the input before it, and at most 2 before it. The
+    rows of the first one are owned."""
+    payload = [("no",) if kind in ("inner", "left") else () for kind in kinds]
+    items = tuple(MultiwayInput(kind, (0,), ("k0",), own) for kind, own in zip(kinds, payload, strict=True))
+    bounds = [bound for i in range(1, len(kinds)) for bound in (TimeBound(i - 1, i, 3), TimeBound(i, i - 1, 2))]
+    times = StreamTimes(kinds, ("t",) * len(kinds), tuple(bounds))
+    return MultiwayStreamSpec(MultiwayJoinSpec(items, 1), times, tuple(map(schema_of, items)), owned=0)
+
+
+CHAINS = pytest.mark.parametrize("kinds", [(*inner, last) for inner in (["inner"], ["inner"] * 2) for last in KINDS])
+
+
+@CHAINS
+def test_a_row_is_owned_where_its_oldest_match_is(kinds: tuple[Kind, ...]) -> None:
+    """The match comes, its key gets another place, and a row comes that is as new as it may be."""
+    last, start = len(kinds) - 1, 20
+    oldest, newest = Row(last, 1, start, (0,)), Row(0, 2, start + 2 * last, (0,))
+    between = [Row(1, 3, start + 2, (0,))] if last == 2 else []
+    case = Case(chain_of(*kinds), ((None, (oldest,)), (None, (Row(0, 4, 1, (1,)),)), (None, (newest, *between))))
+    assert [check(case, [place]) for place in everywhere()] == [2] * BUCKETS
+
+
+@CHAINS
+def test_the_last_match_of_a_row_is_copied_to_its_owner(kinds: tuple[Kind, ...]) -> None:
+    """The row comes, its key gets another place, and a match comes at the last moment."""
+    last, start = len(kinds) - 1, 20
+    row, match = Row(0, 1, start, (0,)), Row(last, 2, start + 3 * last, (0,))
+    between = [Row(1, 3, start + 3, (0,))] if last == 2 else []
+    mark, beside = start + 3 * last, Row(last, 4, 1, (1,))
+    batches = ((None, (beside,)), (None, (row, *between)), (mark, (beside,)), (mark, (match,)), (mark + 1, (beside,)))
+    for place in everywhere():
+        assert check(Case(chain_of(*kinds), batches), [place]) > 2

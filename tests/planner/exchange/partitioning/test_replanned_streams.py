@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.window.spec import Call, Frame, Window
@@ -60,7 +60,7 @@ QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 @given(case=moving_cases(), places=st.lists(placements(pa.int32()), min_size=1, max_size=4), data=st.data())
 @settings(max_examples=150, suppress_health_check=QUIET, deadline=None)
 def test_streams_whose_keys_move_equal_batch(case: Case, places: list[Placement], data: st.DataObject) -> None:
-    check(case, places, data)
+    event(f"{check(case, places, data)} changes")
 
 
 @pytest.mark.slow
@@ -69,11 +69,11 @@ def test_streams_whose_keys_move_equal_batch(case: Case, places: list[Placement]
 def test_thousands_of_streams_whose_keys_move_equal_batch(
     case: Case, places: list[Placement], data: st.DataObject
 ) -> None:
-    check(case, places, data)
+    event(f"{check(case, places, data)} changes")
 
 
-def check(case: Case, places: list[Placement], data: st.DataObject) -> None:
-    """Raises AssertionError where the stream differs from the batch, with kills anywhere."""
+def check(case: Case, places: list[Placement], data: st.DataObject) -> int:
+    """How often keys have moved. Raises AssertionError where the stream differs from the batch, with kills anywhere."""
     shows = any(not window.frame.instance_not_in_window for window in case.spec.window.windows)
     copied = shows or data.draw(st.booleans(), "copied")
     placing = StreamPlacing("hybrid" if copied else "fragment", Demand(owned_copies=shows))
@@ -89,3 +89,4 @@ def check(case: Case, places: list[Placement], data: st.DataObject) -> None:
     assert buckets.progress.rows == first
     assert buckets.progress.late == buckets.progress.timeless == 0
     assert not buckets.rows_left
+    return buckets.changes
