@@ -110,7 +110,7 @@ def test_places_that_were_lost_are_an_error(session: Session, tmp_path: Path) ->
 
 def periods(name: str) -> str:
     """The rows of a stream as periods of up to a second."""
-    return f"(SELECT *, timestampadd(MILLISECOND, 100 * abs(v) + 250, ts) AS te FROM {name})"
+    return f"(SELECT *, CAST(timestampadd(MILLISECOND, 100 * abs(v) + 250, ts) AS timestamp) AS te FROM {name})"
 
 
 def near(first: str, second: str) -> str:
@@ -142,7 +142,7 @@ def test_a_join_whose_keys_move_gives_the_rows_of_batch(session: Session, tmp_pa
     numbers = [change["number"] for change in changes(tmp_path)]
     assert (numbers[-1] > 2) if name != "broadcast" else not numbers
     inputs = 3 if join == "three" else 2
-    assert query_figures(query)["rows_in"] == inputs * 1_601
+    assert query_figures(query).figures["rows_in"] == inputs * 1_601
 
 
 def test_a_chain_places_the_keys_of_each_operator(session: Session, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_chain_places_the_keys_of_each_operator(session: Session, tmp_path: Pa
     found = sorted_rows(session.spark.read.parquet(str(tmp_path / "out")))
     assert found == sorted_rows(session.sql(sql.format("_t")))
     assert [changes(tmp_path, operator)[-1]["number"] > 2 for operator in (0, 1)] == [True, True]
-    assert query_figures(query)["rows_in"] == 2 * 1_601
+    assert query_figures(query).figures["rows_in"] == 2 * 1_601
 
 
 def test_a_join_that_starts_again_has_its_places_and_no_others(session: Session, tmp_path: Path) -> None:
@@ -203,7 +203,8 @@ def test_joins_that_cannot_have_a_partitioner(session: Session, spark: SparkSess
     (plan,) = other.sql(f"EXPLAIN SELECT /*+ {asked[:-2]} */ p.k, p.v {body}").first()
     assert "StreamExec" in plan
     assert "partitioner:" not in plan
-    other.sql(f"SELECT /*+ {asked[:-2]} */ p.k, p.v {body}")
+    if "open" not in name:  # their watermark would have to be elsewhere
+        other.sql(f"SELECT /*+ {asked[:-2]} */ p.k, p.v {body}")
 
 
 @pytest.mark.parametrize(
@@ -217,9 +218,9 @@ def test_joins_that_cannot_have_a_partitioner(session: Session, spark: SparkSess
 )
 def test_every_row_in_all_buckets_suits_other_joins(session: Session, tmp_path: Path, body: str) -> None:
     asked = "UMJOIN" if " r ON" in body else "SWEEP"
-    sql = f"SELECT /*+ {asked}, PARTITIONER({{1}}) */ p.k, p.ts, p.v, q.ts AS t2, q.v AS v2 {body}"
-    found = streamed(session.sql(sql.format("", "broadcast")), tmp_path)
-    assert found == sorted_rows(session.sql(sql.format("_t", "hash")))
+    sql = f"SELECT {{1}} p.k, p.ts, p.v, q.ts AS t2, q.v AS v2 {body}"
+    found = streamed(session.sql(sql.format("", f"/*+ {asked}, PARTITIONER(broadcast) */")), tmp_path)
+    assert found == sorted_rows(session.sql(sql.format("_t", "")))
 
 
 def test_a_last_join_with_tables_has_them_in_all_tasks(session: Session, spark: SparkSession) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -108,12 +108,12 @@ def check(case: Case, places: list[Placement], data: st.DataObject | None = None
     return buckets.changes
 
 
-def chain_of(*kinds: Kind) -> MultiwayStreamSpec:
-    """Inputs joined by a key; a row is at most 3 after the one of the input before it, and at most 2 before it. The
-    rows of the first one are owned."""
+def chain_of(kinds: Sequence[Kind], ahead: int, back: int) -> MultiwayStreamSpec:
+    """Inputs joined by a key; a row is at most `ahead` after the one of the input before it, and at most `back` before
+    it. The rows of the first one are owned."""
     payload = [("no",) if kind in ("inner", "left") else () for kind in kinds]
     items = tuple(MultiwayInput(kind, (0,), ("k0",), own) for kind, own in zip(kinds, payload, strict=True))
-    bounds = [bound for i in range(1, len(kinds)) for bound in (TimeBound(i - 1, i, 3), TimeBound(i, i - 1, 2))]
+    bounds = [bound for i in range(1, len(kinds)) for bound in (TimeBound(i - 1, i, ahead), TimeBound(i, i - 1, back))]
     times = StreamTimes(kinds, ("t",) * len(kinds), tuple(bounds))
     return MultiwayStreamSpec(MultiwayJoinSpec(items, 1), times, tuple(map(schema_of, items)), owned=0)
 
@@ -121,13 +121,16 @@ def chain_of(*kinds: Kind) -> MultiwayStreamSpec:
 CHAINS = pytest.mark.parametrize("kinds", [(*inner, last) for inner in (["inner"], ["inner"] * 2) for last in KINDS])
 
 
+@pytest.mark.parametrize("back", [2, 4])
 @CHAINS
-def test_a_row_is_owned_where_its_oldest_match_is(kinds: tuple[Kind, ...]) -> None:
+def test_a_row_is_owned_where_its_oldest_match_is(kinds: tuple[Kind, ...], back: int) -> None:
     """The match comes, its key gets another place, and a row comes that is as new as it may be."""
     last, start = len(kinds) - 1, 20
-    oldest, newest = Row(last, 1, start, (0,)), Row(0, 2, start + 2 * last, (0,))
-    between = [Row(1, 3, start + 2, (0,))] if last == 2 else []
-    case = Case(chain_of(*kinds), ((None, (oldest,)), (None, (Row(0, 4, 1, (1,)),)), (None, (newest, *between))))
+    oldest, newest = Row(last, 1, start, (0,)), Row(0, 2, start + back * last, (0,))
+    between = [Row(1, 3, start + back, (0,))] if last == 2 else []
+    case = Case(
+        chain_of(kinds, 3, back), ((None, (oldest,)), (None, (Row(0, 4, 1, (1,)),)), (None, (newest, *between)))
+    )
     assert [check(case, [place]) for place in everywhere()] == [2] * BUCKETS
 
 
@@ -140,4 +143,4 @@ def test_the_last_match_of_a_row_is_copied_to_its_owner(kinds: tuple[Kind, ...])
     mark, beside = start + 3 * last, Row(last, 4, 1, (1,))
     batches = ((None, (beside,)), (None, (row, *between)), (mark, (beside,)), (mark, (match,)), (mark + 1, (beside,)))
     for place in everywhere():
-        assert check(Case(chain_of(*kinds), batches), [place]) > 2
+        assert check(Case(chain_of(kinds, 3, 2), batches), [place]) > 2

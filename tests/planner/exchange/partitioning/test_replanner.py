@@ -84,14 +84,15 @@ def test_a_placement_begins_after_all_that_was_seen_and_ends_after_all_it_owned(
     assert replanner.observe([report(PIDS[0], 1, 70, (10, 10))]) is not None
     assert replanner.where.epochs[1].since == 80 + BACK + 1
     since = 80 + BACK + 1
-    # one bucket still has an older watermark, and takes rows that the older placement owns
-    late = report(PIDS[0], 2, since, (10, 10))
-    replanner.observe([late, *(report(pid, 2, since + 90, (10, 10)) for pid in PIDS[1:])])
-    replanner.observe([report(PIDS[0], 2, since + 10, (10, 10))])
-    end = since + 90 + AHEAD + 1
-    for watermark in (end - 1, end):
+    # one bucket still has an older watermark, and takes a row that the older placement owns and that lasts for long
+    replanner.observe([report(pid, 2, since + (0 if pid == PIDS[0] else 90), (10, 10)) for pid in PIDS])
+    replanner.observe([report(PIDS[0], 2, since + 9, (10, 10))])
+    end = since + 500
+    replanner.observe([BucketReport(PIDS[0], 2, since, end, None, (1, 0), ())])
+    for first, others in ((since, end), (end - 1, end), (end, end - 1), (end, end)):
         assert len(replanner.where.epochs) == 2
-        replanner.observe([report(pid, 2, watermark + 10, (10, 10)) for pid in PIDS])
+        marks = {pid: first if pid == PIDS[0] else others for pid in PIDS}
+        replanner.observe([BucketReport(pid, 2, mark, None, None, (0, 0), ()) for pid, mark in marks.items()])
     assert [epoch.since for epoch in replanner.where.epochs] == [ALWAYS]
 
 
