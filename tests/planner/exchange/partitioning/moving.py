@@ -69,7 +69,7 @@ class Buckets:
             report = self._called(pid, again, new.get(pid, []), watermark, kept=kept)
             if kept:
                 self._stores[pid] = again
-                reports.append(report)
+                reports += [] if report is None else [report]
         return reports
 
     def _sent(self, block: Block, number: int, where: StreamPlacement) -> Iterable[pa.RecordBatch]:
@@ -80,7 +80,7 @@ class Buckets:
 
     def _called(
         self, pid: int, store: MemoryChunks, new: list[Block], watermark: int | None, *, kept: bool
-    ) -> BucketReport:
+    ) -> BucketReport | None:
         placed = {block.placed for block in new}
         assert len(placed) <= 1
         progress = self.progress if kept else Progress()
@@ -89,7 +89,8 @@ class Buckets:
             self.found += found
         if watermark is not None:
             store.watermark = max(watermark, store.watermark or watermark)
-        assert self._inputs.counted is not None
+        if self._inputs.counted is None:
+            return None
         counted, expiry = self._inputs.counted.of(new), self._operator.expiry(store)
         report = BucketReport(pid, next(iter(placed), None), store.watermark, expiry.owned, expiry.copied, *counted)
         assert BucketReport.of_text(report.to_text()) == report
