@@ -177,9 +177,11 @@ def interval_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None
     """IntervalJoin over a stream -> IntervalStreamExec: one exchange into a stateful operator."""
     if not isinstance(node, IntervalJoin) or not node.is_streaming:
         return None
+    from sqlext_planner.interval_join.placing import interval_placing
     from sqlext_planner.interval_join.stream_execution import interval_stream
 
-    return interval_stream(node, planner.later(node.left), planner.later(node.right))
+    placing = interval_placing(node, planner.config)
+    return interval_stream(node, planner.later(node.left), planner.later(node.right), placing)
 
 
 def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
@@ -329,13 +331,6 @@ STRATEGIES: tuple[Strategy, ...] = (
 
 def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
     """Why an operator of ours cannot be computed over the streams that it reads; None if it can."""
-    hint = getattr(node, "partitioner", None)
-    if hint is not None and not isinstance(node, WindowUnion):
-        return UnsupportedError(
-            f"the hint {hint} is for windows, and for joins of tables: joins of streams have each key in one partition",
-            span=hint.span,
-            help="leave the hint out",
-        ).about_hint()
     match node:
         case WindowUnion():
             from sqlext_planner.window.streams import refusal as window_refusal

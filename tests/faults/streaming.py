@@ -50,19 +50,25 @@ STATEMENTS = {
 }
 
 
-#: A statement whose keys get other places while it runs, over streams with a hot key that is another one now and then.
-MOVING = STATEMENTS["range"].replace("SELECT", "SELECT /*+ PARTITIONER(fragment) */", 1)
-#: How long a key is hot, in microseconds, and its share of the rows.
-_HOT_FOR, _HOT_SHARE = 100_000_000, 0.7
+#: Statements whose keys get other places while they run, over streams with a hot key that is another one now and then:
+#: for how long one is hot, in microseconds. A change takes about twice as long as rows are kept.
+MOVING = {"range": 100_000_000, "left overlap join": 20_000_000}
+#: The share of the rows that the hot key has.
+_HOT_SHARE = 0.7
+
+
+def placed(name: str) -> str:
+    """A statement whose keys get other places."""
+    return STATEMENTS[name].replace("SELECT", "SELECT /*+ PARTITIONER(fragment) */", 1)
 
 
 def write_streams(
-    folder: Path, files: int, rows: int, *, step: int = 5_000, keys: int = _KEYS, moving: bool = False
+    folder: Path, files: int, rows: int, *, step: int = 5_000, keys: int = _KEYS, hot_for: int | None = None
 ) -> Path:
     """Folders `a` and `b` with `files` files of `rows` rows, and one that closes all windows but its own.
 
-    A row of one stream or the other comes every `step` microseconds of event time. With `moving` a key is hot, now this
-    one and now that one.
+    A row of one stream or the other comes every `step` microseconds of event time. With `hot_for` a key is hot for so
+    many microseconds, then another one.
     """
     rng = np.random.default_rng(1)
     count = files * rows
@@ -71,8 +77,8 @@ def write_streams(
         ts = np.sort(times[number * count : (number + 1) * count])
         ts = ts[np.argsort(ts + rng.integers(0, _DISORDER, count), kind="stable")]
         table = rows_of(rng, number * (count + 1) + np.arange(count), ts, keys)
-        if moving:
-            hot = np.where(rng.random(count) < _HOT_SHARE, (ts - FIRST) // _HOT_FOR % keys, table["k"].to_numpy())
+        if hot_for is not None:
+            hot = np.where(rng.random(count) < _HOT_SHARE, (ts - FIRST) // hot_for % keys, table["k"].to_numpy())
             table = table.set_column(1, "k", pa.array(hot.astype(np.int32)))
         for place in range(files):
             write_file(folder / name, place, table.slice(place * rows, rows))

@@ -13,7 +13,7 @@ from sqlext import stream_settings
 
 from . import QUICK
 from .harness import Driver
-from .streaming import MOVING, STATEMENTS, committed, wait_for_commit, write_streams
+from .streaming import MOVING, STATEMENTS, committed, placed, wait_for_commit, write_streams
 
 pytestmark = pytest.mark.slow
 
@@ -63,11 +63,12 @@ def changes(checkpoint: Path) -> int:
     return max((int(file.stem) for file in files), default=0)
 
 
-def test_a_driver_that_is_killed_when_keys_have_moved_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", MOVING)
+def test_a_driver_that_is_killed_when_keys_have_moved_goes_on(tmp_path: Path, name: str) -> None:
     """Most kills come right after a change of places was written; some of these changes have not been used yet."""
     rng = random.Random(0)
-    rows, out = write_streams(tmp_path / "rows", FILES, ROWS, moving=True), tmp_path / "out"
-    request = {"sql": MOVING, "rows": str(rows), "out": str(out)}
+    rows, out = write_streams(tmp_path / "rows", FILES, ROWS, hot_for=MOVING[name]), tmp_path / "out"
+    request = {"sql": placed(name), "rows": str(rows), "out": str(out)}
     moved = []
     for number in range(KILLS):
         driver = Driver("local[2]", tmp_path / f"driver{number}", CONF)
@@ -86,7 +87,7 @@ def test_a_driver_that_is_killed_when_keys_have_moved_goes_on(tmp_path: Path) ->
         assert "error" not in driver.run("stream_probes.await_end")
         found = driver.run("stream_probes.compare", **request)
     assert found["wrong"] == {}
-    assert found["rows"] == FILES * ROWS
+    assert is_all(name, found["rows"], FILES * ROWS)
 
 
 @pytest.mark.parametrize("harm", [None, "deleted", "damaged"])

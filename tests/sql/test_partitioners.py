@@ -242,18 +242,6 @@ def test_the_setting_is_for_interval_joins_too(session: Session, spark: SparkSes
     assert chosen == ["fragment", "hash"]
 
 
-def test_joins_of_streams_have_no_partitioners(session: Session, spark: SparkSession, several: None) -> None:
-    stream = spark.readStream.format("rate").load().selectExpr("value % 5 AS k", "timestamp AS ts", "value AS v")
-    stream.withWatermark("ts", "1 second").createOrReplaceTempView("skew_stream")
-    sql = (
-        "SELECT /*+ SWEEP, PARTITIONER(key) */ a.v FROM skew_stream a JOIN skew_stream b "
-        "ON a.k = b.k AND b.ts BETWEEN a.ts AND a.ts + INTERVAL 5 SECOND"
-    )
-    with pytest.raises(UnsupportedError, match="joins of streams have each key in one partition"):
-        session.sql(sql)
-    spark.catalog.dropTempView("skew_stream")
-
-
 def test_a_hint_is_followed_and_refused_whatever_the_number_of_rows(session: Session, tables: None) -> None:
     counted = statement("ROWS BETWEEN 6 PRECEDING AND CURRENT ROW", "/*+ PARTITIONER(time_range) */")
     with pytest.raises(UnsupportedError, match="no bound in time"):

@@ -13,10 +13,12 @@ from pyspark.sql import SparkSession
 from sqlext_planner.errors import UnsupportedError
 
 from sqlext import Session
+from sqlext.streams import query_figures
 from tests.sql.streams import (
     CLOSING,
     SECOND,
     START,
+    check_refused,
     drop_views,
     register,
     sorted_rows,
@@ -61,9 +63,9 @@ def statement(suffix: str, hint: str, more: str = "") -> str:
     return f"SELECT {hint} k, ts, v, {COUNTED} FROM a{suffix} WINDOW w AS ({window})"
 
 
-def changes(folder: Path) -> list[dict[str, Any]]:
-    """The placements that the query's checkpoint has, the newest last."""
-    files = (folder / "checkpoint" / "sqlext" / "placements" / "0").glob("*.json")
+def changes(folder: Path, operator: int = 0) -> list[dict[str, Any]]:
+    """The placements of an operator that the query's checkpoint has, the newest last."""
+    files = (folder / "checkpoint" / "sqlext" / "placements" / str(operator)).glob("*.json")
     return [json.loads(file.read_text()) for file in sorted(files, key=lambda file: int(file.stem))]
 
 
@@ -106,6 +108,131 @@ def test_places_that_were_lost_are_an_error(session: Session, tmp_path: Path) ->
         streamed(session.sql(statement("", "/*+ PARTITIONER(fragment) */")), tmp_path)
 
 
+def periods(name: str) -> str:
+    """The rows of a stream as periods of up to a second."""
+    return f"(SELECT *, CAST(timestampadd(MILLISECOND, 100 * abs(v) + 250, ts) AS timestamp) AS te FROM {name})"
+
+
+def near(first: str, second: str) -> str:
+    return f"{first}.k = {second}.k AND {second}.ts BETWEEN {first}.ts AND {first}.ts + INTERVAL 300 MILLISECONDS"
+
+
+#: Joins of {0}, the suffix of the tables, with a partitioner {1}.
+JOINS = {
+    "left overlap": f"SELECT /*+ PARTITIONER({{1}}) */ p.k, p.ts, p.v, q.ts AS t2, q.v AS v2 FROM {periods('a{0}')} p "
+    f"LEFT JOIN {periods('b{0}')} q ON p.k = q.k AND PERIOD(p.ts, p.te) OVERLAPS PERIOD(q.ts, q.te)",
+    "right band": "SELECT /*+ SWEEP, PARTITIONER({1}) */ p.k, p.ts, p.v, q.ts AS t2, q.v AS v2 FROM a{0} p "
+    f"RIGHT JOIN b{{0}} q ON {near('p', 'q')}",
+    "three": "SELECT /*+ UMJOIN, PARTITIONER({1}) */ p.k, p.ts, p.v, q.ts AS t2, q.v AS v2, r.ts AS t3, r.x "
+    f"FROM a{{0}} p JOIN b{{0}} q ON {near('p', 'q')} LEFT JOIN a{{0}} r ON {near('q', 'r')}",
+}
+
+
+@pytest.mark.parametrize("join", ["left overlap", "three", pytest.param("right band", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name",
+    ["fragment", *(pytest.param(name, marks=pytest.mark.slow) for name in ("key", "dynamic", "hybrid", "broadcast"))],
+)
+def test_a_join_whose_keys_move_gives_the_rows_of_batch(session: Session, tmp_path: Path, name: str, join: str) -> None:
+    query = started(session.sql(JOINS[join].format("", name)), tmp_path)
+    query.awaitTermination()
+    found = sorted_rows(session.spark.read.parquet(str(tmp_path / "out")))
+    assert found == sorted_rows(session.sql(JOINS[join].format("_t", "hash")))
+    assert any(None in row for row in found)
+    numbers = [change["number"] for change in changes(tmp_path)]
+    assert (numbers[-1] > 2) if name != "broadcast" else not numbers
+    inputs = 3 if join == "three" else 2
+    assert query_figures(query).figures["rows_in"] == inputs * 1_601
+
+
+def test_a_chain_places_the_keys_of_each_operator(session: Session, tmp_path: Path) -> None:
+    inner = "SELECT /*+ SWEEP, PARTITIONER(fragment) */ p.k, p.ts, p.v, q.v AS v2 FROM a{0} p "
+    inner += f"LEFT JOIN b{{0}} q ON {near('p', 'q')}"
+    sql = f"SELECT /*+ PARTITIONER(fragment) */ k, ts, v, v2, count(v2) OVER w AS n FROM ({inner}) WINDOW w AS "
+    sql += "(PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 4s PRECEDING AND CURRENT ROW EXCLUDE CURRENT_TIME)"
+    query = started(session.sql(sql.format("")), tmp_path)
+    query.awaitTermination()
+    found = sorted_rows(session.spark.read.parquet(str(tmp_path / "out")))
+    assert found == sorted_rows(session.sql(sql.format("_t")))
+    assert [changes(tmp_path, operator)[-1]["number"] > 2 for operator in (0, 1)] == [True, True]
+    assert query_figures(query).figures["rows_in"] == 2 * 1_601
+
+
+def test_a_join_that_starts_again_has_its_places_and_no_others(session: Session, tmp_path: Path) -> None:
+    query = started(session.sql(JOINS["left overlap"].format("", "fragment")), tmp_path)
+    while not (changes(tmp_path) or not query.isActive):
+        query.awaitTermination(1)
+    query.stop()
+    before = changes(tmp_path)[-1]["number"]
+    with pytest.raises(Exception, match="partitioner was fragment, and is hybrid"):
+        streamed(session.sql(JOINS["left overlap"].format("", "hybrid")), tmp_path)
+    again = streamed(session.sql(JOINS["left overlap"].format("", "fragment")), tmp_path)
+    assert again == sorted_rows(session.sql(JOINS["left overlap"].format("_t", "hash")))
+    assert changes(tmp_path)[-1]["number"] > before
+
+
+OVERLAPS = f"FROM {periods('a')} p {{kind}} JOIN {periods('b')} q "
+OVERLAPS += "ON p.k = q.k AND PERIOD(p.ts, p.te{left}) OVERLAPS PERIOD(q.ts, q.te{right})"
+REFUSED_JOINS = {
+    "full": (OVERLAPS.format(kind="FULL", left="", right=""), "keeps rows of both sides that match nothing"),
+    "endless": ("FROM a p JOIN b q ON p.k = q.k AND p.ts < q.ts", "rows of the left side find matches for ever"),
+    "table": (f"FROM a p JOIN b_t q ON {near('p', 'q')}", "tables are read once"),
+    "open": (OVERLAPS.format(kind="", left="", right=" OPEN"), "an open period may be closed at any time"),
+    "open owner": (OVERLAPS.format(kind="LEFT SEMI", left=" OPEN", right=""), "must come to the bucket of the row"),
+    "three": (
+        f"FROM a p JOIN b q ON {near('p', 'q')} JOIN a r ON p.k = r.k AND r.ts > p.ts",
+        "no condition says how long after a row of p one of r may match it",
+    ),
+    "two keys": (
+        f"FROM a p JOIN b q ON {near('p', 'q')} JOIN a r ON q.v = r.v AND r.ts > q.ts",
+        "its inputs share no key",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_JOINS)
+def test_joins_that_cannot_have_a_partitioner(session: Session, spark: SparkSession, name: str) -> None:
+    """The hint is an error at its place; the setting gives way."""
+    body, reason = REFUSED_JOINS[name]
+    asked = "UMJOIN, " if " r ON" in body else "SWEEP, "
+    with pytest.raises(UnsupportedError, match=reason) as caught:
+        session.sql(sql := f"SELECT /*+ {asked}PARTITIONER(fragment) */ p.k, p.v {body}")
+    assert caught.value.span is not None
+    assert sql[caught.value.span.start : caught.value.span.end].startswith("PARTITIONER(fragment)")
+    other = Session(spark, config={"sqlext.exchange.partitioner": "fragment"})
+    (plan,) = other.sql(f"EXPLAIN SELECT /*+ {asked[:-2]} */ p.k, p.v {body}").first()
+    assert "StreamExec" in plan
+    assert "partitioner:" not in plan
+    if "open" not in name:  # their watermark would have to be elsewhere
+        other.sql(f"SELECT /*+ {asked[:-2]} */ p.k, p.v {body}")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "FROM a{0} p JOIN b{0} q ON p.k = q.k AND p.v = q.v AND p.ts < q.ts",
+        f"FROM a{{0}} p LEFT JOIN b_t q ON {near('p', 'q')}",
+        f"FROM a_t p JOIN b{{0}} q ON {near('p', 'q')}",
+        f"FROM a{{0}} p JOIN b{{0}} q ON {near('p', 'q')} JOIN a{{0}} r ON p.k = r.k AND p.v = r.v AND r.v = 1",
+    ],
+)
+def test_every_row_in_all_buckets_suits_other_joins(session: Session, tmp_path: Path, body: str) -> None:
+    asked = "UMJOIN" if " r ON" in body else "SWEEP"
+    sql = f"SELECT {{1}} p.k, p.ts, p.v, q.ts AS t2, q.v AS v2 {body}"
+    found = streamed(session.sql(sql.format("", f"/*+ {asked}, PARTITIONER(broadcast) */")), tmp_path)
+    assert found == sorted_rows(session.sql(sql.format("_t", "")))
+
+
+def test_a_last_join_with_tables_has_them_in_all_tasks(session: Session, spark: SparkSession) -> None:
+    sql = "SELECT {0} a.k, a.ts, b_t.v FROM a LAST JOIN b_t ORDER BY b_t.ts ON a.k = b_t.k"
+    check_refused(
+        session, sql.format("/*+ [[PARTITIONER(fragment)]] */"), "all tasks have the tables, as with broadcast"
+    )
+    assert session.sql(sql.format("/*+ PARTITIONER(broadcast) */")).isStreaming
+    other = Session(spark, config={"sqlext.exchange.partitioner": "fragment"})
+    assert other.sql(sql.format("")).isStreaming
+
+
 REFUSED = {
     "time_range": ("ROWS_RANGE BETWEEN 4s PRECEDING AND CURRENT ROW", "b", "all in the newest range"),
     "fragment": ("ROWS BETWEEN 4 PRECEDING AND CURRENT ROW", "b", "a window has no bound in time"),
@@ -139,5 +266,7 @@ def test_every_row_in_all_buckets_suits_any_window(session: Session, tmp_path: P
 
 
 def test_plans_show_how_keys_get_their_places(session: Session) -> None:
-    shown = session.sql("EXPLAIN " + statement("", "/*+ PARTITIONER(fragment) */")).collect()[0][0]
-    assert "(partitioner: fragment: by hash at first; keys get other places as the stream shows" in shown
+    asked = (statement("", "/*+ PARTITIONER(fragment) */"), *(join.format("", "fragment") for join in JOINS.values()))
+    for sql in asked:
+        shown = session.sql("EXPLAIN " + sql).collect()[0][0]
+        assert "(partitioner: fragment: by hash at first; keys get other places as the stream shows" in shown

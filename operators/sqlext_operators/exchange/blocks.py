@@ -19,23 +19,15 @@ _SEQ, _PLACED = b"seq", b"placed"
 
 
 @dataclass(frozen=True)
-class Placed:
-    """By which placement of a stream (`stream_placement.StreamPlacement`) rows were routed: its number and floor."""
-
-    number: int
-    floor: int | None
-
-
-@dataclass(frozen=True)
 class Block:
     """Rows of input `tag` for partition `pid`; `seq` is the position of the first row in its input (int64). `placed` is
-    set on streams that place their keys."""
+    the number of the placement that rows were routed by, on streams that place their keys."""
 
     pid: int
     tag: int
     seq: int
     batch: pa.RecordBatch
-    placed: Placed | None = None
+    placed: int | None = None
 
 
 class WireBatch:
@@ -51,8 +43,7 @@ class WireBatch:
         """Encode one block."""
         metadata = {_SEQ: str(block.seq).encode()}
         if block.placed is not None:
-            floor = "" if block.placed.floor is None else block.placed.floor
-            metadata[_PLACED] = f"{block.placed.number} {floor}".encode()
+            metadata[_PLACED] = str(block.placed).encode()
         with pa.ipc.new_stream(self._sink, block.batch.schema) as writer:
             writer.write_batch(block.batch, custom_metadata=metadata)
         self._pids.append(block.pid)
@@ -78,11 +69,5 @@ def decode_block(pid: int, tag: int, block: pa.Buffer | bytes) -> Block:
     """One block of a wire row; its columns share the bytes' memory."""
     with pa.ipc.open_stream(block) as reader:
         batch, metadata = reader.read_next_batch_with_custom_metadata()
-    return Block(pid, tag, int(metadata[_SEQ]), batch, _placed(metadata.get(_PLACED)))
-
-
-def _placed(text: bytes | None) -> Placed | None:
-    if text is None:
-        return None
-    number, floor = text.decode().split(" ")
-    return Placed(int(number), int(floor) if floor else None)
+    placed = metadata.get(_PLACED)
+    return Block(pid, tag, int(metadata[_SEQ]), batch, None if placed is None else int(placed))

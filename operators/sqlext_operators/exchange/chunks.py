@@ -41,23 +41,16 @@ class Chunk:
 class ChunkStore(ABC):
     """The chunks of one bucket. A subclass says where their bytes are.
 
-    `watermark` is that of the last answer (None before the first), `floor` a time that all other buckets have answered
-    (None: not known), `read_bytes` what was read from where the bytes are kept, `written_bytes` what was written there,
-    `found` how many chunks were at hand without reading.
+    `watermark` is that of the last answer (None before the first): new rows below it are late. `read_bytes` is what was
+    read from where the bytes are kept, `written_bytes` what was written there, `found` how many chunks were at hand
+    without reading.
     """
 
     def __init__(self, index: bytes | None = None) -> None:
         self._chunks = {chunk.no: chunk for chunk in _listed(index)}
         self._next = max(self._chunks, default=-1) + 1
         self.watermark: int | None = None
-        self.floor: int | None = None
         self.read_bytes = self.written_bytes = self.found = 0
-
-    @property
-    def late_below(self) -> int | None:
-        """New rows below this time are late; None: none is."""
-        known = [time for time in (self.watermark, self.floor) if time is not None]
-        return max(known, default=None)
 
     @property
     def next_no(self) -> int:

@@ -22,7 +22,7 @@ _SHOWN = 40
 
 @dataclass(frozen=True)
 class CountedKey:
-    """A key by its hash, its text, and its new rows of each input that are no copies."""
+    """A key by its hash, its text, and its new rows of each input that are no copies, the owned input first."""
 
     key: int
     name: str
@@ -33,15 +33,16 @@ class CountedKey:
 class BucketReport:
     """pid, placement  the bucket, and the number of the placement that its new rows were routed by (None: no new rows)
     watermark       that of the operator; None before the first
-    latest          the greatest time among the rows that are kept; None without any
-    rows            new rows of each input that are no copies
+    owned, copied   until when the rows that are kept may be in a result (`stream.Expiry`)
+    rows            new rows of each input that are no copies, the owned input first
     keys            those with the most rows
     """
 
     pid: int
     placement: int | None
     watermark: int | None
-    latest: int | None
+    owned: int | None
+    copied: int | None
     rows: tuple[int, ...]
     keys: tuple[CountedKey, ...]
 
@@ -59,32 +60,37 @@ class BucketReport:
 
 @dataclass(frozen=True)
 class CountedInputs:
-    """What is counted: the keys in the columns `keys` of so many inputs."""
+    """What is counted: the keys in the columns `keys` of each input, by tag. Rows of the input `owned` are owned."""
 
-    keys: tuple[str, ...]
-    inputs: int
+    keys: tuple[tuple[str, ...], ...]
+    owned: int = 0
 
     def of(self, blocks: Sequence[Block]) -> tuple[tuple[int, ...], tuple[CountedKey, ...]]:
-        """New rows of each input that are no copies, and of its keys with the most of them."""
+        """New rows of each input that are no copies, and of its keys with the most of them, the owned input first."""
+        inputs = len(self.keys)
         tags, hashes, batches = [], [], []
         for block in blocks:
             own = np.flatnonzero(owned_rows(block.batch))
             if len(own):
-                columns = [block.batch.column(name).take(pa.array(own)) for name in self.keys]
+                columns = [block.batch.column(name).take(pa.array(own)) for name in self.keys[block.tag]]
                 hashes.append(hash_keys(columns) if columns else np.zeros(len(own), np.uint64))
-                tags.append(np.full(len(own), block.tag))
+                tags.append(np.full(len(own), self._place(block.tag)))
                 batches.append(columns)
         if not hashes:
-            return (0,) * self.inputs, ()
+            return (0,) * inputs, ()
         every, tag = np.concatenate(hashes), np.concatenate(tags)
         found, first, code = np.unique(every, return_index=True, return_inverse=True)
-        counts = np.bincount(code * self.inputs + tag, minlength=len(found) * self.inputs).reshape(-1, self.inputs)
+        counts = np.bincount(code * inputs + tag, minlength=len(found) * inputs).reshape(-1, inputs)
         starts = np.cumsum([0, *map(len, hashes)])
         rows = counts.sum(axis=1)
         most = np.argsort(-rows, kind="stable")[:MOST_KEYS]
         most = most[rows[most] >= LEAST_SHARE * len(every)]
         counted = (CountedKey(int(found[n]), _name(batches, starts, int(first[n])), _ints(counts[n])) for n in most)
-        return _ints(np.bincount(tag, minlength=self.inputs)), tuple(counted)
+        return _ints(np.bincount(tag, minlength=inputs)), tuple(counted)
+
+    def _place(self, tag: int) -> int:
+        """The place of an input in the counts."""
+        return 0 if tag == self.owned else tag + (tag < self.owned)
 
 
 def _name(batches: Sequence[Sequence[pa.Array]], starts: npt.NDArray[np.int64], row: int) -> str:

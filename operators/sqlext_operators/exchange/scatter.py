@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.exchange.blocks import Block, Placed, WireBatch
+from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.routing import Router, Routes
 from sqlext_operators.kernels.key_hash import counting_sort
 
@@ -34,7 +34,7 @@ class ScatterSpec:
     partitions: int
     block_bytes: int = 4 << 20
     pids: tuple[int, ...] = ()
-    placed: Placed | None = None
+    placed: int | None = None
 
 
 def scatter(spec: ScatterSpec, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

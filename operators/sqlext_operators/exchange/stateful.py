@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.errors import Places, TaskError
-from sqlext_operators.exchange.blocks import Block, Placed, WireBatch, decode, decode_block
+from sqlext_operators.exchange.blocks import Block, WireBatch, decode, decode_block
 from sqlext_operators.exchange.chunk_cache import ChunkCache, shared_cache
 from sqlext_operators.exchange.chunks import FORMAT, Chunk, ChunkStore, decoded, derived_name, encoded, name_of
 from sqlext_operators.exchange.key_counts import BucketReport, CountedInputs
@@ -205,7 +205,6 @@ class StatefulOperator:
         watermark = watermark_ms * self._spec.ticks_per_ms - self._spec.delay if watermark_ms > 0 else None
         new = sorted((decode_block(row.pid, row.tag, row.block) for row in rows), key=lambda block: block.seq)
         placed = _placement_of(new, placement)
-        store.floor = None if placed is None else placed.floor
         blocks = [encoded(batch).to_pybytes() for batch in self._operator.step(store, new, watermark, progress)]
         chained = (block for block in new if block.tag in self._spec.chained)
         progress.rows -= sum(int(owned_rows(block.batch).sum()) for block in chained)
@@ -214,7 +213,7 @@ class StatefulOperator:
         if self._spec.state_bytes:
             check_size(store, self._operator, self._spec.state_bytes)
         saving = time.perf_counter()
-        self._save(store, timer, placement if placed is None else placed.number)
+        self._save(store, timer, placement if placed is None else placed)
         state_seconds += time.perf_counter() - saving + store.seconds
         figures = _figures(progress, store, self._operator.rows(store))
         figures.state_ms = round(1000 * state_seconds)
@@ -223,13 +222,12 @@ class StatefulOperator:
         for block in blocks[1:]:
             yield _ResultRow(Figures(), block)
 
-    def _report(self, pid: int, store: StoredChunks, new: Sequence[Block], placed: Placed | None) -> str | None:
+    def _report(self, pid: int, store: StoredChunks, new: Sequence[Block], placed: int | None) -> str | None:
         if self._spec.counted is None:
             return None
-        latest = max((chunk.high for chunk in store.all()), default=None)
         rows, keys = self._spec.counted.of(new)
-        number = None if placed is None else placed.number
-        return BucketReport(pid, number, store.watermark, latest, rows, keys).to_text()
+        expiry = self._operator.expiry(store)
+        return BucketReport(pid, placed, store.watermark, expiry.owned, expiry.copied, rows, keys).to_text()
 
     def _loaded(self) -> tuple[StoredChunks, int | None, int]:
         """The bucket's chunks, the time of its timer, and the number of its placement."""
@@ -280,9 +278,9 @@ class _ResultRow:
         return {**vars(self._figures), REPORT: self._report, "block": self.block}
 
 
-def _placement_of(new: Sequence[Block], before: int) -> Placed | None:
-    """By which placement the new rows were routed; None without any, or on streams that have none. `before` is the
-    number of the last one that the bucket has seen."""
+def _placement_of(new: Sequence[Block], before: int) -> int | None:
+    """The number of the placement that the new rows were routed by; None without any, or on streams that have none.
+    `before` is the number of the last one that the bucket has seen."""
     found = {block.placed for block in new if block.placed is not None}
     if not found:
         return None
@@ -292,9 +290,9 @@ def _placement_of(new: Sequence[Block], before: int) -> Placed | None:
             "start the query again: it goes on from its checkpoint, and does the micro-batch again as a whole",
         )
     placed = found.pop()
-    if placed.number < before:
+    if placed < before:
         raise TaskError(
-            f"the keys of the stream have places of number {placed.number}, and its state has those of number {before}",
+            f"the keys of the stream have places of number {placed}, and its state has those of number {before}",
             "the folder 'sqlext' in the query's checkpoint was lost: start the query with a new checkpoint location",
         )
     return placed

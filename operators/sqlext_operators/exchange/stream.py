@@ -36,6 +36,20 @@ class Progress:
     results: int = 0
 
 
+@dataclass(frozen=True)
+class Expiry:
+    """From when on rows to come have nothing to do with the rows that are kept; None: none is kept.
+
+    owned   the least watermark at which no row to come is in a result with a kept row of the owned input
+    copied  the least time at which no row of the owned input is in a result with a kept row of the others
+
+    Both hold whatever the order of arrival is: they follow from the values of single rows.
+    """
+
+    owned: int | None = None
+    copied: int | None = None
+
+
 class StreamOperator(Protocol):
     """An operator over one bucket of a stream. It holds nothing between two steps: all that lasts is in the store.
 
@@ -43,6 +57,7 @@ class StreamOperator(Protocol):
               no row below it is answered any more. `store.watermark` is that of the step before. Gives the results
               that have become final. The iterator must be exhausted.
     wakes_at  the least watermark at which there is something to do without new rows; None: never
+    expiry    until when the rows that are kept may be in a result, on streams that place their keys
     rows      how many rows are kept
     keys      the places of the key columns in chunks of a kind; none for chunks that do not hold rows by key
     """
@@ -52,6 +67,8 @@ class StreamOperator(Protocol):
     ) -> Iterator[pa.RecordBatch]: ...
 
     def wakes_at(self, store: ChunkStore) -> int | None: ...
+
+    def expiry(self, store: ChunkStore) -> Expiry: ...
 
     def rows(self, store: ChunkStore) -> int: ...
 

@@ -18,8 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.codes import order_values
-from sqlext_operators.columns.keys import hash_keys
-from sqlext_operators.exchange.blocks import Placed
+from sqlext_operators.columns.keys import hash_keys, null_keys
 from sqlext_operators.exchange.placed import COPY, PlacedRows
 from sqlext_operators.exchange.placement import KeyPlace, Placement
 from sqlext_operators.exchange.routing import Routes, copies_at_once
@@ -42,13 +41,12 @@ class Epoch:
 class StreamPlacement:
     """The placements that are in use, the oldest first, which owns all rows before the second one.
 
-    `number` counts the changes. Rows below `floor` are late (None: not known). Raises ValueError without a placement,
-    for one without times before another, and for different numbers of partitions.
+    `number` counts the changes. Raises ValueError without a placement, for one without times before another, and for
+    different numbers of partitions.
     """
 
     number: int
     epochs: tuple[Epoch, ...]
-    floor: int | None = None
 
     def __post_init__(self) -> None:
         if not self.epochs or self.epochs[0].since != ALWAYS:
@@ -63,11 +61,6 @@ class StreamPlacement:
         """What a new stream begins with."""
         return cls(0, (Epoch(placement),))
 
-    @property
-    def placed(self) -> Placed:
-        """What its blocks carry."""
-        return Placed(self.number, self.floor)
-
     def to_text(self) -> str:
         """As JSON."""
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -78,7 +71,7 @@ class StreamPlacement:
         try:
             found = json.loads(text)
             epochs = (Epoch(_placement(item["placement"]), item["since"]) for item in found["epochs"])
-            return cls(found["number"], tuple(epochs), found["floor"])
+            return cls(found["number"], tuple(epochs))
         except (KeyError, TypeError) as error:
             raise ValueError(f"no placement of a stream: {error}") from error
 
@@ -90,16 +83,19 @@ def _placement(found: Mapping[str, Any]) -> Placement:
 
 @dataclass(frozen=True)
 class StreamRouter:
-    """The rows of one input of a stream by a placement that may be changing.
+    """The rows of one input of a stream by a placement that may be changing, with `keys` and the column of times
+    `order` (None: a table, which no placement that changes has).
 
     Rows that are needed elsewhere (`copied`) go to all members of their key's teams, with the column `placed.COPY`;
-    others to their owner, without that column.
+    others to their owner, without that column. For joins, `null_safe` says which keys match NULL: rows that match
+    nothing are not copied. Without it all rows are.
     """
 
     keys: tuple[str, ...]
-    order: str
+    order: str | None
     where: StreamPlacement
     copied: bool
+    null_safe: tuple[bool, ...] | None = None
 
     def route(self, batch: pa.RecordBatch, partitions: int) -> Routes:
         """Routes of the batch's rows. Raises ValueError if there are fewer partitions than the placement has."""
@@ -123,14 +119,19 @@ class StreamRouter:
         if done is not None:
             kept = rows < done
             rows, pids = rows[kept], pids[kept]
-        marks = pa.array(pids != owners[rows])
+        is_copy = pids != owners[rows]
+        without = None if self.null_safe is None else null_keys(keys, self.null_safe)
+        if without is not None:
+            kept = ~(is_copy & without[rows])
+            rows, pids, is_copy = rows[kept], pids[kept], is_copy[kept]
+        marks = pa.array(is_copy)
         return Routes(pids, rows, lambda _: {COPY: marks}, done)
 
     def _owners(self, hashes: npt.NDArray[np.uint64], batch: pa.RecordBatch) -> npt.NDArray[np.int32]:
         epochs = [(epoch, rows) for epoch, rows in zip(self.where.epochs, self._rows, strict=True)]
         owners = epochs[0][1].owners(hashes, batch, None).pids
         for epoch, rows in epochs[1:]:
-            if epoch.since is not None:
+            if epoch.since is not None and self.order is not None:
                 newer = order_values(batch.column(self.order)) >= epoch.since
                 owners = np.where(newer, rows.owners(hashes, batch, None).pids, owners)
         return owners
@@ -151,4 +152,4 @@ class PlacedScatter:
         """Wire rows of one task."""
         where = self.router.where if text is None else StreamPlacement.of_text(text)
         router = replace(self.router, where=where)
-        yield from scatter(replace(self.spec, router=router, placed=where.placed), partition, batches)
+        yield from scatter(replace(self.spec, router=router, placed=where.number), partition, batches)

@@ -12,6 +12,7 @@ from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
 from sqlext_operators.columns.keys import KeyCodes, null_keys
 from sqlext_operators.errors import RowError
+from sqlext_operators.exchange.placed import COPY, owned_rows
 from sqlext_operators.exchange.stream import Progress, admitted, late_error
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.held import HeldRows, Search, prepared, searches_of
@@ -108,7 +109,9 @@ class Arrivals:
         fails = self._spec.late == "fail"
         found = admitted(batches, self._time, before, progress, fails=fails)
         self._check_times(found.batch)
-        rows = self._with_keys(take_rows(found.batch, found.rows).select(self._columns.names))
+        marks = [COPY] if COPY in found.batch.schema.names else []
+        marked = self._with_keys(take_rows(found.batch, found.rows).select([*self._columns.names, *marks]))
+        rows, is_own = marked.select(self._columns.names), owned_rows(marked)
         is_open = rows.column(self.period.end).is_null().to_numpy(zero_copy_only=False)
         opened, both = (take_rows(rows, np.flatnonzero(chosen)) for chosen in (is_open, ~is_open))
         opened = take_rows(opened, np.flatnonzero(find_whole(opened) < 0))
@@ -121,9 +124,10 @@ class Arrivals:
         starts = order_values(both.column(self.period.start))
         in_time = starts != NULL_ORDER if before is None else starts >= before
         late = alone & ~in_time
-        progress.late += int(np.count_nonzero(late))
-        if fails and late.any():
-            raise late_error(int(np.count_nonzero(late)), 0)
+        told = int(np.count_nonzero(late & is_own[~is_open]))
+        progress.late += told
+        if fails and told:
+            raise late_error(told, 0)
         return self._arrived(opened, both, stored, inside, np.flatnonzero(alone & in_time), rows_of)
 
     def _arrived(

@@ -19,7 +19,7 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Progress, counted
+from sqlext_operators.exchange.stream import Expiry, Progress, counted
 from sqlext_operators.interval_join.matches import Buffers
 from sqlext_operators.interval_join.open_arrivals import Arrivals
 from sqlext_operators.interval_join.open_terms import OpenTerms, Way, now_column, ready_column
@@ -79,9 +79,8 @@ class OpenStream:
         before = -NEVER if store.watermark is None else store.watermark
         until = before if watermark is None else max(watermark, before)
         arrived = {}
-        for tag, side in enumerate(SIDES):
-            batches = [block.batch for block in new if block.tag == tag and block.batch.num_rows]
-            if batches:
+        for side in SIDES:
+            if batches := self._spec.new_rows(side, new):
                 arrived[side] = self._arrive(side, batches, store.watermark, rows[side], progress, until)
         for side, found in arrived.items():
             rows[side].closed.add(found.rows, found.matched)
@@ -245,6 +244,10 @@ class OpenStream:
                     continue
                 found += [part.next_due(self._terms.count, after) for part in versions.parts()]
         return min((one for one in found if one < NEVER), default=None)
+
+    def expiry(self, store: ChunkStore) -> Expiry:
+        """A period may be closed at any time."""
+        return Expiry(NEVER, NEVER)
 
     def rows(self, store: ChunkStore) -> int:
         """How many rows are kept, of both sides."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Progress, counted
+from sqlext_operators.exchange.stream import Expiry, Progress, counted
 from sqlext_operators.interval_join.held import HeldRows, prepared, searches_of
 from sqlext_operators.interval_join.matches import Buffers
 from sqlext_operators.interval_join.output import Output
@@ -61,9 +61,8 @@ class IntervalStream:
     ) -> Iterator[pa.RecordBatch]:
         states = {side: self._state(side, store) for side in SIDES}
         arrived = {}
-        for tag, side in enumerate(SIDES):
-            batches = [block.batch for block in new if block.tag == tag and block.batch.num_rows]
-            if batches:
+        for side in SIDES:
+            if batches := self._spec.new_rows(side, new):
                 arrived[side] = self._arrived(side, batches, store.watermark, progress)
         if len(arrived) == len(SIDES):
             yield from self._among(arrived["left"], arrived["right"])
@@ -141,6 +140,11 @@ class IntervalStream:
         """When the next row has to be decided, or the next chunk can go."""
         found = [self._state(side, store).wakes_at(_before(store)) for side in SIDES]
         return min((death for death in found if death is not None), default=None)
+
+    def expiry(self, store: ChunkStore) -> Expiry:
+        """Until when the rows that are kept find matches: the greatest death of each side."""
+        owned = self._spec.owned or "left"
+        return Expiry(*(self._state(side, store).last_death() for side in (owned, other_side(owned))))
 
     def rows(self, store: ChunkStore) -> int:
         """How many rows are kept, of both sides."""

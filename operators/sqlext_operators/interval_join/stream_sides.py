@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import take_rows, whole
+from sqlext_operators.exchange.blocks import Block
+from sqlext_operators.exchange.placed import without_copies
 from sqlext_operators.exchange.stream import Late, Progress, admitted
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.lifetimes import longest_life, time_bounds
@@ -53,8 +55,12 @@ class StreamSide:
 class StreamJoin:
     """A join of the specification `join` over two streams, or a stream and a table. `late` as in exchange/stream.py.
 
+    Where keys have places, a row of the side `owned` has its results in one bucket, and rows of the other side come to
+    all buckets that need them. Copies have the column `placed.COPY`.
+
     The algorithm for pairs is that of slices for rows of before. Raises ValueError for the kind "count", for a table
-    whose rows have to be decided (left, right, full, anti), and for two tables.
+    whose rows have to be decided (left, right, full, anti), for two tables, for an owned side beside one whose rows are
+    decided, and for an owned side with open periods: the two rows of a period may have two owners.
     """
 
     join: IntervalJoinSpec
@@ -62,6 +68,7 @@ class StreamJoin:
     right: StreamSide
     late: Late = "drop"
     batch_rows: int = 262_144
+    owned: Side | None = None
 
     def __post_init__(self) -> None:
         if self.join.kind == "count":
@@ -76,6 +83,10 @@ class StreamJoin:
                 raise ValueError("an open period is one of a stream's periods")
             if period is not None and self.join.keeps(side):
                 raise ValueError("rows of open periods are closed before they are decided")
+        if self.owned is not None and self.join.decides(other_side(self.owned)):
+            raise ValueError("rows that are decided have one owner")
+        if self.owned is not None and self.side(self.owned).open is not None:
+            raise ValueError("the two rows of an open period may have two owners")
 
     def side(self, side: Side) -> StreamSide:
         """One side."""
@@ -95,6 +106,13 @@ class StreamJoin:
         later = 1 if self.join.empty == "point" and ends.intersection(times) else 0
         return None if longest is None else longest + later
 
+    def new_rows(self, side: Side, new: Sequence[Block]) -> list[pa.RecordBatch]:
+        """The new rows of a side; of owned rows no copies, which are of no use here."""
+        batches = [block.batch for block in new if block.tag == SIDES.index(side)]
+        if side == self.owned:
+            batches = [without_copies(batch) for batch in batches]
+        return [batch for batch in batches if batch.num_rows]
+
     def in_time(
         self, side: Side, batches: Sequence[pa.RecordBatch], before: int | None, progress: Progress
     ) -> tuple[pa.RecordBatch, int | None]:
@@ -104,7 +122,9 @@ class StreamJoin:
         if own.time is None:
             return whole(own.columns, batches), None
         found = admitted(batches, own.time, before, progress, fails=self.late == "fail")
-        batch = found.batch if len(found.rows) == found.batch.num_rows else take_rows(found.batch, found.rows)
+        batch = found.batch.select(own.columns.names)
+        if len(found.rows) < batch.num_rows:
+            batch = take_rows(batch, found.rows)
         return batch, int(found.times.min(initial=NEVER))
 
     def bounds(self, side: Side) -> tuple[tuple[Condition, ...], ...] | None:

@@ -210,6 +210,10 @@ class SideState:
         found = [self._next_death(chunk, after) if self._keeps else chunk.high for chunk in self.chunks()]
         return min((death for death in found if death < NEVER), default=None)
 
+    def last_death(self) -> int | None:
+        """The greatest death of the rows that are kept."""
+        return max((chunk.high for chunk in self.chunks()), default=None)
+
     def rows(self) -> int:
         """How many rows are kept."""
         return sum(chunk.rows for chunk in self.chunks())

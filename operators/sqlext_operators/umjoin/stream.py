@@ -17,7 +17,8 @@ import pyarrow as pa
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
 from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Progress, counted
+from sqlext_operators.exchange.placed import without_copies
+from sqlext_operators.exchange.stream import Expiry, Progress, counted
 from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.spec import MultiwayJoinSpec
 from sqlext_operators.umjoin.stream_bounds import StreamTimes
@@ -32,8 +33,10 @@ class MultiwayStreamSpec:
 
     A row of the join comes out once: with inner and semi inputs only, in the micro-batch that brings the last row that
     it needs; with left or anti inputs, when the watermark says that nothing more can match in these. With `late_fails`
-    a late row is an error. Raises ValueError for a join that counts, and for left or anti inputs of which no bound says
-    when they are complete.
+    a late row is an error. Where keys have places, a row of the inner input `owned` has its results in one bucket, and
+    rows of the others come to all buckets that need them. Copies have the column `placed.COPY`. Raises ValueError for a
+    join that counts, for left or anti inputs of which no bound says when they are complete, and for an owned input that
+    is not inner.
     """
 
     join: MultiwayJoinSpec
@@ -41,6 +44,7 @@ class MultiwayStreamSpec:
     schemas: tuple[pa.Schema, ...]
     late_fails: bool = False
     batch_rows: int = 262_144
+    owned: int | None = None
 
     #: New rows may match any old one: what is not at hand would be read again in each micro-batch.
     cache_bytes: ClassVar[int] = 2 * DECODED_BYTES
@@ -50,6 +54,8 @@ class MultiwayStreamSpec:
             raise ValueError("a join on streams does not count")
         if any(self.times.anchor(member) is None for member in self.times.waited):
             raise ValueError("a left or anti input, or a semi one beside it, is never complete")
+        if self.owned is not None and self.join.inputs[self.owned].kind != "inner":
+            raise ValueError("each row of the join has one row of the owned input")
 
     def stream(self) -> MultiwayStream:
         """The operator."""
@@ -70,7 +76,10 @@ class MultiwayStream:
         inputs = self._inputs(store)
         fresh: dict[int, Fresh] = {}
         for tag, state in enumerate(inputs):
-            batches = [block.batch for block in new if block.tag == tag and block.batch.num_rows]
+            batches = [block.batch for block in new if block.tag == tag]
+            if tag == self._spec.owned:
+                batches = [without_copies(batch) for batch in batches]
+            batches = [batch for batch in batches if batch.num_rows]
             found = state.admitted(batches, progress, fails=self._spec.late_fails)
             if found is not None:
                 fresh[tag] = found
@@ -98,6 +107,20 @@ class MultiwayStream:
             time = inputs[anchor].next_time(start)
             wakes += [] if time is None else [time + wait + 1]
         return min(wakes, default=None)
+
+    def expiry(self, store: ChunkStore) -> Expiry:
+        """Until when the rows that are kept are joined: the greatest time of an input, and the bounds from it."""
+        inputs, times, owned = self._inputs(store), self._spec.times, self._spec.owned or 0
+        others = [tag for tag in range(len(inputs)) if tag != owned]
+        return Expiry(
+            max(
+                (end for tag in others if (end := inputs[owned].last(times.after(owned, tag))) is not None),
+                default=None,
+            ),
+            max(
+                (end for tag in others if (end := inputs[tag].last(times.after(tag, owned))) is not None), default=None
+            ),
+        )
 
     def rows(self, store: ChunkStore) -> int:
         """How many rows are kept."""

@@ -13,6 +13,7 @@ from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.codes import order_values
 from sqlext_operators.columns.keys import null_keys
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
+from sqlext_operators.exchange.placed import owned_rows
 from sqlext_operators.exchange.stream import Progress, admitted
 from sqlext_operators.umjoin.spec import MultiwayInput
 from sqlext_operators.umjoin.stream_index import Index
@@ -67,7 +68,7 @@ class InputState:
             return None
         if self.time is None:
             batch = batches[0] if len(batches) == 1 else whole(batches[0].schema, batches)
-            progress.rows += batch.num_rows
+            progress.rows += int(np.count_nonzero(owned_rows(batch)))
             rows, times = np.arange(batch.num_rows), np.zeros(batch.num_rows, np.int64)
         else:
             found = admitted(batches, self.time, self._store.watermark, progress, fails=fails)
@@ -136,6 +137,12 @@ class InputState:
             times = self.times(self._store.read(chunk).rename_columns(self.schema.names))
             found.append(int(times[times >= start].min()))
         return min(found, default=None)
+
+    def last(self, wait: int | None) -> int | None:
+        """The least time that is more than `wait` after all rows that are kept: `FAR` if it has no end (None)."""
+        if wait is None:
+            return FAR if self.chunks else None
+        return max((chunk.high + wait + 1 for chunk in self.chunks), default=None)
 
     def ends(self) -> int | None:
         """The least watermark at which a chunk can go."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
 from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Late, LeftOut, Progress, counted
+from sqlext_operators.exchange.stream import Expiry, Late, LeftOut, Progress, counted
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.reach import reach_of
 from sqlext_operators.window.sequence import FROM
@@ -93,6 +93,16 @@ class WindowStream:
     def wakes_at(self, store: ChunkStore) -> int | None:
         """When the next FROM row is complete, or the oldest chunk can go."""
         return self._state(store).wakes_at()
+
+    def expiry(self, store: ChunkStore) -> Expiry:
+        """Until when the rows that are kept are in windows of rows to come; FROM rows are owned."""
+        state, reach = self._state(store), self._reach
+        last_from = state.latest((FROM,))
+        last_other = state.latest(range(FROM if reach.shows_from else FROM + 1, self._operator.inputs))
+        return Expiry(
+            None if last_from is None else last_from + reach.ahead + 1,
+            None if last_other is None else last_other + reach.back + 1,
+        )
 
     def rows(self, store: ChunkStore) -> int:
         """How many rows are kept, condensed ones too."""

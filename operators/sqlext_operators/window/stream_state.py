@@ -58,7 +58,7 @@ class WindowState:
         `fails` is set."""
         if not batches:
             return LeftOut()
-        found = admitted(batches, self._order, self._store.late_below, progress, fails=fails)
+        found = admitted(batches, self._order, self._store.watermark, progress, fails=fails)
         order = np.argsort(found.times, kind="stable")
         rows, batch = found.rows[order], found.batch
         if len(rows):
@@ -120,6 +120,11 @@ class WindowState:
         """The least time of the rows that are kept for their time."""
         lows = (chunk.low for tag in tags for chunk in self._store.chunks(_kind(tag, _ROWS)))
         return min(lows, default=None)
+
+    def latest(self, tags: Sequence[int]) -> int | None:
+        """The greatest time of the rows that are kept for their time."""
+        highs = (chunk.high for tag in tags for chunk in self._store.chunks(_kind(tag, _ROWS)))
+        return max(highs, default=None)
 
     def left_over(self, tag: int) -> Iterator[Part]:
         """The newest rows of each key among those that are no longer kept for their time."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.stream_placement import StreamRouter
 
     from sqlext_planner.exchange.partitioning.replanner import Replanned
-    from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
+    from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
 
 
 def bucket_count(context: ExecutionContext) -> int:
@@ -44,19 +44,18 @@ def run_stream(
     identity: Mapping[str, str],
     chain: Chain,
     times: Mapping[str, int | str],
-    placing: tuple[StreamPlacing, str] | None = None,
+    placing: PlacedInputs | None = None,
 ) -> DataFrame:
     """The operator's results as a streaming DataFrame. Inputs that are tables are read once, when the query starts.
 
     `identity` is what the state depends on, by the names that a user knows: the checkpoint of a query that differs is
     refused. `times` are the columns of `result` that are event times: how long after its time a row comes at most, by
-    this operator's watermark and in microseconds, or why that is not known. With `placing`, which comes
-    with the column of times, keys have places that may change while the query runs. Raises ConfigurationError if
-    Spark's settings do not suit, or the workers lack the package.
+    this operator's watermark and in microseconds, or why that is not known. With `placing` keys have places that may
+    change while the query runs. Raises ConfigurationError if Spark's settings do not suit, or the workers lack the
+    package.
     """
     from pyspark.sql import functions as F  # noqa: N812 - Spark's usual name
     from sqlext_operators.errors import explained
-    from sqlext_operators.exchange.key_counts import CountedInputs
     from sqlext_operators.exchange.stateful import FIGURES, REPORT, RESULT_SCHEMA, StatefulSpec, unpacked
 
     check_settings(context.spark)
@@ -64,7 +63,7 @@ def run_stream(
     partitions = _partitions(context)
     pids = bucket_ids(bucket_count(context), partitions)
     name = observed_name(chain.operators)
-    placed = None if placing is None else _placed(*placing, pids, shipments)
+    placed = None if placing is None else _placed(placing, pids)
     live, fixed = (
         [
             _scattered(shipment, pids, context, placed, name)
@@ -78,9 +77,7 @@ def run_stream(
         fingerprint["partitioner"] = placed.spec.partitioner
     if chain.operators:
         fingerprint["delay of its inputs"] = shown(chain.delay)
-    counted = None
-    if placed is not None and placed.spec.changes:
-        counted = CountedInputs(shipments[0].keys, len(shipments))
+    counted = None if placing is None else placing.counted
     spec = StatefulSpec(
         stream,
         fingerprint,
@@ -158,15 +155,11 @@ class _Placed:
     routers: tuple[StreamRouter, ...]
 
 
-def _placed(placing: StreamPlacing, order: str, pids: tuple[int, ...], shipments: Sequence[Shipment]) -> _Placed:
-    from sqlext_operators.exchange.stream_placement import StreamRouter
-
+def _placed(inputs: PlacedInputs, pids: tuple[int, ...]) -> _Placed:
     from sqlext_planner.exchange.partitioning.replanner import Replanned
 
-    spec = Replanned(placing.partitioner, placing.demand, pids, placing.changes)
-    where = spec.first()
-    routers = (StreamRouter(item.keys, order, where, item.tag > 0 or placing.copies_owned) for item in shipments)
-    return _Placed(spec, tuple(routers))
+    spec = Replanned(inputs.placing.partitioner, inputs.placing.demand, pids, inputs.placing.changes)
+    return _Placed(spec, inputs.routers(spec.first()))
 
 
 def _initial(frames: Sequence[DataFrame]) -> DataFrame:

@@ -13,6 +13,7 @@ from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.interval_join.execution import IntervalJoinExec, fields_of
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
 from sqlext_planner.interval_join.open_ends import OpenPeriodOf, open_period, values_of
+from sqlext_planner.interval_join.placing import endless, owned_side
 from sqlext_planner.interval_join.streams import KEPT, delays, kept, not_below, time_column, unbounded
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.relational.streams import streams_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sqlext_operators.interval_join.stream_sides import StreamSide
     from sqlext_operators.interval_join.stream_spec import IntervalStreamSpec
 
+    from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
     from sqlext_planner.interval_join.inputs import TypedJoin
 
 
@@ -32,13 +34,16 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
     """Computes an IntervalJoin node over two streams, or over a stream and a table.
 
     Rows wait in the state of the operator for as long as the watermark lets matches come. A table is read once, when
-    the query starts. `stream_spans` are the places of the sides' streams.
+    the query starts. `stream_spans` are the places of the sides' streams. With `placing` the rows of `owner` are owned.
     """
 
     stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
+    placing: StreamPlacing | None = field(default=None, kw_only=True)
+    owner: Side = field(default="left", kw_only=True)
 
     def details(self) -> dict[str, Any]:
-        return super().details() | self.delays.details()
+        placing = {} if self.placing is None else {"partitioner": str(self.placing)}
+        return super().details() | self.delays.details() | placing
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises what the batch node raises; AnalysisError for a stream without a watermark that the join sees;
@@ -69,9 +74,12 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         late: Late = "fail" if context.config.stream_late == "fail" else "drop"
         spec = IntervalStreamSpec(typed.spec, sides[0], sides[1], late, context.config.output_batch_rows)
         self._check_decided(spec, times)
+        placed = self._placed(spec)
+        if placed is not None:
+            spec = replace(spec, owned=self.owner)
         shipments = [Shipment(tag, typed.frame(side), typed.spec.side(side).keys) for tag, side in enumerate(SIDES)]
         found = identity(self._parts(times), (typed.left, typed.right), typed.result)
-        return run_stream(shipments, spec, typed.result, context, found, chain, self._result_times(spec))
+        return run_stream(shipments, spec, typed.result, context, found, chain, self._result_times(spec), placed)
 
     def _time(self, side: Side, stream: StreamInput) -> Column | None:
         """The event time of a stream, if there are several one that is compared, with the least delay; None for a
@@ -164,6 +172,20 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         closing = tuple(dict.fromkeys((end, time.spark_name, *sorted(more))))
         return StreamSide(schema, time.spark_name, (start, end), OpenPeriod(start, end, key, closing))
 
+    def _placed(self, spec: IntervalStreamSpec) -> PlacedInputs | None:
+        """How the keys have places, now that all event times are known. Raises UnsupportedError for a hint that these
+        do not allow."""
+        from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
+
+        if self.placing is None:
+            return None
+        side = next((side for side in SIDES if not all(spec.bounds(side) or ())), None)
+        placing = self.placing.allowed(None if side is None else endless(side))
+        if placing is None:
+            return None
+        keys, orders = zip(*((spec.join.side(side).keys, spec.side(side).time) for side in SIDES), strict=True)
+        return PlacedInputs(placing, keys, orders, SIDES.index(self.owner), spec.join.null_safe)
+
     def _check_decided(self, spec: IntervalStreamSpec, times: dict[Side, Column | None]) -> None:
         for side in KEPT.get(self.kind, ()):
             bounds = spec.bounds(side)
@@ -187,11 +209,14 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         }
 
 
-def interval_stream(node: IntervalJoin, left: PhysicalPlan, right: PhysicalPlan) -> IntervalStreamExec:
-    """The physical node of a join over a stream."""
+def interval_stream(
+    node: IntervalJoin, left: PhysicalPlan, right: PhysicalPlan, placing: StreamPlacing | None
+) -> IntervalStreamExec:
+    """The physical node of a join over a stream; `placing` says how its keys have places."""
     spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in (node.left, node.right))
     fields = {**fields_of(node, left, right, "exchange"), "stream_spans": spans}
-    return IntervalStreamExec(**fields, delays=delays(node, (left, right)), why=kept(node))
+    late = delays(node, (left, right))
+    return IntervalStreamExec(**fields, delays=late, why=kept(node), placing=placing, owner=owned_side(node))
 
 
 def _beside(time: Column | None, period: OpenPeriodOf | None) -> list[Column]:

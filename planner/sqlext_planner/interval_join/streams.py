@@ -34,7 +34,7 @@ def refusal(node: IntervalJoin) -> SqlExtError | None:
     if error is not None:
         return error
     for side in KEPT.get(node.kind, ()):
-        if not _child(node, side).is_streaming:
+        if not child_of(node, side).is_streaming:
             rows = "rows without a match" if node.kind == "anti" else "all rows"
             return UnsupportedError(
                 f"{_an(node.kind)} {node.kind.upper()} JOIN of a table on the {side} and a stream needs {rows} of the "
@@ -42,7 +42,7 @@ def refusal(node: IntervalJoin) -> SqlExtError | None:
             )
     span = None if node.condition is None else node.condition.span
     for side in SIDES:
-        error = open_error(node, side, node.kind, span) if _child(node, side).is_streaming else None
+        error = open_error(node, side, node.kind, span) if child_of(node, side).is_streaming else None
         if error is not None:
             return error
     return None
@@ -50,7 +50,7 @@ def refusal(node: IntervalJoin) -> SqlExtError | None:
 
 def _opened(node: IntervalJoin, side: Side) -> OpenPeriodOf | None:
     """The period of a stream's side whose end comes later."""
-    return open_period(node, side) if _child(node, side).is_streaming else None
+    return open_period(node, side) if child_of(node, side).is_streaming else None
 
 
 def _an(kind: str) -> str:
@@ -96,9 +96,9 @@ def kept(node: IntervalJoin) -> str:
         until = _until(node, side)
         if side in KEPT.get(node.kind, ()):
             parts.append(f"a {side} row without a match is emitted when {until}")
-        if not _child(node, side).is_streaming:
+        if not child_of(node, side).is_streaming:
             parts.append(f"the {side} rows are those of a table")
-        elif not _child(node, _other(side)).is_streaming:
+        elif not child_of(node, _other(side)).is_streaming:
             parts.append(f"{side} rows are not kept")
         elif until is None:
             parts.append(f"{side} rows are kept for good: the state grows without a bound")
@@ -113,6 +113,11 @@ def kept(node: IntervalJoin) -> str:
     return "; ".join(parts)
 
 
+def endless_side(node: IntervalJoin) -> Side | None:
+    """A side whose rows find matches for ever, as far as planning knows."""
+    return next((side for side in SIDES if _until(node, side) is None), None)
+
+
 def time_column(delays: Mapping[Column, int], values: Sequence[Expression]) -> Column:
     """The event time of a side among its columns with a known delay: one that is compared, with the least delay."""
     return min(delays, key=lambda column: (not any(not_below(value, column) for value in values), delays[column]))
@@ -123,7 +128,7 @@ def delays(node: IntervalJoin, inputs: Sequence[PhysicalPlan]) -> PlannedDelays:
     times: dict[Side, Column] = {}
     below = []
     for side, plan in zip(SIDES, inputs, strict=True):
-        known = planned_delays(plan) or dict.fromkeys(sorted(event_times(_child(node, side)), key=str), 0)
+        known = planned_delays(plan) or dict.fromkeys(sorted(event_times(child_of(node, side)), key=str), 0)
         if known:
             times[side] = time_column(known, tuple(values_of(node, side).values()))
             below.append(known[times[side]])
@@ -137,7 +142,7 @@ def _life(node: IntervalJoin, side: Side, times: Mapping[Side, Column]) -> int |
     if any(_opened(node, one) is not None for one in SIDES):  # a period may be closed at any time
         return None
     if other not in times:
-        return None if _child(node, other).is_streaming else 0
+        return None if child_of(node, other).is_streaming else 0
     own, theirs = (
         {n for n, value in values_of(node, one).items() if not_below(value, times[one])} for one in (side, other)
     )
@@ -157,7 +162,7 @@ def _numeric(condition: Condition, amounts: Mapping[str, Amount]) -> Condition:
 
 def _until(node: IntervalJoin, side: Side) -> str | None:
     """When no match of a row of a side can come any more; None if there is no such watermark."""
-    child, names = _child(node, _other(side)), values_of(node, _other(side))
+    child, names = child_of(node, _other(side)), values_of(node, _other(side))
     if not child.is_streaming:
         return "it comes"
     marked = event_times(child)
@@ -215,5 +220,6 @@ def _other(side: Side) -> Side:
     return "right" if side == "left" else "left"
 
 
-def _child(node: IntervalJoin, side: Side) -> LogicalPlan:
+def child_of(node: IntervalJoin, side: Side) -> LogicalPlan:
+    """The input on a side."""
     return node.left if side == "left" else node.right

@@ -30,6 +30,14 @@ def refusal(node: LastJoin) -> SqlExtError | None:
             span=mixed[0].span or node.span,
             help="compare columns of the two sides with =, <, <=, > or >=, or compute what is compared in a subquery",
         )
+    hint = node.partitioner
+    if hint is not None and hint.name != "broadcast":
+        return UnsupportedError(
+            f"the hint {hint} cannot be followed by a LAST JOIN of a stream: its rows stay where they are, and all "
+            "tasks have the tables, as with broadcast",
+            span=hint.span,
+            help="leave the hint out, or put the LAST JOIN in a subquery without it",
+        ).about_hint()
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
 
@@ -22,6 +23,9 @@ from sqlext_planner.umjoin.execute.keys import equality
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
 from sqlext_planner.umjoin.execute.stream_execution import ColumnBound, UMJoinStreamExec, member_columns, time_column
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, input_name
+
+if TYPE_CHECKING:
+    from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
 
 _TIMES = ("timestamp", "timestamp_ntz")
 _ORDERED = ("<", "<=", ">", ">=")
@@ -157,15 +161,18 @@ def _bounds(term: Expression, types: Mapping[Column, str | None]) -> list[Column
     return [ColumnBound(earlier=second[0], later=first[0], most=most, slack=slack, span=term.span)]
 
 
-def stream_plan(node: UMJoin, parts: StreamParts, inputs: Sequence[PhysicalPlan], why: str) -> PhysicalPlan:
-    """The physical plan; `inputs` are the plans of the node's inputs."""
+def stream_plan(
+    node: UMJoin, parts: StreamParts, inputs: Sequence[PhysicalPlan], why: str, placing: StreamPlacing | None
+) -> PhysicalPlan:
+    """The physical plan; `inputs` are the plans of the node's inputs, `placing` says how keys have places."""
     core = parts.core
     split = UMJoinSplit.of(core)
     routing: Routing = "shared key" if split.layout.shared else "hypercube"
     spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in core.inputs)
     streams = [plan for i, plan in enumerate(inputs) if i not in parts.tables]
     late = delays(parts, streams)
-    make = partial(UMJoinStreamExec, bounds=parts.bounds, stream_spans=spans, asked=node.asked is not None, delays=late)
+    more: dict[str, Any] = {"asked": node.asked is not None, "delays": late, "placing": placing}
+    make = partial(UMJoinStreamExec, bounds=parts.bounds, stream_spans=spans, **more)
     plan = operator_plan(core, streams, routing, why=f"{why}; {kept(parts)}", make=make)
     if not parts.tables:
         return plan

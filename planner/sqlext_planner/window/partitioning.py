@@ -31,10 +31,13 @@ def window_placing(node: WindowUnion, config: Config) -> StreamPlacing | None:
 
     Raises UnsupportedError for a hint that the windows do not allow; a setting gives way.
     """
-    from sqlext_planner.exchange.partitioning.stream_placing import stream_placing
+    from sqlext_planner.exchange.partitioning.stream_placing import TABLES, stream_placing
 
-    tables = not all(child.is_streaming for child in (node.source, *node.unions))
-    return stream_placing(window_demand(node), config, node.partitioner, tables=tables)
+    demand = window_demand(node)
+    steady = None if all(child.is_streaming for child in (node.source, *node.unions)) else TABLES
+    if demand.reach is None:
+        steady = f"{demand.unbounded}, so that a bucket that gets a key later lacks rows"
+    return stream_placing(demand, config, node.partitioner, steady)
 
 
 def window_demand(node: WindowUnion) -> Demand:

@@ -55,6 +55,7 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
         from sqlext_operators.window.stream import WindowStreamSpec
 
         from sqlext_planner.exchange.driver import Shipment
+        from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
         from sqlext_planner.exchange.stream_driver import run_stream
         from sqlext_planner.exchange.wire import arrow_schema
         from sqlext_planner.exchange.year_month import months_schema
@@ -79,7 +80,9 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
         parts = _parts(inputs, operator.window.ansi)
         found = identity(parts, inputs.frames, inputs.result_schema)
         times = self._times(streams[0], str(order), reach_of(operator.window).ahead)
-        placing = None if self.placing is None else (self.placing, str(order))
+        placing = None
+        if self.placing is not None:
+            placing = PlacedInputs(self.placing, (inputs.keys,) * len(shipments), (str(order),) * len(shipments))
         return run_stream(shipments, stream, result, context, found, chain, times, placing)
 
     @property

@@ -241,16 +241,6 @@ def test_a_window_without_start_that_ends_before_its_row_leaves_out_what_is_betw
     assert in_stream(case, 0)[0] == in_batch(case)
 
 
-def test_rows_that_all_other_buckets_have_answered_are_late() -> None:
-    window = Window(Frame("range", -10, 0), (1,), (Call("sum", ("i64",), "s"),))
-    spec, progress, store = spec_of([window], 2), Progress(), MemoryChunks()
-    store.floor = 8
-    rows = (Row(0, 1, 7, (1,)), Row(0, 1, 8, (2,)), Row(1, 1, 5, (4,)))
-    found = results(WindowStreamSpec(spec).stream().step(store, blocks_of(("i64",), rows, 2, 0), LAST, progress))
-    assert found == Counter([str({"id": 1, "k": 1, "ts": 8, "s": 2})])
-    assert progress.late == 2
-
-
 def test_late_rows_change_nothing() -> None:
     window = Window(Frame("range", -10, 0), (1,), (Call("sum", ("i64",), "s"),))
     batches = (

@@ -1,13 +1,16 @@
 """New places for the keys of a running stream, from what its buckets report of each micro-batch.
 
 Rows of a key that has become hot are spread over several buckets, and brought together when it cools down. Nothing that
-is kept moves: a new placement owns rows from a time on that no bucket has seen (`stream_placement`). One change is made
-in three steps, each in another micro-batch:
+is kept moves: a new placement owns rows from a time on (`stream_placement`). One change is made in three steps, each in
+another micro-batch:
 
 1. announced: the new places get copies, and own nothing;
-2. begun: they own the rows from `since` on, which is later than all that was seen before the announcement, and by as
-   much as a row can need older ones;
-3. done: the watermark has passed all that the older places own.
+2. begun: they own the rows from `since` on, which cannot be in a result with any row that came before the announcement;
+3. done: no row to come can be in a result with a row that the older places own.
+
+Both times are those that the operators say of the rows that they keep (`Expiry`). For rows that are gone, the watermark
+has passed them. An owned row below `since` is late once all buckets have a watermark of `since` or more. Then the rows
+that the older places own are all there, and are done with at the greatest of their times.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ _SLOTS_A_BUCKET = 8
 class Replanned:
     """How the keys of a stream get their places: by a `partitioner` with a name, over the `pids` of the buckets.
 
-    `demand` has the reach of the rows. Without `changes` every row is in all buckets.
+    `demand` is what owned rows need. Without `changes` every row is in all buckets.
     """
 
     partitioner: str
@@ -101,23 +104,20 @@ class Replanner:
         self._spec = spec
         self.where = where or spec.first()
         self._counts = _Counts()
-        self._latest: dict[int, int | None] = {}
-        self._watermark: int | None = None
+        self._reports: dict[int, BucketReport] = {}
         self._better = 0
-        #: The greatest time that an older placement may own, once that is known.
+        #: The watermark that lets all go that an older placement owns, once that is known.
         self._owned: int | None = None
 
     def observe(self, reports: Sequence[BucketReport]) -> StreamPlacement | None:
         """The reports of a micro-batch. Returns the new placement if it changes."""
         if not reports:
             return None
-        self._latest.update((report.pid, report.latest) for report in reports)
-        marks = [report.watermark for report in reports if report.watermark is not None]
-        self._watermark = max([*marks, *([] if self._watermark is None else [self._watermark])], default=None)
+        self._reports.update((report.pid, report) for report in reports)
         self._counts.add(reports)
         # All blocks of a micro-batch have the same number, and micro-batches come one after the other.
         seen = any(report.placement == self.where.number for report in reports)
-        if not self._spec.changes or not seen or len(self._latest) < len(self._spec.pids):
+        if not self._spec.changes or not seen or len(self._reports) < len(self._spec.pids):
             return None
         found = self._next()
         if found is not None:
@@ -128,23 +128,24 @@ class Replanner:
 
     def _next(self) -> StreamPlacement | None:
         """The next step of a change, or the first one of a new change; all buckets have reported."""
-        last = self.where.epochs[-1]
-        assert self._spec.demand.reach is not None
-        back, ahead = self._spec.demand.reach
-        latest = max((time for time in self._latest.values() if time is not None), default=None)
-        if latest is None:
-            return None
+        last, number = self.where.epochs[-1], self.where.number + 1
         if len(self.where.epochs) == 1:
             return self._announced()
+        reports = self._reports.values()
+        marks = [report.watermark for report in reports if report.watermark is not None]
         if last.since is None:
-            begun = (*self.where.epochs[:-1], replace(last, since=latest + back + 1))
-            return replace(self.where, number=self.where.number + 1, epochs=begun)
-        if self._owned is None:
-            self._owned = max(last.since, latest)
-        if self._watermark is None or self._watermark - ahead <= self._owned:
+            needed = [*marks, *(report.copied for report in reports if report.copied is not None)]
+            if not needed:
+                return None
+            return StreamPlacement(number, (*self.where.epochs[:-1], replace(last, since=max(needed))))
+        if len(marks) < len(reports) or min(marks) < last.since:
             return None
-        only = replace(last, since=ALWAYS)
-        return StreamPlacement(self.where.number + 1, (only,), self._owned + 1)
+        if self._owned is None:
+            owned = (report.owned for report in reports if report.owned is not None)
+            self._owned = max([last.since, *owned])
+        if min(marks) < self._owned:
+            return None
+        return StreamPlacement(number, (replace(last, since=ALWAYS),))
 
     def _announced(self) -> StreamPlacement | None:
         """With the places that the partitioner has found better for some micro-batches in turn."""

@@ -12,6 +12,7 @@ from sqlext_planner.relational.nodes import Aggregate, Project
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.umjoin.choose.choice import Choice, Obstacles, choose
 from sqlext_planner.umjoin.choose.partitioning import umjoin_partitioning
+from sqlext_planner.umjoin.choose.placing import umjoin_placing
 from sqlext_planner.umjoin.execute.cascade import cascade
 from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec
 from sqlext_planner.umjoin.execute.plain_spark import FactorisedAggregateExec, UMJoinCascadeExec
@@ -62,7 +63,9 @@ def plan_stream(node: UMJoin, planner: Planner) -> PhysicalPlan:
     wanted = node.asked is not None or planner.config.umjoin_strategy == "operator"
     parts = stream_parts(node) if wanted else "nothing asks for one operator"
     if not isinstance(parts, str):
-        return stream_plan(node, parts, inputs, "as the hint says" if node.asked else "operator, as the setting says")
+        placing = umjoin_placing(parts, planner.config, node.partitioner)
+        why = "as the hint says" if node.asked else "operator, as the setting says"
+        return stream_plan(node, parts, inputs, why, placing)
     error = refusal(node)
     if error is not None:
         raise error

@@ -103,7 +103,7 @@ class UMJoinExec(PhysicalPlan):
     def label(self) -> str:
         kept = comma(tuple(column for columns in self.payload for column in columns))
         counted = "" if self.count is None else f" AS {self.count}"
-        names = [_name(child) for child in self.inputs]
+        names = [input_label(child) for child in self.inputs]
         shown = [name if kind == "inner" else f"{kind} {name}" for name, kind in zip(names, self.kinds, strict=True)]
         classes = comma(self.layout.names)
         return f"{type(self).__name__}: [{self.routing}] {', '.join(shown)} ON {classes} PAYLOAD [{kept}]{counted}"
@@ -116,10 +116,10 @@ class UMJoinExec(PhysicalPlan):
         return facts | notes | super().details() | ({} if self.partitioning is None else self.partitioning.lines)
 
 
-def _name(child: PhysicalPlan) -> str:
+def input_label(child: PhysicalPlan) -> str:
     """Like `input_name` of the logical plan: the relation that all columns come from, here or below."""
     relations = {column.relation for column in child.output_columns}
     if len(relations) == 1 and (name := relations.pop()):
         return name
     below = child.children
-    return _name(below[0]) if len(below) == 1 else type(child).__name__.removesuffix("Exec").lower()
+    return input_label(below[0]) if len(below) == 1 else type(child).__name__.removesuffix("Exec").lower()

@@ -13,7 +13,7 @@ from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.execution import FilterExec, ProjectExec, SubqueryAliasExec
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
-from sqlext_planner.umjoin.execute.execution import UMJoinExec
+from sqlext_planner.umjoin.execute.execution import UMJoinExec, input_label
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sqlext_operators.umjoin.spec import MultiwayJoinSpec
     from sqlext_operators.umjoin.stream_bounds import StreamTimes
 
+    from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
 
 #: Time zones whose days all have 24 hours.
 _FIXED_ZONE = re.compile(r"(?:Etc/)?(?:UTC|GMT|UCT|Z)|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?")
@@ -54,9 +55,11 @@ class UMJoinStreamExec(UMJoinExec, ChainedExec):
     bounds: tuple[ColumnBound, ...] = field(default=(), kw_only=True)
     stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
     asked: bool = field(default=False, compare=False, kw_only=True, repr=False)
+    placing: StreamPlacing | None = field(default=None, kw_only=True)
 
     def details(self) -> dict[str, Any]:
-        return super().details() | self.delays.details()
+        placing = {} if self.placing is None else {"partitioner": str(self.placing)}
+        return super().details() | self.delays.details() | placing
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises UnsupportedError for types or times that the operator cannot compare, AnalysisError for watermarks
@@ -92,7 +95,10 @@ class UMJoinStreamExec(UMJoinExec, ChainedExec):
         times = self._times(columns, streams, zone)
         schemas = tuple(arrow_schema(frame.schema) for frame in typed.frames)
         late_fails = context.config.stream_late == "fail"
-        stream = MultiwayStreamSpec(typed.spec, times, schemas, late_fails, context.config.output_batch_rows)
+        placed = self._placed(typed.spec, times)
+        owned = None if placed is None else placed.owned
+        batch_rows = context.config.output_batch_rows
+        stream = MultiwayStreamSpec(typed.spec, times, schemas, late_fails, batch_rows, owned)
         routers = _routers(typed.spec, self.routing, bucket_count(context))
         shipments = [
             Shipment(tag, frame, item.keys, router)
@@ -107,8 +113,21 @@ class UMJoinStreamExec(UMJoinExec, ChainedExec):
             "time zone": zone,
         }
         described = identity(parts, typed.frames, typed.result)
-        found = run_stream(shipments, stream, typed.result, context, described, chain, _result_times(columns, times))
+        late = _result_times(columns, times)
+        found = run_stream(shipments, stream, typed.result, context, described, chain, late, placed)
         return found if tuple(found.columns) == self.frame_columns else found.toDF(*self.frame_columns)
+
+    def _placed(self, spec: MultiwayJoinSpec, times: StreamTimes) -> PlacedInputs | None:
+        """How the keys have places, now that all event times are known. Raises UnsupportedError for a hint that these
+        do not allow."""
+        from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
+
+        names = [input_label(child) for child in self.inputs]
+        placing = None if self.placing is None else self.placing.allowed(endless(times, names))
+        if placing is None:
+            return None
+        keys = tuple(_shared_keys(spec))
+        return PlacedInputs(placing, keys, times.columns, owned_input(self.kinds), (False,) * len(keys[0]))
 
     def _time_columns(self, streams: Sequence[StreamInput]) -> list[Column | None]:
         """The event time of each input that the plan reads."""
@@ -174,6 +193,27 @@ class UMJoinStreamExec(UMJoinExec, ChainedExec):
         return times
 
 
+def owned_input(kinds: Sequence[str]) -> int:
+    """The input whose rows are owned where keys have places: the first inner one. Each joined row has one of its rows,
+    and if bounds lead from one inner input to all others and back, they do so from each."""
+    return kinds.index("inner")
+
+
+def endless(times: StreamTimes, names: Sequence[str]) -> str | None:
+    """Why keys keep their places where rows of some input match rows of others for ever; None if there is no such
+    input. `names` are those of the inputs."""
+    owned = owned_input(times.kinds)
+    for i, name in enumerate(names):
+        pairs = ((name, names[owned], times.after(owned, i)), (names[owned], name, times.after(i, owned)))
+        for later, earlier, most in pairs:
+            if most is None:
+                return (
+                    f"no condition says how long after a row of {earlier} one of {later} may match it, "
+                    "so that a bucket that gets a key later lacks rows"
+                )
+    return None
+
+
 def member_columns(columns: Sequence[Sequence[Column]], kinds: Sequence[str]) -> frozenset[Column]:
     """The columns of inputs that are not inner."""
     return frozenset(column for own, kind in zip(columns, kinds, strict=True) if kind != "inner" for column in own)
@@ -215,6 +255,13 @@ def _definition(plan: PhysicalPlan, column: Column) -> str:
     return str(column)
 
 
+def _shared_keys(spec: MultiwayJoinSpec) -> Iterator[tuple[str, ...]]:
+    """The columns of each input with the keys that all inputs have."""
+    for item in spec.inputs:
+        held = dict(zip(item.classes, item.keys, strict=True))
+        yield tuple(held[place] for place in spec.shared)
+
+
 def _routers(spec: MultiwayJoinSpec, routing: str, buckets: int) -> list[Router]:
     from sqlext_operators.exchange.routing import MatchRouter
     from sqlext_operators.umjoin.shares_routing import SharesRouter
@@ -222,9 +269,7 @@ def _routers(spec: MultiwayJoinSpec, routing: str, buckets: int) -> list[Router]
     from sqlext_planner.umjoin.execute.shares import choose_shares
 
     if routing == "shared key":
-        keys = [dict(zip(item.classes, item.keys, strict=True)) for item in spec.inputs]
-        named = [tuple(held[place] for place in spec.shared) for held in keys]
-        return [MatchRouter(names, (False,) * len(names), keep=False) for names in named]
+        return [MatchRouter(names, (False,) * len(names), keep=False) for names in _shared_keys(spec)]
     # nothing is known of how many rows the streams will bring
     shares = choose_shares([1.0] * len(spec.inputs), [item.classes for item in spec.inputs], spec.classes, buckets)
     return [SharesRouter.of(item, shares) for item in spec.inputs]

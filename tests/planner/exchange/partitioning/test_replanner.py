@@ -18,11 +18,12 @@ PIDS = (3, 1, 5, 9)
 
 
 def spec_of(partitioner: str, **more: bool) -> Replanned:
-    return Replanned(partitioner, Demand((BACK, AHEAD), **more), PIDS)
+    return Replanned(partitioner, Demand(**more), PIDS)
 
 
 def report(pid: int, placement: int, time: int, rows: tuple[int, ...], keys: Sequence[CountedKey] = ()) -> BucketReport:
-    return BucketReport(pid, placement, time - 10, time, rows, tuple(keys))
+    """What a bucket says whose newest row has a time: the watermark is 10 behind, the row lasts for BACK or AHEAD."""
+    return BucketReport(pid, placement, time - 10, time + AHEAD + 1, time + BACK + 1, rows, tuple(keys))
 
 
 def micro_batch(where: StreamPlacement, time: int, hot: int) -> list[BucketReport]:
@@ -82,12 +83,24 @@ def test_a_placement_begins_after_all_that_was_seen_and_ends_after_all_it_owned(
     assert replanner.observe([report(pid, 0, 80, (10, 10)) for pid in PIDS]) is None
     assert replanner.observe([report(PIDS[0], 1, 70, (10, 10))]) is not None
     assert replanner.where.epochs[1].since == 80 + BACK + 1
-    replanner.observe([report(pid, 2, 300, (10, 10)) for pid in PIDS])
-    assert len(replanner.where.epochs) == 2
-    for time in (300 + AHEAD + 10, 300 + AHEAD + 11):  # the watermark is 10 behind
-        replanner.observe([report(pid, 2, time, (10, 10)) for pid in PIDS])
-        assert len(replanner.where.epochs) == (1 if time - 10 - AHEAD > 300 else 2)
-    assert replanner.where.floor == 301
+    since = 80 + BACK + 1
+    # one bucket still has an older watermark, and takes a row that the older placement owns and that lasts for long
+    replanner.observe([report(pid, 2, since + (0 if pid == PIDS[0] else 90), (10, 10)) for pid in PIDS])
+    replanner.observe([report(PIDS[0], 2, since + 9, (10, 10))])
+    end = since + 500
+    replanner.observe([BucketReport(PIDS[0], 2, since, end, None, (1, 0), ())])
+    for first, others in ((since, end), (end - 1, end), (end, end - 1), (end, end)):
+        assert len(replanner.where.epochs) == 2
+        marks = {pid: first if pid == PIDS[0] else others for pid in PIDS}
+        replanner.observe([BucketReport(pid, 2, mark, None, None, (0, 0), ()) for pid, mark in marks.items()])
+    assert [epoch.since for epoch in replanner.where.epochs] == [ALWAYS]
+
+
+def test_rows_that_are_gone_were_done_with_by_the_watermark() -> None:
+    replanner = Replanner(spec_of("fragment"))
+    run(replanner, 0, 2, 6_000)
+    replanner.observe([BucketReport(pid, 1, 500, None, None if pid else 300, (0, 0), ()) for pid in PIDS])
+    assert replanner.where.epochs[1].since == 500
 
 
 def test_a_query_that_starts_again_goes_on_with_its_change() -> None:
@@ -98,12 +111,12 @@ def test_a_query_that_starts_again_goes_on_with_its_change() -> None:
     # as long as a bucket has not told what it has, nothing changes
     assert again.observe([report(pid, 2, 5_000, (10, 10)) for pid in PIDS[:3]]) is None
     assert again.observe([report(pid, 2, 9_000, (10, 10)) for pid in PIDS]) is None
-    assert again.observe([report(pid, 2, 20_000, (10, 10)) for pid in PIDS]) is not None
-    assert again.where.floor == 9_001
+    assert again.observe([report(pid, 2, 9_000 + AHEAD + 10, (10, 10)) for pid in PIDS]) is None
+    assert again.observe([report(pid, 2, 9_000 + AHEAD + 11, (10, 10)) for pid in PIDS]) is not None
 
 
 def test_broadcast_places_stay() -> None:
-    spec = Replanned("broadcast", Demand(None), PIDS, changes=False)
+    spec = Replanned("broadcast", Demand(), PIDS, changes=False)
     replanner = Replanner(spec)
     assert replanner.where.epochs[0].placement.slots == ((0, 1, 2, 3),)
     assert run(replanner, 0, 10, 6_000) == []
