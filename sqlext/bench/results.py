@@ -15,6 +15,10 @@ from sqlext.bench.suite import Case, Check
 Status = Literal["ok", "capped", "stopped", "wrong", "failed"]
 
 
+#: The series of the seconds of each task, the same tasks in every run.
+TASK_SECONDS = "task seconds"
+
+
 @dataclass(frozen=True)
 class Run:
     """One run: wall seconds, and the memory of the process tree while it ran, in bytes.
@@ -61,10 +65,16 @@ class Measurement:
 
     @property
     def details(self) -> dict[str, float]:
-        """The medians of the details over the runs that count for `seconds`."""
+        """The medians of the details over the runs that count for `seconds`; and of the medians of each task, the
+        slowest, and that over the average."""
         runs = self.runs or ([self.warmup] if self.warmup is not None else [])
         names = dict.fromkeys(name for run in runs for name in run.details)
-        return {name: statistics.median(run.details[name] for run in runs if name in run.details) for name in names}
+        found = {name: statistics.median(run.details[name] for run in runs if name in run.details) for name in names}
+        seconds = (run.series.get(TASK_SECONDS, ()) for run in runs)
+        tasks = [statistics.median(each) for each in zip(*seconds, strict=False)]
+        if tasks:
+            found = {"slowest task": max(tasks), "max/avg": max(tasks) * len(tasks) / sum(tasks)} | found
+        return found
 
     def peak(self, which: Literal["peak_python", "peak_process", "peak_jvm"]) -> int:
         """The highest value of a memory figure over all runs, including the warm-up."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.spark.task_times import TaskTimes
 
 from sqlext.bench.engines import Engines
+from sqlext.bench.results import TASK_SECONDS
 from sqlext.bench.skew_sql import SPARK_TEXTS
 from sqlext.bench.suite import Answer, Case
 
@@ -98,17 +99,20 @@ class PartitionedWindow(_Aggregated):
         super().run(case)
 
     def details(self) -> Mapping[str, float]:
-        """Seconds of the slowest of the operator's tasks, that against their average, and what EXPLAIN expects."""
-        seconds = [] if self._times is None else self._times.of_last_stage(self.partitions)
-        if self._times is None or not seconds or self._expected is None:
+        """What EXPLAIN expects, and how many executors the operator's tasks ran on."""
+        if self._times is None or self._expected is None:
             return {}
         return {
-            "slowest task": max(seconds),
-            "max/avg": max(seconds) * len(seconds) / sum(seconds),
             "expected": self._expected.balance,
             "moved": self._expected.moved,
             "executors": len(self._times.executors_of_last_stage(self.partitions)),
         }
+
+    def series(self) -> Mapping[str, Sequence[float]]:
+        """The seconds of the operator's tasks."""
+        if self._times is None or self._expected is None:
+            return {}
+        return {TASK_SECONDS: self._times.of_last_stage(self.partitions)}
 
 
 def partitioning_of(plan: PhysicalPlan | None) -> Partitioning | None:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
 from sqlext.bench.cli import app
 from sqlext.bench.engines import Engines
+from sqlext.bench.results import TASK_SECONDS
 from sqlext.bench.skew import CONTESTANTS, SkewOptions, skew_suite
 from sqlext.bench.skew_sql import SPARK_TEXTS
 
@@ -34,6 +35,12 @@ def test_all_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
     assert figures["key"]["moved"] == 6_000
     assert figures["broadcast"]["moved"] == 18_000
     assert figures["time_range"]["expected"] < figures["key"]["expected"]
+
+
+def test_seconds_of_tasks_are_their_medians() -> None:
+    runs = [Run(1.0, 0, 0, 0, {"moved": 5}, {TASK_SECONDS: seconds}) for seconds in ([1, 2, 9], [1, 8, 3], [4, 2, 3])]
+    assert Measurement("ours", runs=runs).details == {"slowest task": 3, "max/avg": 1.5, "moved": 5}
+    assert Measurement("ours", warmup=runs[0]).details == {"slowest task": 9, "max/avg": 2.25, "moved": 5}
 
 
 def test_bad_options() -> None:

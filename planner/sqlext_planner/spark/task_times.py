@@ -25,7 +25,7 @@ class TaskTimes:
         self._context.setJobGroup(self._group, "sqlext")
 
     def of_last_stage(self, tasks: int) -> list[float]:
-        """Seconds that each task of the last stage with so many tasks ran; empty if there is none."""
+        """Seconds that the tasks of the last stage with so many of them ran, by partition; empty if there is none."""
         return [metrics.executorRunTime() / 1_000 for _, metrics in self._last_stage(tasks)]
 
     def executors_of_last_stage(self, tasks: int) -> set[str]:
@@ -48,5 +48,5 @@ class TaskTimes:
     def _tasks(self, stage: int) -> list[tuple[str, Any]]:
         store = self._context._jsc.sc().statusStore()
         found = store.taskList(stage, 0, _MOST_TASKS)
-        tasks = [found.apply(place) for place in range(found.size())]
+        tasks = sorted((found.apply(place) for place in range(found.size())), key=lambda task: int(task.index()))
         return [(str(task.executorId()), task.taskMetrics().get()) for task in tasks if task.taskMetrics().isDefined()]
