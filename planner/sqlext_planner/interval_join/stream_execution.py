@@ -216,7 +216,9 @@ def interval_stream(
     spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in (node.left, node.right))
     fields = {**fields_of(node, left, right, "exchange"), "stream_spans": spans}
     late = delays(node, (left, right))
-    return IntervalStreamExec(**fields, delays=late, why=kept(node), placing=placing, owner=owned_side(node))
+    return IntervalStreamExec(
+        **fields, delays=late, why=kept(node, placed=placing is not None), placing=placing, owner=owned_side(node)
+    )
 
 
 def _beside(time: Column | None, period: OpenPeriodOf | None) -> list[Column]:

@@ -82,8 +82,8 @@ def unbounded(side: Side, time: str) -> tuple[str, str]:
     )
 
 
-def kept(node: IntervalJoin) -> str:
-    """When rows come out and how long rows are kept, for EXPLAIN."""
+def kept(node: IntervalJoin, *, placed: bool) -> str:
+    """When rows come out and how long rows are kept, for EXPLAIN; `placed`: a partitioner spreads the rows of a key."""
     parts = ["a pair is emitted with the later of its rows"]
     opened = [(side, period) for side in SIDES if (period := _opened(node, side)) is not None]
     if opened:
@@ -108,7 +108,7 @@ def kept(node: IntervalJoin) -> str:
     for side, period in opened:
         columns = ", ".join(sorted(map(str, period.closing)))
         parts.append(f"open {side} rows are kept until they are closed; {columns} may be NULL in a result")
-    if not node.left_keys:
+    if not node.left_keys and not placed:
         parts.append("without equal keys one task has all rows")
     return "; ".join(parts)
 

@@ -84,6 +84,11 @@ UNKNOWN = "the watermark lets no match come any more"
             ],
         ),
         (
+            "SELECT /*+ PARTITIONER(broadcast) */ a.v, b.v AS w "
+            "FROM a JOIN b ON PERIOD(a.ts, a.te) PRECEDES PERIOD(b.ts, b.te)",
+            [PAIR, f"left {FOR_GOOD}", "right rows are kept until b.ts <= watermark"],
+        ),
+        (
             f"SELECT a.v FROM a LEFT JOIN t b ON {JOINED} OVERLAPS PERIOD(b.ts, b.te)",
             [
                 PAIR,
