@@ -1,4 +1,5 @@
-"""The sqlglot dialect `sqlext`: Spark's SQL plus OpenMLDB's window definitions and LAST JOIN, and period predicates.
+"""The sqlglot dialect `sqlext`: Spark's SQL plus OpenMLDB's window definitions and LAST JOIN, period predicates, and
+EMIT AFTER.
 
 The grammars: docs/reference/windows.md, section 1; docs/reference/last-join.md, section 1;
 `sqlext.syntax.period_parser`.
@@ -46,7 +47,7 @@ _WATERMARK_TOKENS = 64
 
 
 class SqlExtParser(PeriodParser, EmitParser):
-    """Spark's parser with window definitions, LAST JOIN, period predicates, EMIT AFTER, and a place in the text for every node."""
+    """Spark's parser with window definitions, LAST JOIN, period predicates, EMIT AFTER, and a place for every node."""
 
     #: Spark refuses a comma before FROM; OpenMLDB takes it.
     TRAILING_COMMA: ClassVar[bool] = False
