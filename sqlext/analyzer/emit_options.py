@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sqlext_operators.early.estimators import DEFAULT, ESTIMATORS
+from sqlext_planner.early.estimators import default_estimator, estimator_docs, stream_estimators
 from sqlext_planner.early.nodes import Emission
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlglot import exp
@@ -55,10 +55,10 @@ def _delay(context: Context, node: exp.Expr) -> int:
 def _estimator(clause: EmitClause) -> str:
     node = clause.args.get("compensate")
     if node is None:
-        return DEFAULT
-    name = node.name.lower()
-    usable = [one for one, kind in ESTIMATORS.items() if not kind.follows_arrivals]
-    if name not in ESTIMATORS:
+        return default_estimator()
+    name = str(node.name).lower()
+    usable = stream_estimators()
+    if name not in estimator_docs():
         nearest = suggest(name, usable)
         raise AnalysisError(
             f"there is no estimator '{node.name}'",

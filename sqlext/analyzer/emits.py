@@ -84,7 +84,9 @@ class _EmitBlock:
         items = select_items(self.context, self.node, self.scope)
         self._check_group(items)
         calls: list[EarlyCall] = []
-        chosen = [self._item(item, calls) for item in items]
+        chosen: list[NamedExpr] = []
+        for item in items:
+            chosen.append(self._item(item, calls, chosen))
         if not calls:
             raise AnalysisError(
                 "EMIT AFTER needs an aggregate to estimate",
@@ -169,7 +171,7 @@ class _EmitBlock:
             for side, window in zip(self.join.sides, self.join.windows, strict=True)
         )
 
-    def _item(self, item: Item, calls: list[EarlyCall]) -> NamedExpr:
+    def _item(self, item: Item, calls: list[EarlyCall], chosen: list[NamedExpr]) -> NamedExpr:
         node = item.node
         if node is None:
             raise AnalysisError(
@@ -196,7 +198,7 @@ class _EmitBlock:
                     help="EMIT AFTER gives one row for each window: select window.start, window.end and aggregates",
                 )
         expression = above.build(node)
-        return NamedExpr(expression, self._named(item, expression), span=item.span)
+        return NamedExpr(expression, self._named(item, expression, chosen), span=item.span)
 
     def _other_columns(self, node: exp.Expr) -> Iterator[exp.Column]:
         """The columns of an expression that are not in one of the window."""
@@ -210,9 +212,12 @@ class _EmitBlock:
             else:
                 stack.extend(reversed(list(top.iter_expressions())))
 
-    def _named(self, item: Item, expression: Expression) -> Column:
-        known = isinstance(expression, Column) and expression in (self.start, self.end)
-        return self.names.column(item.name) if not known or item.name != expression.name else expression
+    def _named(self, item: Item, expression: Expression, chosen: list[NamedExpr]) -> Column:
+        """The column of an item: start and end keep theirs, where they have their own names."""
+        if isinstance(expression, Column) and expression.name == item.name:
+            if all(other.column != expression for other in chosen):
+                return expression
+        return self.names.column(item.name)
 
     def _window_part(self, node: exp.Expr) -> Expression | None:
         """The window that a node means, or its start or end."""

@@ -1,0 +1,182 @@
+"""EMIT AFTER on Spark: final rows are those of batch, early rows come before them, restarts are exact."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from sqlext_planner.errors import SqlExtError
+
+from sqlext import Session
+from sqlext.streams import query_figures
+from tests.sql.streams import (
+    CLOSING,
+    SECOND,
+    START,
+    Row,
+    check_refused,
+    drop_views,
+    register,
+    started,
+    stream_conf,
+    write_files,
+)
+
+#: Seconds: of a window, from its start to its early answer, of a micro-batch; rows are up to 4 seconds late.
+LENGTH, AFTER, TRIGGER, COUNT = 10, 7, 2, 12
+BATCH = (
+    "SELECT l.w.start AS start, count(*) AS n, sum(l.v) AS s, avg(r.x) AS a, count(l.v) AS m "
+    "FROM (SELECT *, window(ts, '10 seconds') AS w FROM l{0}) l "
+    "JOIN (SELECT *, window(ts, '10 seconds') AS w FROM r{0}) r "
+    "ON l.k = r.k AND l.w = r.w AND l.v > -3 GROUP BY l.w"
+)
+EMIT = "EMIT AFTER DELAY INTERVAL '7' SECONDS"
+VALUES = ("n", "s", "a", "m")
+BOUNDS = ("lower", "upper", "coverage", "reliable")
+
+
+def arriving(seed: int) -> list[list[Row]]:
+    """Rows of a stream by the micro-batch that brings them; the last one brings a row that closes it."""
+    rng = random.Random(seed)
+    batches: list[list[Row]] = [[] for _ in range(COUNT * LENGTH // TRIGGER + 3)]
+    for _ in range(1200):
+        time = rng.random() * COUNT * LENGTH
+        value = rng.choice([None, *range(-3, 9)])
+        key = rng.choice([None, *range(6)])
+        row: Row = (key, START + int(time * SECOND), value, None if value is None else value / 4, "")
+        batches[int((time + 4 * rng.random()) / TRIGGER)].append(row)
+    return [*batches, [(0, START + CLOSING * SECOND, 0, 0.0, "")]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def views(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Streams l, r and tables l_t, r_t of the same rows; a file is what a trigger brings."""
+    folder = tmp_path_factory.mktemp("early")
+    with stream_conf(spark):
+        for number, name in enumerate("lr"):
+            write_batches(folder / name, arriving(number))
+            register(spark, name, folder / name)
+        yield folder
+        drop_views(spark, "l", "r", "grown_l", "grown_r")
+
+
+def write_batches(folder: Path, batches: list[list[Row]], first: int = 0) -> None:
+    for number, rows in enumerate(batches, first):
+        write_files(folder.parent / "one", rows, 1)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder.parent / "one" / "0000.parquet").rename(folder / f"{number:04d}.parquet")
+        os.utime(folder / f"{number:04d}.parquet", (number, number))
+
+
+def found_rows(spark: SparkSession, folder: Path, frame: DataFrame) -> list[dict[str, Any]]:
+    names = frame.columns
+    rows = spark.read.parquet(str(folder / "out")).toDF(*names).collect()
+    return [row.asDict() for row in rows]
+
+
+def of_phase(rows: list[dict[str, Any]], phase: str) -> dict[Any, dict[str, Any]]:
+    found = {row["start"]: row for row in rows if row["phase"] == phase}
+    assert len(found) == sum(row["phase"] == phase for row in rows)
+    return found
+
+
+def test_final_rows_are_those_of_batch_and_early_rows_come_before(
+    session: Session, spark: SparkSession, tmp_path: Path
+) -> None:
+    frame = session.sql(f"{BATCH.format('')} {EMIT}")
+    assert frame.columns == ["start", *VALUES, *(f"{v}_{b}" for v in VALUES for b in BOUNDS), "phase"]
+    assert frame.dtypes[:5] == session.sql(BATCH.format("_t")).dtypes
+    seen: list[tuple[Any, str, int]] = []
+
+    def write(batch: DataFrame, number: int) -> None:
+        seen.extend((row["start"], row["phase"], number) for row in batch.collect())
+        batch.write.mode("append").parquet(str(tmp_path / "out"))
+
+    query = frame.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "cp"))
+    running = query.trigger(availableNow=True).start()
+    running.awaitTermination()
+    rows = found_rows(spark, tmp_path, frame)
+    early, final = of_phase(rows, "early"), of_phase(rows, "final")
+    expected = {row["start"]: row.asDict() for row in session.sql(BATCH.format("_t")).collect()}
+    closing = max(expected)
+    del expected[closing]
+    assert early.keys() == final.keys() == expected.keys() | (early.keys() & {closing})
+    for start, row in expected.items():
+        assert {name: final[start][name] for name in VALUES} == pytest.approx(
+            {name: row[name] for name in VALUES}, nan_ok=True
+        )
+    when = {(start, phase): number for start, phase, number in seen}
+    first = min(expected)
+    for start in expected:
+        seconds = (start - first).total_seconds()
+        # a file brings what has come in two seconds: the clock passes start + 7 s in this one or, by chance, the next
+        due = (seconds + AFTER) // TRIGGER
+        assert due <= when[start, "early"] <= due + 1
+        assert when[start, "final"] > when[start, "early"]
+    held = sum(early[s]["n_lower"] <= expected[s]["n"] <= early[s]["n_upper"] for s in expected)
+    assert held >= len(expected) - 2
+    assert early[max(expected)]["n_coverage"] < 1
+    figures = query_figures(running)
+    assert figures is not None
+    assert figures.figures["state_rows"] <= 12
+
+
+def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    batches = {name: arriving(number) for number, name in enumerate("lr")}
+    sql = BATCH.format("").replace("FROM l)", "FROM {l})").replace("FROM r)", "FROM {r})") + " " + EMIT
+
+    def frame(text: str = sql) -> DataFrame:
+        for name in "lr":
+            register(spark, f"grown_{name}", tmp_path / name)
+        return session.sql(text, l=spark.table("grown_l"), r=spark.table("grown_r"))
+
+    cut = 23
+    for name in "lr":
+        write_batches(tmp_path / name, batches[name][:cut])
+    started(frame(), tmp_path).awaitTermination()
+    for name in "lr":
+        write_batches(tmp_path / name, batches[name][cut:], cut)
+    started(frame(), tmp_path).awaitTermination()
+    rows = found_rows(spark, tmp_path, frame())
+    whole = session.sql(f"{BATCH.format('')} {EMIT}")
+    started(whole, tmp_path / "whole").awaitTermination()
+    expected = found_rows(spark, tmp_path / "whole", whole)
+    assert sorted(map(repr, rows)) == sorted(map(repr, expected))
+    for changed, message in (
+        (sql + " COMPENSATE USING none", "estimator was shrink, and is none"),
+        (sql.replace("'7'", "'8'"), "delay was 7s, and is 8s"),
+        (sql + " CONFIDENCE 0.9", "confidence was 0.95, and is 0.9"),
+    ):
+        for name in "lr":
+            write_batches(tmp_path / name, [batches[name][-1]], 100)
+        query = started(frame(changed), tmp_path)
+        with pytest.raises(SqlExtError, match=f"belongs to another query: {message}"):
+            query.awaitTermination()
+
+
+def test_what_only_spark_knows_is_refused_at_its_place(session: Session, spark: SparkSession, views: Path) -> None:
+    windows = [f"window({name}.ts, '10 seconds')" for name in "lr"]
+    on = f"JOIN r ON l.k = r.k AND {windows[0]} = {windows[1]} GROUP BY {windows[0]}"
+    check_refused(
+        session, f"SELECT count(*) AS n FROM l {on} EMIT AFTER DELAY [[INTERVAL 15 SECONDS]]", "final 15s after their"
+    )
+    spark.table("l").selectExpr("*", "cast(v AS decimal(30, 2)) AS d", "array(k) AS ks").createOrReplaceTempView("p")
+    check_refused(
+        session, f"SELECT [[sum(p.d)]] AS n FROM p {on.replace('l.', 'p.')} {EMIT}", "values of the type decimal"
+    )
+    check_refused(
+        session, f"SELECT count(*) AS n FROM p {on.replace('l.k', '[[p.s]]').replace('l.', 'p.')} {EMIT}", "the types"
+    )
+    stream = spark.readStream.schema("k int, ts timestamp, x timestamp").parquet(str(views / "l"))
+    stream.createOrReplaceTempView("p")
+    check_refused(session, f"SELECT count(*) AS n FROM [[p]] {on.replace('l.', 'p.')} {EMIT}", "has no watermark")
+    stream.withWatermark("x", "1 second").createOrReplaceTempView("p")
+    check_refused(
+        session, f"SELECT count(*) AS n FROM [[p]] {on.replace('l.', 'p.')} {EMIT}", "has its watermark on p.x"
+    )
+    drop_views(spark, "p")
