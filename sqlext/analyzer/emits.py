@@ -214,9 +214,9 @@ class _EmitBlock:
 
     def _named(self, item: Item, expression: Expression, chosen: list[NamedExpr]) -> Column:
         """The column of an item: start and end keep theirs, where they have their own names."""
-        if isinstance(expression, Column) and expression.name == item.name:
-            if all(other.column != expression for other in chosen):
-                return expression
+        own = isinstance(expression, Column) and expression.name == item.name
+        if isinstance(expression, Column) and own and all(other.column != expression for other in chosen):
+            return expression
         return self.names.column(item.name)
 
     def _window_part(self, node: exp.Expr) -> Expression | None:
