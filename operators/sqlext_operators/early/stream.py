@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sqlext_operators.columns.batches import whole
+from sqlext_operators.columns.codes import NULL_ORDER
 from sqlext_operators.early.estimator import Estimator
 from sqlext_operators.early.estimators import ESTIMATORS
 from sqlext_operators.early.key_totals import Ints
@@ -42,7 +43,8 @@ class EarlySpec:
 
     Inputs are totals of the left (tag 0) and the right side (1), all in one bucket. `schema` is that of the results:
     start and end of the window, phase, and for each call its value, lower, upper, coverage and reliable. With
-    `late_fails` rows of final windows are an error. Raises ValueError for an estimator that follows arrivals.
+    `late_fails` rows of final windows are an error. Rows of the inputs `chained`, which are results of operators below,
+    are not counted as read. Raises ValueError for an estimator that follows arrivals.
     """
 
     sides: tuple[TotalsSpec, TotalsSpec]
@@ -52,6 +54,7 @@ class EarlySpec:
     confidence: float
     schema: pa.Schema
     late_fails: bool = False
+    chained: frozenset[int] = frozenset()
 
     cache_bytes: ClassVar[int] = DECODED_BYTES
 
@@ -97,7 +100,8 @@ class EarlyStream:
                 continue
             batch = self._admitted(side, whole(batches[0].schema, batches), store.late_below, progress)
             latest = max(int(numbers(one, LATEST).max()) for one in batches)
-            clock = latest if clock is None else max(clock, latest)
+            if latest != NULL_ORDER:
+                clock = latest if clock is None else max(clock, latest)
             after = self._due(numbers(batch, WINDOW), before)
             state.add(side, batch.filter(pa.array(~after)), after=False)
             state.add(side, batch.filter(pa.array(after)), after=True)
@@ -133,7 +137,7 @@ class EarlyStream:
         late = np.zeros(batch.num_rows, np.bool_)
         if late_below is not None:
             late = ~timeless & (starts + self._length <= late_below)
-        progress.rows += int(counts.sum())
+        progress.rows += 0 if side in self._spec.chained else int(counts.sum())
         progress.late += int(counts[late].sum())
         progress.timeless += int(counts[timeless].sum())
         found = batch.filter(pa.array(self._spec.sides[side].taken(batch) & ~late))
@@ -147,10 +151,7 @@ class EarlyStream:
         """The rows of windows that are final now. `clock` is that of the step before."""
         if now is None or (done is not None and now <= done):
             return
-        starts = state.starts()
-        starts = starts[starts + self._length <= now]
-        if done is not None:
-            starts = starts[starts + self._length > done]
+        starts = state.starts(None if done is None else done - self._length, now - self._length)
         if not len(starts):
             return
         estimators = self._spec.estimators(state.past())
@@ -169,8 +170,8 @@ class EarlyStream:
         """The rows of windows whose early answers have become due."""
         if clock is None or clock == before:
             return
-        starts = state.starts(after=False)
-        starts = starts[self._due(starts, clock) & ~self._due(starts, before)]
+        delay = self._spec.delay
+        starts = state.starts(None if before is None else before - delay, clock - delay, after=False)
         if now is not None:
             starts = starts[starts + self._length > now]
         if not len(starts):

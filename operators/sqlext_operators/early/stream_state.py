@@ -57,11 +57,16 @@ class EarlyState:
             starts = numbers(totals, WINDOW)
             self._store.append(side + AFTER * after, int(starts.min()), int(starts.max()), totals)
 
-    def starts(self, *, after: bool | None = None) -> Ints:
-        """The windows that have totals, ascending; only those of one of the two parts if `after` is given."""
+    def starts(self, above: int | None, most: int, *, after: bool | None = None) -> Ints:
+        """The windows that have totals and begin after `above` and by `most`, ascending; only those of one of the two
+        parts if `after` is given."""
         kinds = _TOTALS if after is None else range(AFTER * after, AFTER * after + SIDES)
-        found = [numbers(self._store.read(chunk), WINDOW) for kind in kinds for chunk in self._store.chunks(kind)]
-        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        chunks = [chunk for kind in kinds for chunk in self._store.chunks(kind)]
+        chunks = [chunk for chunk in chunks if chunk.low <= most and (above is None or chunk.high > above)]
+        if not chunks:
+            return np.empty(0, np.int64)
+        found = np.unique(np.concatenate([numbers(self._store.read(chunk), WINDOW) for chunk in chunks]))
+        return found[(found <= most) & (found > above if above is not None else True)]
 
     def totals(self, side: int, windows: Ints, *, after: bool) -> dict[int, pa.RecordBatch]:
         """The totals of each of the windows, which ascend; not merged."""

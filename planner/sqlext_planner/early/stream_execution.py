@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +77,7 @@ class EarlyAggregateExec(ChainedExec):
         frames = [execute_cached(child, context) for child in (self.left, self.right)]
         streams = [self._stream(place, frame) for place, frame in enumerate(frames)]
         chain = Chain.of(streams, [time.spark_name for time in (self.left_time, self.right_time)])
-        self._check_delay(frames, chain)
+        self._check_times(frames, chain)
         keys = self._keys(frames)
         values = [self._values(side, frame) for side, frame in zip(SIDES, frames, strict=True)]
         window = Tumbling(self.length, self.offset)
@@ -101,10 +101,13 @@ class EarlyAggregateExec(ChainedExec):
             emission.confidence,
             arrow_schema(result),
             late_fails,
+            chain.chained,
         )
         found = identity(self._parts(), [item.frame for item in shipments], result)
         times: Mapping[str, int | str] = {self.start.spark_name: self.length, self.end.spark_name: 0}
-        return run_stream(shipments, spec, result, context, found, chain, times)
+        # the operator counts rows itself: what it gets are totals
+        uncounted = replace(chain, chained=frozenset())
+        return run_stream(shipments, spec, result, context, found, uncounted, times)
 
     def _stream(self, place: int, frame: DataFrame) -> StreamInput:
         """A side whose windows the watermark completes. Raises AnalysisError for others."""
@@ -122,11 +125,18 @@ class EarlyAggregateExec(ChainedExec):
             raise AnalysisError(f"the {side} side of EMIT AFTER {error[0]}", span=span, help=error[1])
         return stream
 
-    def _check_delay(self, frames: Sequence[DataFrame], chain: Chain) -> None:
-        """Raises AnalysisError for an early answer that is due when the window is final."""
+    def _check_times(self, frames: Sequence[DataFrame], chain: Chain) -> None:
+        """Raises AnalysisError for times of two types, and for an early answer that is due when the window is final."""
         from sqlext_planner.spark.streams import watermarks
 
-        marked = zip(frames, (self.left_time, self.right_time), strict=True)
+        marked = list(zip(frames, (self.left_time, self.right_time), strict=True))
+        kinds = [frame.schema[time.spark_name].dataType.simpleString() for frame, time in marked]
+        if kinds[0] != kinds[1]:
+            raise AnalysisError(
+                f"the windows of EMIT AFTER are over times of the types {kinds[0]} and {kinds[1]}",
+                span=self.stream_spans[1] or self.emission.delay_span,
+                help="cast one of them before withWatermark",
+            )
         delays = [watermarks(frame.schema).get(time.spark_name) for frame, time in marked]
         known = [1_000 * delay for delay in delays if delay is not None]
         final = self.length + max(known, default=0) + chain.delay
