@@ -8,6 +8,7 @@ from sqlext_planner.early.nodes import EarlyAggregate
 from sqlext_planner.errors import SqlExtError
 
 from sqlext.catalog.dictionary import DictCatalog
+from sqlext.explain.pages import explain_text
 from sqlext.run.pipeline import stage
 
 COLUMNS = {"k": "int", "s": "string", "ts": "timestamp", "v": "bigint", "x": "double"}
@@ -97,11 +98,13 @@ def test_windows_may_have_an_offset() -> None:
 
 
 def test_explain_says_when_rows_come_out_and_what_is_kept() -> None:
-    physical = stage(FORMS["in ON"], CATALOG, Config()).physical
-    assert physical is not None
-    text = str(physical.tree_string())
+    text = explain_text(stage(FORMS["in ON"], CATALOG, Config()), ("physical",))
     assert "EarlyAggregateExec: ON l.k = r.k WINDOWS 10s of l.ts, r.ts" in text
     assert "EMIT after 7s by shrink, confidence 0.95" in text
+    assert "an early row of a window is emitted when the latest event time is 7s after its start" in text
+    assert "its final row when the watermark has passed its end" in text
+    assert "rows and sums by key are kept until then, by one task, and what shrink has learned of final windows" in text
+    assert "rows come out up to 10s after start" in text
 
 
 ONE = f"SELECT window.start, {{}} AS n {FROM} GROUP BY {L} {EMIT}"
