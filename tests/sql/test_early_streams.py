@@ -172,6 +172,7 @@ def test_what_only_spark_knows_is_refused_at_its_place(session: Session, spark: 
     check_refused(
         session, f"SELECT count(*) AS n FROM p {on.replace('l.k', '[[p.s]]').replace('l.', 'p.')} {EMIT}", "the types"
     )
+    check_refused(session, f"SELECT sum([[abs(p.ks)]]) AS n FROM p {on.replace('l.', 'p.')} {EMIT}", "abs")
     stream = spark.readStream.schema("k int, ts timestamp, x timestamp").parquet(str(views / "l"))
     stream.createOrReplaceTempView("p")
     check_refused(session, f"SELECT count(*) AS n FROM [[p]] {on.replace('l.', 'p.')} {EMIT}", "has no watermark")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,10 +11,10 @@ from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, Emission, earl
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.exchange.chains import ChainedExec, PlannedDelays, planned_delays
 from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
-from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
+from sqlext_planner.expressions.nodes import Column, Expression, ShownCall, SparkExpr
 from sqlext_planner.expressions.types import as_type, common_type
 from sqlext_planner.relational.logical_plan import Field
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, Trial, execute_cached, tried
 from sqlext_planner.relational.streams import streams_of
 
 if TYPE_CHECKING:
@@ -59,6 +59,19 @@ class EarlyAggregateExec(ChainedExec):
 
     def label(self) -> str:
         return f"EarlyAggregateExec: {early_label(self)}"  # type: ignore[arg-type]
+
+    def shown_calls(self) -> Iterator[ShownCall]:
+        for call in self.calls:
+            yield ShownCall(call.column, call.text, () if call.value is None else (call.value,), call.span)
+
+    def expressions(self) -> Iterator[Expression]:
+        yield from (*self.left_keys, *self.right_keys)
+        yield from (call.value for call in self.calls if call.value is not None)
+
+    def trials(self, frames: Sequence[DataFrame], context: ExecutionContext) -> Iterator[tuple[Expression, Trial]]:
+        for frame, keys, side in zip(frames, (self.left_keys, self.right_keys), SIDES, strict=True):
+            own = [call.value for call in self.calls if call.side == side and call.value is not None]
+            yield from ((expression, tried(frame)) for expression in (*keys, *own))
 
     def details(self) -> dict[str, Any]:
         return super().details() | self.delays.details()
@@ -114,7 +127,11 @@ class EarlyAggregateExec(ChainedExec):
         stream, side = StreamInput.of(frame), SIDES[place]
         time, span = (self.left_time, self.right_time)[place], self.stream_spans[place]
         if not frame.isStreaming:
-            raise AnalysisError(f"EMIT AFTER needs streams, and the {side} side is a table", span=span)
+            raise AnalysisError(
+                f"EMIT AFTER needs streams, and the {side} side is a table",
+                span=span,
+                help="leave EMIT AFTER out: nothing of a table comes late",
+            )
         error = stream.error("its windows would never be final", f"the time of its windows, {time.name}")
         if error is None and time.spark_name not in stream.times.delays:
             names = stream.watermark_names()
