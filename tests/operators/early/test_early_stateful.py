@@ -107,7 +107,9 @@ def run(folder: Path, seed: int, *, disturbed: bool) -> tuple[list[dict[str, Any
     tasks = {pid: Task(folder) for pid in PIDS}
     found: list[dict[str, Any]] = []
     chaos, read, clock = random.Random(seed), 0, [0, 0]
-    for sides in [*arriving(seed), [[], []]]:
+    batches = arriving(seed)
+    batches.append([[], []])
+    for sides in batches:
         rows, watermark = wire(sides), max(0, min(clock) // 1000 - 5_000)
         if not any(sides):
             watermark = 10**9
