@@ -9,6 +9,7 @@ from sqlext_planner.errors import SqlExtError
 
 from sqlext.catalog.dictionary import DictCatalog
 from sqlext.explain.pages import explain_text
+from sqlext.run.large_texts import LARGE
 from sqlext.run.pipeline import stage
 
 COLUMNS = {"k": "int", "s": "string", "ts": "timestamp", "v": "bigint", "x": "double"}
@@ -187,6 +188,14 @@ def test_what_cannot_be_estimated_is_refused_at_its_place(name: str) -> None:
     assert caught.value.span is not None
     assert (caught.value.span.start, caught.value.span.end) == (start, end), caught.value
     assert caught.value.help
+
+
+def test_a_long_text_and_a_view_may_hold_it() -> None:
+    long = FORMS["in ON"].replace("count(*) AS n", f"count(*) AS n, '{'x' * LARGE}' AS x", 1)
+    for sql in (long, f"CREATE TEMPORARY VIEW e AS {FORMS['in ON']}"):
+        plan = stage(sql, CATALOG, Config(), lenient=True)
+        assert plan.extensions == ("EarlyAggregateExec",)
+        assert not plan.passthrough
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,5 @@ def test_what_only_spark_knows_is_refused_at_its_place(session: Session, spark: 
     stream.createOrReplaceTempView("p")
     check_refused(session, f"SELECT count(*) AS n FROM [[p]] {on.replace('l.', 'p.')} {EMIT}", "has no watermark")
     stream.withWatermark("x", "1 second").createOrReplaceTempView("p")
-    check_refused(
-        session, f"SELECT count(*) AS n FROM [[p]] {on.replace('l.', 'p.')} {EMIT}", "has its watermark on x"
-    )
+    check_refused(session, f"SELECT count(*) AS n FROM [[p]] {on.replace('l.', 'p.')} {EMIT}", "has its watermark on x")
     drop_views(spark, "p")
