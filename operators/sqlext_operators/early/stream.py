@@ -28,7 +28,7 @@ from sqlext_operators.errors import about
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
 from sqlext_operators.exchange.chunks import ChunkStore
-from sqlext_operators.exchange.stream import Progress, counted, late_error
+from sqlext_operators.exchange.stream import Expiry, Progress, counted, late_error
 
 #: The word of the column `phase` for an estimate, and for the exact row.
 EARLY, FINAL = "early", "final"
@@ -98,7 +98,7 @@ class EarlyStream:
             batches = [block.batch for block in new if block.tag == side and block.batch.num_rows]
             if not batches:
                 continue
-            batch = self._admitted(side, whole(batches[0].schema, batches), store.late_below, progress)
+            batch = self._admitted(side, whole(batches[0].schema, batches), store.watermark, progress)
             latest = max(int(numbers(one, LATEST).max()) for one in batches)
             if latest != NULL_ORDER:
                 clock = latest if clock is None else max(clock, latest)
@@ -121,6 +121,11 @@ class EarlyStream:
         """When the next window is final."""
         return EarlyState(self._spec.sides, store).next_end(store.watermark)
 
+    def expiry(self, store: ChunkStore) -> Expiry:
+        """When the last window that is kept is final."""
+        end = EarlyState(self._spec.sides, store).last_end()
+        return Expiry(end, end)
+
     def rows(self, store: ChunkStore) -> int:
         """How many totals are kept."""
         return EarlyState(self._spec.sides, store).rows()
@@ -129,14 +134,14 @@ class EarlyStream:
         """Chunks are by window."""
         return ()
 
-    def _admitted(self, side: int, batch: pa.RecordBatch, late_below: int | None, progress: Progress) -> pa.RecordBatch:
+    def _admitted(self, side: int, batch: pa.RecordBatch, done: int | None, progress: Progress) -> pa.RecordBatch:
         """The totals of windows that are not final, of rows with all keys."""
         counts = numbers(batch, ROWS)
         timeless = ~batch.column(WINDOW).is_valid().to_numpy(zero_copy_only=False)
         starts = batch.column(WINDOW).fill_null(0).to_numpy(zero_copy_only=False)
         late = np.zeros(batch.num_rows, np.bool_)
-        if late_below is not None:
-            late = ~timeless & (starts + self._length <= late_below)
+        if done is not None:
+            late = ~timeless & (starts + self._length <= done)
         progress.rows += 0 if side in self._spec.chained else int(counts.sum())
         progress.late += int(counts[late].sum())
         progress.timeless += int(counts[timeless].sum())

@@ -88,6 +88,11 @@ class EarlyState:
             least = low if least is None else min(least, low)
         return None if least is None else least + self._length
 
+    def last_end(self) -> int | None:
+        """The end of the last window that is kept."""
+        highs = [chunk.high for kind in _TOTALS for chunk in self._store.chunks(kind)]
+        return max(highs) + self._length if highs else None
+
     def forget(self, watermark: int) -> None:
         """Windows that end by the watermark are final."""
         for chunk in [chunk for kind in _TOTALS for chunk in self._store.chunks(kind)]:
