@@ -159,6 +159,22 @@ def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSessi
             query.awaitTermination()
 
 
+@pytest.mark.slow
+def test_another_operator_may_read_final_rows(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    inner = f"{BATCH.format('')} {EMIT}"
+    frame = session.sql(
+        f"SELECT start, n, phase, sum(n) OVER w AS total FROM ({inner}) WHERE phase = 'final' WINDOW w AS "
+        "(PARTITION BY phase ORDER BY start ROWS_RANGE BETWEEN 20s PRECEDING AND CURRENT ROW)"
+    )
+    started(frame, tmp_path).awaitTermination()
+    found = {row["start"]: row for row in found_rows(spark, tmp_path, frame)}
+    counts = {row["start"]: row["n"] for row in session.sql(BATCH.format("_t")).collect()}
+    assert len(found) >= COUNT - 3  # the last ones wait for rows after them
+    for start, row in found.items():
+        near = [n for other, n in counts.items() if 0 <= (start - other).total_seconds() <= 20]
+        assert (row["n"], row["total"]) == (counts[start], sum(near))
+
+
 def test_what_only_spark_knows_is_refused_at_its_place(session: Session, spark: SparkSession, views: Path) -> None:
     windows = [f"window({name}.ts, '10 seconds')" for name in "lr"]
     on = f"JOIN r ON l.k = r.k AND {windows[0]} = {windows[1]} GROUP BY {windows[0]}"
