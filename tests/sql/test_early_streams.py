@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,11 @@ from tests.sql.streams import (
     register,
     started,
     stream_conf,
-    write_files,
+    write_batches,
 )
 
 #: Seconds: of a window, from its start to its early answer, of a micro-batch; rows are up to 4 seconds late.
-LENGTH, AFTER, TRIGGER, COUNT = 10, 7, 2, 12
+LENGTH, AFTER, TRIGGER, COUNT = 10, 7, 2, 8
 BATCH = (
     "SELECT l.w.start AS start, count(*) AS n, sum(l.v) AS s, avg(r.x) AS a, count(l.v) AS m "
     "FROM (SELECT *, window(ts, '10 seconds') AS w FROM l{0}) l "
@@ -44,7 +44,7 @@ def arriving(seed: int) -> list[list[Row]]:
     """Rows of a stream by the micro-batch that brings them; the last one brings a row that closes it."""
     rng = random.Random(seed)
     batches: list[list[Row]] = [[] for _ in range(COUNT * LENGTH // TRIGGER + 3)]
-    for _ in range(1200):
+    for _ in range(100 * COUNT):
         time = rng.random() * COUNT * LENGTH
         value = rng.choice([None, *range(-3, 9)])
         key = rng.choice([None, *range(6)])
@@ -65,14 +65,6 @@ def views(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         drop_views(spark, "l", "r", "grown_l", "grown_r")
 
 
-def write_batches(folder: Path, batches: list[list[Row]], first: int = 0) -> None:
-    for number, rows in enumerate(batches, first):
-        write_files(folder.parent / "one", rows, 1)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder.parent / "one" / "0000.parquet").rename(folder / f"{number:04d}.parquet")
-        os.utime(folder / f"{number:04d}.parquet", (number, number))
-
-
 def found_rows(spark: SparkSession, folder: Path, frame: DataFrame) -> list[dict[str, Any]]:
     names = frame.columns
     rows = spark.read.parquet(str(folder / "out")).toDF(*names).collect()
@@ -85,22 +77,37 @@ def of_phase(rows: list[dict[str, Any]], phase: str) -> dict[Any, dict[str, Any]
     return found
 
 
-def test_final_rows_are_those_of_batch_and_early_rows_come_before(
-    session: Session, spark: SparkSession, tmp_path: Path
-) -> None:
-    frame = session.sql(f"{BATCH.format('')} {EMIT}")
-    assert frame.columns == ["start", *VALUES, *(f"{v}_{b}" for v in VALUES for b in BOUNDS), "phase"]
-    assert frame.dtypes[:5] == session.sql(BATCH.format("_t")).dtypes
-    seen: list[tuple[Any, str, int]] = []
+@dataclass(frozen=True)
+class Run:
+    """The rows of a query that ran from start to end, the micro-batch of each, and its figures."""
+
+    frame: DataFrame
+    rows: list[dict[str, Any]]
+    when: dict[tuple[Any, str], int]
+    state_rows: float
+
+
+@pytest.fixture(scope="module")
+def whole(spark: SparkSession, views: Path) -> Run:
+    frame = Session(spark).sql(f"{BATCH.format('')} {EMIT}")
+    seen: list[tuple[dict[str, Any], int]] = []
 
     def write(batch: DataFrame, number: int) -> None:
-        seen.extend((row["start"], row["phase"], number) for row in batch.collect())
-        batch.write.mode("append").parquet(str(tmp_path / "out"))
+        seen.extend((row.asDict(), number) for row in batch.collect())
 
-    query = frame.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "cp"))
+    query = frame.writeStream.foreachBatch(write).option("checkpointLocation", str(views / "checkpoint"))
     running = query.trigger(availableNow=True).start()
     running.awaitTermination()
-    rows = found_rows(spark, tmp_path, frame)
+    figures = query_figures(running)
+    assert figures is not None
+    when = {(row["start"], row["phase"]): number for row, number in seen}
+    return Run(frame, [row for row, _ in seen], when, figures.figures["state_rows"])
+
+
+def test_final_rows_are_those_of_batch_and_early_rows_come_before(session: Session, whole: Run) -> None:
+    frame, rows, when = whole.frame, whole.rows, whole.when
+    assert frame.columns == ["start", *VALUES, *(f"{v}_{b}" for v in VALUES for b in BOUNDS), "phase"]
+    assert frame.dtypes[:5] == session.sql(BATCH.format("_t")).dtypes
     early, final = of_phase(rows, "early"), of_phase(rows, "final")
     expected = {row["start"]: row.asDict() for row in session.sql(BATCH.format("_t")).collect()}
     closing = max(expected)
@@ -110,7 +117,6 @@ def test_final_rows_are_those_of_batch_and_early_rows_come_before(
         assert {name: final[start][name] for name in VALUES} == pytest.approx(
             {name: row[name] for name in VALUES}, nan_ok=True
         )
-    when = {(start, phase): number for start, phase, number in seen}
     first = min(expected)
     for start in expected:
         seconds = (start - first).total_seconds()
@@ -121,12 +127,10 @@ def test_final_rows_are_those_of_batch_and_early_rows_come_before(
     held = sum(early[s]["n_lower"] <= expected[s]["n"] <= early[s]["n_upper"] for s in expected)
     assert held >= len(expected) - 2
     assert early[max(expected)]["n_coverage"] < 1
-    figures = query_figures(running)
-    assert figures is not None
-    assert figures.figures["state_rows"] <= 12
+    assert whole.state_rows <= 12
 
 
-def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path, whole: Run) -> None:
     batches = {name: arriving(number) for number, name in enumerate("lr")}
     sql = BATCH.format("").replace("FROM l)", "FROM {l})").replace("FROM r)", "FROM {r})") + " " + EMIT
 
@@ -135,25 +139,22 @@ def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSessi
             register(spark, f"grown_{name}", tmp_path / name)
         return session.sql(text, l=spark.table("grown_l"), r=spark.table("grown_r"))
 
-    cut = 23
+    cut = 25
     for name in "lr":
         write_batches(tmp_path / name, batches[name][:cut])
     started(frame(), tmp_path).awaitTermination()
     for name in "lr":
-        write_batches(tmp_path / name, batches[name][cut:], cut)
+        write_batches(tmp_path / name, batches[name][cut:], first=cut)
     started(frame(), tmp_path).awaitTermination()
     rows = found_rows(spark, tmp_path, frame())
-    whole = session.sql(f"{BATCH.format('')} {EMIT}")
-    started(whole, tmp_path / "whole").awaitTermination()
-    expected = found_rows(spark, tmp_path / "whole", whole)
-    assert sorted(map(repr, rows)) == sorted(map(repr, expected))
+    assert sorted(map(repr, rows)) == sorted(map(repr, whole.rows))
     for changed, message in (
         (sql + " COMPENSATE USING none", "estimator was shrink, and is none"),
         (sql.replace("'7'", "'8'"), "delay was 7s, and is 8s"),
         (sql + " CONFIDENCE 0.9", "confidence was 0.95, and is 0.9"),
     ):
         for name in "lr":
-            write_batches(tmp_path / name, [batches[name][-1]], 100)
+            write_batches(tmp_path / name, [batches[name][-1]], first=100)
         query = started(frame(changed), tmp_path)
         with pytest.raises(SqlExtError, match=f"belongs to another query: {message}"):
             query.awaitTermination()
