@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import Catalog, TableInfo
 from sqlext_planner.config import Config
+from sqlext_planner.early.nodes import EarlyAggregate
 from sqlext_planner.errors import InternalError, SqlExtError, UnsupportedError
 from sqlext_planner.exchange.sizes import dtype_bytes
 from sqlext_planner.expressions.nodes import Column, Compare, Literal, NamedExpr, conjuncts
@@ -46,7 +47,7 @@ from sqlext_planner.relational.nodes import (
 )
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.source_execution import ScanExec, SparkRelationExec, ValuesExec
-from sqlext_planner.relational.streams import streams_of
+from sqlext_planner.relational.streams import input_error, streams_of
 from sqlext_planner.umjoin.nodes import UMJoin
 from sqlext_planner.window.group_nodes import GroupAggregate
 from sqlext_planner.window.nodes import WindowUnion
@@ -171,6 +172,15 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if all(strategy == "exchange" for strategy in strategies) and is_one_exchange(node):
         partitioning = last_join_partitioning(node, planner.catalog, planner.config)
     return LastJoinExec(children[0], tuple(children[1:]), node.matches, strategies, partitioning=partitioning, why=why)
+
+
+def early_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    """EarlyAggregate -> EarlyAggregateExec: totals of each task into a stateful operator."""
+    if not isinstance(node, EarlyAggregate):
+        return None
+    from sqlext_planner.early.stream_execution import early_stream
+
+    return early_stream(node, planner.later(node.left), planner.later(node.right))
 
 
 def interval_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
@@ -321,6 +331,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     window_unions,
     group_aggregates,
     last_joins,
+    early_aggregates,
     interval_streams,
     interval_joins,
     umjoins,
@@ -332,6 +343,8 @@ STRATEGIES: tuple[Strategy, ...] = (
 def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
     """Why an operator of ours cannot be computed over the streams that it reads; None if it can."""
     match node:
+        case EarlyAggregate():
+            return input_error(node)
         case WindowUnion():
             from sqlext_planner.window.streams import refusal as window_refusal
 

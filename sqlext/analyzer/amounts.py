@@ -47,7 +47,7 @@ def _amount(context: Context, span: Span, name: str) -> Amount | None:
         text = text[1:-1].strip()
     negative = text.startswith("-")
     body = text.lstrip("+-").strip()
-    value = _time(body, span, name)
+    value = time_of(body, span, name)
     interval = value is not None
     if value is None:
         value = _number(body, span, name)
@@ -98,8 +98,11 @@ def _number(text: str, span: Span, name: str) -> Decimal | None:
     return Decimal(word) if found is not None else None
 
 
-def _time(text: str, span: Span, name: str) -> Decimal | None:
-    """Microseconds of an INTERVAL literal or a number with a unit; None for anything else."""
+def time_of(text: str, span: Span | None, name: str) -> Decimal | None:
+    """Microseconds of an INTERVAL literal or a number with a unit; None for anything else.
+
+    Raises AnalysisError, at `span` and about `name`, for units without a fixed length.
+    """
     short = _DURATION.fullmatch(text)
     if short is not None:
         return Decimal(short[1]) * UNITS[_SHORT[short[2].lower()]]
@@ -120,7 +123,7 @@ def _time(text: str, span: Span, name: str) -> Decimal | None:
     return None if found is None else sign * found
 
 
-def _parts(text: str, span: Span, name: str) -> Decimal | None:
+def _parts(text: str, span: Span | None, name: str) -> Decimal | None:
     """The sum of ``1 day 2 hours``, ``'5' MINUTE``; None for text of another form."""
     total, at = Decimal(0), 0
     while at < len(text):
@@ -135,20 +138,20 @@ def _parts(text: str, span: Span, name: str) -> Decimal | None:
     return total if text.strip() else None
 
 
-def _unit(word: str, span: Span, name: str) -> int | None:
+def _unit(word: str, span: Span | None, name: str) -> int | None:
     unit = word.lower().removesuffix("s")
     if unit in _CALENDAR:
         raise _no_fixed_length(unit, span, name)
     return UNITS.get(unit)
 
 
-def _no_fixed_length(unit: str, span: Span, name: str) -> AnalysisError:
+def _no_fixed_length(unit: str, span: Span | None, name: str) -> AnalysisError:
     return AnalysisError(
         f"{name} cannot be in {unit}s, which differ in length", span=span, help="write days, such as 30 DAYS"
     )
 
 
-def _fields(text: str, first: str, last: str, span: Span, name: str) -> Decimal | None:
+def _fields(text: str, first: str, last: str, span: Span | None, name: str) -> Decimal | None:
     """``'1 02:03:04.5' DAY TO SECOND``."""
     for unit in (first, last):
         if unit in _CALENDAR:

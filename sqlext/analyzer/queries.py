@@ -7,7 +7,7 @@ from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.nodes import SetKind, SetOperation
 from sqlglot import exp
 
-from sqlext.analyzer import joins, ordering, relations, select, subqueries, subquery_plans
+from sqlext.analyzer import emits, joins, ordering, relations, select, subqueries, subquery_plans
 from sqlext.analyzer.context import Analyzed, Context, Cte, Env, LeftToSparkError, Parts, inner_name
 from sqlext.syntax.spans import span_of
 
@@ -27,6 +27,14 @@ def analyze_query(context: Context, node: exp.Expr, env: Env) -> Analyzed:
 
 def _analyze(context: Context, node: exp.Expr, env: Env) -> Analyzed:
     env = with_ctes(context, node, env)
+    if node.args.get("emit") is not None:
+        if not isinstance(node, exp.Select):
+            raise UnsupportedError(
+                "EMIT AFTER belongs to a single SELECT",
+                span=span_of(node.args["emit"]),
+                help="write it inside the parentheses of the SELECT with the aggregates",
+            )
+        return emits.analyze_emit(context, node, env)
     match node:
         case exp.Select():
             return select.analyze_select(context, node, env)

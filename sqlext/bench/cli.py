@@ -260,7 +260,8 @@ _STREAM_HELP = (
     "and interval join, and two empty stateful operators on Spark, which no other one can beat (`floor`). All answers "
     "are compared with DuckDB's over the same rows as tables.",
     "With `--cases umjoin` against Spark's chain of stream-stream joins, and Flink's multi-join and binary joins. With "
-    "`--cases interval` against Spark's stream-stream join and Flink's interval join.",
+    "`--cases interval` against Spark's stream-stream join and Flink's interval join. With `--cases early` against the "
+    "same query with other early answers, and Spark's final rows.",
     "The workloads are those of Scale-OIJ: 4,000 rows in the windows of A and D, 6,000 in those of B, 300 in those of "
     "C. `rising` measures micro-batches over states of 0.1M to 10M rows.",
     "A second table shows rows a second, percentiles of the seconds of a micro-batch, the size of the state, and in "
@@ -274,6 +275,7 @@ _STREAM_HELP = (
     "ours,duckdb,spark-chain",
     "Joins: sqlext bench stream --cases umjoin --live 1000000,10000000 --limit-seconds 1800",
     "Interval joins: sqlext bench stream --cases interval --live 1000000",
+    "What estimates cost: sqlext bench stream --cases early --contestants ours,ours-none,duckdb --repeat 5",
 )
 
 
@@ -283,7 +285,7 @@ def stream(
         str,
         typer.Option(
             help="window: a window over the union of two streams. umjoin: joins of three and four streams. interval: "
-            "joins of two streams in a band of time or of periods."
+            "joins of two streams in a band of time or of periods. early: early answers of a window join."
         ),
     ] = ",".join(_STREAM.cases),
     workload: Annotated[
@@ -294,7 +296,7 @@ def stream(
             "hot ones. shared: four streams on one key, state of --live "
             "rows. chain: on three keys. second: three on a key of 100 values and a second one each. near: four on one "
             "key, 20 s apart at most. points: a row and those of the 20 s after it, state of --live rows. overlap: "
-            "periods that overlap. left: a LEFT JOIN of them."
+            "periods that overlap. left: a LEFT JOIN of them. few, many: windows of 1 s with 10 and 10,000 keys."
         ),
     ] = ",".join(_STREAM.workloads),
     rows: Annotated[int, typer.Option(help="Rows of each stream, in A to D.", min=1)] = _STREAM.rows,

@@ -1,8 +1,9 @@
-"""Suite `stream`: a window over the union of two streams, joins of several streams, and interval joins of two, ours on
-Structured Streaming against Spark's stream-stream joins and Flink.
+"""Suite `stream`: a window over the union of two streams, joins of several streams, interval joins and early answers
+of two, ours on Structured Streaming against Spark's stream-stream joins and Flink.
 
 The streams are made in `stream_data`, the cases in `stream_cases`, the statements are in `stream_sql`; those of the
-joins in `stream_umjoin_*` and `stream_interval_*`. The targets are in `stream_checks`.
+joins in `stream_umjoin_*` and `stream_interval_*`, those of early answers in `stream_early`. The targets are in
+`stream_checks`.
 """
 
 from __future__ import annotations
@@ -29,10 +30,13 @@ from sqlext.bench.stream_contestants import (
     OursTables,
     SparkFloorStream,
     SparkStream,
+    UncompensatedStream,
     ours_settings,
     state_settings,
 )
 from sqlext.bench.stream_data import SPREAD, WORKLOADS
+from sqlext.bench.stream_early import EARLY
+from sqlext.bench.stream_early import OURS as EARLY_SQL
 from sqlext.bench.stream_flink import FLINK, FlinkContestant, flink_interpreter
 from sqlext.bench.stream_interval_sql import INTERVALS
 from sqlext.bench.stream_options import CONTESTANTS, SETS, StreamOptions
@@ -50,7 +54,7 @@ def stream_suite(
     unknown set of cases, workload or contestant, and if the sets have none of the workloads.
     """
     _check("set of cases", options.cases, SETS)
-    _check("workload", options.workloads, (*WORKLOADS, "rising", *SPREAD, *JOINS, *INTERVALS))
+    _check("workload", options.workloads, (*WORKLOADS, "rising", *SPREAD, *JOINS, *INTERVALS, *EARLY))
     _check("contestant", options.contestants, CONTESTANTS)
     engines = engines or Engines(options.cores, options.memory)
     root = options.data or Path(tempfile.mkdtemp(prefix="sqlext-bench-"))
@@ -59,7 +63,7 @@ def stream_suite(
         raise AnalysisError(
             f"--cases {','.join(options.cases)} has no workload {' or '.join(options.workloads)}",
             help=f"window has {', '.join(WORKLOADS)}, rising, {' and '.join(SPREAD)}, umjoin has {', '.join(JOINS)}, "
-            f"interval has {', '.join(INTERVALS)}",
+            f"interval has {', '.join(INTERVALS)}, early has {', '.join(EARLY)}",
         )
     names, left_out = _taking_part(options, cases)
     made = _Contestants(options, streams, engines, Closing(engines, None if options.data else root, len(names)))
@@ -83,6 +87,7 @@ TITLES = {
     "window": "Window union of two streams",
     "umjoin": "Multi-way joins of streams",
     "interval": "Interval joins of streams",
+    "early": "Early answers of window joins of streams",
 }
 
 
@@ -96,6 +101,8 @@ def _statements(options: StreamOptions) -> dict[str, str]:
     if "interval" in options.cases:
         chosen = ((name, join) for name, join in INTERVALS.items() if name in options.workloads)
         found |= {name: join.ours(20) for name, join in chosen}
+    if "early" in options.cases:
+        found |= {"early": EARLY_SQL}
     return found
 
 
@@ -143,6 +150,7 @@ class _Contestants:
         streams: Mapping[str, tuple[type[SparkStream], Mapping[str, str]]] = {
             "ours": (OursStream, ours_settings(*size)),
             "ours-hash": (HashedStream, ours_settings(*size)),
+            "ours-none": (UncompensatedStream, ours_settings(*size)),
             "floor": (FloorStream, usual),
             "floor-spark": (SparkFloorStream, usual),
             "spark-join": (JoinStream, {**usual, JOIN_FORMAT: "4"}),

@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlext.bench.interval_cases import short
 from sqlext.bench.stream_case import Planned, StreamCase, StreamCases
 from sqlext.bench.stream_data import RISING_RATE, SPREAD, WORKLOADS, StreamTables, Workload, rising_workload
+from sqlext.bench.stream_early import planned_early
 from sqlext.bench.stream_interval_cases import planned_intervals
 from sqlext.bench.stream_options import WINDOW_CONTESTANTS, StreamOptions
 from sqlext.bench.stream_umjoin_cases import planned_joins
@@ -37,7 +38,7 @@ def make_cases(
     """The cases in their order, and their streams; writes the data (`report` gets each step)."""
     found: StreamCases = {}
     cases = []
-    sets = {"window": _planned_windows, "umjoin": planned_joins, "interval": planned_intervals}
+    sets = {"window": _planned_windows, "umjoin": planned_joins, "interval": planned_intervals, "early": planned_early}
     for case, tables, files_per_trigger, pace in (plan for name in options.cases for plan in sets[name](options)):
         report(case.name)
         found[case.name] = StreamCase(tables, tables.write(root), files_per_trigger, pace)

@@ -37,6 +37,8 @@ WINDOWS = ("throughput", "rising")
 #: from which on these count: in smaller ones nobody can be much faster than the floor.
 INTERVAL_RATES = {"points": 3, "overlap": 100}
 LARGE_BATCH = 500_000
+#: How much longer a query may take with estimates than without.
+COMPENSATION, UNCOMPENSATED = 1.1, "ours-none"
 
 
 def near_the_floor(report: Report) -> list[Check]:
@@ -146,6 +148,29 @@ def interval_joins_beat_sparks(report: Report) -> list[Check]:
     return _against_spark(report, "interval", SPARK_JOINS, "join", lambda workload, _: INTERVAL_RATES.get(workload))
 
 
+def estimates_cost_little(report: Report) -> list[Check]:
+    """The time of a query with estimates against that of the same query whose early rows are what has come."""
+    checks = []
+    for result in _of(report, ("early",)):
+        ours, plain = result.seconds(report.ours), result.seconds(UNCOMPENSATED)
+        if ours is not None and plain is not None:
+            name = f"estimates cost at most {COMPENSATION - 1:.0%} of the time, {result.case.name}"
+            checks.append(
+                Check(name, ours <= COMPENSATION * plain, f"{ours / plain:.2f}x ({ours:.2f} s, {plain:.2f} s)")
+            )
+    return checks
+
+
+def early_answers_beat_spark(report: Report) -> list[Check]:
+    """Early and final rows in less time than Spark's final rows alone."""
+    checks = []
+    for result in _of(report, ("early",)):
+        if (rates := _rates(report, [result], SPARK_JOINS)) is not None:
+            name = f"more rows a second than Spark's totals joined, {result.case.name}"
+            checks.append(Check(name, rates.ours > rates.best, rates.words))
+    return checks
+
+
 def _against_spark(
     report: Report, name: str, peers: Sequence[str], what: str, target: Callable[[str, int], int | None]
 ) -> list[Check]:
@@ -215,4 +240,6 @@ CHECKS = (
     joins_keep_up_with_flink,
     small_checkpoints,
     interval_joins_beat_sparks,
+    estimates_cost_little,
+    early_answers_beat_spark,
 )

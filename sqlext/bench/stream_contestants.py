@@ -27,7 +27,7 @@ from sqlext.bench.stream_case import StreamCase, StreamCases, StreamSource
 from sqlext.bench.stream_files import milliseconds
 from sqlext.bench.stream_floor import counted, union
 from sqlext.bench.stream_progress import MIB, Batch, batches_of, figures, observed_sums, row_latencies, steady
-from sqlext.bench.stream_sql import SPREAD
+from sqlext.bench.stream_sql import COMPENSATED, SPREAD, UNCOMPENSATED
 from sqlext.bench.suite import Answer, Case
 
 if TYPE_CHECKING:
@@ -227,6 +227,14 @@ class HashedStream(OursStream):
     def statement(self, case: StreamCase) -> str:
         """Without the hint."""
         return case.query.ours.replace(SPREAD, "")
+
+
+class UncompensatedStream(OursStream):
+    """`Session.sql` with early answers that are what has come."""
+
+    def statement(self, case: StreamCase) -> str:
+        """With another estimator."""
+        return case.query.ours.replace(COMPENSATED, UNCOMPENSATED)
 
 
 def state_settings(cores: int, memory_mb: int) -> dict[str, str]:

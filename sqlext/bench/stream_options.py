@@ -42,26 +42,35 @@ INTERVAL_CONTESTANTS = {
     "flink-join": "Flink's interval join or regular join, state in RocksDB",
     "flink-join-heap": "the same, state on the heap",
 }
-CONTESTANTS = WINDOW_CONTESTANTS | UMJOIN_CONTESTANTS | INTERVAL_CONTESTANTS
+EARLY_CONTESTANTS = {
+    "ours": "Session.sql of the window join with EMIT AFTER: early rows by shrink, and final rows",
+    "ours-none": "the same with COMPENSATE USING none",
+    "floor": WINDOW_CONTESTANTS["floor"],
+    "duckdb": WINDOW_CONTESTANTS["duckdb"],
+    "spark-join": "Spark, final rows alone: totals of both streams by window and key, joined, join state format 4",
+    "spark-join-v2": WINDOW_CONTESTANTS["spark-join-v2"],
+}
+CONTESTANTS = WINDOW_CONTESTANTS | UMJOIN_CONTESTANTS | INTERVAL_CONTESTANTS | EARLY_CONTESTANTS
 
 #: Sets of cases that `--cases` names.
-SETS = ("window", "umjoin", "interval")
+SETS = ("window", "umjoin", "interval", "early")
 
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """`workloads` are names of stream_data.WORKLOADS and SPREAD, `rising`, and names of stream_umjoin_sql.JOINS and of
-    stream_interval_sql.INTERVALS; those of sets of cases that are not asked for are left out. `rows` are those of each
-    stream, `batches` the rows of a micro-batch (both streams together), `live` the rows in state in the cases `rising`,
-    `shared` and `points`. `scale` multiplies the first and the last. `paced` is the length of a paced run in seconds; 0
-    leaves these cases out. `peers` is where `make peers` put Flink, `state_memory_mb` what RocksDB may take: Spark's
-    state stores, or Flink's managed memory."""
+    """`workloads` are names of stream_data.WORKLOADS and SPREAD, `rising`, and names of stream_umjoin_sql.JOINS, of
+    stream_interval_sql.INTERVALS and of stream_early.EARLY; those of sets of cases that are not asked for are left out.
+    `rows` are those of each stream, `batches` the rows of a micro-batch (both streams together), `live` the rows in
+    state in the cases `rising`, `shared` and `points`. `scale` multiplies the first and the last. `paced` is the length
+    of a paced run in seconds; 0 leaves these cases out. `peers` is where `make peers` put Flink, `state_memory_mb` what
+    RocksDB may take: Spark's state stores, or Flink's managed memory."""
 
     cases: Sequence[str] = ("window",)
     workloads: Sequence[str] = (
         *("A", "B", "C", "D", "rising", "even", "moving"),
         *("shared", "chain", "second", "near"),
         *("points", "overlap", "left"),
+        *("few", "many"),
     )
     contestants: Sequence[str] = tuple(CONTESTANTS)
     rows: int = 1_000_000

@@ -88,6 +88,9 @@ def joined_values(streams: Sequence[str]) -> dict[str, str]:
     return {"rows": "1", **pairs, "total": f"total * ({streams[-1]} % 1009)"}
 
 
+#: How ours estimates early answers, and how it does not.
+COMPENSATED, UNCOMPENSATED = "COMPENSATE USING shrink", "COMPENSATE USING none"
+
 #: What tells ours to give hot keys other places.
 SPREAD = "/*+ PARTITIONER(fragment) */ "
 

@@ -22,7 +22,7 @@ _WORDS = frozenset(
     + [name.upper() for name in (*EXTENSION_FUNCTIONS, *SWEEP, *UMJOIN)]
 )
 #: Words that are our syntax only together.
-_TOGETHER = [frozenset(("LAST", "JOIN")), *map(frozenset, PHRASES)]
+_TOGETHER = [frozenset(("LAST", "JOIN")), frozenset(("EMIT", "AFTER")), *map(frozenset, PHRASES)]
 _FUNCTION_PREFIXES = ("ALLEN_", "ISEQL_", "PERIOD_")
 _WORD = re.compile(r"[A-Z_]\w*")
 _STRING = re.compile(r"'[^']*'|\"[^\"]*\"")

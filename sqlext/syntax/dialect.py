@@ -1,4 +1,5 @@
-"""The sqlglot dialect `sqlext`: Spark's SQL plus OpenMLDB's window definitions and LAST JOIN, and period predicates.
+"""The sqlglot dialect `sqlext`: Spark's SQL plus OpenMLDB's window definitions and LAST JOIN, period predicates, and
+EMIT AFTER.
 
 The grammars: docs/reference/windows.md, section 1; docs/reference/last-join.md, section 1;
 `sqlext.syntax.period_parser`.
@@ -22,6 +23,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
+from sqlext.syntax.emit_parser import EmitParser
 from sqlext.syntax.hint_nodes import read_hints
 from sqlext.syntax.openmldb_nodes import ATTRIBUTES, Duration, FrameSpec, LastJoinClause, SqlExtGenerator, UnionWindow
 from sqlext.syntax.period_parser import PeriodParser
@@ -44,8 +46,8 @@ _NOT_NESTED = object()
 _WATERMARK_TOKENS = 64
 
 
-class SqlExtParser(PeriodParser):
-    """Spark's parser with window definitions, LAST JOIN, period predicates, and a place in the text for every node."""
+class SqlExtParser(PeriodParser, EmitParser):
+    """Spark's parser with window definitions, LAST JOIN, period predicates, EMIT AFTER, and a place for every node."""
 
     #: Spark refuses a comma before FROM; OpenMLDB takes it.
     TRAILING_COMMA: ClassVar[bool] = False
@@ -173,7 +175,7 @@ class SqlExtParser(PeriodParser):
             table.set("alias", alias)
 
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
-        if self._at_last_join() or self._at_watermark():
+        if self._at_last_join() or self._at_watermark() or self._at_emit():
             return None
         index = self._index
         return mark(self, super()._parse_table_alias(alias_tokens), index)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.generators.spark import SparkGenerator
 
+from sqlext.syntax.emit_nodes import EmitClause, emit_clause_sql
 from sqlext.syntax.hint_nodes import HintCall, hint_call_sql
 from sqlext.syntax.period_nodes import PeriodComparison, PeriodOperand, period_comparison_sql, period_operand_sql
 
@@ -105,6 +106,7 @@ class SqlExtGenerator(SparkGenerator):
 
     TRANSFORMS: ClassVar[dict[Any, Any]] = {
         **SparkGenerator.TRANSFORMS,
+        EmitClause: emit_clause_sql,
         Duration: lambda self, e: f"{e.name}{e.args['unit'].name}",
         FrameSpec: _frame_sql,
         HintCall: hint_call_sql,

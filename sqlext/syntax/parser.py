@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sqlext.syntax.dialect import SqlExtParser, dialect
+from sqlext.syntax.emit_nodes import EmitClause
 from sqlext.syntax.group_calls import EXTENSION_FUNCTIONS, is_extension_call, mark_group_calls
 from sqlext.syntax.hint_nodes import refuse_malformed, without_inner_ends
 from sqlext.syntax.openmldb_nodes import FrameSpec, LastJoinClause, UnionWindow
@@ -202,13 +203,14 @@ def uses_extension(tree: exp.Expr, compat: str | None = None) -> bool:
     return next(extension_nodes(tree, compat), None) is not None
 
 
-ExtensionNode = exp.Window | LastJoinClause | exp.Anonymous | PeriodComparison | PeriodOperand
+ExtensionNode = exp.Window | LastJoinClause | exp.Anonymous | PeriodComparison | PeriodOperand | EmitClause
 
 
 def extension_nodes(tree: exp.Expr, compat: str | None = None) -> Iterator[ExtensionNode]:
     """LAST JOINs, window definitions and calls that Spark could not run (in OpenMLDB mode all of them), calls of
-    functions that only the window table has, and period predicates."""
-    found: Iterator[Any] = tree.find_all(exp.Window, LastJoinClause, exp.Anonymous, PeriodComparison, PeriodOperand)
+    functions that only the window table has, period predicates, and EMIT AFTER."""
+    kinds = (exp.Window, LastJoinClause, exp.Anonymous, PeriodComparison, PeriodOperand, EmitClause)
+    found: Iterator[Any] = tree.find_all(*kinds)
     for node in found:
         if isinstance(node, exp.Window):
             is_extension = compat == "openmldb" or is_extension_window(node)
@@ -226,6 +228,8 @@ def extension_name(node: ExtensionNode) -> str:
         return f"{node.name}()"
     if isinstance(node, (PeriodComparison, PeriodOperand)):
         return "a period predicate"
+    if isinstance(node, EmitClause):
+        return "EMIT AFTER"
     return "a LAST JOIN" if isinstance(node, LastJoinClause) else "a sqlext window"
 
 
@@ -266,6 +270,8 @@ def _mentions_extension(tokens: list[Token], compat: str | None) -> bool:
         if word == "MAXSIZE" and (after.isdigit() or after == "-"):
             return True
         pair = (word, after)
+        if pair == ("EMIT", "AFTER"):
+            return True
         if pair in (("(", "UNION"), ("EXCLUDE", "CURRENT_ROW"), ("EXCLUDE", "CURRENT_TIME"), ("OPEN", "PRECEDING")):
             return True
         if word.lower() in EXTENSION_FUNCTIONS and after == "(" and "OVER" in words[at:]:

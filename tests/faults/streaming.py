@@ -50,6 +50,21 @@ STATEMENTS = {
 }
 
 
+_JOINED = "count(*) AS n, sum(a.v) AS s, avg(b.x) AS m FROM {0} a JOIN {1} b ON a.k = b.k AND {2} = {3} GROUP BY {2}"
+_WINDOWED = "(SELECT *, window(ts, '4 seconds') AS w FROM {{{0}}})"
+#: Early answers and final ones; the final ones alone, for tables.
+EARLY = (
+    "SELECT unix_micros(start) AS id, * EXCEPT (start) FROM (SELECT window.start, "
+    + _JOINED.format("{a}", "{b}", "window(a.ts, '4 seconds')", "window(b.ts, '4 seconds')")
+    + " EMIT AFTER DELAY INTERVAL '3' SECONDS)"
+)
+EARLY_BATCH = (
+    "SELECT unix_micros(start) AS id, n, s, m FROM (SELECT a.w.start AS start, "
+    + _JOINED.format(_WINDOWED.format("a"), _WINDOWED.format("b"), "a.w", "b.w")
+    + ")"
+)
+
+
 #: Statements whose keys get other places while they run, over streams with a hot key that is another one now and then:
 #: for how long one is hot, in microseconds. A change takes about twice as long as rows are kept.
 MOVING = {"range": 100_000_000, "left overlap join": 20_000_000}

@@ -54,10 +54,16 @@ def arrivals(seed: int, count: int, *, keys: int = 4, seconds: int = 60) -> list
 
 def write_files(folder: Path, rows: Sequence[tuple[Any, ...]], files: int, schema: pa.Schema = ARROW) -> None:
     """The rows in the order of arrival, as files with ascending names."""
-    folder.mkdir(parents=True, exist_ok=True)
     size = -(-len(rows) // files)
-    for number in range(files):
-        part = rows[number * size : (number + 1) * size]
+    write_batches(folder, [rows[number * size : (number + 1) * size] for number in range(files)], schema)
+
+
+def write_batches(
+    folder: Path, batches: Sequence[Sequence[tuple[Any, ...]]], schema: pa.Schema = ARROW, first: int = 0
+) -> None:
+    """A file for the rows of each micro-batch; their names and ages ascend from `first`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, part in enumerate(batches, first):
         columns = [pa.array([row[i] for row in part], field.type) for i, field in enumerate(schema)]
         path = folder / f"{number:04d}.parquet"
         pq.write_table(pa.table(columns, schema=schema), path)

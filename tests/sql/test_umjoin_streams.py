@@ -11,7 +11,17 @@ from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 
 from sqlext import Session
 from sqlext.streams import query_figures
-from tests.sql.streams import arrivals, drop_views, register, sorted_rows, started, stream_conf, streamed, write_files
+from tests.sql.streams import (
+    arrivals,
+    drop_views,
+    register,
+    sorted_rows,
+    started,
+    stream_conf,
+    streamed,
+    write_batches,
+    write_files,
+)
 
 NAMES = ("a", "b", "c", "d")
 
@@ -158,7 +168,7 @@ def test_late_rows_join_nothing_and_state_goes(session: Session, spark: SparkSes
     rows = arrivals(5, 40, keys=3)
     late = (1, rows[0][1], 1000, 1.0, "late")
     for name in NAMES:
-        write_files(tmp_path / name, [*rows, rows[-1], late, rows[-1]], 43)
+        write_batches(tmp_path / name, [rows[:20], rows[20:-1], rows[-1:], rows[-1:], [late], rows[-1:]])
         register(spark, f"{name}_late", tmp_path / name)
     sql = STATEMENTS["near in time"].format("_late")
     query = started(session.sql(hinted(sql)), tmp_path)

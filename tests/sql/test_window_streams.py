@@ -23,6 +23,7 @@ from tests.sql.streams import (
     started,
     stream_conf,
     streamed,
+    write_batches,
     write_files,
 )
 
@@ -206,7 +207,7 @@ def test_explain_says_when_rows_are_emitted_and_what_is_kept(session: Session) -
 def test_late_rows_are_counted_and_change_nothing(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows = arrivals(7, 60)
     late = (1, rows[0][1], 1000, 1.0, "late")
-    write_files(tmp_path / "in", [*rows[:-1], rows[-1], late, rows[-1]], 31)
+    write_batches(tmp_path / "in", [rows[:30], rows[30:-1], rows[-1:], [late], rows[-1:]])
     register(spark, "late", tmp_path / "in")
     sql = f"SELECT k, ts, sum(v) OVER w AS s FROM late WINDOW w AS ({W})"
     query = started(session.sql(sql), tmp_path)
@@ -229,8 +230,7 @@ def test_late_rows_are_counted_and_change_nothing(session: Session, spark: Spark
 def test_late_rows_come_out_with_their_phase(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows = arrivals(8, 60)
     late, timeless = (1, rows[0][1], 1000, 1.0, "late"), (2, None, 5, 1.0, "timeless")
-    closing = rows[-1]
-    write_files(tmp_path / "in", [*rows, closing, timeless, late, closing, closing], 13)  # type: ignore[list-item]
+    write_batches(tmp_path / "in", [rows[:30], rows[30:-1], rows[-1:], [timeless], [late], rows[-1:]])
     register(spark, "phased", tmp_path / "in")
     register(spark, "plain", tmp_path / "in")
     frame = "PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -37,9 +38,26 @@ class ScatterSpec:
     placed: int | None = None
 
 
+class Before(Protocol):
+    """What a task does to its rows before they are sent, so that less is: the names of the columns that it makes, and
+    the batches of these. Plain frozen data."""
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    def reduced(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]: ...
+
+
 def scatter(spec: ScatterSpec, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Wire rows of one task; `partition` is the index of the input partition that `batches` come from."""
     yield from scatter_from(spec, partition << POSITION_BITS, batches)
+
+
+def scatter_reduced(
+    spec: ScatterSpec, before: Before, partition: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Like `scatter`, of what `before` makes of the rows."""
+    yield from scatter(spec, partition, before.reduced(batches))
 
 
 def scatter_from(spec: ScatterSpec, seq: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

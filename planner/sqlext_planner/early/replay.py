@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sqlext_operators.early.estimators import ESTIMATORS
 from sqlext_operators.early.replay import ReplaySpec, WindowAnswers
 from sqlext_operators.early.replay import replay as replayed
 from sqlext_operators.early.streams import Replayed, WindowBounds
@@ -118,11 +117,6 @@ def json_rows(result: ReplayResult) -> list[dict[str, Any]]:
         for window in emitted.windows
         for name, answer in window.answers.items()
     ]
-
-
-def estimator_docs() -> dict[str, str]:
-    """A line about each estimator, by name."""
-    return {name: kind.doc for name, kind in ESTIMATORS.items()}
 
 
 def _sides(options: ReplayOptions) -> list[tuple[Path, Columns]]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
     from sqlext_operators.exchange.operator import OperatorSpec
     from sqlext_operators.exchange.routing import Router
+    from sqlext_operators.exchange.scatter import Before
     from sqlext_operators.exchange.stage import Upstream
 
 WIRE = "pid int, tag int, block binary"
@@ -47,12 +48,13 @@ _MAX_PARTITIONS = 10_000
 @dataclass(frozen=True)
 class Shipment:
     """One input of an exchange: its rows are routed by the hash of the columns `keys`, or by its own `router`,
-    and marked with `tag`."""
+    and marked with `tag`. On streams a task may send what `before` makes of its rows instead of these."""
 
     tag: int
     frame: DataFrame
     keys: tuple[str, ...]
     router: Router | None = None
+    before: Before | None = None
 
 
 @dataclass(frozen=True)

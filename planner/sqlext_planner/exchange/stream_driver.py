@@ -132,14 +132,18 @@ def _scattered(
     """An input's wire rows; its buckets have the names `pids`. The operator has a name."""
     from sqlext_operators.errors import explained
     from sqlext_operators.exchange.routing import KeyRouter
-    from sqlext_operators.exchange.scatter import ScatterSpec, scatter
+    from sqlext_operators.exchange.scatter import ScatterSpec, scatter, scatter_reduced
     from sqlext_operators.exchange.stream_placement import PlacedScatter
 
-    columns = tuple(shipment.frame.columns)
+    before = shipment.before
+    columns = tuple(shipment.frame.columns) if before is None else before.columns
     # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
-    plain = shipment.frame.toDF(*(f"c{place}" for place in range(len(columns))))
+    plain = shipment.frame.toDF(*(f"c{place}" for place in range(len(shipment.frame.columns))))
     router = placed.routers[shipment.tag] if placed is not None else shipment.router or KeyRouter(shipment.keys)
     spec = ScatterSpec(shipment.tag, columns, router, len(pids), context.config.block_bytes, pids)
+    if before is not None:
+        reduced = partial(explained, context.places(), scatter_reduced, spec, before)
+        return plain.mapInArrow(worker_function(reduced), WIRE)
     if placed is None or not shipment.frame.isStreaming:
         return plain.mapInArrow(worker_function(partial(explained, context.places(), scatter, spec)), WIRE)
     found = PlacedScatter(spec, placed.routers[shipment.tag])

@@ -1,0 +1,127 @@
+"""Aggregates over a window join of two streams, with early answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from sqlext_planner.errors import InternalError, Span
+from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
+
+#: What can be estimated.
+EarlyFunction = Literal["count", "sum", "avg"]
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_BOUND_TYPES = {"lower": "double", "upper": "double", "coverage": "double", "reliable": "boolean"}
+
+
+@dataclass(frozen=True)
+class Emission:
+    """What EMIT AFTER says: microseconds from the start of a window to its early answer, the estimator, the share of
+    intervals that are to hold the exact answer. `delay_span` is the place of the interval."""
+
+    delay: int
+    estimator: str
+    confidence: float
+    delay_span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"after {self.delay / 1e6:g}s by {self.estimator}, confidence {self.confidence:g}"
+
+
+@dataclass(frozen=True)
+class EarlyCall:
+    """One aggregate over the pairs: of a value of one side, or COUNT(*) without one.
+
+    `bounds` are the columns lower, upper, coverage and reliable.
+    """
+
+    function: EarlyFunction
+    value: Expression | None
+    side: Literal["left", "right"]
+    column: Column
+    bounds: tuple[Column, ...]
+    text: str = field(compare=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def dtype(self, known: dict[Column, str | None]) -> str | None:
+        """The type of Spark's aggregate."""
+        if self.function != "sum" or self.value is None:
+            return {"count": "bigint", "avg": "double"}.get(self.function)
+        kind = self.value.result_type(known)
+        return None if kind is None else "bigint" if kind in _INTEGERS else "double"
+
+    def __str__(self) -> str:
+        return f"{self.function}({'*' if self.value is None else self.value}) AS {self.column}"
+
+
+@dataclass(frozen=True)
+class EarlyAggregate(LogicalPlan):
+    """Aggregates over the pairs of rows with equal keys in one window, by window: an early row and a final one of each.
+
+    ``SELECT w.start, count(*) FROM l JOIN r ON l.k = r.k AND l.w = r.w GROUP BY l.w EMIT AFTER DELAY 7s`` is
+    ``EarlyAggregate([k = k], [count(*)], l, r)``. `left_keys[i] = right_keys[i]`; windows are `length` microseconds
+    long, begin at `offset` plus multiples of that, and hold the times `left_time` and `right_time`. `start` and `end`
+    are those of the window, `phase` is early or final.
+    """
+
+    is_extension = True
+    operator_name = "EMIT AFTER"
+
+    left: LogicalPlan
+    right: LogicalPlan
+    left_keys: tuple[Expression, ...]
+    right_keys: tuple[Expression, ...]
+    left_time: Column
+    right_time: Column
+    length: int
+    offset: int
+    calls: tuple[EarlyCall, ...]
+    start: Column
+    end: Column
+    phase: Column
+    emission: Emission
+
+    def __post_init__(self) -> None:
+        if not self.left_keys or len(self.left_keys) != len(self.right_keys) or not self.calls:
+            raise InternalError("a window join with early answers has keys and aggregates")
+        self.check_unique_output()
+
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        columns = reads(self.expressions())
+        return [(side, columns & set(side.output_columns)) for side in (self.left, self.right)]
+
+    def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
+        return with_fields(self, left=built(self.left), right=built(self.right))
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        known = {**self.left.dtypes, **self.right.dtypes}
+        return early_fields(self, known)
+
+    def expressions(self) -> Iterator[Expression]:
+        yield from (*self.left_keys, *self.right_keys, self.left_time, self.right_time)
+        yield from (call.value for call in self.calls if call.value is not None)
+
+    def label(self) -> str:
+        return f"EarlyAggregate: {early_label(self)}"
+
+
+def early_fields(node: EarlyAggregate, known: dict[Column, str | None]) -> tuple[Field, ...]:
+    """The columns of the results."""
+    kind = known.get(node.left_time)
+    found = [Field(node.start, kind), Field(node.end, kind), Field(node.phase, "string")]
+    for call in node.calls:
+        found.append(Field(call.column, call.dtype(known)))
+        found += [Field(column, kind) for column, kind in zip(call.bounds, _BOUND_TYPES.values(), strict=True)]
+    return tuple(found)
+
+
+def early_label(node: EarlyAggregate) -> str:
+    """The node's parameters for people."""
+    keys = " AND ".join(f"{a} = {b}" for a, b in zip(node.left_keys, node.right_keys, strict=True))
+    begins = f" + {node.offset / 1e6:g}s" if node.offset else ""
+    windows = f"{node.length / 1e6:g}s{begins} of {node.left_time}, {node.right_time}"
+    return f"ON {keys} WINDOWS {windows} [{comma(node.calls)}] EMIT {node.emission}"

@@ -1,0 +1,312 @@
+"""The physical node of early answers: totals by window and key from every task, and one stateful operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, Emission, early_fields, early_label
+from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.exchange.chains import ChainedExec, PlannedDelays, planned_delays
+from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
+from sqlext_planner.expressions.nodes import Column, Expression, ShownCall, SparkExpr
+from sqlext_planner.expressions.types import as_type, common_type
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, Trial, execute_cached, tried
+from sqlext_planner.relational.streams import streams_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+    from sqlext_operators.early.pair_totals import EarlyCall as OperatorCall
+
+SIDES = ("left", "right")
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_DOUBLES = ("float", "double")
+
+
+@dataclass(frozen=True)
+class EarlyAggregateExec(ChainedExec):
+    """Computes an EarlyAggregate node (the same fields, physical children).
+
+    Every task of the inputs sends the totals of its rows by window and key, so that one task can hold those of all
+    keys, which an estimator needs. `stream_spans` are the places of the inputs' streams.
+    """
+
+    left: PhysicalPlan
+    right: PhysicalPlan
+    left_keys: tuple[Expression, ...]
+    right_keys: tuple[Expression, ...]
+    left_time: Column
+    right_time: Column
+    length: int
+    offset: int
+    calls: tuple[EarlyCall, ...]
+    start: Column
+    end: Column
+    phase: Column
+    emission: Emission
+    fields: tuple[Field, ...] = field(repr=False)
+    stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
+
+    is_extension = True
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.fields
+
+    def label(self) -> str:
+        return f"EarlyAggregateExec: {early_label(self)}"  # type: ignore[arg-type]
+
+    def shown_calls(self) -> Iterator[ShownCall]:
+        for call in self.calls:
+            yield ShownCall(call.column, call.text, () if call.value is None else (call.value,), call.span)
+
+    def expressions(self) -> Iterator[Expression]:
+        yield from (*self.left_keys, *self.right_keys)
+        yield from (call.value for call in self.calls if call.value is not None)
+
+    def trials(self, frames: Sequence[DataFrame], context: ExecutionContext) -> Iterator[tuple[Expression, Trial]]:
+        for frame, keys, side in zip(frames, (self.left_keys, self.right_keys), SIDES, strict=True):
+            own = [call.value for call in self.calls if call.side == side and call.value is not None]
+            yield from ((expression, tried(frame)) for expression in (*keys, *own))
+
+    def details(self) -> dict[str, Any]:
+        return super().details() | self.delays.details()
+
+    def execute(self, context: ExecutionContext) -> DataFrame:
+        """Raises AnalysisError for streams without a watermark on the time of their windows, and for answers that come
+        when their windows are final; UnsupportedError for types that are not computed; ConfigurationError if Spark's
+        settings do not suit a stream's state."""
+        from sqlext_operators.early.partials import TotalsSpec, Tumbling
+        from sqlext_operators.early.stream import EarlySpec
+
+        from sqlext_planner.exchange.driver import Shipment
+        from sqlext_planner.exchange.stream_driver import run_stream
+        from sqlext_planner.exchange.wire import arrow_schema
+
+        frames = [execute_cached(child, context) for child in (self.left, self.right)]
+        streams = [self._stream(place, frame) for place, frame in enumerate(frames)]
+        chain = Chain.of(streams, [time.spark_name for time in (self.left_time, self.right_time)])
+        self._check_times(frames, chain)
+        keys = self._keys(frames)
+        values = [self._values(side, frame) for side, frame in zip(SIDES, frames, strict=True)]
+        window = Tumbling(self.length, self.offset)
+        sides, shipments = [], []
+        for place, frame in enumerate(frames):
+            time = (self.left_time, self.right_time)[place]
+            columns = [time, *keys[place], *values[place].shipped]
+            shipped = frame.selectExpr(*(f"{item.sql()} AS c{i}" for i, item in enumerate(columns)))
+            totals = TotalsSpec(window, len(keys[place]), values[place].integral)
+            sides.append(totals)
+            shipments.append(Shipment(place, shipped, (), before=totals))
+        result = self._result(frames[0], values)
+        calls = tuple(self._operator_call(call, values) for call in self.calls)
+        emission = self.emission
+        late_fails = context.config.stream_late == "fail"
+        spec = EarlySpec(
+            (sides[0], sides[1]),
+            calls,
+            emission.delay,
+            emission.estimator,
+            emission.confidence,
+            arrow_schema(result),
+            late_fails,
+            chain.chained,
+        )
+        found = identity(self._parts(), [item.frame for item in shipments], result)
+        times: Mapping[str, int | str] = {self.start.spark_name: self.length, self.end.spark_name: 0}
+        # the operator counts rows itself: what it gets are totals
+        uncounted = replace(chain, chained=frozenset())
+        return run_stream(shipments, spec, result, context, found, uncounted, times)
+
+    def _stream(self, place: int, frame: DataFrame) -> StreamInput:
+        """A side whose windows the watermark completes. Raises AnalysisError for others."""
+        stream, side = StreamInput.of(frame), SIDES[place]
+        time, span = (self.left_time, self.right_time)[place], self.stream_spans[place]
+        if not frame.isStreaming:
+            raise AnalysisError(
+                f"EMIT AFTER needs streams, and the {side} side is a table",
+                span=span,
+                help="leave EMIT AFTER out: nothing of a table comes late",
+            )
+        error = stream.error("its windows would never be final", f"the time of its windows, {time.name}")
+        if error is None and time.spark_name not in stream.times.delays:
+            names = stream.watermark_names()
+            error = f"has its watermark on {names}, and its windows are over {time.name}", f"use window({names}, ...)"
+            if stream.origin.operators:
+                error = stream.result_error(time.spark_name)
+        if error is not None:
+            raise AnalysisError(f"the {side} side of EMIT AFTER {error[0]}", span=span, help=error[1])
+        return stream
+
+    def _check_times(self, frames: Sequence[DataFrame], chain: Chain) -> None:
+        """Raises AnalysisError for times of two types, and for an early answer that is due when the window is final."""
+        from sqlext_planner.spark.streams import watermarks
+
+        marked = list(zip(frames, (self.left_time, self.right_time), strict=True))
+        kinds = [frame.schema[time.spark_name].dataType.simpleString() for frame, time in marked]
+        if kinds[0] != kinds[1]:
+            raise AnalysisError(
+                f"the windows of EMIT AFTER are over times of the types {kinds[0]} and {kinds[1]}",
+                span=self.stream_spans[1] or self.emission.delay_span,
+                help="cast one of them before withWatermark",
+            )
+        delays = [watermarks(frame.schema).get(time.spark_name) for frame, time in marked]
+        known = [1_000 * delay for delay in delays if delay is not None]
+        final = self.length + max(known, default=0) + chain.delay
+        if len(known) == len(delays) and self.emission.delay >= final:
+            raise AnalysisError(
+                f"an early answer {self.emission.delay / 1e6:g}s after the start of a window is too late: windows of "
+                f"{self.length / 1e6:g}s are final {final / 1e6:g}s after their start",
+                span=self.emission.delay_span,
+                help="give a shorter DELAY, or leave EMIT AFTER out",
+            )
+
+    def _keys(self, frames: Sequence[DataFrame]) -> list[list[Expression]]:
+        """The keys of both sides, in types that compare."""
+        from sqlext_operators.columns.keys import is_key_type
+
+        from sqlext_planner.exchange.wire import types_of
+        from sqlext_planner.spark.session import arrow_type
+
+        kinds = [types_of(frames[0], self.left_keys), types_of(frames[1], self.right_keys)]
+        found: list[list[Expression]] = [[], []]
+        for left, right, own, other in zip(self.left_keys, self.right_keys, *kinds, strict=True):
+            common = common_type(own, other)
+            if common is None:
+                raise UnsupportedError(
+                    f"EMIT AFTER does not compare keys of the types {own} and {other}",
+                    span=left.span or right.span,
+                    help="cast both to one simple type, such as a number or a string",
+                )
+            found[0].append(as_type(left, own, common))
+            found[1].append(as_type(right, other, common))
+        for frame, keys in zip(frames, found, strict=True):
+            for key, item in zip(keys, frame.selectExpr(*(key.sql() for key in keys)).schema, strict=True):
+                kind = arrow_type(item.dataType)
+                if kind is None or not is_key_type(kind):
+                    raise UnsupportedError(
+                        f"EMIT AFTER does not take keys of the type {item.dataType.simpleString()}",
+                        span=key.span,
+                        help="cast it to a simple type, such as a number or a string",
+                    )
+        return found
+
+    def _values(self, side: str, frame: DataFrame) -> _Values:
+        """The values of a side that calls read, each once."""
+        from sqlext_planner.exchange.wire import types_of
+
+        own = [call for call in self.calls if call.side == side and call.value is not None]
+        found: dict[tuple[Expression, bool], tuple[Expression, bool]] = {}
+        for call in own:
+            assert call.value is not None
+            if call.function == "count":
+                counted = SparkExpr(("CASE WHEN ", call.value, " IS NOT NULL THEN 0L END"))
+                found[(call.value, True)] = (counted, True)
+                continue
+            (kind,) = types_of(frame, [call.value])
+            if kind not in (*_INTEGERS, *_DOUBLES):
+                raise UnsupportedError(
+                    f"EMIT AFTER does not compute {call.function} over values of the type {kind}",
+                    span=call.span,
+                    help="cast the value to double or bigint",
+                )
+            wanted = "bigint" if kind in _INTEGERS else "double"
+            cast = SparkExpr(("CAST(", call.value, f" AS {wanted})"))
+            found[(call.value, False)] = (cast, kind in _INTEGERS)
+        return _Values(found)
+
+    def _operator_call(self, call: EarlyCall, values: Sequence[_Values]) -> OperatorCall:
+        from sqlext_operators.early.key_totals import Aggregate
+        from sqlext_operators.early.pair_totals import EarlyCall as OperatorCall
+
+        side = SIDES.index(call.side)
+        place = values[side].place(call)
+        integral = call.function == "count" or (
+            call.function == "sum" and place is not None and values[side].integral[place]
+        )
+        return OperatorCall(Aggregate(call.function), side, place, integral, call.column.spark_name)
+
+    def _result(self, left: DataFrame, values: Sequence[_Values]) -> StructType:
+        from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
+
+        time = left.schema[self.left_time.spark_name].dataType
+        found = [StructField(item.spark_name, time, nullable=False) for item in (self.start, self.end)]
+        found.append(StructField(self.phase.spark_name, StringType(), nullable=False))
+        for call in self.calls:
+            kind = LongType() if self._operator_call(call, values).integral else DoubleType()
+            found.append(StructField(call.column.spark_name, kind))
+            kinds = (DoubleType(), DoubleType(), DoubleType(), BooleanType())
+            found += [StructField(item.spark_name, kind) for item, kind in zip(call.bounds, kinds, strict=True)]
+        return StructType(found)
+
+    def _parts(self) -> dict[str, str]:
+        """What the state depends on besides the columns."""
+        keys = zip(self.left_keys, self.right_keys, strict=True)
+        return {
+            "operator": "early answers",
+            "keys": ", ".join(f"{left} = {right}" for left, right in keys),
+            "windows": f"{self.length} + {self.offset} of {self.left_time}, {self.right_time}",
+            "aggregates": ", ".join(map(str, self.calls)),
+            "delay": f"{self.emission.delay / 1e6:g}s",
+            "estimator": self.emission.estimator,
+            "confidence": f"{self.emission.confidence:g}",
+        }
+
+
+@dataclass(frozen=True)
+class _Values:
+    """The values of a side as they are shipped, by expression and whether only their number counts."""
+
+    found: Mapping[tuple[Expression, bool], tuple[Expression, bool]]
+
+    @property
+    def shipped(self) -> list[Expression]:
+        return [expression for expression, _ in self.found.values()]
+
+    @property
+    def integral(self) -> tuple[bool, ...]:
+        return tuple(integral for _, integral in self.found.values())
+
+    def place(self, call: EarlyCall) -> int | None:
+        """Which of them a call takes."""
+        return None if call.value is None else list(self.found).index((call.value, call.function == "count"))
+
+
+def early_stream(node: EarlyAggregate, left: PhysicalPlan, right: PhysicalPlan) -> EarlyAggregateExec:
+    """The physical node."""
+    spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in (node.left, node.right))
+    below = [planned_delays(plan) for plan in (left, right)]
+    inputs = max(found.get(time, 0) for found, time in zip(below, (node.left_time, node.right_time), strict=True))
+    return EarlyAggregateExec(
+        left,
+        right,
+        node.left_keys,
+        node.right_keys,
+        node.left_time,
+        node.right_time,
+        node.length,
+        node.offset,
+        node.calls,
+        node.start,
+        node.end,
+        node.phase,
+        node.emission,
+        early_fields(node, {**node.left.dtypes, **node.right.dtypes}),
+        stream_spans=spans,
+        delays=PlannedDelays(inputs, {node.start: node.length, node.end: 0}),
+        why=kept(node),
+    )
+
+
+def kept(node: EarlyAggregate) -> str:
+    """When rows come out and what is kept, for EXPLAIN."""
+    delay, by = f"{node.emission.delay / 1e6:g}s", node.emission.estimator
+    return (
+        f"an early row of a window is emitted when the latest event time is {delay} after its start, estimated by {by} "
+        f"with confidence {node.emission.confidence:g}; its final row when the watermark has passed its end; rows and "
+        f"sums by key are kept until then, by one task, and what {by} has learned of final windows for good"
+    )

@@ -1,0 +1,82 @@
+"""Spark's function window() in plans: ``window(ts, '10 seconds')``, written in a condition or computed below it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Filter, Hint, Project, SubqueryAlias
+
+_HEAD = re.compile(r"\s*window\s*\(\s*", re.IGNORECASE)
+_TAIL = re.compile(r"""((?:\s*,\s*(?:'[^']*'|"[^"]*"|interval[^,()]*)\s*){1,3})\)\s*""", re.IGNORECASE)
+_AMOUNT = re.compile(r"""'[^']*'|"[^"]*"|interval[^,()]*""", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class TimeWindow:
+    """Windows of `length` that begin at `offset` plus multiples of it, in microseconds, over the time in a column.
+
+    `time` is None where the plan computes the window and does not pass the time on. A `slide` other than the length
+    means windows that overlap.
+    """
+
+    time: Column | None
+    length: int
+    slide: int
+    offset: int = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """What two windows have to share."""
+        return self.length, self.offset % self.length
+
+
+#: Microseconds of an interval's text; None for text that is none of a fixed length.
+Microseconds = Callable[[str], int | None]
+
+
+def time_window(expression: Expression, plan: LogicalPlan, micros: Microseconds) -> TimeWindow | None:
+    """The windows that an expression over a plan's columns gives; None for any other expression."""
+    if isinstance(expression, Column):
+        return _below(expression, plan, micros)
+    match expression:
+        case SparkExpr(parts=(str() as head, Column() as time, str() as tail)):
+            amounts = _TAIL.fullmatch(tail)
+            if _HEAD.fullmatch(head) is None or amounts is None:
+                return None
+            found = [micros(_plain(text)) for text in _AMOUNT.findall(amounts[1])]
+            known = [item for item in found if item is not None]
+            if len(known) < len(found) or known[0] <= 0:
+                return None
+            slide = known[1] if len(known) > 1 else known[0]
+            return TimeWindow(time, known[0], slide, known[2] if len(known) > 2 else 0)
+    return None
+
+
+def _plain(text: str) -> str:
+    return text[1:-1] if text[0] in "'\"" else text[len("interval") :].strip()
+
+
+def _below(column: Column, plan: LogicalPlan, micros: Microseconds) -> TimeWindow | None:
+    """The windows that a column holds, with their time as a column of this plan."""
+    match plan:
+        case SubqueryAlias(child=child):
+            names = dict(zip(child.output_columns, plan.output_columns, strict=True))
+            source = next((inner for inner, outer in names.items() if outer == column), None)
+            found = None if source is None else _below(source, child, micros)
+            return found and _at(found, None if found.time is None else names.get(found.time))
+        case Project(items=items, child=child):
+            item = next((item for item in items if item.column == column), None)
+            found = None if item is None else time_window(item.expression, child, micros)
+            time = next((item.column for item in items if found is not None and item.expression == found.time), None)
+            return found and _at(found, time)
+        case Filter(child=child) | Hint(child=child):
+            return _below(column, child, micros)
+    return None
+
+
+def _at(window: TimeWindow, time: Column | None) -> TimeWindow:
+    return TimeWindow(time, window.length, window.slide, window.offset)

@@ -1,0 +1,86 @@
+"""What EMIT AFTER says: the delay, the estimator, the confidence."""
+
+from __future__ import annotations
+
+import re
+
+from sqlext_planner.early.estimators import default_estimator, estimator_docs, stream_estimators
+from sqlext_planner.early.nodes import Emission
+from sqlext_planner.errors import AnalysisError, UnsupportedError
+from sqlglot import exp
+
+from sqlext.analyzer.amounts import time_of
+from sqlext.analyzer.context import Context
+from sqlext.analyzer.scope import suggest
+from sqlext.syntax.emit_nodes import EmitClause
+from sqlext.syntax.spans import span_of
+
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?:bd|d|f|l)?", re.IGNORECASE)
+
+
+def emission(context: Context, clause: EmitClause) -> Emission:
+    """The clause's meaning. Raises AnalysisError, UnsupportedError, at its parts."""
+    delay, given = clause.args["delay"], clause.args.get("confidence")
+    confidence = 0.95 if given is None else _confidence(context, given)
+    return Emission(_delay(context, delay), _estimator(clause), confidence, delay_span=span_of(delay))
+
+
+def micros(text: str) -> int | None:
+    """Microseconds of an interval such as ``10 seconds``; None for any other text, or none of a fixed length."""
+    try:
+        found = time_of(f"interval '{text}'", None, "the interval")
+    except AnalysisError:
+        return None
+    return int(found) if found is not None and found == found.to_integral_value() else None
+
+
+def _delay(context: Context, node: exp.Expr) -> int:
+    span = span_of(node)
+    found = time_of(context.slice(span).strip(), span, "DELAY")
+    if found is None:
+        raise AnalysisError(
+            f"DELAY must be an interval, not {context.slice(span)!r}",
+            span=span,
+            help="write for example DELAY INTERVAL '7' SECONDS",
+        )
+    if found <= 0:
+        raise AnalysisError(
+            "DELAY must be longer than 0", span=span, help="it counts from the start of a window, when no row has come"
+        )
+    if found != found.to_integral_value() or found >= 2**63:
+        raise AnalysisError("DELAY must be whole microseconds", span=span, help="write for example DELAY 7ms")
+    return int(found)
+
+
+def _estimator(clause: EmitClause) -> str:
+    node = clause.args.get("compensate")
+    if node is None:
+        return default_estimator()
+    name = str(node.name).lower()
+    usable = stream_estimators()
+    if name not in estimator_docs():
+        nearest = suggest(name, usable)
+        raise AnalysisError(
+            f"there is no estimator '{node.name}'",
+            span=span_of(node),
+            help=f"did you mean '{nearest}'?" if nearest else f"use one of {', '.join(usable)}",
+        )
+    if name not in usable:
+        raise UnsupportedError(
+            f"the estimator {name} follows every row as it arrives, and a stream keeps sums by key only",
+            span=span_of(node),
+            help=f"use one of {', '.join(usable)}; sqlext pecj replay has {name} for recorded data",
+        )
+    return name
+
+
+def _confidence(context: Context, node: exp.Expr) -> float:
+    text = context.slice(span_of(node)).strip()
+    value = float(text.rstrip("bBdDfFlL")) if _NUMBER.fullmatch(text) else None
+    if value is None or not 0 < value < 1:
+        raise AnalysisError(
+            f"CONFIDENCE must be a number between 0 and 1, not {text}",
+            span=span_of(node),
+            help="it is the share of windows whose interval is to hold the exact answer: write CONFIDENCE 0.95",
+        )
+    return value

@@ -1,0 +1,308 @@
+"""A block with EMIT AFTER: COUNT, SUM and AVG over a window join of two streams, by window.
+
+    SELECT window.start, count(*) AS n, avg(l.v) AS a
+    FROM l JOIN r ON l.k = r.k AND window(l.ts, '10 seconds') = window(r.ts, '10 seconds')
+    GROUP BY window(l.ts, '10 seconds')
+    EMIT AFTER DELAY INTERVAL '7' SECONDS
+
+Spark takes no window() in a join: there the windows are columns of subqueries, which may be written here too. Then the
+statement without EMIT AFTER is Spark's, and gives the final rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, cast
+
+from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, EarlyFunction
+from sqlext_planner.early.time_windows import TimeWindow, time_window
+from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Join, Project
+from sqlglot import exp
+
+from sqlext.analyzer import emit_joins, joins
+from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env
+from sqlext.analyzer.emit_options import emission, micros
+from sqlext.analyzer.expressions import ExpressionBuilder, is_literal_function
+from sqlext.analyzer.grouping import grouping
+from sqlext.analyzer.items import Item, aggregate_calls, is_aggregate_call, select_items
+from sqlext.analyzer.scope import Scope
+from sqlext.analyzer.windows import PHASE
+from sqlext.syntax.spans import span_of
+
+#: What is behind each aggregate, as `<its name>_<word>`.
+BOUNDS = ("lower", "upper", "coverage", "reliable")
+_FUNCTIONS = {"count": "count", "sum": "sum", "avg": "avg", "mean": "avg"}
+_OUTER = "write it in a query around this one: SELECT ... FROM (SELECT ... EMIT AFTER ...)"
+_REFUSED = {
+    "distinct": "DISTINCT",
+    "having": "HAVING",
+    "qualify": "QUALIFY",
+    "order": "ORDER BY",
+    "sort": "SORT BY",
+    "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY",
+    "limit": "LIMIT",
+    "offset": "OFFSET",
+    "laterals": "LATERAL VIEW",
+    "pivots": "PIVOT",
+    "hint": "a hint",
+}
+
+
+def analyze_emit(context: Context, node: exp.Select, env: Env) -> Analyzed:
+    """The plan of a block with EMIT AFTER. Raises AnalysisError, UnsupportedError, with the place of what does not
+    fit."""
+    return _EmitBlock(context, node, env).analyze()
+
+
+@dataclass
+class _EmitBlock:
+    context: Context
+    node: exp.Select
+    env: Env
+
+    def analyze(self) -> Analyzed:
+        clause = self.node.args["emit"]
+        found = emission(self.context, clause)
+        self._refuse_clauses(span_of(clause))
+        plan, self.scope = joins.from_clause(self.context, self.node, self.env)
+        if not isinstance(plan, Join) or plan.kind not in ("inner", "cross"):
+            raise AnalysisError(
+                "EMIT AFTER needs an inner join of two streams on equal keys and equal windows",
+                span=plan.span if isinstance(plan, Join) else span_of(clause),
+                help="write FROM l JOIN r ON l.k = r.k AND window(l.ts, '10 seconds') = window(r.ts, '10 seconds')",
+            )
+        self.join = emit_joins.window_join(self, plan)
+        self.names = ComputedNames()
+        self.start, self.end = self.names.column("start"), self.names.column("end")
+        phase = self.names.column(PHASE)
+        items = select_items(self.context, self.node, self.scope)
+        self._check_group(items)
+        calls: list[EarlyCall] = []
+        chosen: list[NamedExpr] = []
+        for item in items:
+            chosen.append(self._item(item, calls, chosen))
+        if not calls:
+            raise AnalysisError(
+                "EMIT AFTER needs an aggregate to estimate",
+                span=span_of(clause),
+                help="select count(*), or count, sum or avg of a column",
+            )
+        left, right = self.join.sides
+        times = [window.time for window in self.join.windows]
+        assert times[0] is not None
+        assert times[1] is not None
+        plan = EarlyAggregate(
+            left,
+            right,
+            self.join.keys[0],
+            self.join.keys[1],
+            times[0],
+            times[1],
+            *self.join.windows[0].shape,
+            tuple(calls),
+            self.start,
+            self.end,
+            phase,
+            found,
+            span=span_of(clause),
+        )
+        names = [item.name for item in items]
+        more = [
+            (f"{_name_of(call, chosen, names)}_{word}", c)
+            for call in calls
+            for word, c in zip(BOUNDS, call.bounds, strict=True)
+        ]
+        self._refuse_names(items, {name for name, _ in more} | {PHASE})
+        chosen += [NamedExpr(column, column) for _, column in more]
+        chosen.append(NamedExpr(phase, phase))
+        return Analyzed(Project(tuple(chosen), plan), (*names, *(name for name, _ in more), PHASE))
+
+    @cached_property
+    def builder(self) -> ExpressionBuilder:
+        """Expressions over the columns of both sides."""
+        return ExpressionBuilder(self.context, self.scope, self.env)
+
+    def window_of(self, expression: Expression, plan: LogicalPlan) -> TimeWindow | None:
+        """The windows that an expression over a side gives."""
+        return time_window(expression, plan, micros)
+
+    def _refuse_clauses(self, span: Span) -> None:
+        for key, name in _REFUSED.items():
+            clause = self.node.args.get(key)
+            clause = clause[0] if isinstance(clause, list) and clause else clause
+            if clause:
+                place = span_of(clause) if isinstance(clause, exp.Expr) and key not in ("distinct", "hint") else span
+                raise UnsupportedError(f"EMIT AFTER cannot be combined with {name}", span=place, help=_OUTER)
+        for call in (one for one in self.node.find_all(exp.Window) if one.arg_key != "windows"):
+            raise UnsupportedError(
+                "EMIT AFTER does not estimate windows of rows (OVER) yet",
+                span=span_of(call),
+                help="it estimates COUNT, SUM and AVG over a join of two streams in equal windows",
+            )
+
+    def _check_group(self, items: list[Item]) -> None:
+        group = self.node.args.get("group")
+        if group is None:
+            raise AnalysisError(
+                "EMIT AFTER needs GROUP BY window(...): each window has an answer",
+                span=span_of(self.node.args["emit"]),
+                help=f"add GROUP BY {self.join.shown}",
+            )
+        found = grouping(group, items, self.builder)
+        others = [key for key in found.keys if not self._is_window(key)]
+        if others or found.sets is not None or len(found.keys) != 1:
+            place = others[0].span if others and others[0].span is not None else span_of(group)
+            raise UnsupportedError(
+                "EMIT AFTER groups by the window alone",
+                span=place,
+                help=f"write GROUP BY {self.join.shown}; a condition such as l.k = 5 belongs into WHERE",
+            )
+
+    def _is_window(self, expression: Expression) -> bool:
+        """Whether an expression is the window of one of the sides."""
+        return any(
+            self.window_of(expression, side) == window
+            for side, window in zip(self.join.sides, self.join.windows, strict=True)
+        )
+
+    def _item(self, item: Item, calls: list[EarlyCall], chosen: list[NamedExpr]) -> NamedExpr:
+        node = item.node
+        if node is None:
+            raise AnalysisError(
+                "* cannot be selected from groups", span=item.span, help="select window.start and aggregates"
+            )
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if is_aggregate_call(node):
+            call = self._call(node, item)
+            calls.append(call)
+            return NamedExpr(call.column, call.column, span=item.span)
+        inner = next(aggregate_calls(node), None)
+        if inner is not None:
+            raise UnsupportedError(
+                "EMIT AFTER gives each aggregate as it is, with its bounds", span=span_of(inner), help=_OUTER
+            )
+        above = ExpressionBuilder(self.context, Scope(), self.env, self._window_part)
+        for column in self._other_columns(node):
+            if not is_literal_function(tuple(part.name for part in column.parts)):
+                self.builder.resolve(column)  # an unknown name is another error
+                raise AnalysisError(
+                    f"'{self.context.slice(span_of(column))}' is neither the window nor in an aggregate",
+                    span=span_of(column),
+                    help="EMIT AFTER gives one row for each window: select window.start, window.end and aggregates",
+                )
+        expression = above.build(node)
+        return NamedExpr(expression, self._named(item, expression, chosen), span=item.span)
+
+    def _other_columns(self, node: exp.Expr) -> Iterator[exp.Column]:
+        """The columns of an expression that are not in one of the window."""
+        stack = [node]
+        while stack:
+            top = stack.pop()
+            if self._window_part(top) is not None:
+                continue
+            if isinstance(top, exp.Column):
+                yield top
+            else:
+                stack.extend(reversed(list(top.iter_expressions())))
+
+    def _named(self, item: Item, expression: Expression, chosen: list[NamedExpr]) -> Column:
+        """The column of an item: start and end keep theirs, where they have their own names."""
+        own = isinstance(expression, Column) and expression.name == item.name
+        if isinstance(expression, Column) and own and all(other.column != expression for other in chosen):
+            return expression
+        return self.names.column(item.name)
+
+    def _window_part(self, node: exp.Expr) -> Expression | None:
+        """The window that a node means, or its start or end."""
+        if isinstance(node, exp.Dot) and node.name.lower() in ("start", "end"):
+            return self._end(node.name) if self._means_window(node.this) else None
+        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            parts = [part.name for part in node.parts]
+            if parts[-1].lower() in ("start", "end") and len(parts) > 1 and self._named_window(node, 1):
+                return self._end(parts[-1])
+            return self._whole() if self._named_window(node, 0) else None
+        return self._whole() if self._means_window(node) else None
+
+    def _named_window(self, node: exp.Column, fields: int) -> bool:
+        """Whether a name, with so many names of fields behind it, is that of the window."""
+        parts = tuple(part.name for part in node.parts)
+        match = self.scope.find(parts, span_of(node))
+        if match is not None:
+            return len(parts) - match.parts == fields and self._is_window(match.visible.column)
+        return len(parts) == 1 + fields and parts[0].lower() == "window"
+
+    def _means_window(self, node: exp.Expr) -> bool:
+        if not isinstance(node, exp.Anonymous) or node.name.lower() != "window":
+            return False
+        return self._is_window(self.builder.build(node))
+
+    def _end(self, name: str) -> Column:
+        return self.start if name.lower() == "start" else self.end
+
+    def _whole(self) -> SparkExpr:
+        return SparkExpr(("named_struct('start', ", self.start, ", 'end', ", self.end, ")"))
+
+    def _call(self, node: exp.Expr, item: Item) -> EarlyCall:
+        """An aggregate that can be estimated."""
+        span = span_of(node)
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+        function = _FUNCTIONS.get(name)
+        if function is None:
+            shown = f"{node.name}()" if name else "an aggregate with FILTER or another clause"
+            raise UnsupportedError(
+                f"EMIT AFTER estimates COUNT, SUM and AVG, and not {shown}",
+                span=span,
+                help="leave EMIT AFTER out: Spark computes it when the window is final",
+            )
+        arguments = node.expressions
+        if any(isinstance(one, exp.Distinct) for one in arguments):
+            raise UnsupportedError(
+                f"EMIT AFTER does not estimate {name}(DISTINCT ...): what has come says little of what is distinct",
+                span=span,
+                help="leave EMIT AFTER or DISTINCT out",
+            )
+        if len(arguments) != 1:
+            raise UnsupportedError(
+                f"EMIT AFTER takes {name} of one value", span=span, help="write count(*), or one column"
+            )
+        (argument,) = arguments
+        bounds = tuple(self.names.column(f"{item.name}_{word}") for word in BOUNDS)
+        column = self.names.column(item.name)
+        text = " ".join(self.context.slice(span).split())
+        rows = isinstance(argument, exp.Star) or (isinstance(argument, exp.Literal) and function == "count")
+        value = None if rows else self.builder.build(argument)
+        side = self._side_of(value, argument)
+        return EarlyCall(cast(EarlyFunction, function), value, side, column, bounds, text, span)
+
+    def _side_of(self, value: Expression | None, node: exp.Expr) -> Literal["left", "right"]:
+        left, right = (frozenset(side.output_columns) for side in self.join.sides)
+        if value is None or value.references <= left:
+            return "left"
+        if value.references <= right:
+            return "right"
+        raise UnsupportedError(
+            "EMIT AFTER estimates aggregates of values of one side, and this one reads both",
+            span=span_of(node),
+            help="aggregate a column of one side",
+        )
+
+    def _refuse_names(self, items: list[Item], added: set[str]) -> None:
+        for item in items:
+            if self.context.fold(item.name) in {self.context.fold(name) for name in added}:
+                raise AnalysisError(
+                    f"with EMIT AFTER the result has a column '{item.name}' of its own",
+                    span=item.span,
+                    help=f"give the item another name, for example {item.name}_1",
+                )
+
+
+def _name_of(call: EarlyCall, chosen: list[NamedExpr], names: list[str]) -> str:
+    """The name of a call's column that the user knows."""
+    return next(name for item, name in zip(chosen, names, strict=True) if item.expression == call.column)
