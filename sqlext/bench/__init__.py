@@ -4,9 +4,9 @@ A suite consists of data sets, contestants and checks (`suite.Suite`); `runner.r
 stores the outcome, `cli.app` is the command line. A new suite adds one module and one command.
 """
 
-from sqlext.bench.results import CaseResult, Measurement, Report, Run
-from sqlext.bench.runner import Limits, run
-from sqlext.bench.suite import Answer, Case, Check, Contestant, Suite
+from sqlext.bench.harness.results import CaseResult, Measurement, Report, Run
+from sqlext.bench.harness.runner import Limits, run
+from sqlext.bench.harness.suite import Answer, Case, Check, Contestant, Suite
 
 __all__ = [
     "Answer",

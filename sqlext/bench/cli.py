@@ -10,20 +10,20 @@ import typer
 from rich.console import Console
 from sqlext_planner.errors import SqlExtError
 
-from sqlext.bench.chart import write_chart
 from sqlext.bench.features import CONTESTANTS, SCRIPTS, FeaturesOptions, features_suite
-from sqlext.bench.interval import interval_suite
-from sqlext.bench.interval_options import IntervalOptions
-from sqlext.bench.report import markdown, print_report, read_json, write_json
-from sqlext.bench.results import Report
-from sqlext.bench.runner import LIMIT_SECONDS, Limits, run
-from sqlext.bench.skew import SkewOptions, skew_suite
-from sqlext.bench.skew_tasks import SkewTasksOptions, skew_tasks_suite
-from sqlext.bench.stream import stream_suite
-from sqlext.bench.stream_options import StreamOptions
-from sqlext.bench.suite import Suite
-from sqlext.bench.umjoin import umjoin_suite
-from sqlext.bench.umjoin_options import UMJoinOptions
+from sqlext.bench.harness.chart import write_chart
+from sqlext.bench.harness.report import markdown, print_report, read_json, write_json
+from sqlext.bench.harness.results import Report
+from sqlext.bench.harness.runner import LIMIT_SECONDS, Limits, run
+from sqlext.bench.harness.suite import Suite
+from sqlext.bench.interval.options import IntervalOptions
+from sqlext.bench.interval.suite import interval_suite
+from sqlext.bench.skew.suite import SkewOptions, skew_suite
+from sqlext.bench.skew.tasks import SkewTasksOptions, skew_tasks_suite
+from sqlext.bench.stream.options import StreamOptions
+from sqlext.bench.stream.suite import stream_suite
+from sqlext.bench.umjoin.options import UMJoinOptions
+from sqlext.bench.umjoin.suite import umjoin_suite
 from sqlext.bench.window import WindowOptions, window_suite
 
 app = typer.Typer(

@@ -14,12 +14,12 @@ from typing import Protocol
 import pyarrow as pa
 from sqlext_planner.errors import AnalysisError
 
-from sqlext.bench.engines import Closing, Engines
 from sqlext.bench.features_contestants import ASOF_JOIN, SEGMENT_TREE, FeatureContestant, Tables, script
 from sqlext.bench.features_data import CovidTables, TaxiTables, stored_tables, write_tables
 from sqlext.bench.features_shop import ShopTables
-from sqlext.bench.results import Report
-from sqlext.bench.suite import Case, Check, Suite
+from sqlext.bench.harness.engines import Closing, Engines
+from sqlext.bench.harness.results import Report
+from sqlext.bench.harness.suite import Case, Check, Suite
 
 
 class Generator(Protocol):

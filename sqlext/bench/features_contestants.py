@@ -10,8 +10,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from sqlext.bench.engines import Engines
-from sqlext.bench.suite import Answer, Case, Number
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.harness.suite import Answer, Case, Number
 
 #: For all contestants. OpenMLDB has no ANSI mode: a share of nothing is NULL there, not an error.
 SHARED_SETTINGS = {"spark.sql.ansi.enabled": "false"}

@@ -17,10 +17,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 from sqlext_planner.errors import AnalysisError
 
-from sqlext.bench.engines import Closing, Engines
+from sqlext.bench.harness.engines import Closing, Engines
+from sqlext.bench.harness.results import CaseResult, Report
+from sqlext.bench.harness.suite import Answer, Case, Check, Contestant, Number, Suite
 from sqlext.bench.points import PointTables
-from sqlext.bench.results import CaseResult, Report
-from sqlext.bench.suite import Answer, Case, Check, Contestant, Number, Suite
 
 SEGMENT_TREE = "spark.sql.window.segmentTree.enabled"
 

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
 from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
 from sqlext.bench.features import FeaturesOptions, features_suite
 from sqlext.bench.features_data import DAY, HOUR, CovidTables, TaxiTables
 from sqlext.bench.features_shop import ShopTables
+from sqlext.bench.harness.engines import Engines
 
 ROWS = 20_000
 

@@ -19,18 +19,18 @@ from sqlext_planner.periods.relations import RELATIONS
 from typer.testing import CliRunner
 
 from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
-from sqlext.bench.chart import write_chart
 from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
-from sqlext.bench.interval import interval_suite
-from sqlext.bench.interval_bins import BinWidth
-from sqlext.bench.interval_cases import pairs_at_most
-from sqlext.bench.interval_checks import CHECKS
-from sqlext.bench.interval_options import CONTESTANTS, IntervalOptions
-from sqlext.bench.interval_peers import interpreter
-from sqlext.bench.interval_real import OPEN_END, REAL_JOINS, read_real
-from sqlext.bench.interval_sql import JoinText
-from sqlext.bench.intervals import PeriodTables
+from sqlext.bench.harness.chart import write_chart
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.interval.bins import BinWidth
+from sqlext.bench.interval.cases import pairs_at_most
+from sqlext.bench.interval.checks import CHECKS
+from sqlext.bench.interval.data import PeriodTables
+from sqlext.bench.interval.options import CONTESTANTS, IntervalOptions
+from sqlext.bench.interval.peers import interpreter
+from sqlext.bench.interval.real import OPEN_END, REAL_JOINS, read_real
+from sqlext.bench.interval.sql import JoinText
+from sqlext.bench.interval.suite import interval_suite
 
 QUIET = Console(file=StringIO())
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlext.bench import memory
-from sqlext.bench.memory import MemoryWatch, ProcessMemory
+from sqlext.bench.harness import memory
+from sqlext.bench.harness.memory import MemoryWatch, ProcessMemory
 
 MIB = 1 << 20
 CHILD = "x = bytearray(b'1') * (200 << 20); import sys; print('ready', flush=True); sys.stdin.read()"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sqlext.bench.interval_bins import SECONDS_A_CANDIDATE, SECONDS_A_ROW
-from sqlext.bench.skew import skew_case
-from sqlext.bench.skew_data import MEAN_GAP_MS, SelfSimilarStreams
-from sqlext.bench.skew_sql import SPARK_TEXTS, bin_width
+from sqlext.bench.interval.bins import SECONDS_A_CANDIDATE, SECONDS_A_ROW
+from sqlext.bench.skew.data import MEAN_GAP_MS, SelfSimilarStreams
+from sqlext.bench.skew.sql import SPARK_TEXTS, bin_width
+from sqlext.bench.skew.suite import skew_case
 
 
 @pytest.mark.parametrize(("keys", "skew", "seconds"), [(1, 0.5, 10), (50, 0.2, 30), (1000, 0.5, 5)])

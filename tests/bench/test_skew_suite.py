@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
 from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
-from sqlext.bench.results import TASK_SECONDS
-from sqlext.bench.skew import CONTESTANTS, SkewOptions, skew_suite
-from sqlext.bench.skew_sql import SPARK_TEXTS
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.harness.results import TASK_SECONDS
+from sqlext.bench.skew.sql import SPARK_TEXTS
+from sqlext.bench.skew.suite import CONTESTANTS, SkewOptions, skew_suite
 
 
 def test_all_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:

@@ -16,16 +16,18 @@ from sqlext_planner.window.execution import WindowUnionExec
 from sqlext_planner.window.tasks import WindowTasks, key_cuts, key_places
 from typer.testing import CliRunner
 
-from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run, skew_plans, skew_tasks
-from sqlext.bench.chart import write_chart
+from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
 from sqlext.bench.cli import app
-from sqlext.bench.report import markdown, print_report
-from sqlext.bench.skew import skew_case, skew_files
-from sqlext.bench.skew_cost import MeasuredTask, TaskCost
-from sqlext.bench.skew_counts import PartitionCounts, over_average
-from sqlext.bench.skew_plans import keyed_times, planned_tasks
-from sqlext.bench.skew_task_checks import CHECKS, FORMULA
-from sqlext.bench.skew_tasks import (
+from sqlext.bench.harness.chart import write_chart
+from sqlext.bench.harness.report import markdown, print_report
+from sqlext.bench.skew import plans as skew_plans
+from sqlext.bench.skew import tasks as skew_tasks
+from sqlext.bench.skew.cost import MeasuredTask, TaskCost
+from sqlext.bench.skew.counts import PartitionCounts, over_average
+from sqlext.bench.skew.plans import keyed_times, planned_tasks
+from sqlext.bench.skew.suite import skew_case, skew_files
+from sqlext.bench.skew.task_checks import CHECKS, FORMULA
+from sqlext.bench.skew.tasks import (
     CONTESTANTS,
     SimulatedTasks,
     SkewTasksOptions,

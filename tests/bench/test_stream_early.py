@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
-from sqlext.bench.engines import Engines
-from sqlext.bench.stream import stream_suite
-from sqlext.bench.stream_cases import make_cases
-from sqlext.bench.stream_checks import CHECKS
-from sqlext.bench.stream_contestants import UncompensatedStream
-from sqlext.bench.stream_early import DELAY_MS, EARLY, LATENESS_MS, WINDOW_MS, EarlyTables
-from sqlext.bench.stream_files import milliseconds
-from sqlext.bench.stream_options import StreamOptions
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.stream.cases import make_cases
+from sqlext.bench.stream.checks import CHECKS
+from sqlext.bench.stream.contestants import UncompensatedStream
+from sqlext.bench.stream.early import DELAY_MS, EARLY, LATENESS_MS, WINDOW_MS, EarlyTables
+from sqlext.bench.stream.files import milliseconds
+from sqlext.bench.stream.options import StreamOptions
+from sqlext.bench.stream.suite import stream_suite
 
 
 @pytest.mark.parametrize("name", list(EARLY))

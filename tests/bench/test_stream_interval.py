@@ -20,16 +20,16 @@ from typer.testing import CliRunner
 
 from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
 from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
-from sqlext.bench.stream import stream_suite
-from sqlext.bench.stream_case import StreamCase
-from sqlext.bench.stream_cases import make_cases
-from sqlext.bench.stream_checks import CHECKS
-from sqlext.bench.stream_contestants import JoinStream
-from sqlext.bench.stream_files import CLOSING_ID, MARGIN_MS, milliseconds
-from sqlext.bench.stream_interval_data import RATE, IntervalTables
-from sqlext.bench.stream_interval_sql import INTERVALS
-from sqlext.bench.stream_options import StreamOptions
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.stream.case import StreamCase
+from sqlext.bench.stream.cases import make_cases
+from sqlext.bench.stream.checks import CHECKS
+from sqlext.bench.stream.contestants import JoinStream
+from sqlext.bench.stream.files import CLOSING_ID, MARGIN_MS, milliseconds
+from sqlext.bench.stream.interval_data import RATE, IntervalTables
+from sqlext.bench.stream.interval_sql import INTERVALS
+from sqlext.bench.stream.options import StreamOptions
+from sqlext.bench.stream.suite import stream_suite
 
 
 def tables_of(name: str, live: int = 20_000, rows: int = 20_000) -> IntervalTables:

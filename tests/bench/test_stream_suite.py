@@ -19,23 +19,23 @@ from typer.testing import CliRunner
 
 from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
 from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
-from sqlext.bench.peer_process import PeerProcess
-from sqlext.bench.report import markdown, print_report
-from sqlext.bench.stream import stream_suite
-from sqlext.bench.stream_cases import make_cases
-from sqlext.bench.stream_checks import CHECKS
-from sqlext.bench.stream_data import (
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.harness.peer_process import PeerProcess
+from sqlext.bench.harness.report import markdown, print_report
+from sqlext.bench.stream.cases import make_cases
+from sqlext.bench.stream.checks import CHECKS
+from sqlext.bench.stream.data import (
     RISING_MATCHES,
     WORKLOADS,
     StreamTables,
     Workload,
     rising_workload,
 )
-from sqlext.bench.stream_files import CLOSING_ID, MARGIN_MS
-from sqlext.bench.stream_flink import FlinkContestant
-from sqlext.bench.stream_options import CONTESTANTS, StreamOptions
-from sqlext.bench.stream_progress import Batch, batches_of, figures, observed_sums, row_latencies, steady
+from sqlext.bench.stream.files import CLOSING_ID, MARGIN_MS
+from sqlext.bench.stream.flink import FlinkContestant
+from sqlext.bench.stream.options import CONTESTANTS, StreamOptions
+from sqlext.bench.stream.progress import Batch, batches_of, figures, observed_sums, row_latencies, steady
+from sqlext.bench.stream.suite import stream_suite
 
 SMALL = Workload("small", keys=4, density=50, window_ms=2_000, lateness_ms=1_000)
 

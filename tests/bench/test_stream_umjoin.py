@@ -18,14 +18,14 @@ from typer.testing import CliRunner
 
 from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
 from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
-from sqlext.bench.results import Status
-from sqlext.bench.stream import stream_suite
-from sqlext.bench.stream_cases import make_cases
-from sqlext.bench.stream_checks import CHECKS
-from sqlext.bench.stream_options import StreamOptions
-from sqlext.bench.stream_umjoin_data import RATE, JoinTables
-from sqlext.bench.stream_umjoin_sql import JOINS, LATENESS_MS, JoinWorkload
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.harness.results import Status
+from sqlext.bench.stream.cases import make_cases
+from sqlext.bench.stream.checks import CHECKS
+from sqlext.bench.stream.options import StreamOptions
+from sqlext.bench.stream.suite import stream_suite
+from sqlext.bench.stream.umjoin_data import RATE, JoinTables
+from sqlext.bench.stream.umjoin_sql import JOINS, LATENESS_MS, JoinWorkload
 
 #: A part of the streams' rows is near enough.
 NEAR = replace(JOINS["near"], within_s=1)

@@ -18,15 +18,15 @@ from typer.testing import CliRunner
 
 import sqlext.tpc.generate
 from sqlext.bench import Answer, Case, CaseResult, Limits, Measurement, Report, Run, run
-from sqlext.bench.chart import write_chart
 from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
-from sqlext.bench.umjoin import TOLERANCE, umjoin_suite
-from sqlext.bench.umjoin_checks import CHECKS
-from sqlext.bench.umjoin_contestants import answer_of_table
-from sqlext.bench.umjoin_data import FanOutTables, SkewedGraph
-from sqlext.bench.umjoin_options import CONTESTANTS, UMJoinOptions
-from sqlext.bench.umjoin_sql import COUNT, FAN_OUT, FAN_OUT_SUM, cycle, table_checks, vertex_checks, vertices
+from sqlext.bench.harness.chart import write_chart
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.umjoin.checks import CHECKS
+from sqlext.bench.umjoin.contestants import answer_of_table
+from sqlext.bench.umjoin.data import FanOutTables, SkewedGraph
+from sqlext.bench.umjoin.options import CONTESTANTS, UMJoinOptions
+from sqlext.bench.umjoin.sql import COUNT, FAN_OUT, FAN_OUT_SUM, cycle, table_checks, vertex_checks, vertices
+from sqlext.bench.umjoin.suite import TOLERANCE, umjoin_suite
 
 QUIET = Console(file=StringIO())
 

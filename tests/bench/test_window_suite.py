@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
 from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
+from sqlext.bench.harness.engines import Engines
 from sqlext.bench.points import PointTables
 from sqlext.bench.window import WindowOptions, window_suite
 
