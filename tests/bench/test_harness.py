@@ -13,13 +13,13 @@ import pytest
 from rich.console import Console
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.bench import Answer, Case, Check, Limits, Report, Suite, run
+from sqlext.bench import Answer, Case, Check, Contestant, Limits, Report, Suite, run
 from sqlext.bench.harness.chart import write_chart
 from sqlext.bench.harness.report import markdown, print_report, read_json, write_json
 
 
 @dataclass
-class Fake:
+class Fake(Contestant):
     name: str
     rows: int = 10
     total: float = 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from sqlext_planner.errors import ConfigurationError
 if TYPE_CHECKING:
     import duckdb
 
+    from sqlext import Session
     from sqlext.bench.harness.cluster import LocalCluster
 
 
@@ -27,6 +27,8 @@ class Engines:
     workers: int = 0
     spark_conf: dict[str, str] = field(default_factory=dict)
     _spark: SparkSession | None = None
+    _session: Session | None = None
+    _views: dict[str, Path] = field(default_factory=dict)
     _cluster: LocalCluster | None = None
     _before: dict[str, str | None] = field(default_factory=dict)
     _spark_is_ours: bool = False
@@ -71,6 +73,20 @@ class Engines:
         self._spark = spark
         self._cluster.await_executors(spark)
         return spark
+
+    def session(self) -> Session:
+        """Our Session on that Spark, the same one for all contestants."""
+        if self._session is None:
+            from sqlext import Session
+
+            self._session = Session(self.spark())
+        return self._session
+
+    def view(self, name: str, path: Path) -> None:
+        """Make a Parquet file, or a folder of them, the view `name` of the Session and of Spark."""
+        if self._views.get(name) != path:
+            self.session().register(name, path)
+            self._views[name] = path
 
     def configured(self, settings: Mapping[str, str]) -> SparkSession:
         """That Spark with exactly these settings: those of an earlier call are undone first."""
@@ -125,21 +141,15 @@ class Engines:
         finally:
             if self._cluster is not None:
                 self._cluster.stop()
-        self._spark = self._duck = self._cluster = None
+        self._spark = self._session = self._duck = self._cluster = None
+        self._views.clear()
 
 
-@dataclass
-class Closing:
-    """Each contestant of a suite calls this when it is closed: the last of the `left` ones stops the engines and
-    removes `folder`, the generated data."""
+def in_duckdb(path: Path | str) -> str:
+    """A Parquet file, or a pattern of them, as a table in a statement of DuckDB."""
+    return "read_parquet('" + str(path).replace("'", "''") + "')"
 
-    engines: Engines
-    folder: Path | None
-    left: int
 
-    def __call__(self) -> None:
-        self.left -= 1
-        if self.left == 0:
-            self.engines.close()
-            if self.folder is not None:
-                shutil.rmtree(self.folder, ignore_errors=True)
+def in_spark(path: Path) -> str:
+    """A Parquet file as a table in a statement of Spark."""
+    return f"parquet.`{path}`"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from sqlext.bench.harness.suite import Case, Check
@@ -94,6 +94,11 @@ class CaseResult:
         found = self.measurement(contestant)
         return None if found is None else found.seconds
 
+    def detail(self, contestant: str, name: str) -> float | None:
+        """What a contestant measured besides; None if it did not take part or did not measure that."""
+        found = self.measurement(contestant)
+        return None if found is None else found.details.get(name)
+
     def measurement(self, contestant: str) -> Measurement | None:
         """The measurement of a contestant; None if it did not take part."""
         return next((m for m in self.measurements if m.contestant == contestant), None)
@@ -130,8 +135,7 @@ class Report:
             return self.ratio(result, contestant)
         if not self.charted:
             return result.seconds(contestant)
-        found = result.measurement(contestant)
-        return None if found is None else found.details.get(self.charted)
+        return result.detail(contestant, self.charted)
 
     def ratio(self, result: CaseResult, contestant: str) -> float | None:
         """Seconds of `contestant` divided by ours: above 1 means that ours is faster."""
@@ -146,62 +150,32 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """The report as JSON values; `from_json` reads it back."""
         return {
-            "suite": self.suite,
-            "title": self.title,
-            "ours": self.ours,
-            "x_label": self.x_label,
-            "started": self.started,
-            "machine": dict(self.machine),
-            "versions": dict(self.versions),
-            "parameters": dict(self.parameters),
-            "facts": dict(self.facts),
-            "left_out": self.left_out,
-            "speedup": self.speedup,
-            "simulated": self.simulated,
-            "charted": self.charted,
+            **{item.name: getattr(self, item.name) for item in fields(self) if item.name not in ("cases", "checks")},
             "cases": [self._case_json(result) for result in self.cases],
             "checks": [asdict(check) for check in self.checks],
             "answers_agree": self.answers_agree,
         }
 
     def _case_json(self, result: CaseResult) -> dict[str, Any]:
-        case = result.case
-        entries = []
-        for item in result.measurements:
-            entry = asdict(item)
-            entry["median_seconds"] = item.seconds
-            entry["details"] = item.details
-            entry["ratio_to_ours"] = self.ratio(result, item.contestant)
-            entries.append(entry)
-        return {
-            "name": case.name,
-            "x": case.x,
-            "parameters": dict(case.parameters),
-            "panel": case.panel,
-            "tick": case.tick,
-            "results": entries,
-        }
+        more = (
+            {"median_seconds": m.seconds, "details": m.details, "ratio_to_ours": self.ratio(result, m.contestant)}
+            for m in result.measurements
+        )
+        case = {name: getattr(result.case, name) for name in ("name", "x", "parameters", "panel", "tick")}
+        return case | {"results": [asdict(m) | found for m, found in zip(result.measurements, more, strict=True)]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Report:
         """Read what `to_json` wrote. Raises KeyError or TypeError for anything else."""
+        plain = {item.name: data[item.name] for item in fields(cls) if item.name in data}
         cases = []
         for entry in data["cases"]:
             case = Case(entry["name"], entry["x"], entry["parameters"], entry.get("panel", ""), entry.get("tick"))
             cases.append(CaseResult(case, [_measurement(item) for item in entry["results"]]))
-        names = ("suite", "title", "ours", "x_label", "started", "machine", "versions", "parameters", "facts")
-        checks = [Check(**item) for item in data["checks"]]
-        optional = {name: data[name] for name in ("left_out", "speedup", "simulated", "charted") if name in data}
-        return cls(**{name: data[name] for name in names}, **optional, cases=cases, checks=checks)
+        return cls(**{**plain, "cases": cases, "checks": [Check(**check) for check in data["checks"]]})
 
 
 def _measurement(item: Mapping[str, Any]) -> Measurement:
-    return Measurement(
-        contestant=item["contestant"],
-        status=item["status"],
-        message=item["message"],
-        warmup=Run(**item["warmup"]) if item["warmup"] is not None else None,
-        runs=[Run(**run) for run in item["runs"]],
-        rows=item["rows"],
-        checksums=item["checksums"],
-    )
+    known = {field.name: item[field.name] for field in fields(Measurement)}
+    warmup = None if item["warmup"] is None else Run(**item["warmup"])
+    return Measurement(**{**known, "warmup": warmup, "runs": [Run(**run) for run in item["runs"]]})

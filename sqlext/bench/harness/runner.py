@@ -14,9 +14,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from sqlext_planner.errors import SqlExtError
 
 from sqlext.bench.harness import machine
-from sqlext.bench.harness.memory import MemoryWatch
+from sqlext.bench.harness.memory import MemoryWatch, process_tree
 from sqlext.bench.harness.results import CaseResult, Measurement, Report, Run
-from sqlext.bench.harness.suite import BRIEF_SECONDS, Answer, Case, Contestant, Detailed, Suite, Traced
+from sqlext.bench.harness.suite import BRIEF_SECONDS, Answer, Case, Contestant, Suite
 
 #: A run may not take longer, so that one contestant does not hold up all others.
 LIMIT_SECONDS = 600.0
@@ -44,32 +44,29 @@ def run(
     console: Console | None = None,
     keep: Callable[[Report], object] = lambda _: None,
 ) -> Report:
-    """Run every contestant on every case, then close the contestants. `keep` gets the report after each case:
+    """Run every contestant on every case, then close them and the suite. `keep` gets the report after each case:
     what was measured survives a run that does not reach its end.
 
     In each case every contestant has one warm-up run whose answer is compared with the reference. Then the contestants
     take turns (so that a slow minute of the machine hits all of them), in both orders (so that none always follows the
     same other one), first for any further warm-ups of the case. A contestant whose warm-up takes longer than
     `cap_seconds` is not repeated: that run is its measurement, marked "capped". A run that can be interrupted stops
-    after `limit_seconds`: "stopped". An error of a contestant is recorded, not raised.
+    after `limit_seconds`: "stopped". An error of a contestant is recorded, not raised. Raises ConfigurationError if
+    psutil is missing.
     """
+    same = ("title", "ours", "x_label", "facts", "speedup", "simulated", "charted")
     report = Report(
         suite=suite.name,
-        title=suite.title,
-        ours=suite.ours,
-        x_label=suite.x_label,
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         machine=machine.describe(),
         versions=machine.versions(),
         parameters={**suite.parameters, **asdict(limits)},
-        facts=suite.facts,
         cases=[],
         left_out=list(suite.left_out),
-        speedup=suite.speedup,
-        simulated=suite.simulated,
-        charted=suite.charted,
+        **{name: getattr(suite, name) for name in same},
     )
     try:
+        process_tree()
         with _progress(suite, limits.repeat, console or Console(stderr=True)) as progressed:
             for case in suite.cases:
                 report.cases.append(_run_case(suite, case, limits, progressed))
@@ -78,6 +75,7 @@ def run(
     finally:
         for contestant in suite.contestants:
             contestant.close()
+        suite.close()
     return report
 
 
@@ -135,8 +133,7 @@ def _attempt(
                 measurement.status = "stopped"
                 measured = None
             seconds = time.perf_counter() - start if measured is None else measured
-        details = dict(contestant.details()) if isinstance(contestant, Detailed) else {}
-        series = dict(contestant.series()) if isinstance(contestant, Traced) else {}
+        details, series = dict(contestant.details()), dict(contestant.series())
         run = Run(seconds, watch.peak_python, watch.peak_process, watch.peak_jvm, details, series)
         if measurement.status == "stopped":
             answers.pop(contestant.name, None)

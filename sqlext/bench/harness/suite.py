@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sqlext.bench.harness.results import Report
@@ -68,12 +68,11 @@ class Answer:
         return None
 
 
-class Contestant(Protocol):
-    """One way of computing the answer. `prepare` and `answer` are not timed, `run` is."""
+class Contestant:
+    """One way of computing the answer. `run` is timed; `prepare` and `answer` are not."""
 
-    @property
-    def name(self) -> str:
-        """The name on the command line, in tables and in JSON."""
+    #: On the command line, in tables and in JSON.
+    name: str
 
     def prepare(self, case: Case) -> None:
         """Bring settings and tables into the state that `run` needs; called before every run."""
@@ -84,31 +83,26 @@ class Contestant(Protocol):
         None means that the time of the call counts; a contestant in its own process returns the seconds that it
         measured there, so that the communication costs nothing.
         """
+        raise NotImplementedError
 
     def answer(self, case: Case) -> Answer | None:
         """The answer of the last run; None if it computes something else, which only its time is compared for."""
-
-    def interrupt(self) -> None:
-        """Make a run in another thread end with an error soon, if that is possible; otherwise nothing."""
-
-    def close(self) -> None:
-        """Give resources back."""
-
-
-@runtime_checkable
-class Detailed(Protocol):
-    """A contestant that measures more than seconds."""
+        raise NotImplementedError
 
     def details(self) -> Mapping[str, float]:
-        """Figures of the last run, also of one that was interrupted, by the headings of their columns."""
-
-
-@runtime_checkable
-class Traced(Protocol):
-    """A contestant whose runs consist of steps."""
+        """What it measured besides seconds in the last run, also in one that was interrupted, by the headings of the
+        columns."""
+        return {}
 
     def series(self) -> Mapping[str, Sequence[float]]:
         """A figure of each step of the last run, by the names of the figures. They are only in the JSON file."""
+        return {}
+
+    def interrupt(self) -> None:
+        """Make a run in another thread end with an error soon; otherwise it goes on to its end."""
+
+    def close(self) -> None:
+        """Give back what it alone holds."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +121,7 @@ class Suite:
     Ratios compare with the contestant `ours`. In each case the first other one that has an answer is the reference
     (ours, if there is no other). `left_out` lists what cannot be measured here and why. The chart shows seconds, or
     with `speedup` how many times faster ours is, or the figure `charted` of the contestants' details. `simulated` says
-    how the seconds were computed, if they were not measured.
+    how the seconds were computed, if they were not measured. `close` is called after the contestants' own.
     """
 
     name: str
@@ -137,34 +131,32 @@ class Suite:
     contestants: tuple[Contestant, ...]
     ours: str
     x_label: str
-    checks: tuple[Callable[[Report], list[Check]], ...] = ()
+    checks: tuple[Callable[[Report], Iterable[Check]], ...] = ()
     tolerance: float = 1e-9
     facts: Mapping[str, str] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
     speedup: bool = False
     simulated: str = ""
     charted: str = ""
+    close: Callable[[], None] = lambda: None
 
 
 @dataclass
-class EitherContestant:
+class EitherContestant(Contestant):
     """One name in the tables: `special` answers the cases named in `cases`, `usual` all others."""
 
     name: str
-    cases: frozenset[str]
+    cases: Collection[str]
     special: Contestant
     usual: Contestant
 
     def prepare(self, case: Case) -> None:
-        """As the one whose case it is."""
         self._of(case).prepare(case)
 
     def run(self, case: Case) -> float | None:
-        """As the one whose case it is."""
         return self._of(case).run(case)
 
     def answer(self, case: Case) -> Answer | None:
-        """As the one whose case it is."""
         return self._of(case).answer(case)
 
     def interrupt(self) -> None:
@@ -173,9 +165,16 @@ class EitherContestant:
         self.usual.interrupt()
 
     def close(self) -> None:
-        """Close both."""
         self.special.close()
         self.usual.close()
 
     def _of(self, case: Case) -> Contestant:
         return self.special if case.name in self.cases else self.usual
+
+
+def short(number: int) -> str:
+    """5_000_000 -> 5M, 2_500 -> 2.5k."""
+    for size, suffix in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size and number % (size // 10) == 0:
+            return f"{number / size:g}{suffix}"
+    return str(number)

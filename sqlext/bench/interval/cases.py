@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 from sqlext_planner.periods.relations import Pass
 
-from sqlext.bench.harness.suite import Case
+from sqlext.bench.harness.suite import Case, short
 from sqlext.bench.interval.contestants import JoinCase
 from sqlext.bench.interval.data import PeriodTables
 from sqlext.bench.interval.options import IntervalOptions
@@ -31,14 +31,13 @@ MATERIALISED_PAIRS = 100_000_000
 
 @dataclass
 class CaseList:
-    """Cases for `contestants`, what they join, which of them measure kernels, and what was left out."""
+    """Cases for `contestants`, what they join, and what was left out."""
 
     options: IntervalOptions
     root: Path
     contestants: Sequence[str]
     cases: list[Case] = field(default_factory=list)
     joins: dict[str, JoinCase] = field(default_factory=dict)
-    kernels: set[str] = field(default_factory=set)
     left_out: list[str] = field(default_factory=list)
 
     def build(self) -> CaseList:
@@ -58,6 +57,7 @@ class CaseList:
         x: float,
         panel: str | None = None,
         tick: str | None = None,
+        kernel: bool = False,
         **parameters: int | str,
     ) -> None:
         """Add one case for those of the contestants that were chosen."""
@@ -67,7 +67,7 @@ class CaseList:
             known["delta"] = text.delta
         if chosen:
             self.cases.append(Case(name, x, known, panel, tick, chosen))
-            self.joins[name] = JoinCase(*tables, text)
+            self.joins[name] = JoinCase(*tables, text, kernel)
 
     def scaled(self, rows: int) -> int:
         """A number of rows, multiplied by the scale of the options."""
@@ -190,9 +190,19 @@ def _real(found: CaseList) -> None:
             continue
         rows = max(pq.read_metadata(path).num_rows for path in tables)
         contestants = able(options, text, rows, join.pairs)
-        parameters: dict[str, int | str] = {"set": "real", "data": name, "expected": join.pairs}
         title = f"{join.title}, {query}"
-        found.add(title, tables, text, contestants, x=place + 1, panel="real data", tick=name, **parameters)
+        found.add(
+            title,
+            tables,
+            text,
+            contestants,
+            x=place + 1,
+            panel="real data",
+            tick=name,
+            set="real",
+            data=name,
+            expected=join.pairs,
+        )
 
 
 def _growth(found: CaseList) -> None:
@@ -217,8 +227,8 @@ def _kernel(found: CaseList) -> None:
         if relation == "overlap":
             contestants += ["polars-bio", "ncls"]
         name = f"kernel: {relation}, {short(rows)}, {short(tables.mean)}"
-        found.add(name, tables.write(found.root), text, iter(contestants), x=factor, set="kernel", factor=factor)
-        found.kernels.add(name)
+        paths = tables.write(found.root)
+        found.add(name, paths, text, iter(contestants), x=factor, kernel=True, set="kernel", factor=factor)
 
 
 def _memory(found: CaseList) -> None:
@@ -242,11 +252,3 @@ SETS: Mapping[str, Callable[[CaseList], None]] = {
     "growth": _growth,
     "memory": _memory,
 }
-
-
-def short(number: int) -> str:
-    """5_000_000 -> 5M, 2_500 -> 2.5k."""
-    for size, suffix in ((1_000_000, "M"), (1_000, "k")):
-        if number >= size and number % (size // 10) == 0:
-            return f"{number / size:g}{suffix}"
-    return str(number)

@@ -7,12 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-#: Small enough that a scan of 100,000 rows is split over a few cores.
-ROW_GROUP = 25_000
-#: Larger tables have row groups of this size.
-LARGE_ROW_GROUP = 125_000
+from sqlext.bench.harness.data import stored
 
 
 @dataclass(frozen=True)
@@ -42,17 +38,5 @@ class PeriodTables:
 
     def write(self, root: Path) -> tuple[Path, Path]:
         """The paths of left.parquet and right.parquet below `root`; written only if they are missing."""
-        folder = root / self.folder
-        paths = (folder / "left.parquet", folder / "right.parquet")
-        for number, path in enumerate(paths):
-            if not path.exists():
-                write_table(self.table(number), path)
-        return paths
-
-
-def write_table(table: pa.Table, path: Path) -> None:
-    """Write under another name and rename, so that an interrupted run leaves no partial file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    pq.write_table(table, partial, row_group_size=ROW_GROUP if table.num_rows <= 400_000 else LARGE_ROW_GROUP)
-    partial.replace(path)
+        left, right = (root / self.folder / f"{side}.parquet" for side in ("left", "right"))
+        return stored(left, lambda: self.table(0)), stored(right, lambda: self.table(1))

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlext.bench.harness.options import WHO, ScaledOptions, option
+from sqlext.bench.harness.runner import Limits
+
 #: Contestants and what each does, in the order of the tables. The first that is not ours is the reference.
 CONTESTANTS = {
     "ours": "Session.sql with a period predicate; in kernel cases the slice kernel",
@@ -21,31 +24,32 @@ CONTESTANTS = {
     "spark": "Spark's own plan: a nested loop, with a key a hash join and a filter",
 }
 
-RELATIONS = ("overlap", "during", "start-preceding", "before")
+QUERIES = ("pairs", "count", "semi", "anti")
 
 
 @dataclass(frozen=True)
-class IntervalOptions:
-    """`sets` are names of interval_cases.SETS; `rows`, `lengths` and `relations` apply to the set synthetic.
+class IntervalOptions(ScaledOptions):
+    """`sets` are names of cases.SETS. `scale` multiplies the rows of all generated tables."""
 
-    Its cases with more than `max_pairs` pairs are left out. `queries` apply to the set large. `scale` multiplies the
-    rows of all generated tables. Spark's nested loop takes part up to `nested_rows` rows a side, and in the set nested.
-    `bin_width` replaces the chosen width of hand-written bins. `real` is the folder of the real data, `peers` that of
-    the peers' environments.
-    """
+    sets: Sequence[str] = option(
+        ("kernel", "synthetic", "nested", "large", "real", "growth"),
+        "kernel: in memory, one thread. synthetic: the seed's recipe. nested: Spark's nested loop at 100k x 100k. "
+        "large: 1M x 1M. real: git, genome, flights. growth: 1M against 4M rows. memory: 10M x 10M.",
+    )
+    relations: Sequence[str] = option(
+        ("overlap", "during", "start-preceding", "before"),
+        "In synthetic and kernel: which relations; also any name of docs/predicates.md, such as allen_meets.",
+    )
+    rows: Sequence[int] = option((10_000, 30_000, 100_000), "In synthetic: rows of each table.")
+    lengths: Sequence[int] = option((50, 5_000, 500_000), "In synthetic: mean lengths, starts lie in 1..1000000.")
+    queries: Sequence[str] = option(QUERIES, "In large: which queries.")
+    contestants: Sequence[str] = option(tuple(CONTESTANTS), WHO)
+    max_pairs: int = option(120_000_000, "In synthetic: cases with more pairs are left out.")
+    nested_rows: int = option(30_000, "Largest table for Spark's nested loop.", min=0)
+    bin_width: int | None = option(
+        None, "Width of hand-written bins; by default the estimated best for each case.", min=1
+    )
+    real: Path | None = option(None, "Folder of the real data (data/intervals); it is only read.")
+    peers: Path = option(Path(".peers"), "Where `make peers` put the peers.")
 
-    sets: Sequence[str] = ("kernel", "synthetic", "nested", "large", "real", "growth")
-    rows: Sequence[int] = (10_000, 30_000, 100_000)
-    lengths: Sequence[int] = (50, 5_000, 500_000)
-    relations: Sequence[str] = RELATIONS
-    queries: Sequence[str] = ("pairs", "count", "semi", "anti")
-    contestants: Sequence[str] = tuple(CONTESTANTS)
-    scale: float = 1.0
-    max_pairs: int = 120_000_000
-    nested_rows: int = 30_000
-    bin_width: int | None = None
-    real: Path | None = None
-    peers: Path = Path(".peers")
-    cores: int = 2
-    memory: str = "8g"
-    data: Path | None = None
+    LIMITS = Limits(cap_seconds=5.0, limit_seconds=60.0)

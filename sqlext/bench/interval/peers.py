@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sqlext.bench.harness.engines import in_duckdb
 from sqlext.bench.harness.peer_process import PeerProcess
-from sqlext.bench.harness.suite import Answer, Case
-from sqlext.bench.interval.contestants import JoinCases, answer_of
+from sqlext.bench.harness.statements import answer_of, over
+from sqlext.bench.harness.suite import Answer, Case, Contestant
+from sqlext.bench.interval.contestants import JoinCases
+from sqlext.bench.interval.sql import ONE_ROW
 
 #: Contestant -> (environment below the folder of peers, engine in sqlext/bench/peers).
 PEERS: Mapping[str, tuple[str, str]] = {
@@ -28,18 +31,17 @@ def interpreter(contestant: str, folder: Path) -> Path:
 
 
 @dataclass
-class PeerContestant:
+class PeerContestant(Contestant):
     """Sends each case to a child process, which measures; the child stays warm from case to case.
 
-    `memory`: the names of the cases whose tables are read before the clock starts; they run on one thread, the others
-    on `threads`. Raises ConfigurationError if the child ends or reports an error.
+    Kernel cases run on one thread, the others on `threads`. Raises ConfigurationError if the child ends or reports an
+    error.
     """
 
     name: str
     cases: JoinCases
     folder: Path
     threads: int
-    memory: frozenset[str] = frozenset()
     _process: PeerProcess | None = None
     _process_threads: int = 0
     _last: Mapping[str, Any] = field(default_factory=dict)
@@ -48,12 +50,12 @@ class PeerContestant:
         """Start the child with the case's number of threads; a running one with another number ends first."""
         threads = self._threads(case)
         if self._process is not None and self._process_threads != threads:
-            self._process.stop()
+            self.close()
             self._process = None
         if self._process is None:
-            self._process = PeerProcess(
-                self.name, interpreter(self.name, self.folder), PEERS[self.name][1], _environment(threads)
-            )
+            environment = {"POLARS_MAX_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)}
+            program = interpreter(self.name, self.folder)
+            self._process = PeerProcess(self.name, program, PEERS[self.name][1], environment)
             self._process_threads = threads
         self._process.start()
 
@@ -78,7 +80,7 @@ class PeerContestant:
             self._process.stop()
 
     def _threads(self, case: Case) -> int:
-        return 1 if case.name in self.memory else self.threads
+        return 1 if self.cases[case.name].kernel else self.threads
 
     def _request(self, case: Case) -> dict[str, Any]:
         join = self.cases[case.name]
@@ -90,20 +92,13 @@ class PeerContestant:
             "keyed": text.keyed,
             "dirty": text.dirty,
             "query": text.query,
-            "memory": case.name in self.memory,
+            "memory": join.kernel,
             "threads": self._threads(case),
         }
         if PEERS[self.name][1] == "duckdb":
-            tables = join.tables("read_parquet('{}')")
-            if case.name in self.memory:
-                tables = ("left_rows", "right_rows")
-            statement = text.plain(tables, "duckdb")
-            request["run"] = text.consumed(statement)
+            sides = ("left_rows", "right_rows") if join.kernel else (in_duckdb(join.left), in_duckdb(join.right))
+            statement = text.plain(sides, "duckdb")
+            request["run"] = statement if text.query in ONE_ROW else over(statement, text.least)
             if text.query == "pairs":
-                request["check"] = text.checks(statement)
+                request["check"] = over(statement, text.sums)
         return request
-
-
-def _environment(threads: int) -> dict[str, str]:
-    """The variables that set the peers' threads."""
-    return {"POLARS_MAX_THREADS": str(threads), "RAYON_NUM_THREADS": str(threads)}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sqlext.bench.interval.data import write_table
+from sqlext.bench.harness.data import stored
 
 #: The end of a file version that is still current.
 OPEN_END = 2_000_000_000
@@ -58,13 +58,11 @@ def read_real(name: str, folder: Path) -> pa.Table:
 
 def write_real(join: RealJoin, source: Path, root: Path) -> tuple[Path, Path]:
     """The paths of both sides below `root`, written if they are missing. Raises what `read_real` raises."""
-    paths = []
-    for name in (join.left, join.right):
-        path = root / f"{name}.parquet"
-        if not path.exists():
-            write_table(read_real(name, source), path)
-        paths.append(path)
-    return paths[0], paths[1]
+
+    def written(name: str) -> Path:
+        return stored(root / f"{name}.parquet", lambda: read_real(name, source))
+
+    return written(join.left), written(join.right)
 
 
 Columns = tuple[pa.ChunkedArray, pa.ChunkedArray, pa.ChunkedArray]

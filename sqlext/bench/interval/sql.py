@@ -73,17 +73,15 @@ class JoinText:
         """The statement with inequalities."""
         return self._select(tables, self._plain_terms, "" if dialect == "duckdb" else "LEFT ")
 
-    def checks(self, statement: str) -> str:
-        """One row with the number of rows and the checksums of a statement that returns rows."""
-        sums = _SUMS.format(l="l", r="r") if self.query == "pairs" else "count(*) AS n, sum(l) AS l"
-        return f"SELECT {sums} FROM ({statement}) AS joined"
+    @property
+    def sums(self) -> dict[str, str]:
+        """What is compared of a statement that returns rows."""
+        return {**self.least, "mix": "sum(l * (r % 1009))"} if self.query == "pairs" else self.least
 
-    def consumed(self, statement: str) -> str:
-        """The statement with all its rows consumed, and none kept."""
-        if self.query in ONE_ROW:
-            return statement
-        second = ", sum(r) AS r" if self.query == "pairs" else ""
-        return f"SELECT count(*) AS n, sum(l) AS l{second} FROM ({statement}) AS joined"
+    @property
+    def least(self) -> dict[str, str]:
+        """The fewest sums that consume all of these rows."""
+        return {"n": "count(*)", "l": "sum(l)", **({"r": "sum(r)"} if self.query == "pairs" else {})}
 
     @property
     def bins_apply(self) -> bool:

@@ -1,70 +1,62 @@
 """Suite `interval`: interval joins, ours against DuckDB, Polars, plain Spark and hand-written bins; kernels alone.
 
-The cases are in `interval_cases`, the statements in `interval_sql`, the targets in `interval_checks`.
+The cases are in `cases`, the statements in `sql`, the targets in `checks`.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Collection, Sequence
-from pathlib import Path
+from collections.abc import Collection
+from functools import partial
 
-from sqlext_planner.errors import AnalysisError
+from sqlext_planner.periods.relations import RELATIONS
 
-from sqlext.bench.harness.engines import Closing, Engines
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.harness.options import Told, Workplace, check, untold
+from sqlext.bench.harness.statements import DuckSql, SparkSql
 from sqlext.bench.harness.suite import Contestant, EitherContestant, Suite
 from sqlext.bench.interval.bins import BinWidth
-from sqlext.bench.interval.cases import SETS, CaseList
+from sqlext.bench.interval.cases import SETS, SWEEPS, CaseList
 from sqlext.bench.interval.checks import CHECKS
-from sqlext.bench.interval.contestants import BinsContestant, DuckContestant, OursContestant, PlainContestant
-from sqlext.bench.interval.kernels import DuckKernelContestant, KernelContestant
-from sqlext.bench.interval.options import CONTESTANTS, IntervalOptions
+from sqlext.bench.interval.contestants import JoinStatements, KernelContestant, OursContestant
+from sqlext.bench.interval.options import CONTESTANTS, QUERIES, IntervalOptions
 from sqlext.bench.interval.peers import PEERS, PeerContestant, interpreter
 from sqlext.bench.interval.sql import SHORT_NAMES
 
-QUERIES = ("pairs", "count", "semi", "anti")
 
-
-def interval_suite(options: IntervalOptions, engines: Engines | None = None) -> Suite:
+def interval_suite(options: IntervalOptions, engines: Engines | None = None, report: Told = untold) -> Suite:
     """The suite; its data are written at once, the engines start with the first run.
 
     Contestants whose environment is missing are left out, and the suite reports it. Raises AnalysisError for an unknown
     set, relation, query or contestant.
     """
-    _check("set", options.sets, SETS)
-    _check("relation", options.relations, known_relations())
-    _check("query", options.queries, QUERIES)
-    _check("contestant", options.contestants, CONTESTANTS)
-    engines = engines or Engines(options.cores, options.memory)
-    root = options.data or Path(tempfile.mkdtemp(prefix="sqlext-bench-"))
-    missing = [name for name in options.contestants if name in PEERS and not interpreter(name, options.peers).exists()]
-    found = CaseList(options, root, [n for n in CONTESTANTS if n in options.contestants and n not in missing]).build()
-    taking_part = [name for name in found.contestants if any(case.has(name) for case in found.cases)]
-    closing = Closing(engines, None if options.data else root, 0)
-    contestants = tuple(_contestant(name, options, found, engines, closing) for name in taking_part)
+    check("set", options.sets, SETS)
+    check("relation", options.relations, known_relations())
+    check("query", options.queries, QUERIES)
+    check("contestant", options.contestants, CONTESTANTS)
+    place = Workplace(options, engines)
+    programs = {name: interpreter(name, options.peers) for name in options.contestants if name in PEERS}
+    missing = {name: program for name, program in programs.items() if not program.exists()}
+    asked = [name for name in CONTESTANTS if name in options.contestants and name not in missing]
+    found = CaseList(options, place.root, asked).build()
+    taking_part = [name for name in asked if any(case.has(name) for case in found.cases)]
+    statements = JoinStatements(found.joins, place.engines.cores, BinWidth(options.bin_width))
+    bin_widths = "chosen for each case" if options.bin_width is None else options.bin_width
     return Suite(
         name="interval",
         title="Interval joins",
         parameters={
-            "sets": list(options.sets),
-            "rows": list(options.rows),
-            "lengths": list(options.lengths),
-            "scale": options.scale,
-            "cores": options.cores,
-            "memory": options.memory,
-            "bin_widths": "chosen for each case" if options.bin_width is None else options.bin_width,
+            **options.shown("sets", "rows", "lengths", "scale", "cores", "memory"),
+            "bin_widths": bin_widths,
         },
         cases=tuple(found.cases),
-        contestants=contestants,
+        contestants=tuple(_contestant(name, options, found, place.engines, statements) for name in taking_part),
         ours="ours",
         x_label="rows of each side",
+        close=place.close,
         checks=CHECKS,
         facts=_facts(found),
         left_out=(
-            *(
-                f"{name}: no environment at {interpreter(name, options.peers).parent.parent} (make peers)"
-                for name in missing
-            ),
+            *(f"{name}: no environment at {path.parent.parent} (make peers)" for name, path in missing.items()),
             *found.left_out,
         ),
         speedup=True,
@@ -73,36 +65,22 @@ def interval_suite(options: IntervalOptions, engines: Engines | None = None) -> 
 
 def known_relations() -> Collection[str]:
     """The values that `--relations` accepts: the short names, and every name of the table of relations."""
-    from sqlext_planner.periods.relations import RELATIONS
-
     return (*SHORT_NAMES, *RELATIONS)
 
 
-def _check(what: str, names: Sequence[str], known: Collection[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise AnalysisError(f"there is no {what} '{name}'", help="choose from " + ", ".join(known))
-
-
-def _contestant(name: str, options: IntervalOptions, found: CaseList, engines: Engines, closing: Closing) -> Contestant:
-    kernels = frozenset(found.kernels)
+def _contestant(
+    name: str, options: IntervalOptions, found: CaseList, engines: Engines, statements: JoinStatements
+) -> Contestant:
     if name in PEERS:
-        return PeerContestant(name, found.joins, options.peers, options.cores, kernels)
-    if name in ("join-by-s", "lazy-join-by-s"):
+        return PeerContestant(name, found.joins, options.peers, options.cores)
+    if name in SWEEPS:
         return KernelContestant(name, name, found.joins)
-    closing.left += 1
-    if name == "ours":
-        whole = OursContestant(name, found.joins, engines, closing)
-        return EitherContestant(name, kernels, KernelContestant(name, "slices", found.joins), whole)
-    if name == "duckdb":
-        closing.left += 1
-        kernel = DuckKernelContestant(name, found.joins, engines, closing)
-        return EitherContestant(name, kernels, kernel, DuckContestant(name, found.joins, engines, closing))
-    if name == "duckdb-range":
-        return DuckContestant(name, found.joins, engines, closing, range_joins=True)
-    if name == "spark-bins":
-        return BinsContestant(name, found.joins, engines, closing, width=BinWidth(options.bin_width))
-    return PlainContestant(name, found.joins, engines, closing)
+    statement = partial(statements.of, name)
+    if name != "ours":
+        return (DuckSql if name.startswith("duckdb") else SparkSql)(name, engines, statement)
+    kernels = [case for case, join in found.joins.items() if join.kernel]
+    kernel = KernelContestant(name, "slices", found.joins)
+    return EitherContestant(name, kernels, kernel, OursContestant(name, engines, statement))
 
 
 def _facts(found: CaseList) -> dict[str, str]:

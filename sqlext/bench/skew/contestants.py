@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from sqlext_planner.exchange.partitioning.chosen import Partitioning
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.spark.task_times import TaskTimes
 
-from sqlext.bench.harness.engines import Engines
+from sqlext.bench.harness.engines import Engines, in_spark
 from sqlext.bench.harness.results import TASK_SECONDS
-from sqlext.bench.harness.suite import Answer, Case
+from sqlext.bench.harness.statements import SparkSql, Statement
+from sqlext.bench.harness.suite import Case
 from sqlext.bench.skew.sql import SPARK_TEXTS
 
 OURS = "ours"
@@ -26,77 +28,54 @@ WINDOW w AS (UNION b PARTITION BY k ORDER BY ts
   EXCLUDE CURRENT_ROW INSTANCE_NOT_IN_WINDOW)"""
 
 #: Every column of every row is consumed; `mix` ties each count to its row.
-_SUMS = {"id": "sum(id)", "c": "sum(c)", "mix": "sum(c * (id % 1009))", "s": "sum(s)"}
+_SUMS = {"n": "count(*)", "id": "sum(id)", "c": "sum(c)", "mix": "sum(c * (id % 1009))", "s": "sum(s)"}
 
 Files = Mapping[str, tuple[Path, Path]]
 
 
-@dataclass
-class _Aggregated:
-    """A DataFrame for each case, aggregated to one row of checksums by Spark."""
+def skew_contestant(name: str, files: Files, partitions: int, engines: Engines) -> SparkSql:
+    """A partitioner by its name, the one that is chosen (`ours`), or one of the texts of plain Spark."""
+    statement = partial(_statement, name, files, partitions)
+    return SparkSql(name, engines, statement) if name in SPARK_TEXTS else PartitionedWindow(name, engines, statement)
 
-    name: str
-    files: Files
-    partitions: int
-    engines: Engines
-    on_close: Callable[[], None]
-    _last: Mapping[str, Any] = field(default_factory=dict)
 
-    def settings(self) -> Mapping[str, str]:
-        """Spark's and ours."""
-        raise NotImplementedError
-
-    def query(self, case: Case) -> DataFrame:
-        """The rows to be aggregated."""
-        raise NotImplementedError
-
-    def prepare(self, case: Case) -> None:
-        self.engines.configured(self.settings())
-
-    def run(self, case: Case) -> None:
-        sums = [f"{sql} AS {name}" for name, sql in _SUMS.items()]
-        self._last = self.query(case).selectExpr("count(*) AS n", *sums).collect()[0].asDict()
-
-    def answer(self, case: Case) -> Answer:
-        values = dict(self._last)
-        return Answer(int(values.pop("n")), {name: int(value or 0) for name, value in values.items()})
-
-    def interrupt(self) -> None:
-        self.engines.cancel_spark()
-
-    def close(self) -> None:
-        self.on_close()
+def _statement(name: str, files: Files, partitions: int, case: Case) -> Statement:
+    a, b = files[case.name]
+    if name in SPARK_TEXTS:
+        text = SPARK_TEXTS[name]
+        return Statement(text.sql(in_spark(a), in_spark(b), case), _SUMS, settings=text.settings)
+    settings = {
+        "sqlext.exchange.partitions": str(partitions),
+        "sqlext.exchange.partitioner": "auto" if name == OURS else name,
+    }
+    return Statement(OURS_SQL.format(**case.parameters), _SUMS, tables={"a": a, "b": b}, settings=settings)
 
 
 @dataclass
-class PartitionedWindow(_Aggregated):
-    """`Session.sql` with the setting of one partitioner; its tasks are watched."""
+class PartitionedWindow(SparkSql):
+    """`Session.sql` with the setting of one partitioner; its tasks are watched. Each run has a new Session."""
 
     _times: TaskTimes | None = None
     _expected: Partitioning | None = None
+    _partitions: int = 0
 
-    def settings(self) -> Mapping[str, str]:
-        partitioner = "auto" if self.name == OURS else self.name
-        return {
-            "sqlext.exchange.partitions": str(self.partitions),
-            "sqlext.exchange.partitioner": partitioner,
-        }
+    def prepare(self, case: Case) -> None:
+        self.engines.configured(self.statement(case).settings)
 
-    def query(self, case: Case) -> DataFrame:
+    def timed(self, asked: Statement) -> Any:
+        self._times = TaskTimes(self.engines.spark())
+        self._times.watch()
+        return super().timed(asked)
+
+    def frame(self, asked: Statement) -> DataFrame:
         from sqlext import Session
 
         session = Session(self.engines.spark())
-        for name, path in zip("ab", self.files[case.name], strict=True):
-            session.register(name, str(path))
-        sql = OURS_SQL.format(**case.parameters)
-        self._expected = partitioning_of(session.plan(sql).physical)
-        result: DataFrame = session.sql(sql)
-        return result
-
-    def run(self, case: Case) -> None:
-        self._times = TaskTimes(self.engines.spark())
-        self._times.watch()
-        super().run(case)
+        for name, path in asked.tables.items():
+            session.register(name, path)
+        self._expected = partitioning_of(session.plan(asked.sql).physical)
+        self._partitions = int(asked.settings["sqlext.exchange.partitions"])
+        return session.sql(asked.sql)
 
     def details(self) -> Mapping[str, float]:
         """What EXPLAIN expects, and how many executors the operator's tasks ran on."""
@@ -105,29 +84,17 @@ class PartitionedWindow(_Aggregated):
         return {
             "expected": self._expected.balance,
             "moved": self._expected.moved,
-            "executors": len(self._times.executors_of_last_stage(self.partitions)),
+            "executors": len(self._times.executors_of_last_stage(self._partitions)),
         }
 
     def series(self) -> Mapping[str, Sequence[float]]:
         """The seconds of the operator's tasks."""
         if self._times is None or self._expected is None:
             return {}
-        return {TASK_SECONDS: self._times.of_last_stage(self.partitions)}
+        return {TASK_SECONDS: self._times.of_last_stage(self._partitions)}
 
 
 def partitioning_of(plan: PhysicalPlan | None) -> Partitioning | None:
     """The partitioning of the first exchange of a plan that has one."""
     found = (getattr(node, "partitioning", None) for node in (() if plan is None else plan.walk()))
     return next((item for item in found if item is not None), None)
-
-
-@dataclass
-class SparkSql(_Aggregated):
-    """`spark.sql` of one of the texts in `skew_sql` on the same files."""
-
-    def settings(self) -> Mapping[str, str]:
-        return SPARK_TEXTS[self.name].settings
-
-    def query(self, case: Case) -> DataFrame:
-        a, b = (f"parquet.`{path}`" for path in self.files[case.name])
-        return self.engines.spark().sql(SPARK_TEXTS[self.name].sql(a, b, case))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sqlext.bench.harness.checks import at_most
 from sqlext.bench.harness.results import CaseResult, Report
 from sqlext.bench.harness.suite import Check
 
@@ -21,22 +22,17 @@ def _shapes(report: Report) -> Iterator[tuple[str, list[CaseResult]]]:
         yield panel or "", [result for result in report.cases if result.case.panel == panel]
 
 
-def _formula(report: Report) -> list[Check]:
+def _formula(report: Report) -> Iterator[Check]:
     """Every partitioner moves as many rows as its closed formula says."""
-    checks = []
     for shape, results in _shapes(report):
         runs = [run for result in results for item in result.measurements for run in item.runs]
         found = [(run.details["moved"], run.series[FORMULA][0]) for run in runs]
         same = sum(moved == formula for moved, formula in found)
-        checks.append(
-            Check(f"rows moved as by the closed formula, {shape}", same == len(found), f"{same} of {len(found)}")
-        )
-    return checks
+        yield Check(f"rows moved as by the closed formula, {shape}", same == len(found), f"{same} of {len(found)}")
 
 
-def _expected(report: Report) -> list[Check]:
+def _expected(report: Report) -> Iterator[Check]:
     """What EXPLAIN expects of the largest partition against what was counted."""
-    checks = []
     for shape, results in _shapes(report):
         off = {}
         for result in results:
@@ -48,20 +44,16 @@ def _expected(report: Report) -> list[Check]:
         if off:
             within, worst = sum(value <= _OFF for value in off.values()), max(off, key=off.__getitem__)
             name = f"expected max/avg within {_OFF:.0%} of the counted, {shape}"
-            checks.append(Check(name, within == len(off), f"{within} of {len(off)}; worst: {worst}"))
-    return checks
+            yield Check(name, within == len(off), f"{within} of {len(off)}; worst: {worst}")
 
 
-def _half_of_key(report: Report) -> list[Check]:
+def _half_of_key(report: Report) -> Iterator[Check]:
     """Ours against keys that stay whole."""
-    checks = []
     for result in report.cases:
         ours, theirs = result.seconds(report.ours), result.seconds("key")
         hot = result.case.name.startswith(_HOT) and result.case.x == _PARTITIONS
         if hot and ours is not None and theirs is not None:
-            name = f"simulated critical path at most half of key's, {result.case.name}"
-            checks.append(Check(name, 2 * ours <= theirs, f"{ours / theirs:.2f}x"))
-    return checks
+            yield at_most(f"simulated critical path at most half of key's, {result.case.name}", ours / theirs, 0.5)
 
 
 CHECKS = (_formula, _expected, _half_of_key)

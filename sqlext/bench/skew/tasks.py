@@ -7,8 +7,7 @@ results and pairs at the costs that were measured in the same run with the produ
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,17 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import typer
 from sqlext_planner.config import PARTITIONERS
-from sqlext_planner.errors import AnalysisError
 from sqlext_planner.window.tasks import key_cuts, key_places
 
-from sqlext.bench.harness.engines import Closing, Engines
-from sqlext.bench.harness.suite import Answer, Case, Suite
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.harness.options import WHO, Options, Told, Workplace, check, numbers, option, untold
+from sqlext.bench.harness.suite import Answer, Case, Contestant, Suite
 from sqlext.bench.skew.contestants import OURS, OURS_SQL, Files
 from sqlext.bench.skew.cost import TaskCost
 from sqlext.bench.skew.counts import KeyedTimes, PartitionCounts, over_average
 from sqlext.bench.skew.plans import keyed_times, measured_tasks, planned_tasks
-from sqlext.bench.skew.suite import SHAPES, skew_case, skew_files
+from sqlext.bench.skew.suite import shapes_option, skew_case, skew_files
 from sqlext.bench.skew.task_checks import CHECKS, FORMULA
 
 if TYPE_CHECKING:
@@ -40,35 +40,41 @@ CONTESTANTS = {
 TOP_KEYS = 3
 
 
+def _partitions(text: str, flag: str) -> list[int]:
+    found = numbers(text, flag)
+    if min(found) < 2:
+        raise typer.BadParameter("numbers of partitions start at 2", param_hint=flag)
+    return found
+
+
 @dataclass(frozen=True)
-class SkewTasksOptions:
-    """The command line options. `rows` are those of each table, `partitions` the numbers of partitions."""
+class SkewTasksOptions(Options):
+    """The command line options."""
 
-    rows: int = 1_000_000
-    shapes: Sequence[tuple[int, float, int]] = SHAPES
-    contestants: Sequence[str] = tuple(CONTESTANTS)
-    partitions: Sequence[int] = (2, 4, 8, 16, 32, 64)
-    data: Path | None = None
+    rows: int = option(1_000_000, "Rows of each of the two tables.", min=1, scaled=True)
+    shapes: Sequence[tuple[int, float, int]] = shapes_option()
+    partitions: Sequence[int] = option(
+        (2, 4, 8, 16, 32, 64), "Partitions of the exchange, several with commas.", read=_partitions
+    )
+    contestants: Sequence[str] = option(tuple(CONTESTANTS), WHO)
+
+    LIMITS = None
 
 
-def skew_tasks_suite(options: SkewTasksOptions, report: Callable[[str], None] = lambda _: None) -> Suite:
+def skew_tasks_suite(options: SkewTasksOptions, engines: Engines | None = None, report: Told = untold) -> Suite:
     """The suite; its data are written and its costs are measured at once (`report` gets each step).
 
     Raises AnalysisError for an unknown contestant.
     """
-    for name in options.contestants:
-        if name not in CONTESTANTS:
-            raise AnalysisError(f"there is no contestant '{name}'", help="choose from " + ", ".join(CONTESTANTS))
-    root = options.data or Path(tempfile.mkdtemp(prefix="sqlext-bench-"))
+    check("contestant", options.contestants, CONTESTANTS)
+    place = Workplace(options, engines)
     report("the tables")
     shapes = [skew_case(0, *shape) for shape in options.shapes]
-    files = {case.name: skew_files(root, options.rows, case) for case in shapes}
+    files = {case.name: skew_files(place.root, options.rows, case) for case in shapes}
     report("costs of the operator")
-    tasks = measured_tasks(root)
+    tasks = measured_tasks(place.root)
     cost = TaskCost.fitted(tasks)
-    cases = tuple(_at(case, partitions) for case in shapes for partitions in options.partitions)
     counts = TaskCounts(files, cost)
-    closing = Closing(Engines(), None if options.data else root, len(options.contestants))
     return Suite(
         name="skew-tasks",
         title=f"Simulated critical path: window over 2 x {options.rows:,} rows with self-similar keys",
@@ -78,10 +84,11 @@ def skew_tasks_suite(options: SkewTasksOptions, report: Callable[[str], None] = 
             "cost": asdict(cost),
             "measured tasks": [asdict(task) for task in tasks],
         },
-        cases=cases,
-        contestants=tuple(SimulatedTasks(name, counts, closing) for name in options.contestants),
+        cases=tuple(_at(case, partitions) for case in shapes for partitions in options.partitions),
+        contestants=tuple(SimulatedTasks(name, counts) for name in options.contestants),
         ours=OURS,
         x_label="partitions",
+        close=place.close,
         checks=CHECKS,
         facts={OURS: OURS_SQL},
         simulated=f"the slowest task by its counted rows, results and pairs, at the costs of this run's {len(tasks)} "
@@ -164,12 +171,11 @@ class TaskCounts:
 
 
 @dataclass
-class SimulatedTasks:
+class SimulatedTasks(Contestant):
     """A partitioner. Its seconds are simulated: those of its slowest task."""
 
     name: str
     tasks: TaskCounts
-    on_close: Callable[[], None]
     _case: Case | None = None
 
     def prepare(self, case: Case) -> None:
@@ -211,9 +217,3 @@ class SimulatedTasks:
         planned = [] if found.plan is None else [found.plan.moved]
         moved = {FORMULA: [found.formula], "moved by the plan": planned}
         return {**counts, "simulated seconds": found.seconds.tolist(), **moved}
-
-    def interrupt(self) -> None:
-        """Nothing: counting goes on to its end."""
-
-    def close(self) -> None:
-        self.on_close()

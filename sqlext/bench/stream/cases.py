@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from sqlext.bench.harness.suite import Case
-from sqlext.bench.interval.cases import short
+from sqlext.bench.harness.suite import Case, short
 from sqlext.bench.stream.case import Planned, StreamCase, StreamCases
 from sqlext.bench.stream.data import RISING_RATE, SPREAD, WORKLOADS, StreamTables, Workload, rising_workload
 from sqlext.bench.stream.early import planned_early
-from sqlext.bench.stream.interval_cases import planned_intervals
+from sqlext.bench.stream.interval import planned_intervals
 from sqlext.bench.stream.options import WINDOW_CONTESTANTS, StreamOptions
-from sqlext.bench.stream.umjoin_cases import planned_joins
+from sqlext.bench.stream.umjoin import planned_joins
 
 #: Who has micro-batches: the cases of small ones and the paced ones measure nothing of the others.
 BATCHED = ("ours", "floor", "floor-spark", "spark-join", "spark-join-v2")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from sqlext.bench.harness.checks import at_most, cases
 from sqlext.bench.harness.results import CaseResult, Report
 from sqlext.bench.harness.suite import Check
 
@@ -41,97 +41,77 @@ LARGE_BATCH = 500_000
 COMPENSATION, UNCOMPENSATED = 1.1, "ours-none"
 
 
-def near_the_floor(report: Report) -> list[Check]:
+def near_the_floor(report: Report) -> Iterator[Check]:
     """The 95th percentile of micro-batches of 50,000 rows against that of an empty stateful operator."""
-    checks = []
-    for result in report.cases:
-        if result.case.parameters.get("set") != "throughput" or result.case.parameters.get("batch") != SMALL_BATCH:
-            continue
+    for result in cases(report, set="throughput", batch=SMALL_BATCH):
         ours = _detail(result, report.ours, "batch p95")
         for name in FLOORS:
             floor = _detail(result, name, "batch p95")
             if ours is not None and floor is not None:
                 title = f"p95 of micro-batches at most {ALLOWANCE_SECONDS} s over {name}, {result.case.name}"
                 detail = f"{ours - floor:+.2f} s ({ours:.2f} s against {floor:.2f} s)"
-                checks.append(Check(title, ours - floor <= ALLOWANCE_SECONDS, detail))
-    return checks
+                yield Check(title, ours - floor <= ALLOWANCE_SECONDS, detail)
 
 
-def faster_than_peers(report: Report) -> list[Check]:
+def faster_than_peers(report: Report) -> Iterator[Check]:
     """More rows a second than the best streaming peer, in the largest micro-batches and over rising state.
 
     A peer that was interrupted counts with the rows that it read until then."""
-    checks = []
     for result in _of(report, WINDOWS):
-        if (rates := _rates(report, [result], PEERS)) is not None:
-            name = f"more rows a second than any peer, {result.case.name}"
-            checks.append(Check(name, rates.ours > rates.best, rates.words))
-    return checks
+        yield from _rates(
+            report, [result], PEERS, 1, f"more rows a second than any peer, {result.case.name}", above=True
+        )
 
 
-def far_faster_than_flinks_join(report: Report) -> list[Check]:
+def far_faster_than_flinks_join(report: Report) -> Iterator[Check]:
     """Rows a second against Flink's interval join and aggregate, the better of its two states."""
-    checks = []
     for result in _of(report, WINDOWS):
-        if (rates := _rates(report, [result], FLINK_JOINS)) is not None:
-            name = f"at least {FLINK_RATE}x the rows a second of Flink's join, {result.case.name}"
-            checks.append(Check(name, rates.ours >= FLINK_RATE * rates.best, rates.words))
-    return checks
+        name = f"at least {FLINK_RATE}x the rows a second of Flink's join, {result.case.name}"
+        yield from _rates(report, [result], FLINK_JOINS, FLINK_RATE, name)
 
 
-def steady_while_keys_move(report: Report) -> list[Check]:
+def steady_while_keys_move(report: Report) -> Iterator[Check]:
     """The 95th percentile of micro-batches while keys become hot and cool down against that of even keys."""
     found = {
-        str(result.case.parameters["workload"]): _detail(result, report.ours, "batch p95")
-        for result in report.cases
-        if result.case.parameters.get("set") == "spread"
+        result.case.parameters["workload"]: _detail(result, report.ours, "batch p95")
+        for result in cases(report, set="spread")
     }
     even, moving = found.get("even"), found.get("moving")
-    if even is None or moving is None:
-        return []
-    name = f"p95 of micro-batches with hot keys at most {HOT_GROWTH}x that of even keys"
-    return [Check(name, moving <= HOT_GROWTH * even, f"{moving / even:.2f}x ({moving:.2f} s against {even:.2f} s)")]
+    if even is not None and moving is not None:
+        name = f"p95 of micro-batches with hot keys at most {HOT_GROWTH}x that of even keys"
+        detail = f"{moving / even:.2f}x ({moving:.2f} s against {even:.2f} s)"
+        yield Check(name, moving <= HOT_GROWTH * even, detail)
 
 
-def flat_in_state(report: Report) -> list[Check]:
+def flat_in_state(report: Report) -> Iterator[Check]:
     """Ten times the rows in state cost at most GROWTH times the median micro-batch."""
-    checks = []
-    found = [
+    found = sorted(
         (int(result.case.parameters["live"]), seconds)
-        for result in report.cases
-        if result.case.parameters.get("set") == "rising"
-        and (seconds := _detail(result, report.ours, "batch p50")) is not None
-    ]
-    found.sort()
+        for result in cases(report, set="rising")
+        if (seconds := _detail(result, report.ours, "batch p50")) is not None
+    )
     for (small, fast), (large, slow) in pairwise(found):
-        name = f"{large:,} rows live at most {GROWTH}x the micro-batch of {small:,}"
-        checks.append(Check(name, slow / fast <= GROWTH, f"{slow / fast:.2f}x"))
-    return checks
+        yield at_most(f"{large:,} rows live at most {GROWTH}x the micro-batch of {small:,}", slow / fast, GROWTH)
 
 
-def joins_beat_chains(report: Report) -> list[Check]:
+def joins_beat_chains(report: Report) -> Iterator[Check]:
     """More rows a second than Spark's chain of joins, by a factor that depends on the rows in state."""
     rates = {("shared", live): times for live, times in CHAIN_RATES.items()}
     return _against_spark(report, "umjoin", CHAINS, "chain", lambda *key: rates.get(key))
 
 
-def joins_keep_up_with_flink(report: Report) -> list[Check]:
+def joins_keep_up_with_flink(report: Report) -> Iterator[Check]:
     """As many rows a second as Flink's best join, and far more than its multi-join on second keys."""
-    checks = []
     for result in report.cases:
-        if (rates := _rates(report, [result], (*MULTI_JOINS, *BINARY_JOINS))) is not None:
-            name = f"at least Flink's rows a second, {result.case.name}"
-            checks.append(Check(name, rates.ours >= rates.best, rates.words))
-        rates = _rates(report, [result], MULTI_JOINS)
-        if result.case.parameters.get("workload") == "second" and rates is not None:
+        name = f"at least Flink's rows a second, {result.case.name}"
+        yield from _rates(report, [result], (*MULTI_JOINS, *BINARY_JOINS), 1, name)
+        if result.case.parameters.get("workload") == "second":
             name = f"at least {SECOND_KEYS_RATE}x the rows a second of Flink's multi-join, {result.case.name}"
-            checks.append(Check(name, rates.ours >= SECOND_KEYS_RATE * rates.best, rates.words))
-    return checks
+            yield from _rates(report, [result], MULTI_JOINS, SECOND_KEYS_RATE, name)
 
 
-def small_checkpoints(report: Report) -> list[Check]:
+def small_checkpoints(report: Report) -> Iterator[Check]:
     """The checkpoint against the smaller one of Spark's chains that ran to the end."""
-    checks = []
     for result in report.cases:
         ours = _detail(result, report.ours, "checkpoint MiB")
         ended = (name for name in CHAINS if (item := result.measurement(name)) and item.status in ("ok", "capped"))
@@ -139,56 +119,45 @@ def small_checkpoints(report: Report) -> list[Check]:
         if ours is not None and sizes:
             name = f"at most 1/{CHECKPOINT_PART} of the checkpoint of Spark's smaller chain, {result.case.name}"
             detail = f"1/{min(sizes) / ours:.2f} ({ours:,.1f} MiB against {min(sizes):,.1f})"
-            checks.append(Check(name, CHECKPOINT_PART * ours <= min(sizes), detail))
-    return checks
+            yield Check(name, CHECKPOINT_PART * ours <= min(sizes), detail)
 
 
-def interval_joins_beat_sparks(report: Report) -> list[Check]:
+def interval_joins_beat_sparks(report: Report) -> Iterator[Check]:
     """More rows a second than Spark's join of two streams, by a factor that depends on the workload."""
     return _against_spark(report, "interval", SPARK_JOINS, "join", lambda workload, _: INTERVAL_RATES.get(workload))
 
 
-def estimates_cost_little(report: Report) -> list[Check]:
+def estimates_cost_little(report: Report) -> Iterator[Check]:
     """The time of a query with estimates against that of the same query whose early rows are what has come."""
-    checks = []
-    for result in _of(report, ("early",)):
+    for result in cases(report, set="early"):
         ours, plain = result.seconds(report.ours), result.seconds(UNCOMPENSATED)
         if ours is not None and plain is not None:
             name = f"estimates cost at most {COMPENSATION - 1:.0%} of the time, {result.case.name}"
-            checks.append(
-                Check(name, ours <= COMPENSATION * plain, f"{ours / plain:.2f}x ({ours:.2f} s, {plain:.2f} s)")
-            )
-    return checks
+            detail = f"{ours / plain:.2f}x ({ours:.2f} s, {plain:.2f} s)"
+            yield Check(name, ours <= COMPENSATION * plain, detail)
 
 
-def early_answers_beat_spark(report: Report) -> list[Check]:
+def early_answers_beat_spark(report: Report) -> Iterator[Check]:
     """Early and final rows in less time than Spark's final rows alone."""
-    checks = []
-    for result in _of(report, ("early",)):
-        if (rates := _rates(report, [result], SPARK_JOINS)) is not None:
-            name = f"more rows a second than Spark's totals joined, {result.case.name}"
-            checks.append(Check(name, rates.ours > rates.best, rates.words))
-    return checks
+    for result in cases(report, set="early"):
+        name = f"more rows a second than Spark's totals joined, {result.case.name}"
+        yield from _rates(report, [result], SPARK_JOINS, 1, name, above=True)
 
 
 def _against_spark(
     report: Report, name: str, peers: Sequence[str], what: str, target: Callable[[str, int], int | None]
-) -> list[Check]:
+) -> Iterator[Check]:
     """Rows a second against Spark's, each in the micro-batches that suit it best, where large ones are among them;
     `target` says how many times as many there must be for a workload and a state."""
     groups: dict[tuple[str, int], list[CaseResult]] = {}
-    for result in _of(report, (name,)):
+    for result in cases(report, set=name):
         key = str(result.case.parameters["workload"]), int(result.case.parameters["live"])
         groups.setdefault(key, []).append(result)
-    checks = []
     for (workload, live), results in groups.items():
         times = target(workload, live)
-        if times is None or max(int(result.case.parameters["batch"]) for result in results) < LARGE_BATCH:
-            continue
-        if (rates := _rates(report, results, peers)) is not None:
+        if times is not None and max(int(result.case.parameters["batch"]) for result in results) >= LARGE_BATCH:
             title = f"at least {times}x the rows a second of Spark's better {what}, {workload}, {live:,} rows live"
-            checks.append(Check(title, rates.ours >= times * rates.best, rates.words))
-    return checks
+            yield from _rates(report, results, peers, times, title)
 
 
 def _of(report: Report, sets: Sequence[str]) -> Iterator[CaseResult]:
@@ -196,32 +165,22 @@ def _of(report: Report, sets: Sequence[str]) -> Iterator[CaseResult]:
     return (result for result in report.cases if result.case.parameters.get("set") in sets)
 
 
-@dataclass(frozen=True)
-class _Rates:
-    """Rows a second of ours and of the best of some peers."""
-
-    ours: float
-    best: float
-    peer: str
-
-    @property
-    def words(self) -> str:
-        """Both, and how many times as fast ours is."""
-        return f"{self.ours / self.best:.2f}x ({self.ours:,.0f} against {self.best:,.0f} of {self.peer})"
-
-
-def _rates(report: Report, results: Sequence[CaseResult], peers: Sequence[str]) -> _Rates | None:
-    """The highest rates in some cases; None if ours or all of the peers have none."""
+def _rates(
+    report: Report, results: Sequence[CaseResult], peers: Sequence[str], times: int, title: str, *, above: bool = False
+) -> Iterator[Check]:
+    """The highest rate of ours in some cases is at least (or, `above`, more than) so many times that of the best of
+    some peers; nothing if ours or all of the peers have none."""
     found = {
         name: max(rates)
         for name in (report.ours, *peers)
         if (rates := [rate for result in results if (rate := _detail(result, name, "rows/s")) is not None])
     }
     ours = found.pop(report.ours, None)
-    if ours is None or not found:
-        return None
-    best = max(found, key=lambda name: found[name])
-    return _Rates(ours, found[best], best)
+    if ours is not None and found:
+        peer = max(found, key=lambda name: found[name])
+        best = found[peer]
+        words = f"{ours / best:.2f}x ({ours:,.0f} against {best:,.0f} of {peer})"
+        yield Check(title, ours > times * best if above else ours >= times * best, words)
 
 
 def _detail(result: CaseResult, contestant: str, name: str) -> float | None:

@@ -7,8 +7,7 @@ import os
 import shutil
 import tempfile
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +21,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.bench.harness.engines import Engines
-from sqlext.bench.harness.suite import Answer, Case
+from sqlext.bench.harness.engines import Engines, in_duckdb
+from sqlext.bench.harness.statements import DuckSql, SessionSql, Statement, answer_of
+from sqlext.bench.harness.suite import Answer, Case, Contestant
 from sqlext.bench.stream.case import StreamCase, StreamCases, StreamSource
 from sqlext.bench.stream.files import milliseconds
 from sqlext.bench.stream.floor import counted, union
@@ -33,8 +33,6 @@ from sqlext.bench.stream.sql import COMPENSATED, SPREAD, UNCOMPENSATED
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import StreamingQueryProgress
     from pyspark.sql.streaming.query import StreamingQuery
-
-    from sqlext import Session
 
 STATE = "spark.sql.streaming.stateStore."
 #: What every contestant with state runs on: RocksDB in bounded memory, changes instead of copies of all files at each
@@ -53,7 +51,7 @@ ANSWERS = "answers"
 
 
 @dataclass
-class SparkStream(ABC):
+class SparkStream(Contestant):
     """A streaming query over the streams of a case, from `start` to its end.
 
     Its answers go to Spark's `noop` sink; what is compared is observed on the way there, in every run. `partitions` are
@@ -64,7 +62,6 @@ class SparkStream(ABC):
     cases: StreamCases
     engines: Engines
     partitions: int
-    on_close: Callable[[], None]
     settings: Mapping[str, str]
     _query: StreamingQuery | None = None
     _stopped: bool = False
@@ -73,9 +70,9 @@ class SparkStream(ABC):
     _details: dict[str, float] = field(default_factory=dict)
     _seconds: list[float] = field(default_factory=list)
 
-    @abstractmethod
     def frame(self, case: StreamCase, streams: Sequence[DataFrame]) -> DataFrame:
         """The streaming DataFrame of the query's rows, or of anything else if `answers` is False."""
+        raise NotImplementedError
 
     #: Whether the frame's rows are answers to compare.
     answers: ClassVar[bool] = True
@@ -131,17 +128,14 @@ class SparkStream(ABC):
         """The observed checksums of the last run."""
         if not self.answers:
             return None
-        return _answer(observed_sums(self._batches))
+        found = observed_sums(self._batches)
+        return answer_of({name: found.get(name, 0) for name in self.cases[case.name].query.checksums["spark"]})
 
     def interrupt(self) -> None:
         """Stop the query."""
         self._stopped = True
         if self._query is not None:
             self._query.stop()
-
-    def close(self) -> None:
-        """Give the engines back."""
-        self.on_close()
 
     def _source(self, folder: Path, stream: StreamCase) -> DataFrame:
         tables = stream.tables
@@ -188,15 +182,12 @@ class SparkStream(ABC):
         return names
 
 
-@dataclass
 class OursStream(SparkStream):
     """`Session.sql`."""
 
-    _session: Session | None = None
-
     def frame(self, case: StreamCase, streams: Sequence[DataFrame]) -> DataFrame:
         """The statement over the streams as temporary views."""
-        return self.session().sql(self.statement(case).format(**self._views(case, streams)))
+        return self.engines.session().sql(self.statement(case).format(**self._views(case, streams)))
 
     def statement(self, case: StreamCase) -> str:
         """What it runs; {name} stands for the stream of that name."""
@@ -211,14 +202,6 @@ class OursStream(SparkStream):
             return {}
         seconds = float(np.median([own["operator_ms"] for own in found])) / 1_000
         return {"state rows": float(max(own["state_rows"] for own in found)), "operator s": seconds}
-
-    def session(self) -> Session:
-        """The Session on the engines' Spark."""
-        if self._session is None:
-            from sqlext import Session
-
-            self._session = Session(self.engines.spark())
-        return self._session
 
 
 class HashedStream(OursStream):
@@ -251,7 +234,7 @@ def ours_settings(cores: int, memory_mb: int) -> dict[str, str]:
 
 
 class FloorStream(SparkStream):
-    """The emptiest stateful operator in Python (stream_floor)."""
+    """The emptiest stateful operator in Python (floor.py)."""
 
     answers = False
 
@@ -279,91 +262,21 @@ class JoinStream(SparkStream):
         return self.engines.spark().sql(case.query.spark.format(**self._views(case, streams)))
 
 
-@dataclass
-class TableContestant(ABC):
-    """The whole answer at once, over the streams' rows as tables."""
-
-    name: str
-    cases: StreamCases
-    engines: Engines
-    on_close: Callable[[], None]
-    _last: Mapping[str, Any] = field(default_factory=dict)
-
-    def prepare(self, case: Case) -> None:
-        """Settings as Spark and DuckDB ship them."""
-        self.engines.configured({"spark.sql.session.timeZone": "UTC"} if self.name == "ours-batch" else {})
-
-    def run(self, case: Case) -> None:
-        """Fetch one row of checksums over all answers."""
-        self._last = self.sums(self.cases[case.name])
-
-    @abstractmethod
-    def sums(self, case: StreamCase) -> Mapping[str, Any]:
-        """The checksums by their names."""
-
-    def answer(self, case: Case) -> Answer:
-        """The answer of the last run."""
-        return _answer(self._last)
-
-    def close(self) -> None:
-        """Give the engines back."""
-        self.on_close()
+def table_statement(name: str, cases: StreamCases, case: Case) -> Statement:
+    """What the contestants of TABLES run: the whole answer at once, over the streams' rows as tables, with settings as
+    Spark and DuckDB ship them."""
+    stream = cases[case.name]
+    folders = dict(zip(stream.tables.names, stream.files.folders, strict=True))
+    query = stream.query
+    if name == "duckdb":
+        files = {stream: in_duckdb(f"{folder}/*.parquet") for stream, folder in folders.items()}
+        return Statement(query.duckdb.format(**files), query.checksums["duckdb"])
+    text = query.ours.format(**{stream: f"table_{stream}" for stream in folders})
+    views = {f"table_{stream}": folder for stream, folder in folders.items()}
+    return Statement(text, query.checksums["spark"], tables=views, settings={"spark.sql.session.timeZone": "UTC"})
 
 
-@dataclass
-class OursTables(TableContestant):
-    """`Session.sql` over the files as tables."""
-
-    _session: Session | None = None
-
-    def sums(self, case: StreamCase) -> Mapping[str, Any]:
-        """One row from Spark."""
-        if self._session is None:
-            from sqlext import Session
-
-            self._session = Session(self.engines.spark())
-        names = {name: f"table_{name}" for name in case.tables.names}
-        for table, folder in zip(names.values(), case.files.folders, strict=True):
-            self._session.register(table, str(folder))
-        frame = self._session.sql(case.query.ours.format(**names))
-        sums = (f"{sql} AS `{name}`" for name, sql in case.query.checksums["spark"].items())
-        return frame.selectExpr(*sums).collect()[0].asDict()
-
-    def interrupt(self) -> None:
-        """Cancel the running jobs."""
-        self.engines.cancel_spark()
-
-
-@dataclass
-class DuckTables(TableContestant):
-    """DuckDB over the same files."""
-
-    def prepare(self, case: Case) -> None:
-        """Open the database."""
-        self.engines.duckdb()
-
-    def sums(self, case: StreamCase) -> Mapping[str, Any]:
-        """One row from DuckDB."""
-        files = (f"read_parquet('{folder}/*.parquet')" for folder in map(_quoted, case.files.folders))
-        text = case.query.duckdb.format(**dict(zip(case.tables.names, files, strict=True)))
-        found = case.query.checksums["duckdb"]
-        select = f"SELECT {', '.join(found.values())} FROM ({text})"
-        row = self.engines.duckdb().execute(select).fetchone() or ()
-        return dict(zip(found, row, strict=True))
-
-    def interrupt(self) -> None:
-        """Interrupt the statement."""
-        self.engines.interrupt_duckdb()
-
-
-def _quoted(folder: Path) -> str:
-    return str(folder).replace("'", "''")
-
-
-def _answer(sums: Mapping[str, Any]) -> Answer:
-    """The answer from checksums by their names."""
-    values = {name: int(value or 0) for name, value in sums.items()}
-    return Answer(values.pop("rows", 0), values)
+TABLES: Mapping[str, type[DuckSql | SessionSql]] = {"duckdb": DuckSql, "ours-batch": SessionSql}
 
 
 def _schema(folder: Path) -> StructType:

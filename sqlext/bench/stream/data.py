@@ -6,24 +6,14 @@ these streams have the keys, windows, lateness and rows in each window that the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from sqlext.bench.stream.files import (
-    START_MS,
-    VALUES,
-    Cuts,
-    StreamFiles,
-    arrival_times,
-    closing_row,
-    stream_table,
-    write_merged,
-    write_stream,
-    written_once,
-)
+from sqlext.bench.stream.case import StreamSource
+from sqlext.bench.stream.files import START_MS, VALUES, arrival_times, stream_table
 from sqlext.bench.stream.sql import StreamQuery, window_query
 
 
@@ -95,22 +85,16 @@ WARM_UP = Workload("warm-up", keys=10, density=100, window_ms=1_000, lateness_ms
 
 
 @dataclass(frozen=True)
-class StreamTables:
+class StreamTables(StreamSource):
     """Both streams of a workload: (id, k, ts, v), `rows` rows of each.
 
-    A row arrives up to `lateness_ms` after its ts, evenly distributed. `file_rows` rows of each stream arrive between
-    two cuts. `fill` probe rows come first, in files of `fill_file` rows; to each of them belongs a base file of one
-    row, which moves the watermark on. A last file in each stream holds the closing row, so far in the future that every
-    other row is answered.
+    A row arrives up to `lateness_ms` after its ts, evenly distributed. The fill is of probe rows.
     """
 
     workload: Workload
     rows: int
     file_rows: int = 25_000
     fill: int = 0
-    fill_file: int = 500_000
-    readers: int = 2
-    seed: int = 1
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.file_rows < 1 or self.fill < 0 or self.fill_file < 1 or self.readers < 1:
@@ -147,22 +131,15 @@ class StreamTables:
         """What a contestant runs first."""
         return StreamTables(WARM_UP, rows=500, file_rows=250)
 
-    def tables(self) -> tuple[pa.Table, pa.Table]:
-        """base and probe in the order of arrival, without the closing rows and without the base rows of the fill."""
-        base = self._stream(0, self.rows, self.fill)
-        return base, self._stream(1, self.rows + self.fill, 0)
+    def is_filled(self, number: int) -> bool:
+        return number == 1
 
-    def write(self, root: Path) -> StreamFiles:
-        """The files below `root`; written only if they are missing."""
-        folder, cuts = written_once(root, self.folder, self._write), self._cuts
-        return StreamFiles(folder, self.names, cuts.files(self.rows) + 1, cuts.fills, 2 * self.rows + self.fill)
+    def closing_time(self, streams: Sequence[pa.Table]) -> int:
+        return self.closing_ms
 
-    @property
-    def _cuts(self) -> Cuts:
-        return Cuts(self.file_rows, self.fill, self.fill_file)
-
-    def _stream(self, number: int, rows: int, skipped: int) -> pa.Table:
-        """`rows` rows that arrive evenly, after the time of `skipped` rows."""
+    def stream(self, number: int) -> pa.Table:
+        """Rows that arrive evenly; those of base after the time of the fill."""
+        rows, skipped = (self.rows + self.fill, 0) if self.is_filled(number) else (self.rows, self.fill)
         random = np.random.default_rng([self.seed, number])
         workload = self.workload
         times = arrival_times(rows, workload.rate, workload.lateness_ms, random, skipped + 0.5 * number)
@@ -172,11 +149,3 @@ class StreamTables:
             hot = (turn % 3 < 2) & (random.random(rows) < HOT_SHARE)
             keys = np.where(hot, turn % workload.keys, keys)
         return stream_table(np.arange(rows), [("k", keys)], times, random.integers(0, VALUES, rows))
-
-    def _write(self, folder: Path) -> None:
-        base, probe = self.tables()
-        closing = closing_row(base, self.closing_ms)
-        write_stream([*self._cuts.beside(base, probe), closing], folder / "base")
-        write_stream([*self._cuts.filled(probe), closing], folder / "probe")
-        arrivals = (np.arange(len(base)) + float(self.fill), np.arange(len(probe)) + 0.5)
-        write_merged((base, probe), arrivals, folder / "merged", self.readers)

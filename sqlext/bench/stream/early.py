@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlext.bench.harness.suite import Case
-from sqlext.bench.interval.cases import short
+from sqlext.bench.harness.suite import Case, short
 from sqlext.bench.stream.case import Planned
 from sqlext.bench.stream.data import StreamTables, Workload
 from sqlext.bench.stream.options import EARLY_CONTESTANTS, StreamOptions

@@ -118,38 +118,6 @@ def cut(table: pa.Table, rows: int) -> Iterator[pa.Table]:
         yield table.slice(start, rows)
 
 
-@dataclass(frozen=True)
-class Cuts:
-    """How streams are cut into files: the first `fill` rows come in files of `fill_file` rows, and the others in files
-    of `file_rows` rows."""
-
-    file_rows: int
-    fill: int = 0
-    fill_file: int = 500_000
-
-    @property
-    def fills(self) -> int:
-        """Files of the fill."""
-        return -(-self.fill // self.fill_file)
-
-    def files(self, rows: int) -> int:
-        """Files of `rows` rows and the fill before them."""
-        return self.fills - (-rows // self.file_rows)
-
-    def filled(self, stream: pa.Table) -> Iterator[pa.Table]:
-        """The files of a stream whose first rows are the fill."""
-        yield from cut(stream.slice(0, self.fill), self.fill_file)
-        yield from cut(stream.slice(self.fill), self.file_rows)
-
-    def beside(self, stream: pa.Table, filled: pa.Table) -> Iterator[pa.Table]:
-        """The files of a stream without a fill: for each file of the fill of `filled` a row that moves the watermark on
-        with it, and then the rows."""
-        times = milliseconds(filled)
-        for start in range(0, self.fill, self.fill_file):
-            yield closing_row(stream, int(times[min(self.fill, start + self.fill_file) - 1]))
-        yield from cut(stream, self.file_rows)
-
-
 def write_stream(pieces: Iterable[pa.Table], folder: Path) -> None:
     """One Parquet file for each piece, in their order."""
     folder.mkdir(parents=True)

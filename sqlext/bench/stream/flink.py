@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.bench.harness.peer_process import PeerProcess
-from sqlext.bench.harness.suite import Answer, Case
+from sqlext.bench.harness.suite import Answer, Case, Contestant
 from sqlext.bench.stream.case import StreamCases
 from sqlext.bench.stream.progress import MIB
 
@@ -38,7 +38,7 @@ def flink_interpreter(folder: Path) -> Path:
 
 
 @dataclass
-class FlinkContestant:
+class FlinkContestant(Contestant):
     """Sends each case to a child process of its own, which stays warm. (In a JVM that had run the same statement on the
     other state backend before, A took 28 s instead of 6 s.)
 
@@ -51,7 +51,6 @@ class FlinkContestant:
     process: PeerProcess
     threads: int
     memory_mb: int
-    on_close: Callable[[], None]
     _stop: Path | None = None
     _interrupted: float | None = None
     _details: dict[str, float] = field(default_factory=dict)
@@ -100,7 +99,6 @@ class FlinkContestant:
     def close(self) -> None:
         """End the child."""
         self.process.stop()
-        self.on_close()
 
     def _request(self, case: Case) -> dict[str, Any]:
         stream = self.cases[case.name]

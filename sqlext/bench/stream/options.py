@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlext.bench.harness.options import WHO, ScaledOptions, option
+from sqlext.bench.harness.runner import Limits
+
 #: Contestants of each set of cases and what each does, in the order of the tables. The first that is not ours and has
 #: an answer is the reference.
 WINDOW_CONTESTANTS = {
@@ -57,29 +60,38 @@ SETS = ("window", "umjoin", "interval", "early")
 
 
 @dataclass(frozen=True)
-class StreamOptions:
-    """`workloads` are names of stream_data.WORKLOADS and SPREAD, `rising`, and names of stream_umjoin_sql.JOINS, of
-    stream_interval_sql.INTERVALS and of stream_early.EARLY; those of sets of cases that are not asked for are left out.
-    `rows` are those of each stream, `batches` the rows of a micro-batch (both streams together), `live` the rows in
-    state in the cases `rising`, `shared` and `points`. `scale` multiplies the first and the last. `paced` is the length
-    of a paced run in seconds; 0 leaves these cases out. `peers` is where `make peers` put Flink, `state_memory_mb` what
-    RocksDB may take: Spark's state stores, or Flink's managed memory."""
+class StreamOptions(ScaledOptions):
+    """`workloads` of sets of cases that are not asked for are left out. `scale` multiplies `rows` and `live`. `peers`
+    is where Flink is, `state_memory_mb` what RocksDB may take: Spark's state stores, or Flink's managed memory."""
 
-    cases: Sequence[str] = ("window",)
-    workloads: Sequence[str] = (
-        *("A", "B", "C", "D", "rising", "even", "moving"),
-        *("shared", "chain", "second", "near"),
-        *("points", "overlap", "left"),
-        *("few", "many"),
+    cases: Sequence[str] = option(
+        ("window",),
+        "window: a window over the union of two streams. umjoin: joins of three and four streams. interval: "
+        "joins of two streams in a band of time or of periods. early: early answers of a window join.",
     )
-    contestants: Sequence[str] = tuple(CONTESTANTS)
-    rows: int = 1_000_000
-    batches: Sequence[int] = (50_000, 500_000)
-    live: Sequence[int] = (100_000, 1_000_000, 10_000_000)
-    paced: float = 20.0
-    scale: float = 1.0
-    peers: Path = Path(".peers")
-    state_memory_mb: int = 1_024
-    cores: int = 2
-    memory: str = "8g"
-    data: Path | None = None
+    workloads: Sequence[str] = option(
+        (
+            *("A", "B", "C", "D", "rising", "even", "moving"),
+            *("shared", "chain", "second", "near"),
+            *("points", "overlap", "left"),
+            *("few", "many"),
+        ),
+        "A, D: 5 keys, windows of 1 s, rows up to 1 s (A) and 2 s (D) late. B: 111 keys, 150 s, 10 s. "
+        "C: 45 keys, 8 s, 100 s. rising: state of --live rows. even, moving: 1,000 keys, even or with "
+        "hot ones. shared: four streams on one key, state of --live "
+        "rows. chain: on three keys. second: three on a key of 100 values and a second one each. near: four on one "
+        "key, 20 s apart at most. points: a row and those of the 20 s after it, state of --live rows. overlap: "
+        "periods that overlap. left: a LEFT JOIN of them. few, many: windows of 1 s with 10 and 10,000 keys.",
+        flag="workload",
+    )
+    rows: int = option(1_000_000, "Rows of each stream, in A to D.", min=1)
+    batches: Sequence[int] = option(
+        (50_000, 500_000), "Rows of a micro-batch; peers without micro-batches take part with the most."
+    )
+    live: Sequence[int] = option((100_000, 1_000_000, 10_000_000), "In rising, shared and points: rows in state.")
+    paced: float = option(20.0, "Seconds of the paced runs of A, B and D at the rates of Scale-OIJ; 0: none.", min=0.0)
+    contestants: Sequence[str] = option(tuple(CONTESTANTS), WHO)
+    peers: Path = option(Path(".peers"), "Where `make peers` put Flink.")
+    state_memory_mb: int = option(1_024, "MB of RocksDB's memory, in Spark and in Flink.", flag="state_memory", min=64)
+
+    LIMITS = Limits(repeat=1, cap_seconds=60.0, limit_seconds=120.0)

@@ -1,21 +1,19 @@
 """Suite `stream`: a window over the union of two streams, joins of several streams, interval joins and early answers
 of two, ours on Structured Streaming against Spark's stream-stream joins and Flink.
 
-The streams are made in `stream_data`, the cases in `stream_cases`, the statements are in `stream_sql`; those of the
-joins in `stream_umjoin_*` and `stream_interval_*`, those of early answers in `stream_early`. The targets are in
-`stream_checks`.
+The streams of the windows are made in `data`, their cases in `cases`, and their statements are in `sql`; all of the
+joins is in `umjoin` and `interval`, of early answers in `early`. The targets are in `checks`.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from sqlext_planner.errors import AnalysisError
 
-from sqlext.bench.harness.engines import Closing, Engines
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.harness.options import Told, Workplace, check, untold
 from sqlext.bench.harness.peer_process import PeerProcess
 from sqlext.bench.harness.suite import Case, Contestant, Suite
 from sqlext.bench.stream.case import StreamCases
@@ -23,42 +21,39 @@ from sqlext.bench.stream.cases import make_cases
 from sqlext.bench.stream.checks import CHECKS
 from sqlext.bench.stream.contestants import (
     JOIN_FORMAT,
-    DuckTables,
+    TABLES,
     FloorStream,
     HashedStream,
     JoinStream,
     OursStream,
-    OursTables,
     SparkFloorStream,
     SparkStream,
     UncompensatedStream,
     ours_settings,
     state_settings,
+    table_statement,
 )
 from sqlext.bench.stream.data import SPREAD, WORKLOADS
 from sqlext.bench.stream.early import EARLY
 from sqlext.bench.stream.early import OURS as EARLY_SQL
 from sqlext.bench.stream.flink import FLINK, FlinkContestant, flink_interpreter
-from sqlext.bench.stream.interval_sql import INTERVALS
+from sqlext.bench.stream.interval import INTERVALS
 from sqlext.bench.stream.options import CONTESTANTS, SETS, StreamOptions
 from sqlext.bench.stream.sql import DUCKDB, OURS, SPARK_JOIN
-from sqlext.bench.stream.umjoin_sql import JOINS, join_query
+from sqlext.bench.stream.umjoin import JOINS, join_query
 
 
-def stream_suite(
-    options: StreamOptions, engines: Engines | None = None, report: Callable[[str], None] = lambda _: None
-) -> Suite:
+def stream_suite(options: StreamOptions, engines: Engines | None = None, report: Told = untold) -> Suite:
     """The suite; its data are written at once (`report` gets each step), the engines start with the first run.
 
     Contestants on Flink are left out, and the suite reports it, if Flink is not installed. Raises AnalysisError for an
     unknown set of cases, workload or contestant, and if the sets have none of the workloads.
     """
-    _check("set of cases", options.cases, SETS)
-    _check("workload", options.workloads, (*WORKLOADS, "rising", *SPREAD, *JOINS, *INTERVALS, *EARLY))
-    _check("contestant", options.contestants, CONTESTANTS)
-    engines = engines or Engines(options.cores, options.memory)
-    root = options.data or Path(tempfile.mkdtemp(prefix="sqlext-bench-"))
-    cases, streams = make_cases(options, root, report)
+    check("set of cases", options.cases, SETS)
+    check("workload", options.workloads, (*WORKLOADS, "rising", *SPREAD, *JOINS, *INTERVALS, *EARLY))
+    check("contestant", options.contestants, CONTESTANTS)
+    place = Workplace(options, engines)
+    cases, streams = make_cases(options, place.root, report)
     if not cases:
         raise AnalysisError(
             f"--cases {','.join(options.cases)} has no workload {' or '.join(options.workloads)}",
@@ -66,15 +61,17 @@ def stream_suite(
             f"interval has {', '.join(INTERVALS)}, early has {', '.join(EARLY)}",
         )
     names, left_out = _taking_part(options, cases)
-    made = _Contestants(options, streams, engines, Closing(engines, None if options.data else root, len(names)))
     return Suite(
         name="stream",
         title=" and ".join(TITLES[name] for name in options.cases),
-        parameters=_parameters(options),
+        parameters=options.shown(
+            *("cases", "workloads", "rows", "batches", "live", "paced", "scale", "state_memory_mb", "cores", "memory")
+        ),
         cases=cases,
-        contestants=tuple(made.make(name) for name in names),
+        contestants=tuple(_contestant(name, options, streams, place.engines) for name in names),
         ours="ours",
         x_label="rows live",
+        close=place.close,
         checks=CHECKS,
         facts=_statements(options),
         left_out=tuple(left_out),
@@ -106,18 +103,6 @@ def _statements(options: StreamOptions) -> dict[str, str]:
     return found
 
 
-def _parameters(options: StreamOptions) -> dict[str, object]:
-    """What the report keeps of the options."""
-    left_out = ("contestants", "peers", "data")
-    return {name: value for name, value in asdict(options).items() if name not in left_out}
-
-
-def _check(what: str, names: Sequence[str], known: Collection[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise AnalysisError(f"there is no {what} '{name}'", help="choose from " + ", ".join(known))
-
-
 def _taking_part(options: StreamOptions, cases: Sequence[Case]) -> tuple[list[str], list[str]]:
     """The contestants of the cases in their order, and why others are left out."""
     asked = [name for name in CONTESTANTS if name in options.contestants and any(case.has(name) for case in cases)]
@@ -127,36 +112,24 @@ def _taking_part(options: StreamOptions, cases: Sequence[Case]) -> tuple[list[st
     return [name for name in asked if name not in missing], reasons
 
 
-@dataclass
-class _Contestants:
-    """Makes contestants by their names."""
-
-    options: StreamOptions
-    streams: StreamCases
-    engines: Engines
-    closing: Closing
-
-    def make(self, name: str) -> Contestant:
-        """One contestant."""
-        if name in FLINK:
-            process = PeerProcess(name, flink_interpreter(self.options.peers).absolute(), "flink")
-            threads, memory = self.options.cores, self.options.state_memory_mb
-            return FlinkContestant(name, self.streams, process, threads, memory, self.closing)
-        if name in ("duckdb", "ours-batch"):
-            tables = DuckTables if name == "duckdb" else OursTables
-            return tables(name, self.streams, self.engines, self.closing)
-        size = (self.options.cores, self.options.state_memory_mb)
-        usual = state_settings(*size)
-        streams: Mapping[str, tuple[type[SparkStream], Mapping[str, str]]] = {
-            "ours": (OursStream, ours_settings(*size)),
-            "ours-hash": (HashedStream, ours_settings(*size)),
-            "ours-none": (UncompensatedStream, ours_settings(*size)),
-            "floor": (FloorStream, usual),
-            "floor-spark": (SparkFloorStream, usual),
-            "spark-join": (JoinStream, {**usual, JOIN_FORMAT: "4"}),
-            "spark-join-v2": (JoinStream, {**usual, JOIN_FORMAT: "2"}),
-            "spark-chain": (JoinStream, {**usual, JOIN_FORMAT: "4"}),
-            "spark-chain-v2": (JoinStream, {**usual, JOIN_FORMAT: "2"}),
-        }
-        kind, settings = streams[name]
-        return kind(name, self.streams, self.engines, self.options.cores, self.closing, settings)
+def _contestant(name: str, options: StreamOptions, streams: StreamCases, engines: Engines) -> Contestant:
+    size = (options.cores, options.state_memory_mb)
+    if name in FLINK:
+        process = PeerProcess(name, flink_interpreter(options.peers).absolute(), "flink")
+        return FlinkContestant(name, streams, process, *size)
+    if name in TABLES:
+        return TABLES[name](name, engines, partial(table_statement, name, streams))
+    usual = state_settings(*size)
+    made: Mapping[str, tuple[type[SparkStream], Mapping[str, str]]] = {
+        "ours": (OursStream, ours_settings(*size)),
+        "ours-hash": (HashedStream, ours_settings(*size)),
+        "ours-none": (UncompensatedStream, ours_settings(*size)),
+        "floor": (FloorStream, usual),
+        "floor-spark": (SparkFloorStream, usual),
+        "spark-join": (JoinStream, {**usual, JOIN_FORMAT: "4"}),
+        "spark-join-v2": (JoinStream, {**usual, JOIN_FORMAT: "2"}),
+        "spark-chain": (JoinStream, {**usual, JOIN_FORMAT: "4"}),
+        "spark-chain-v2": (JoinStream, {**usual, JOIN_FORMAT: "2"}),
+    }
+    kind, settings = made[name]
+    return kind(name, streams, engines, options.cores, settings)

@@ -9,9 +9,10 @@ from pathlib import Path
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.bench.harness.suite import Case
-from sqlext.bench.interval.cases import short
-from sqlext.bench.umjoin.contestants import QueryCase
+from sqlext.bench.harness.options import Told
+from sqlext.bench.harness.statements import Consumed, Statement
+from sqlext.bench.harness.suite import Case, short
+from sqlext.bench.umjoin.contestants import answer_of_table
 from sqlext.bench.umjoin.data import FanOutTables, SkewedGraph
 from sqlext.bench.umjoin.options import UMJoinOptions
 from sqlext.bench.umjoin.sql import (
@@ -60,9 +61,9 @@ class CaseList:
 
     options: UMJoinOptions
     root: Path
-    report: Callable[[str], None]
+    report: Told
     cases: list[Case] = field(default_factory=list)
-    queries: dict[str, QueryCase] = field(default_factory=dict)
+    queries: dict[str, Statement] = field(default_factory=dict)
     catalogs: dict[str, Callable[[], Catalog]] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
@@ -73,10 +74,21 @@ class CaseList:
                 make(self, name)
         return self
 
-    def add(self, case: Case, query: QueryCase) -> None:
-        """Add one case for all contestants."""
+    def add(
+        self,
+        case: Case,
+        sql: str,
+        tables: Mapping[str, Path],
+        checks: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """Add one case for all contestants. A result of few rows is fetched; one of many rows is dropped, and `checks`
+        are the aggregates over it that are compared. `settings` are Spark's."""
         self.cases.append(case)
-        self.queries[case.name] = query
+        rows: Consumed = "fetch" if checks is None else "drop"
+        self.queries[case.name] = Statement(
+            sql, checks or {}, rows, tables=tables, settings=settings or {}, answer=answer_of_table
+        )
 
     def tpc(self, name: str) -> dict[str, Path] | None:
         """The tables of a benchmark at the scale of the options, generated if they are missing; None, and a line in
@@ -113,7 +125,7 @@ def _seed(found: CaseList, name: str) -> None:
         warm_ups, runs = CLOSE if check is None else CLOSE_AND_LONG
         title, tick = f"{name}: {query}", f"seed\n{query}"
         case = Case(title, place, known, panel="TPC-DS", tick=tick, warm_ups=warm_ups, least_runs=runs)
-        found.add(case, QueryCase(SEED_JOIN.format(items=items), used, check))
+        found.add(case, SEED_JOIN.format(items=items), used, check)
 
 
 def _fan_out(found: CaseList, name: str) -> None:
@@ -139,7 +151,7 @@ def _fan_out(found: CaseList, name: str) -> None:
                 least_runs=FACTORISED[1],
             )
             settings = SMALL_BATCHES if fan == most else {}
-            found.add(case, QueryCase(FAN_OUT[name].format(items=items), data.write(found.root), settings=settings))
+            found.add(case, FAN_OUT[name].format(items=items), data.write(found.root), settings=settings)
 
 
 def _cycles(found: CaseList, name: str) -> None:
@@ -161,7 +173,7 @@ def _cycles(found: CaseList, name: str) -> None:
                 known,
                 panel=f"{name}, {query}",
             )
-            found.add(case, QueryCase(cycle(length, items), {"edges": path}, checks))
+            found.add(case, cycle(length, items), {"edges": path}, checks)
 
 
 def _tpch(found: CaseList, name: str) -> None:
@@ -172,7 +184,7 @@ def _tpch(found: CaseList, name: str) -> None:
         warm_ups, runs = CLOSE_IN_TOTAL
         title, tick = f"TPC-H Q{number}", str(number)
         case = Case(title, float(number), known, panel="TPC-H", tick=tick, warm_ups=warm_ups, least_runs=runs)
-        found.add(case, QueryCase(BENCHMARKS[name].query(number), tables or {}))
+        found.add(case, BENCHMARKS[name].query(number), tables or {})
 
 
 def _planning(found: CaseList, name: str) -> None:

@@ -1,215 +1,52 @@
-"""Contestants of the suite `umjoin`: the same text through `Session.sql`, `spark.sql` and DuckDB; their answers."""
+"""What is the suite `umjoin`'s own of its contestants: warm sessions, planning alone, answers of small results."""
 
 from __future__ import annotations
 
 import math
 import statistics
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from sqlext_planner.catalog import Catalog
+from sqlext_planner.config import Config
 
 from sqlext.bench.harness.engines import Engines
-from sqlext.bench.harness.suite import Answer, Case, Number
-from sqlext.bench.interval.contestants import answer_of
+from sqlext.bench.harness.suite import Answer, Case, Contestant, Number
 from sqlext.bench.umjoin.sql import COUNT, FAN_OUT
-
-if TYPE_CHECKING:
-    import duckdb
-    import pyarrow as pa
-
-    from sqlext import Session
-
+from sqlext.run.pipeline import stage
 
 #: How often a new Spark session runs a small join for each contestant on it, before any other statement.
 FIRST_RUNS = 5
 
-#: Rows of an Arrow batch in which DuckDB returns a large result: its own default.
-BATCH_ROWS = 1_000_000
 
+@dataclass
+class WarmUp:
+    """Runs a join of a few rows a few times with plain Spark and with ours, in a new Spark session. `tables` are a, b,
+    c and d (data.py)."""
 
-@dataclass(frozen=True)
-class QueryCase:
-    """A statement on tables, which are Parquet files by their names.
-
-    A result of few rows is fetched as an Arrow table. One of many rows goes to a sink that drops it, and `checks` are
-    the aggregates over it that are compared, by their names; `n` is the number of rows. `settings` apply to Spark for
-    all its contestants.
-    """
-
-    sql: str
+    engines: Engines
     tables: Mapping[str, Path]
-    checks: Mapping[str, str] | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
+    _is_done: bool = False
 
-
-#: The cases' statements by the names of the cases.
-QueryCases = Mapping[str, QueryCase]
-
-
-@dataclass
-class SparkTables:
-    """The one Session of the contestants on Spark, and the tables behind its views. `warm_up` are tables a, b, c and d
-    (umjoin_data.py) of a few rows."""
-
-    engines: Engines
-    warm_up: Mapping[str, Path]
-    _session: Session | None = None
-    _current: Mapping[str, Path] = field(default_factory=dict)
-
-    def session(self) -> Session:
-        """The Session; a new one first runs a join a few times, with plain Spark and with ours."""
-        if self._session is None:
-            from sqlext import Session
-
-            self._session = Session(self.engines.spark())
-            self.use(self.warm_up)
-            plain = FAN_OUT["chain"].format(items=COUNT)
-            asked = FAN_OUT["chain"].format(items=f"/*+ UMJOIN */ {COUNT}")
-            for _ in range(FIRST_RUNS):
-                self._session.sql(asked).toArrow()
-                self.engines.spark().sql(plain).toArrow()
-        return self._session
-
-    def use(self, tables: Mapping[str, Path]) -> None:
-        """Make these the views of the session."""
-        session = self.session()
-        if self._current != tables:
-            for name, path in tables.items():
-                session.register(name, path)
-            self._current = tables
+    def __call__(self) -> None:
+        """Do it unless it is done."""
+        if self._is_done:
+            return
+        self._is_done = True
+        for name, path in self.tables.items():
+            self.engines.view(name, path)
+        for _ in range(FIRST_RUNS):
+            self.engines.session().sql(FAN_OUT["chain"].format(items=f"/*+ UMJOIN */ {COUNT}")).toArrow()
+            self.engines.spark().sql(FAN_OUT["chain"].format(items=COUNT)).toArrow()
 
 
 @dataclass
-class SparkContestant(ABC):
-    """A way to run a statement on Spark. Large results go to Spark's `noop` sink; they are checked in a second run that
-    is not timed, once for each case."""
-
-    name: str
-    cases: QueryCases
-    tables: SparkTables
-    on_close: Callable[[], None]
-    _rows: pa.Table | None = None
-    _answers: dict[str, Answer] = field(default_factory=dict)
-
-    @abstractmethod
-    def query(self, sql: str) -> DataFrame:
-        """The statement as a DataFrame."""
-
-    def prepare(self, case: Case) -> None:
-        """Start Spark, with the settings of the case, and register its tables."""
-        query = self.cases[case.name]
-        self.tables.use(query.tables)
-        self.tables.engines.configured(query.settings)
-
-    def run(self, case: Case) -> None:
-        """Plan and run it to the last row."""
-        query = self.cases[case.name]
-        frame = self.query(query.sql)
-        if query.checks is None:
-            self._rows = frame.toArrow()
-        else:
-            frame.write.format("noop").mode("overwrite").save()
-
-    def answer(self, case: Case) -> Answer:
-        """The answer from the rows that the last run fetched; else from the aggregates."""
-        query = self.cases[case.name]
-        if query.checks is None:
-            assert self._rows is not None
-            return answer_of_table(self._rows)
-        if case.name not in self._answers:
-            row = self.query(query.sql).selectExpr(*_items(query.checks)).collect()[0]
-            self._answers[case.name] = answer_of(row.asDict())
-        return self._answers[case.name]
-
-    def interrupt(self) -> None:
-        """Cancel the running jobs."""
-        self.tables.engines.cancel_spark()
-
-    def close(self) -> None:
-        """Give the engines back."""
-        self.on_close()
-
-
-class OursContestant(SparkContestant):
-    """`Session.sql`."""
-
-    def query(self, sql: str) -> DataFrame:
-        return self.tables.session().sql(sql)
-
-
-class PlainContestant(SparkContestant):
-    """`spark.sql`."""
-
-    def query(self, sql: str) -> DataFrame:
-        return self.tables.engines.spark().sql(sql)
-
-
-@dataclass
-class DuckContestant:
-    """DuckDB. It returns large results as Arrow batches that are dropped, the least that a program can do with them."""
-
-    name: str
-    cases: QueryCases
-    engines: Engines
-    on_close: Callable[[], None]
-    _current: Mapping[str, Path] = field(default_factory=dict)
-    _rows: pa.Table | None = None
-    _answers: dict[str, Answer] = field(default_factory=dict)
-
-    def prepare(self, case: Case) -> None:
-        """Start DuckDB, and create views of the case's tables."""
-        tables = self.cases[case.name].tables
-        if self._current != tables:
-            for name, path in tables.items():
-                source = str(path).replace("'", "''")
-                self._connection.execute(f"CREATE OR REPLACE VIEW {name} AS SELECT * FROM read_parquet('{source}')")
-            self._current = tables
-
-    def run(self, case: Case) -> None:
-        """Compute and return every row."""
-        query = self.cases[case.name]
-        result = self._connection.execute(query.sql)
-        if query.checks is None:
-            self._rows = result.to_arrow_table()
-        else:
-            for _ in result.to_arrow_reader(BATCH_ROWS):
-                pass
-
-    def answer(self, case: Case) -> Answer:
-        """The answer from the rows that the last run fetched; else from the aggregates, once for each case."""
-        query = self.cases[case.name]
-        if query.checks is None:
-            assert self._rows is not None
-            return answer_of_table(self._rows)
-        if case.name not in self._answers:
-            cursor = self._connection.execute(f"SELECT {', '.join(_items(query.checks))} FROM ({query.sql})")
-            names = [column[0] for column in cursor.description or ()]
-            self._answers[case.name] = answer_of(dict(zip(names, cursor.fetchone() or (), strict=True)))
-        return self._answers[case.name]
-
-    def interrupt(self) -> None:
-        """Interrupt the running statement."""
-        self.engines.interrupt_duckdb()
-
-    def close(self) -> None:
-        """Give the engines back."""
-        self.on_close()
-
-    @property
-    def _connection(self) -> duckdb.DuckDBPyConnection:
-        return self.engines.duckdb()
-
-
-@dataclass
-class PlanningContestant:
+class PlanningContestant(Contestant):
     """From texts to physical plans in this process, without Spark. A run's time is the median over the texts."""
 
     name: str
@@ -224,10 +61,6 @@ class PlanningContestant:
 
     def run(self, case: Case) -> float:
         """Plan every text as `Session.sql` does; seconds of the median one."""
-        from sqlext_planner.config import Config
-
-        from sqlext.run.pipeline import stage
-
         assert self._catalog is not None
         seconds = []
         self._planned = 0
@@ -241,17 +74,6 @@ class PlanningContestant:
     def answer(self, case: Case) -> Answer:
         """The number of texts that have a plan; the others would be Spark's alone."""
         return Answer(self._planned, {})
-
-    def interrupt(self) -> None:
-        """Nothing: it takes a few seconds."""
-
-    def close(self) -> None:
-        """Nothing to give back."""
-
-
-def _items(checks: Mapping[str, str]) -> list[str]:
-    """The items of a select list."""
-    return [f"{sql} AS {name}" for name, sql in checks.items()]
 
 
 def answer_of_table(table: pa.Table) -> Answer:

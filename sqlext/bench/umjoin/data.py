@@ -4,13 +4,14 @@ with skewed degrees."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext.bench.interval.data import write_table
+from sqlext.bench.harness.data import stored
 
 #: The key columns of each table: a(x), b(x, y), c(y, z), d(z) join as a chain, or as a star on one key.
 KEYS = {"a": ("x",), "b": ("x", "y"), "c": ("y", "z"), "d": ("z",)}
@@ -53,11 +54,7 @@ class FanOutTables:
     def write(self, root: Path) -> dict[str, Path]:
         """The tables' Parquet files below `root` by their names; written only if they are missing."""
         folder = root / f"fanout-{self.rows}-{self.fan}-{self.seed}"
-        paths = {name: folder / f"{name}.parquet" for name in KEYS}
-        for name, path in paths.items():
-            if not path.exists():
-                write_table(self.table(name), path)
-        return paths
+        return {name: stored(folder / f"{name}.parquet", partial(self.table, name)) for name in KEYS}
 
     def _key(self, random: np.random.Generator) -> npt.NDArray[np.int64]:
         return random.permutation(np.arange(self.rows, dtype=np.int64) % (self.rows // self.fan))
@@ -98,10 +95,7 @@ class SkewedGraph:
 
     def write(self, root: Path) -> Path:
         """The path of the Parquet file below `root`; written only if it is missing."""
-        path = root / f"edges-{self.edges}-{self.vertices}-{self.exponent:g}-{self.seed}.parquet"
-        if not path.exists():
-            write_table(self.table(), path)
-        return path
+        return stored(root / f"edges-{self.edges}-{self.vertices}-{self.exponent:g}-{self.seed}.parquet", self.table)
 
     def _draw(self, random: np.random.Generator, bounds: npt.NDArray[np.float64], count: int) -> npt.NDArray[np.int64]:
         """Ranks of vertices: the position of a uniform number among the cumulative shares."""

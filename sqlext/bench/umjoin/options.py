@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlext.bench.harness.options import WHO, Options, option
+from sqlext.bench.harness.runner import Limits
+
 #: Contestants and what each does, in the order of the tables. The first that is not ours is the reference.
 CONTESTANTS = {
     "ours": "Session.sql",
@@ -15,18 +18,22 @@ CONTESTANTS = {
 
 
 @dataclass(frozen=True)
-class UMJoinOptions:
-    """`cases` are names of umjoin_cases.SETS. `rows` are those of each input of star and chain, `edges` those of the
-    graphs. `scale` multiplies both, and is the scale factor of TPC-H and TPC-DS. Enumerating the larger results of star
-    and chain stops after `many_seconds`; the result is then only a lower bound. `data` keeps all generated tables; None
-    puts TPC tables into the cache of `sqlext tpch|tpcds`, all others into a temporary folder."""
+class UMJoinOptions(Options):
+    """`cases` are names of cases.SETS. Enumerating the larger results of star and chain stops after `many_seconds`; the
+    result is then only a lower bound."""
 
-    cases: Sequence[str] = ("seed", "star", "chain", "triangle", "cycle4", "tpch", "planning")
-    contestants: Sequence[str] = tuple(CONTESTANTS)
-    scale: float = 1.0
-    rows: int = 125_000
-    edges: int = 600_000
+    cases: Sequence[str] = option(
+        ("seed", "star", "chain", "triangle", "cycle4", "tpch", "planning"),
+        "seed: four tables of TPC-DS on one key. star, chain: four inputs, 1e9 and 1e12 result rows. "
+        "triangle, cycle4: cycles of skewed graphs. tpch: all 22 queries. planning: 99 queries of TPC-DS, not run.",
+    )
+    contestants: Sequence[str] = option(tuple(CONTESTANTS), WHO)
+    scale: float = option(1.0, "Scale factor of TPC-H and TPC-DS; multiplies the rows of all other tables.", min=0.001)
+    rows: int = option(125_000, "In star and chain: rows of each input.", min=1_000)
+    edges: int = option(600_000, "In triangle and cycle4: edges.", min=1_000)
     many_seconds: float = 20.0
-    cores: int = 2
-    memory: str = "8g"
-    data: Path | None = None
+    data: Path | None = option(
+        None, "Keep generated data here; by default TPC tables are kept in ~/.cache/sqlext, and others are deleted."
+    )
+
+    LIMITS = Limits(cap_seconds=20.0, limit_seconds=120.0)

@@ -12,7 +12,7 @@ WHERE cu.c_current_addr_sk = cr.cr_refunded_addr_sk
   AND cu.c_current_addr_sk = wr.wr_refunded_addr_sk"""
 SEED_TABLES = ("store_returns", "customer", "web_returns", "catalog_returns")
 
-#: Both shapes over the tables of umjoin_data.FanOutTables.
+#: Both shapes over the tables of data.FanOutTables.
 FAN_OUT = {
     "star": "SELECT {items} FROM a JOIN b ON a.x = b.x JOIN c ON a.x = c.y JOIN d ON a.x = d.z",
     "chain": "SELECT {items} FROM a JOIN b ON a.x = b.x JOIN c ON b.y = c.y JOIN d ON c.z = d.z",
