@@ -7,6 +7,9 @@ import sys
 import time
 from mmap import mmap
 
+import pytest
+from sqlext_planner.errors import ConfigurationError
+
 from sqlext.bench.harness.memory import MemoryWatch, process_tree
 
 MIB = 1 << 20
@@ -39,3 +42,9 @@ def test_the_watch_keeps_the_peak() -> None:
         block.close()
     assert watch.peak_process >= expected
     assert watch.peak_python >= watch.peak_process
+
+
+def test_psutil_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    with pytest.raises(ConfigurationError, match="measuring memory needs psutil"):
+        process_tree()
