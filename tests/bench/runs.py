@@ -8,14 +8,11 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.csv as pa_csv
 from rich.console import Console
 from typer.testing import CliRunner
 
 from sqlext.bench import Case, CaseResult, Check, Limits, Measurement, Report, Run, Suite, run
 from sqlext.bench.cli import app
-from sqlext.bench.stream.files import StreamFiles
 
 Details = Mapping[str, float]
 
@@ -75,9 +72,3 @@ def stored(folder: Path, *words: str | Path) -> tuple[Mapping[str, Any], str]:
     printed = bench(*words, "--repeat", "1", "--json", file)[0]
     assert file.with_suffix(".png").exists()
     return json.loads(file.read_text()), printed + bench("report", file, "--markdown")[0]
-
-
-def merged(files: StreamFiles, *columns: str) -> list[pa.Table]:
-    """The parts of all streams in one."""
-    options = pa_csv.ReadOptions(column_names=columns)
-    return [pa_csv.read_csv(path, options) for path in sorted(files.merged.iterdir())]

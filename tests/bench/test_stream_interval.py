@@ -10,7 +10,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -20,11 +19,11 @@ from sqlext.bench.stream.case import StreamCase
 from sqlext.bench.stream.cases import make_cases
 from sqlext.bench.stream.checks import CHECKS
 from sqlext.bench.stream.contestants import JoinStream
-from sqlext.bench.stream.files import CLOSING_ID, MARGIN_MS, milliseconds
+from sqlext.bench.stream.files import MARGIN_MS, milliseconds
 from sqlext.bench.stream.interval import INTERVALS, RATE, IntervalTables
 from sqlext.bench.stream.options import StreamOptions
 from sqlext.bench.stream.suite import stream_suite
-from tests.bench.runs import agreed, case_result, merged, outcome, stored
+from tests.bench.runs import agreed, case_result, outcome, stored
 
 
 def tables_of(name: str, live: int = 20_000, rows: int = 20_000) -> IntervalTables:
@@ -83,32 +82,6 @@ def test_a_steady_number_of_rows_is_in_state(name: str, live: int) -> None:
         watermark = min(times[:place].max(), milliseconds(b)[: place - tables.fill].max(initial=times[:place].max()))
         in_state = (stays[:place] > watermark - tables.lateness_ms).sum()
         assert in_state == pytest.approx(live, rel=0.15)
-
-
-def test_files_are_the_fill_and_then_both_streams(tmp_path: Path) -> None:
-    tables = tables_of("overlap", live=1_000, rows=700)
-    tables = IntervalTables(tables.join, 1_000, 700, file_rows=300, fill_file=400)
-    files = tables.write(tmp_path)
-    assert (files.names, files.files, files.fill, files.rows) == (("a", "b"), 5 + 3 + 1, 5, 2_000 + 2 * 700)
-    found = [[pq.read_table(path) for path in sorted(folder.iterdir())] for folder in files.folders]
-    assert [len(piece) for piece in found[0]] == [400, 400, 400, 400, 400, 300, 300, 100, 1]
-    assert [len(piece) for piece in found[1]] == [1, 1, 1, 1, 1, 300, 300, 100, 1]
-    for place in range(5):  # the watermark follows the fill, and nothing matches the row that moves it
-        (row,) = found[1][place].to_pylist()
-        assert (row["id"], row["k"]) == (CLOSING_ID, CLOSING_ID)
-        assert row["ts"] == found[0][place]["ts"][-1].as_py()
-    last = max(piece["te"].to_numpy().max() for pieces in found for piece in pieces[:-1])
-    for pieces in found:
-        assert pieces[-1]["id"].to_pylist() == [CLOSING_ID]
-        gap = (pieces[-1]["ts"].to_numpy()[0] - last) / np.timedelta64(1, "ms")
-        assert gap > 1_000 * tables.seconds + tables.lateness_ms
-    columns = ["side", "id", "k", "ms", "te", "v"]
-    parts = merged(files, *columns)
-    for side, table in enumerate(tables.tables()):
-        rows = {tuple(row.values()) for part in parts for row in part.to_pylist() if row["side"] == side}
-        times = milliseconds(table), milliseconds(table, "te")
-        values = (table["id"].to_numpy(), table["k"].to_numpy(), *times, table["v"].to_numpy())
-        assert rows == set(zip([side] * len(table), *(column.tolist() for column in values), strict=True))
 
 
 def test_cases(tmp_path: Path) -> None:

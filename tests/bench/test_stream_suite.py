@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -28,14 +27,12 @@ from sqlext.bench.stream.data import (
     Workload,
     rising_workload,
 )
-from sqlext.bench.stream.files import CLOSING_ID, MARGIN_MS
+from sqlext.bench.stream.files import MARGIN_MS
 from sqlext.bench.stream.flink import FlinkContestant
 from sqlext.bench.stream.options import StreamOptions
 from sqlext.bench.stream.progress import Batch, batches_of, figures, observed_sums, row_latencies, steady
 from sqlext.bench.stream.suite import stream_suite
-from tests.bench.runs import agreed, case_result, merged, outcome, report_of, stored
-
-SMALL = Workload("small", keys=4, density=50, window_ms=2_000, lateness_ms=1_000)
+from tests.bench.runs import agreed, case_result, outcome, report_of, stored
 
 
 @pytest.mark.parametrize("workload", [*WORKLOADS.values(), rising_workload(1_000_000)], ids=lambda w: w.name)
@@ -68,56 +65,6 @@ def test_windows_hold_as_many_rows_as_the_paper_says() -> None:
         workload = rising_workload(live)
         assert workload.rate * workload.window_ms / 1_000 == live
         assert workload.matches == RISING_MATCHES
-
-
-def test_files_are_the_streams_cut_in_the_order_of_arrival(tmp_path: Path) -> None:
-    tables = StreamTables(SMALL, 1_000, file_rows=300, fill=500, fill_file=200)
-    files = tables.write(tmp_path)
-    assert (files.files, files.fill, files.rows) == (3 + 4 + 1, 3, 2 * 1_000 + 500)
-    found = {}
-    for folder in files.folders:
-        paths = sorted(folder.iterdir())
-        assert len(paths) == files.files
-        stamps = [path.stat().st_mtime for path in paths]
-        assert stamps == sorted(set(stamps))
-        found[folder.name] = [pq.read_table(path) for path in paths]
-    assert [len(piece) for piece in found["base"]] == [1, 1, 1, 300, 300, 300, 100, 1]
-    assert [len(piece) for piece in found["probe"]] == [200, 200, 100, 300, 300, 300, 100, 1]
-    for pieces in found.values():
-        closing = pieces[-1]
-        assert closing["id"].to_pylist() == [CLOSING_ID]
-        last = max(piece["ts"].to_numpy().max() for piece in pieces[:-1])
-        gap = (closing["ts"].to_numpy()[0] - last) / np.timedelta64(1, "ms")
-        assert gap > SMALL.window_ms + SMALL.lateness_ms
-    parts = merged(files, "side", "id", "k", "ms", "v")
-    assert [len(part) for part in parts] == [1_250, 1_250]
-    base, probe = tables.tables()
-    for side, table in enumerate((base, probe)):
-        rows = {
-            row
-            for part in parts
-            for row in zip(*(part[c].to_pylist() for c in part.column_names), strict=True)
-            if row[0] == side
-        }
-        times = table["ts"].cast("int64").to_numpy() // 1_000
-        assert rows == set(
-            zip(
-                [side] * len(table),
-                *(x.tolist() for x in (table["id"].to_numpy(), table["k"].to_numpy(), times, table["v"].to_numpy())),
-                strict=True,
-            )
-        )
-        if side == 0:
-            assert all(part.filter(part["side"].to_numpy() == 0).num_rows > 400 for part in parts)
-
-
-def test_streams_are_the_same_every_time_and_kept(tmp_path: Path) -> None:
-    first, again = (StreamTables(SMALL, 500).write(tmp_path / name) for name in ("a", "b"))
-    assert (first.folders[0] / "00000.parquet").read_bytes() == (again.folders[0] / "00000.parquet").read_bytes()
-    stamp = first.merged.stat().st_mtime_ns
-    assert StreamTables(SMALL, 500).write(tmp_path / "a").merged.stat().st_mtime_ns == stamp
-    with pytest.raises(ValueError, match="at least 1"):
-        StreamTables(SMALL, 0)
 
 
 def _report_of(number: int, rows: int, ms: int, **more: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -20,7 +19,7 @@ from sqlext.bench.stream.checks import CHECKS
 from sqlext.bench.stream.options import StreamOptions
 from sqlext.bench.stream.suite import stream_suite
 from sqlext.bench.stream.umjoin import JOINS, LATENESS_MS, RATE, JoinTables, JoinWorkload
-from tests.bench.runs import agreed, case_result, merged, outcome, stored
+from tests.bench.runs import agreed, case_result, outcome, stored
 
 #: A part of the streams' rows is near enough.
 NEAR = replace(JOINS["near"], within_s=1)
@@ -39,23 +38,6 @@ def test_a_row_has_about_one_match_in_each_other_stream(join: JoinWorkload, tmp_
     (answer,) = found  # all texts mean the same
     assert answer is not None
     assert answer[0] == pytest.approx(100_000, rel=0.2)  # the first and the last rows have fewer near ones
-
-
-def test_files_are_the_streams_in_the_order_of_arrival(tmp_path: Path) -> None:
-    tables = JoinTables(JOINS["chain"], rows=1_000, file_rows=300, fill=500, fill_file=200)
-    files = tables.write(tmp_path)
-    assert (files.names, files.files, files.fill, files.rows) == (("a", "b", "c", "d"), 3 + 4, 3, 4 * 1_500)
-    assert files.rows_until(2) == 4 * 400
-    columns = ["side", "id", "x", "y", "z", "ms", "v"]
-    parts = merged(files, *columns)
-    assert [len(part) for part in parts] == [3_000, 3_000]
-    for side, folder in enumerate(files.folders):
-        pieces = [pq.read_table(path) for path in sorted(folder.iterdir())]
-        assert [len(piece) for piece in pieces] == [200, 200, 100, 300, 300, 300, 100]
-        ids = np.concatenate([piece["id"].to_numpy() for piece in pieces])
-        assert (ids == np.arange(1_500)).all()
-        dealt = [part.filter(part["side"].to_numpy() == side)["id"].to_numpy() for part in parts]
-        assert [list(part) for part in dealt] == [list(ids[0::2]), list(ids[1::2])]
 
 
 def test_times_are_those_of_the_rate_and_no_row_is_too_late() -> None:
