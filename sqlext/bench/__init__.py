@@ -1,12 +1,13 @@
-"""Side-by-side measurements: one harness, one module for each suite.
+"""Side-by-side measurements: one harness, and a folder or a file for each suite.
 
-A suite consists of data sets, contestants and checks (`suite.Suite`); `runner.run` measures it, `report` prints and
-stores the outcome, `cli.app` is the command line. A new suite adds one module and one command.
+A suite consists of options, cases, contestants and checks (`harness.suite.Suite`); `harness.runner.run` measures it,
+`harness.report` prints and stores the outcome, `cli.app` is the command line. A new suite adds its own folder and one
+entry in `cli.SUITES`.
 """
 
-from sqlext.bench.results import CaseResult, Measurement, Report, Run
-from sqlext.bench.runner import Limits, run
-from sqlext.bench.suite import Answer, Case, Check, Contestant, Suite
+from sqlext.bench.harness.results import CaseResult, Measurement, Report, Run
+from sqlext.bench.harness.runner import Limits, run
+from sqlext.bench.harness.suite import Answer, Case, Check, Contestant, Suite
 
 __all__ = [
     "Answer",

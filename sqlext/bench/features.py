@@ -5,21 +5,20 @@ The scripts and the Spark SQL are files in `sqlext/bench/sql/features`; docs/ben
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
-from sqlext_planner.errors import AnalysisError
 
-from sqlext.bench.engines import Closing, Engines
 from sqlext.bench.features_contestants import ASOF_JOIN, SEGMENT_TREE, FeatureContestant, Tables, script
 from sqlext.bench.features_data import CovidTables, TaxiTables, stored_tables, write_tables
 from sqlext.bench.features_shop import ShopTables
-from sqlext.bench.results import Report
-from sqlext.bench.suite import Case, Check, Suite
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.harness.options import WHO, Options, Told, Workplace, check, option, untold
+from sqlext.bench.harness.results import Report
+from sqlext.bench.harness.suite import Case, Check, Suite
 
 
 class Generator(Protocol):
@@ -50,47 +49,38 @@ CONTESTANTS: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class FeaturesOptions:
-    """What the command line sets. `rows` is the number of rows of each script's FROM table."""
+class FeaturesOptions(Options):
+    """What the command line sets."""
 
-    rows: int = 1_000_000
-    scripts: Sequence[str] = tuple(SCRIPTS)
-    contestants: Sequence[str] = tuple(CONTESTANTS)
-    cores: int = 2
-    memory: str = "8g"
-    data: Path | None = None
+    rows: int = option(1_000_000, "Rows of each script's FROM table.", min=1, scaled=True)
+    scripts: Sequence[str] = option(tuple(SCRIPTS), "Which of FEBench's scripts.")
+    contestants: Sequence[str] = option(tuple(CONTESTANTS), WHO)
 
 
-def features_suite(options: FeaturesOptions, engines: Engines | None = None) -> Suite:
+def features_suite(options: FeaturesOptions, engines: Engines | None = None, report: Told = untold) -> Suite:
     """The suite; its data are written at once, the engines start with the first run.
 
     Raises AnalysisError for an unknown script or contestant.
     """
-    _check("script", options.scripts, SCRIPTS)
-    _check("contestant", options.contestants, CONTESTANTS)
-    engines = engines or Engines(options.cores, options.memory)
-    root = options.data or Path(tempfile.mkdtemp(prefix="sqlext-bench-"))
-    tables = {name: _write(name, options.rows, root) for name in options.scripts}
-    closing = Closing(engines, None if options.data else root, len(options.contestants))
+    check("script", options.scripts, SCRIPTS)
+    check("contestant", options.contestants, CONTESTANTS)
+    place = Workplace(options, engines)
+    tables = {name: _write(name, options.rows, place.root) for name in options.scripts}
     return Suite(
         name="features",
         title=f"FEBench's feature scripts, {options.rows:,} rows",
-        parameters={
-            "rows": options.rows,
-            "scripts": list(options.scripts),
-            "cores": options.cores,
-            "memory": options.memory,
-        },
+        parameters=options.shown("rows", "scripts", "cores", "memory"),
         cases=tuple(
             Case(f"{name} {SCRIPTS[name][0]}", float(name[1:]) + 1, {"script": name, "rows": options.rows})
             for name in options.scripts
         ),
         contestants=tuple(
-            FeatureContestant(name, "" if name == "ours" else "spark_", tables, engines, closing, CONTESTANTS[name])
+            FeatureContestant(name, "" if name == "ours" else "spark_", tables, place.engines, CONTESTANTS[name])
             for name in options.contestants
         ),
         ours="ours",
         x_label="script (Q0: 1, Q1: 2, Q3: 4)",
+        close=place.close,
         checks=(_faster_than_spark,),
         facts={
             f"{prefix}{name}": ";\n".join(script(prefix + name))
@@ -98,12 +88,6 @@ def features_suite(options: FeaturesOptions, engines: Engines | None = None) -> 
             for prefix in ("", "spark_")
         },
     )
-
-
-def _check(what: str, names: Sequence[str], known: Collection[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise AnalysisError(f"there is no {what} '{name}'", help="choose from " + ", ".join(known))
 
 
 def _write(name: str, rows: int, root: Path) -> Tables:

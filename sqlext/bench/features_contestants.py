@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -10,8 +10,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from sqlext.bench.engines import Engines
-from sqlext.bench.suite import Answer, Case, Number
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.harness.suite import Answer, Case, Contestant, Number
 
 #: For all contestants. OpenMLDB has no ANSI mode: a share of nothing is NULL there, not an error.
 SHARED_SETTINGS = {"spark.sql.ansi.enabled": "false"}
@@ -29,7 +29,7 @@ def script(name: str) -> tuple[str, ...]:
 
 
 @dataclass
-class FeatureContestant:
+class FeatureContestant(Contestant):
     """Runs one script for a case on Spark: every column of every row goes to Spark's `noop` sink.
 
     `prefix` names the file (prefix + the case's script); `settings` apply to this contestant only. The answer is
@@ -41,7 +41,6 @@ class FeatureContestant:
     prefix: str
     tables: Mapping[str, Tables]
     engines: Engines
-    on_close: Callable[[], None]
     settings: Mapping[str, str] = field(default_factory=dict)
     _answers: dict[str, Answer] = field(default_factory=dict)
     _session: Any = None
@@ -65,9 +64,6 @@ class FeatureContestant:
 
     def interrupt(self) -> None:
         self.engines.cancel_spark()
-
-    def close(self) -> None:
-        self.on_close()
 
     def _query(self, case: Case) -> DataFrame:
         text = script(self.prefix + str(case.parameters["script"]))[-1]

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
+
+from sqlext.bench.harness.data import stored
 
 ROW_GROUP = 500_000
 Ints = npt.NDArray[np.int64]
@@ -41,20 +42,15 @@ class PointTables:
 
     def write(self, root: Path) -> tuple[Path, Path]:
         """The paths of base.parquet and probe.parquet below `root`; written only if they are missing."""
-        folder = root / self.folder
-        folder.mkdir(parents=True, exist_ok=True)
-        paths = (folder / "base.parquet", folder / "probe.parquet")
-        for number, path in enumerate(paths):
-            if not path.exists():
-                _write(path, *self._columns(number))
-        return paths
+        base, probe = (root / self.folder / f"{name}.parquet" for name in ("base", "probe"))
+        return stored(base, lambda: self._table(0), ROW_GROUP), stored(probe, lambda: self._table(1), ROW_GROUP)
 
-    def _columns(self, number: int) -> tuple[Ints, Ints, npt.NDArray[np.float64]]:
-        """(k, ts, v) of table 0 (base) or 1 (probe), sorted by (ts, k)."""
+    def _table(self, number: int) -> pa.Table:
+        """Table 0 (base) or 1 (probe), sorted by (ts, k)."""
         random = np.random.default_rng([self.seed, number])
         codes = self._unique_codes(random) if number == 0 else self._draw(random, self.rows)
         codes.sort()
-        return codes % self.keys, codes // self.keys, random.random(self.rows)
+        return pa.table({"k": codes % self.keys, "ts": codes // self.keys, "v": random.random(self.rows)})
 
     def _draw(self, random: np.random.Generator, count: int) -> Ints:
         """`count` random cells, as ts * keys + k."""
@@ -78,10 +74,3 @@ class PointTables:
             times = random.integers(0, self.rows, count)
             cold = np.unique(np.concatenate([cold, times * self.keys + random.integers(low, self.keys, count)]))
         return np.concatenate([hot, random.choice(cold, wanted, replace=False)])
-
-
-def _write(path: Path, keys: Ints, times: Ints, values: npt.NDArray[np.float64]) -> None:
-    """Write under another name and rename, so that an interrupted run leaves no partial file."""
-    partial = path.with_suffix(".partial")
-    pq.write_table(pa.table({"k": keys, "ts": times, "v": values}), partial, row_group_size=ROW_GROUP)
-    partial.replace(path)

@@ -7,20 +7,18 @@ ROWS_RANGE and all answers must agree.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
-from pyspark.sql import DataFrame
-from sqlext_planner.errors import AnalysisError
-
-from sqlext.bench.engines import Closing, Engines
+from sqlext.bench.harness.engines import Engines, in_duckdb, in_spark
+from sqlext.bench.harness.options import WHO, Options, Told, Workplace, check, option, untold
+from sqlext.bench.harness.results import CaseResult, Report
+from sqlext.bench.harness.statements import DuckSql, SessionSql, SparkSql, Statement
+from sqlext.bench.harness.suite import Case, Check, Suite, short
 from sqlext.bench.points import PointTables
-from sqlext.bench.results import CaseResult, Report
-from sqlext.bench.suite import Answer, Case, Check, Contestant, Number, Suite
 
 SEGMENT_TREE = "spark.sql.window.segmentTree.enabled"
 
@@ -35,182 +33,73 @@ FROM (SELECT k, ts, side, sum(v) OVER w AS s, count(*) OVER w AS c
 WHERE side = 0"""
 
 #: Every column of every row is consumed; `mix` ties each count to its time, so that swapped rows are detected.
-CHECKSUMS = {"k": "sum(k)", "ts": "sum(ts)", "c": "sum(c)", "mix": "sum(c * (ts % 1009))", "s": "sum(s)"}
+CHECKSUMS = {
+    "n": "count(*)",
+    "k": "sum(k)",
+    "ts": "sum(ts)",
+    "c": "sum(c)",
+    "mix": "sum(c * (ts % 1009))",
+    "s": "sum(s)",
+}
+CONTESTANTS = {"ours": SessionSql, "spark": SparkSql, "spark-segment-tree": SparkSql, "duckdb": DuckSql}
 
 
 @dataclass(frozen=True)
-class WindowOptions:
-    """The command line options. `rows` are the sizes of each of the two tables."""
+class WindowOptions(Options):
+    """The command line options. `hot` is the share of the rows that one key holds, if there are others."""
 
-    rows: Sequence[int] = (5_000_000,)
-    keys: int = 100
-    lengths: Sequence[int] = (1_000, 10_000, 100_000)
-    contestants: Sequence[str] = ("ours", "spark", "spark-segment-tree", "duckdb")
-    hot: float = 0.0
-    cores: int = 2
-    memory: str = "8g"
-    data: Path | None = None
+    rows: Sequence[int] = option(
+        (5_000_000,), "Rows of each of the two tables; several sizes with commas.", scaled=True
+    )
+    keys: int = option(100, "Number of partition keys.", min=1)
+    lengths: Sequence[int] = option((1_000, 10_000, 100_000), "Window lengths in time units.")
+    contestants: Sequence[str] = option(tuple(CONTESTANTS), WHO)
+    hot: float = option(0.0, "Share of the rows that one hot key holds.", flag="skew", min=0.0, max=0.99)
 
 
-def window_suite(options: WindowOptions, engines: Engines | None = None) -> Suite:
+def window_suite(options: WindowOptions, engines: Engines | None = None, report: Told = untold) -> Suite:
     """The suite; its data are written at once, the engines start with the first run.
 
     Raises AnalysisError for an unknown contestant.
     """
-    _check_contestants(options.contestants)
-    engines = engines or Engines(options.cores, options.memory)
-    root = options.data or Path(tempfile.mkdtemp(prefix="sqlext-bench-"))
-    files = {rows: PointTables(rows, options.keys, options.hot).write(root) for rows in dict.fromkeys(options.rows)}
+    check("contestant", options.contestants, CONTESTANTS)
+    place = Workplace(options, engines)
+    hot = options.hot if options.keys > 1 else 0.0
+    files = {rows: PointTables(rows, options.keys, hot).write(place.root) for rows in dict.fromkeys(options.rows)}
     cases = tuple(
-        Case(f"2 x {_short(rows)} rows, w = {_short(length)}", float(length), {"rows": rows, "length": length})
+        Case(f"2 x {short(rows)} rows, w = {short(length)}", float(length), {"rows": rows, "length": length})
         for rows in files
         for length in options.lengths
     )
-    closing = Closing(engines, None if options.data else root, len(options.contestants))
     return Suite(
         name="window",
         title=f"Window union: sum and count, {options.keys} keys"
-        + (f", {options.hot:.0%} of the rows on one key" if options.hot else ""),
-        parameters={
-            "rows": list(options.rows),
-            "keys": options.keys,
-            "lengths": list(options.lengths),
-            "hot": options.hot,
-            "cores": options.cores,
-            "memory": options.memory,
-        },
+        + (f", {hot:.0%} of the rows on one key" if hot else ""),
+        parameters={**options.shown("rows", "keys", "lengths", "hot", "cores", "memory"), "hot": hot},
         cases=cases,
-        contestants=tuple(_contestant(name, files, engines, closing) for name in options.contestants),
+        contestants=tuple(
+            CONTESTANTS[name](name, place.engines, partial(_statement, name, files)) for name in options.contestants
+        ),
         ours="ours",
         x_label="window length (time units)",
+        close=place.close,
         checks=(_faster_than_spark, _near_duckdb, _flat_in_length, _linear_in_rows),
         facts={"ours": OURS_SQL, "spark, spark-segment-tree, duckdb": NATIVE_SQL},
     )
 
 
-Files = Mapping[int, tuple[Path, Path]]
-
-
-@dataclass
-class _SparkContestant:
-    """A DataFrame for each case, aggregated to one row of checksums by Spark."""
-
-    name: str
-    query: Callable[[Case], DataFrame]
-    engines: Engines
-    on_close: Callable[[], None]
-    settings: Mapping[str, str]
-    _last: Mapping[str, Number] | None = None
-
-    def prepare(self, case: Case) -> None:
-        self.engines.configured(self.settings)
-
-    def run(self, case: Case) -> None:
-        sums = [f"{sql} AS {name}" for name, sql in CHECKSUMS.items()]
-        self._last = self.query(case).selectExpr("count(*) AS n", *sums).collect()[0].asDict()
-
-    def answer(self, case: Case) -> Answer:
-        return _answer(self._last)
-
-    def interrupt(self) -> None:
-        self.engines.cancel_spark()
-
-    def close(self) -> None:
-        self.on_close()
-
-
-@dataclass
-class _DuckContestant:
-    """The native SQL text on the same files, with one thread for each core."""
-
-    name: str
-    files: Files
-    engines: Engines
-    on_close: Callable[[], None]
-    _last: Mapping[str, Number] | None = None
-
-    def prepare(self, case: Case) -> None:
-        self.engines.duckdb()
-
-    def run(self, case: Case) -> None:
-        base, probe = (f"read_parquet('{path}')" for path in self.files[int(case.parameters["rows"])])
-        query = NATIVE_SQL.format(base=base, probe=probe, length=case.parameters["length"])
-        sums = ", ".join(CHECKSUMS.values())
-        row = self.engines.duckdb().execute(f"SELECT count(*), {sums} FROM ({query})").fetchone() or ()
-        self._last = dict(zip(("n", *CHECKSUMS), row, strict=True))
-
-    def answer(self, case: Case) -> Answer:
-        return _answer(self._last)
-
-    def interrupt(self) -> None:
-        self.engines.interrupt_duckdb()
-
-    def close(self) -> None:
-        self.on_close()
-
-
-def _short(number: int) -> str:
-    """5_000_000 -> 5M, 10_000 -> 10k."""
-    for size, suffix in ((1_000_000, "M"), (1_000, "k")):
-        if number >= size and number % (size // 10) == 0:
-            return f"{number / size:g}{suffix}"
-    return str(number)
-
-
-def _check_contestants(names: Sequence[str]) -> None:
-    known = WindowOptions().contestants
-    for name in names:
-        if name not in known:
-            raise AnalysisError(f"there is no contestant '{name}'", help="choose from " + ", ".join(known))
-
-
-def _contestant(name: str, files: Files, engines: Engines, on_close: Callable[[], None]) -> Contestant:
+def _statement(name: str, files: Mapping[int, tuple[Path, Path]], case: Case) -> Statement:
+    """Ours over views, the others over the files."""
+    rows, length = int(case.parameters["rows"]), case.parameters["length"]
+    base, probe = files[rows]
     if name == "ours":
-        return _SparkContestant(name, _Ours(files, engines), engines, on_close, {})
-    if name == "duckdb":
-        return _DuckContestant(name, files, engines, on_close)
-    settings = {SEGMENT_TREE: str(name == "spark-segment-tree").lower()}
-    return _SparkContestant(name, _Native(files, engines), engines, on_close, settings)
-
-
-@dataclass
-class _Ours:
-    """`Session.sql` on tables registered by path."""
-
-    files: Files
-    engines: Engines
-    _session: Any = None
-
-    def __call__(self, case: Case) -> DataFrame:
-        if self._session is None:
-            from sqlext import Session
-
-            self._session = Session(self.engines.spark())
-            for rows, (base, probe) in self.files.items():
-                self._session.register(f"base_{rows}", str(base))
-                self._session.register(f"probe_{rows}", str(probe))
-        result: DataFrame = self._session.sql(OURS_SQL.format(**case.parameters))
-        return result
-
-
-@dataclass
-class _Native:
-    """`spark.sql` on the same files."""
-
-    files: Files
-    engines: Engines
-
-    def __call__(self, case: Case) -> DataFrame:
-        base, probe = (f"parquet.`{path}`" for path in self.files[int(case.parameters["rows"])])
-        query = NATIVE_SQL.format(base=base, probe=probe, length=case.parameters["length"])
-        return self.engines.spark().sql(query)
-
-
-def _answer(row: Mapping[str, Any] | None) -> Answer:
-    """The answer from a row of sums. DuckDB and Spark return int, Decimal or float; an integer stays exact."""
-    values = dict(row or {})
-    rows = int(values.pop("n"))
-    return Answer(rows, {name: float(v) if isinstance(v, float) else int(v) for name, v in values.items()})
+        tables = {f"base_{rows}": base, f"probe_{rows}": probe}
+        return Statement(OURS_SQL.format(rows=rows, length=length), CHECKSUMS, tables=tables)
+    table = in_duckdb if name == "duckdb" else in_spark
+    settings = {} if name == "duckdb" else {SEGMENT_TREE: str(name == "spark-segment-tree").lower()}
+    return Statement(
+        NATIVE_SQL.format(base=table(base), probe=table(probe), length=length), CHECKSUMS, settings=settings
+    )
 
 
 def _faster_than_spark(report: Report) -> list[Check]:

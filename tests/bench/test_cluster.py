@@ -16,9 +16,9 @@ import pytest
 from sqlext_planner.errors import ConfigurationError
 
 import sqlext.embedded
-from sqlext.bench.cluster import LocalCluster
-from sqlext.bench.engines import Engines
-from sqlext.bench.report import read_json
+from sqlext.bench.harness.cluster import LocalCluster
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.harness.report import read_json
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = ("bench", "skew", "--cluster", "2", "--memory", "1g", "--shapes", "5:0.2:10", "--partitions", "6")
@@ -112,7 +112,7 @@ def test_memory_is_a_size() -> None:
 
 
 def test_a_process_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlext.bench.cluster._START", 0.0)
+    monkeypatch.setattr("sqlext.bench.harness.cluster._START", 0.0)
     cluster = LocalCluster(1, "1g")
     with pytest.raises(ConfigurationError, match="master of the cluster did not start"):
         cluster.start()

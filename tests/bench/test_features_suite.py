@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
-from rich.console import Console
-from sqlext_planner.errors import AnalysisError
-from typer.testing import CliRunner
 
-from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
-from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
+from sqlext.bench import CaseResult
 from sqlext.bench.features import FeaturesOptions, features_suite
 from sqlext.bench.features_data import DAY, HOUR, CovidTables, TaxiTables
 from sqlext.bench.features_shop import ShopTables
+from sqlext.bench.harness.engines import Engines
+from tests.bench.runs import agreed, case_result, outcome
 
 ROWS = 20_000
 
@@ -77,11 +73,8 @@ def test_data_are_the_same_every_time() -> None:
 def test_all_contestants_agree(spark: SparkSession, tmp_path: Path, script: str) -> None:
     ansi = spark.conf.get("spark.sql.ansi.enabled", None)
     options = FeaturesOptions(rows=3_000, scripts=[script], data=tmp_path)
-    report = run(features_suite(options, Engines(cores=2)), Limits(repeat=1), console=Console(file=StringIO()))
-    (result,) = report.cases
-    assert [m.message for m in result.measurements] == [None] * 3
-    assert report.answers_agree
-    assert all(m.rows == 3_000 for m in result.measurements)
+    (result,) = agreed(features_suite(options, Engines(cores=2))).cases
+    assert [m.rows for m in result.measurements] == [3_000] * 3
     # A column that is NULL everywhere would agree with anything. One of Q3's is, at any size: it divides by the least
     # amount of a window that the request itself is in, with 0.
     counted = {name: value for name, value in result.measurements[0].checksums.items() if name.endswith("_n")}
@@ -92,31 +85,15 @@ def test_all_contestants_agree(spark: SparkSession, tmp_path: Path, script: str)
 
 
 def test_checks_compare_with_the_best_of_spark() -> None:
-    def result(script: str, **seconds: float) -> CaseResult:
-        runs = [Measurement(n.replace("_", "-"), runs=[Run(s, 0, 0, 0)]) for n, s in seconds.items()]
-        return CaseResult(Case(script, 1, {"script": script, "rows": 5}), runs)
+    def result(script: str, ours: float, spark: float, tree: float) -> CaseResult:
+        seconds = {"ours": ours, "spark": spark, "spark-segment-tree": tree}
+        return case_result({"script": script, "rows": 5}, seconds, script)
 
-    suite = features_suite(FeaturesOptions(rows=5, scripts=["Q0"]), Engines())
-    cases = [
-        result("Q0", ours=5.0, spark=5.1, spark_segment_tree=7.0),
-        result("Q1", ours=5.0, spark=6.0, spark_segment_tree=4.9),
-        result("Q3", ours=5.0, spark=15.5, spark_segment_tree=14.0),
-    ]
-    report = Report("features", "", "ours", "", "", {}, {}, {}, {}, cases)
-    outcome = [(check.name, check.passed, check.detail) for function in suite.checks for check in function(report)]
-    assert outcome == [
+    suite = features_suite(FeaturesOptions(rows=5, scripts=["Q0"]))
+    cases = [result("Q0", 5.0, 5.1, 7.0), result("Q1", 5.0, 6.0, 4.9), result("Q3", 5.0, 15.5, 14.0)]
+    assert outcome(suite.checks, cases) == [
         ("never slower than plain Spark, Q0", True, "1.02x"),
         ("never slower than plain Spark, Q1", False, "0.98x"),
         ("at least 3x faster than plain Spark, Q3", False, "2.80x"),
     ]
-    for contestant in suite.contestants:
-        contestant.close()
-
-
-def test_unknown_script_or_contestant() -> None:
-    with pytest.raises(AnalysisError, match="there is no script 'Q9'"):
-        features_suite(FeaturesOptions(scripts=["Q9"]))
-    outcome = CliRunner().invoke(app, ["features", "--contestants", "flink"])
-    assert outcome.exit_code == 2
-    assert "there is no contestant 'flink'" in outcome.stderr
-    assert "Traceback" not in outcome.output
+    suite.close()

@@ -13,13 +13,13 @@ import pytest
 from rich.console import Console
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.bench import Answer, Case, Check, Limits, Report, Suite, run
-from sqlext.bench.chart import write_chart
-from sqlext.bench.report import markdown, print_report, read_json, write_json
+from sqlext.bench import Answer, Case, Check, Contestant, Limits, Report, Suite, run
+from sqlext.bench.harness.chart import write_chart
+from sqlext.bench.harness.report import markdown, print_report, read_json, write_json
 
 
 @dataclass
-class Fake:
+class Fake(Contestant):
     name: str
     rows: int = 10
     total: float = 1.0
@@ -97,7 +97,7 @@ def test_a_case_may_ask_for_more_warm_ups_and_runs() -> None:
 
 
 def test_long_runs_are_not_repeated_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlext.bench.runner.BRIEF_SECONDS", 0.02)
+    monkeypatch.setattr("sqlext.bench.harness.runner.BRIEF_SECONDS", 0.02)
     ours, peer = Fake("ours"), Fake("peer", seconds=0.03)
     close = Case("close", 1.0, {}, warm_ups=4, least_runs=5)
     report = run(replace(suite(ours, peer), cases=(close,)), Limits(repeat=2), console=quiet())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
 
 import duckdb
@@ -12,27 +11,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from rich.console import Console
-from sqlext_planner.errors import AnalysisError
 from sqlext_planner.interval_join.kernels import KERNELS, kernel_checksums
 from sqlext_planner.periods.relations import RELATIONS
-from typer.testing import CliRunner
 
-from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
-from sqlext.bench.chart import write_chart
-from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
-from sqlext.bench.interval import interval_suite
-from sqlext.bench.interval_bins import BinWidth
-from sqlext.bench.interval_cases import pairs_at_most
-from sqlext.bench.interval_checks import CHECKS
-from sqlext.bench.interval_options import CONTESTANTS, IntervalOptions
-from sqlext.bench.interval_peers import interpreter
-from sqlext.bench.interval_real import OPEN_END, REAL_JOINS, read_real
-from sqlext.bench.interval_sql import JoinText
-from sqlext.bench.intervals import PeriodTables
-
-QUIET = Console(file=StringIO())
+from sqlext.bench import Case, CaseResult, Measurement, Report, Run
+from sqlext.bench.harness.chart import write_chart
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.interval.bins import BinWidth
+from sqlext.bench.interval.cases import pairs_at_most
+from sqlext.bench.interval.checks import CHECKS
+from sqlext.bench.interval.data import PeriodTables
+from sqlext.bench.interval.options import IntervalOptions
+from sqlext.bench.interval.peers import interpreter
+from sqlext.bench.interval.real import OPEN_END, REAL_JOINS, read_real
+from sqlext.bench.interval.sql import JoinText
+from sqlext.bench.interval.suite import interval_suite
+from tests.bench.runs import agreed, case_result, measured, outcome, report_of, stored
 
 
 def test_data_follow_the_seeds_law_and_are_kept(tmp_path: Path) -> None:
@@ -120,9 +114,7 @@ SPARK = ("ours", "duckdb", "spark-bins", "spark")
 
 
 def _agree(options: IntervalOptions) -> Report:
-    report = run(interval_suite(options, Engines(cores=2)), Limits(repeat=1), console=QUIET)
-    assert [m.message for result in report.cases for m in result.measurements if m.message] == []
-    assert report.answers_agree
+    report = agreed(interval_suite(options, Engines(cores=2)))
     assert all(m.rows for result in report.cases for m in result.measurements)
     return report
 
@@ -222,9 +214,7 @@ def test_a_peer_measures_in_its_own_process(tmp_path: Path, peers: Path) -> None
         peers=peers,
         data=tmp_path,
     )
-    report = run(interval_suite(options), Limits(repeat=2), console=QUIET)
-    assert [m.message for result in report.cases for m in result.measurements if m.message] == []
-    assert report.answers_agree
+    report = agreed(interval_suite(options), repeat=2)
     assert report.left_out == [f"polars-bio: no environment at {peers / 'genomics'} (make peers)"]
     for result in report.cases:
         names = [m.contestant for m in result.measurements]
@@ -237,7 +227,7 @@ def test_a_peer_that_fails_says_why(tmp_path: Path, peers: Path) -> None:
     options = IntervalOptions(
         sets=["large"], queries=["count"], scale=0.001, contestants=["duckdb", "duckdb-2"], peers=peers, data=tmp_path
     )
-    report = run(interval_suite(options), Limits(repeat=1), console=QUIET)
+    report = measured(interval_suite(options))
     assert not report.answers_agree
     assert {result.measurements[1].message for result in report.cases} == {
         "ConfigurationError: the process of duckdb-2 ended with 3: no such engine"
@@ -259,15 +249,13 @@ def test_installed_peers_agree(tmp_path: Path, name: str) -> None:
         peers=folder,
         data=tmp_path,
     )
-    report = run(interval_suite(options), Limits(repeat=1), console=QUIET)
-    assert [m.message for result in report.cases for m in result.measurements if m.message] == []
+    report = agreed(interval_suite(options))
     assert {m.contestant for result in report.cases for m in result.measurements} == {"duckdb", name}
 
 
 def _result(parameters: dict[str, int | str], rows: int | None = None, **seconds: float) -> CaseResult:
-    name = ", ".join(map(str, parameters.values()))
-    runs = [Measurement(n.replace("_", "-"), rows=rows, runs=[Run(s, 0, 3 << 30, 0)]) for n, s in seconds.items()]
-    return CaseResult(Case(name, float(parameters.get("rows", 1)), parameters), runs)
+    times = {name.replace("_", "-"): time for name, time in seconds.items()}
+    return case_result(parameters, times, x=float(parameters.get("rows", 1)), rows=rows)
 
 
 def test_checks_compare_with_the_targets_of_the_project() -> None:
@@ -284,9 +272,7 @@ def test_checks_compare_with_the_targets_of_the_project() -> None:
         _result({"set": "growth", "query": "pairs", "rows": 400}, ours=4.7),
         _result({"set": "memory"}, ours=9),
     ]
-    report = Report("interval", "", "ours", "", "", {}, {}, {}, {}, cases)
-    outcome = [(check.name, check.passed, check.detail) for function in CHECKS for check in function(report)]
-    assert outcome == [
+    assert outcome(CHECKS, cases) == [
         ("at least 4x as fast as DuckDB, kernel, overlap, 50", False, "3.90x (duckdb-2)"),
         ("at least 100x as fast as Spark's nested loop, nested", True, "101.00x (spark)"),
         ("at least 3x as fast as hand-written bins, large, count, 5", False, "2.90x (spark-bins)"),
@@ -309,7 +295,7 @@ def test_chart_of_speedups_in_panels(tmp_path: Path) -> None:
 
     cases = [result("a", 1.0), result("a", 10.0), result("b", 3.0), result("real", 1, "git"), result(None, 5)]
     cases += [result("c", 1.0)]
-    report = Report("interval", "title", "ours", "rows", "", {}, {}, {}, {}, cases, speedup=True)
+    report = report_of(cases, speedup=True)
     write_chart(report, tmp_path / "chart.svg")
     text = (tmp_path / "chart.svg").read_text()
     assert text.count('id="axes_') == 4 + 2  # two places of the grid stay empty
@@ -318,38 +304,7 @@ def test_chart_of_speedups_in_panels(tmp_path: Path) -> None:
     assert stored.cases[3].case.tick == "git"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"sets": ["huge"]}, "there is no set 'huge'"),
-        ({"relations": ["overlaps"]}, "there is no relation 'overlaps'"),
-        ({"queries": ["full"]}, "there is no query 'full'"),
-        ({"contestants": ["postgres"]}, "there is no contestant 'postgres'"),
-    ],
-)
-def test_unknown_names(options: dict[str, list[str]], message: str) -> None:
-    with pytest.raises(AnalysisError, match=message):
-        interval_suite(IntervalOptions(**options))  # type: ignore[arg-type]
-
-
 def test_command_line(tmp_path: Path) -> None:
-    json = tmp_path / "out.json"
-    arguments = ["interval", "--sets", "kernel,synthetic", "--relations", "overlap,before", "--rows", "40,60"]
-    arguments += ["--lengths", "50", "--contestants", "duckdb,join-by-s", "--scale", "0.01", "--repeat", "1"]
-    outcome = CliRunner().invoke(app, [*arguments, "--json", str(json)])
-    assert outcome.exit_code == 0, outcome.output
-    assert json.with_suffix(".png").exists()
-    again = CliRunner().invoke(app, ["report", str(json), "--markdown"])
-    assert "| kernel: overlap, 10k, 2.5k | join-by-s |" in again.stdout
-    bad = CliRunner().invoke(app, ["interval", "--sets", "huge"])
-    assert bad.exit_code == 2
-    assert "choose from kernel, synthetic, nested" in bad.stderr
-    text = " ".join(CliRunner().invoke(app, ["interval", "--help"], env={"COLUMNS": "200"}).stdout.split())
-    assert "make peers" in text
-    assert "--real data/intervals" in text
-
-
-def test_contestants_are_documented() -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md").read_text()
-    for name in CONTESTANTS:
-        assert f"| {name} |" in text, name
+    words = ["interval", "--sets", "kernel,synthetic", "--relations", "overlap,before", "--rows", "40,60"]
+    words += ["--lengths", "50", "--contestants", "duckdb,join-by-s", "--scale", "0.01"]
+    assert "| kernel: overlap, 10k, 2.5k | join-by-s |" in stored(tmp_path, *words)[1]

@@ -1,42 +1,28 @@
-"""Peak memory of the process tree, through psutil and through /proc."""
+"""Peak memory of the process tree."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from mmap import mmap
-from pathlib import Path
 
 import pytest
+from sqlext_planner.errors import ConfigurationError
 
-from sqlext.bench import memory
-from sqlext.bench.memory import MemoryWatch, ProcessMemory
+from sqlext.bench.harness.memory import MemoryWatch, process_tree
 
 MIB = 1 << 20
 CHILD = "x = bytearray(b'1') * (200 << 20); import sys; print('ready', flush=True); sys.stdin.read()"
 
 
-def readers() -> list[Callable[[], list[ProcessMemory]]]:
-    found = []
-    if Path("/proc/self/stat").exists():
-        found.append(memory._from_proc)
-    try:
-        import psutil  # noqa: F401
-    except ImportError:
-        return found
-    return [*found, memory._from_psutil]
-
-
-@pytest.mark.parametrize("reader", readers(), ids=lambda reader: reader.__name__)
-def test_children_count(reader: Callable[[], list[ProcessMemory]]) -> None:
+def test_children_count() -> None:
     child = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert child.stdin is not None
     assert child.stdout is not None
     try:
         assert child.stdout.readline() == b"ready\n"
-        found = {p.pid: p for p in reader()}
+        found = {p.pid: p for p in process_tree()}
     finally:
         child.stdin.close()
         child.stdout.close()
@@ -56,3 +42,9 @@ def test_the_watch_keeps_the_peak() -> None:
         block.close()
     assert watch.peak_process >= expected
     assert watch.peak_python >= watch.peak_process
+
+
+def test_psutil_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psutil", None)
+    with pytest.raises(ConfigurationError, match="measuring memory needs psutil"):
+        process_tree()

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from rich.console import Console
-from sqlext_planner.errors import AnalysisError
-from typer.testing import CliRunner
 
-from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
-from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
-from sqlext.bench.results import TASK_SECONDS
-from sqlext.bench.skew import CONTESTANTS, SkewOptions, skew_suite
-from sqlext.bench.skew_sql import SPARK_TEXTS
+from sqlext.bench import Measurement, Run
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.harness.results import TASK_SECONDS
+from sqlext.bench.interval.bins import SECONDS_A_CANDIDATE, SECONDS_A_ROW
+from sqlext.bench.skew.data import MEAN_GAP_MS, SelfSimilarStreams
+from sqlext.bench.skew.sql import SPARK_TEXTS, bin_width
+from sqlext.bench.skew.suite import CONTESTANTS, SkewOptions, skew_case, skew_suite
+from tests.bench.runs import agreed, case_result, outcome
 
 
 def test_all_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
     options = SkewOptions(rows=3_000, shapes=[(5, 0.2, 10)], partitions=3, data=tmp_path)
-    report = run(skew_suite(options, Engines(cores=2)), Limits(repeat=1), console=Console(file=StringIO()))
-    found = report.cases[0].measurements
-    assert [m.message for m in found] == [None] * len(CONTESTANTS)
-    assert report.answers_agree
-    assert {m.rows for m in found} == {3_000}
+    found = agreed(skew_suite(options, Engines(cores=2))).cases[0].measurements
+    assert [m.rows for m in found] == [3_000] * len(CONTESTANTS)
     figures = {m.contestant: m.details for m in found if m.details}
     # too few rows for the planner to sample them
     assert set(figures) == set(CONTESTANTS) - {"ours", *SPARK_TEXTS}
@@ -43,33 +38,34 @@ def test_seconds_of_tasks_are_their_medians() -> None:
     assert Measurement("ours", warmup=runs[0]).details == {"slowest task": 9, "max/avg": 2.25, "moved": 5}
 
 
-def test_bad_options() -> None:
-    with pytest.raises(AnalysisError, match="there is no contestant 'flink'"):
-        skew_suite(SkewOptions(contestants=("ours", "flink")))
-    for shapes in ("50:0.2", "50:0.9:10", "0:0.2:10", "a:b:c"):
-        result = CliRunner().invoke(app, ["skew", "--shapes", shapes])
-        assert result.exit_code == 2, shapes
-
-
 def test_checks_are_about_the_hot_key(tmp_path: Path) -> None:
-    def result(skew: float, **contestants: tuple[float, dict[str, float]]) -> CaseResult:
-        runs = [Measurement(name, runs=[Run(s, 0, 0, 0, details)]) for name, (s, details) in contestants.items()]
-        return CaseResult(Case(f"50 keys, skew {skew:g}, ±30 s", 1.0), runs)
-
-    suite = skew_suite(SkewOptions(rows=100, shapes=[(50, 0.2, 30)], data=tmp_path), Engines())
+    suite = skew_suite(SkewOptions(rows=100, shapes=[(50, 0.2, 30)], data=tmp_path))
+    found = {"max/avg": 1.25, "expected": 1.1, "slowest task": 1.0}
     cases = [
-        result(0.5, ours=(4.0, {"max/avg": 2.0})),
-        result(
-            0.2,
-            ours=(5.0, {"max/avg": 1.25, "expected": 1.1, "slowest task": 1.0}),
-            key=(9.0, {"slowest task": 1.9}),
-        ),
+        case_result({}, {"ours": (4.0, {"max/avg": 2.0})}, "50 keys, skew 0.5, ±30 s"),
+        case_result({}, {"ours": (5.0, found), "key": (9.0, {"slowest task": 1.9})}, "50 keys, skew 0.2, ±30 s"),
     ]
-    report = Report("skew", "", "ours", "", "", {}, {}, {}, {}, cases)
-    outcome = {check.name.split(",")[0]: check.passed for function in suite.checks for check in function(report)}
-    assert outcome == {
+    assert {name.split(",")[0]: passed for name, passed, _ in outcome(suite.checks, cases)} == {
         "slowest task at most 1.3x the average": True,
         "at most 1.25x the time of uniform keys": True,
         "slowest task at most half of KP-OIJ's": False,
         "expected max/avg within 15 % of the measured": True,
     }
+
+
+@pytest.mark.parametrize(("keys", "skew", "seconds"), [(1, 0.5, 10), (50, 0.2, 30), (1000, 0.5, 5)])
+def test_no_other_width_has_less_estimated_time(keys: int, skew: float, seconds: int) -> None:
+    length = 2e6 * seconds
+    pairs = length / 1_000 / MEAN_GAP_MS * (SelfSimilarStreams(1, keys, skew).shares() ** 2).sum()
+
+    def estimated(width: float) -> float:
+        return float(SECONDS_A_ROW * (1 + length / width) + SECONDS_A_CANDIDATE * pairs * (1 + width / length))
+
+    width = bin_width(skew_case(1, keys, skew, seconds))
+    assert all(estimated(width) <= estimated(width * factor) for factor in (0.5, 0.9, 1.1, 2.0))
+
+
+def test_points_have_bins_too() -> None:
+    case = skew_case(1, 5, 0.2, 0)
+    assert bin_width(case) >= 1
+    assert f"div {bin_width(case)})" in SPARK_TEXTS["spark-bins"].sql("a", "b", case)

@@ -11,21 +11,21 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 from sqlext_planner.config import PARTITIONERS, Config
-from sqlext_planner.errors import AnalysisError, UnsupportedError
+from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.window.execution import WindowUnionExec
 from sqlext_planner.window.tasks import WindowTasks, key_cuts, key_places
-from typer.testing import CliRunner
 
-from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run, skew_plans, skew_tasks
-from sqlext.bench.chart import write_chart
-from sqlext.bench.cli import app
-from sqlext.bench.report import markdown, print_report
-from sqlext.bench.skew import skew_case, skew_files
-from sqlext.bench.skew_cost import MeasuredTask, TaskCost
-from sqlext.bench.skew_counts import PartitionCounts, over_average
-from sqlext.bench.skew_plans import keyed_times, planned_tasks
-from sqlext.bench.skew_task_checks import CHECKS, FORMULA
-from sqlext.bench.skew_tasks import (
+from sqlext.bench import Case, CaseResult, Measurement, Report, Run
+from sqlext.bench.harness.chart import write_chart
+from sqlext.bench.harness.report import markdown, print_report
+from sqlext.bench.skew import plans as skew_plans
+from sqlext.bench.skew import tasks as skew_tasks
+from sqlext.bench.skew.cost import MeasuredTask, TaskCost
+from sqlext.bench.skew.counts import PartitionCounts, over_average
+from sqlext.bench.skew.plans import keyed_times, planned_tasks
+from sqlext.bench.skew.suite import skew_case, skew_files
+from sqlext.bench.skew.task_checks import CHECKS, FORMULA
+from sqlext.bench.skew.tasks import (
     CONTESTANTS,
     SimulatedTasks,
     SkewTasksOptions,
@@ -34,6 +34,7 @@ from sqlext.bench.skew_tasks import (
 )
 from sqlext.catalog import FileCatalog
 from sqlext.run.pipeline import stage
+from tests.bench.runs import agreed, outcome
 
 COST = TaskCost(row=1.0, result=10.0, pair=100.0, error=0.0)
 
@@ -121,7 +122,7 @@ def test_the_critical_path_is_the_slowest_task(tmp_path: Path) -> None:
     counts = TaskCounts({case.name: paths}, COST)
     details = {}
     for name in ("hash", "key", "time_range"):
-        contestant = SimulatedTasks(name, counts, lambda: None)
+        contestant = SimulatedTasks(name, counts)
         contestant.prepare(at)
         seconds, details[name], series = contestant.run(at), contestant.details(), contestant.series()
         each = [
@@ -149,8 +150,7 @@ def test_reports_say_that_seconds_are_simulated(tmp_path: Path, monkeypatch: pyt
     )
     options = SkewTasksOptions(rows=2_000, shapes=[(5, 0.2, 10)], partitions=[2, 3], data=tmp_path)
     suite = skew_tasks_suite(options)
-    report = run(suite, Limits(repeat=1), console=Console(file=StringIO()))
-    assert report.answers_agree
+    report = agreed(suite)
     assert [m.contestant for m in report.cases[0].measurements] == list(CONTESTANTS)
     assert Report.from_json(report.to_json()).simulated == report.simulated
     text = markdown(report)
@@ -181,16 +181,8 @@ def test_checks() -> None:
         result(4, ours=(1.0, 1.1, 1.0, 7.0), key=(1.0, 1.3, 1.0, 7.0)),
         result(8, ours=(1.0, 1.0, 1.0, 7.0), key=(2.0, 1.0, 1.0, 8.0)),
     ]
-    report = Report("skew-tasks", "", "ours", "", "", {}, {}, {}, {}, cases)
-    checks = {check.name.rpartition(", ±")[0]: check for function in CHECKS for check in function(report)}
-    moved, expected, half = checks.values()
-    assert (moved.passed, moved.detail) == (False, "3 of 4")
-    assert (expected.passed, expected.detail) == (False, "3 of 4; worst: key at N=4, 1.30 against 1.00")
-    assert (half.passed, half.detail) == (True, "0.50x")
-
-
-def test_bad_options() -> None:
-    with pytest.raises(AnalysisError, match="there is no contestant 'spark'"):
-        skew_tasks_suite(SkewTasksOptions(contestants=("spark",)))
-    for words in (["--partitions", "1"], ["--partitions", "a"], ["--shapes", "1:2"], ["--contestants", "x"]):
-        assert CliRunner().invoke(app, ["skew-tasks", *words]).exit_code == 2, words
+    assert [found[1:] for found in outcome(CHECKS, cases)] == [
+        (False, "3 of 4"),
+        (False, "3 of 4; worst: key at N=4, 1.30 against 1.00"),
+        (True, "0.50x"),
+    ]

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
-from rich.console import Console
 
-from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
-from sqlext.bench.engines import Engines
-from sqlext.bench.stream import stream_suite
-from sqlext.bench.stream_cases import make_cases
-from sqlext.bench.stream_checks import CHECKS
-from sqlext.bench.stream_contestants import UncompensatedStream
-from sqlext.bench.stream_early import DELAY_MS, EARLY, LATENESS_MS, WINDOW_MS, EarlyTables
-from sqlext.bench.stream_files import milliseconds
-from sqlext.bench.stream_options import StreamOptions
+from sqlext.bench import CaseResult
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.stream.cases import make_cases
+from sqlext.bench.stream.checks import CHECKS
+from sqlext.bench.stream.contestants import UncompensatedStream
+from sqlext.bench.stream.early import DELAY_MS, EARLY, LATENESS_MS, WINDOW_MS, EarlyTables
+from sqlext.bench.stream.files import milliseconds
+from sqlext.bench.stream.options import StreamOptions
+from sqlext.bench.stream.suite import stream_suite
+from tests.bench.runs import agreed, case_result, outcome
 
 
 @pytest.mark.parametrize("name", list(EARLY))
@@ -56,19 +55,15 @@ def test_cases(tmp_path: Path) -> None:
         assert 0 < DELAY_MS < WINDOW_MS + LATENESS_MS
         text = streams[case.name].query.ours
         assert "EMIT AFTER DELAY INTERVAL 700 MILLISECONDS COMPENSATE USING shrink" in text
-        plain = UncompensatedStream("ours-none", {}, Engines(), 2, lambda: None, {}).statement(streams[case.name])
+        plain = UncompensatedStream("ours-none", {}, Engines(), 2, {}).statement(streams[case.name])
         assert plain == text.replace("shrink", "none")
 
 
 def test_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
-    options = StreamOptions(
-        ["early"], ["few"], ["ours", "ours-none", "duckdb", "spark-join"], rows=60_000, batches=[20_000], data=tmp_path
-    )
-    report = run(stream_suite(options, Engines(cores=2)), Limits(repeat=1, cap_seconds=0.01), Console(file=StringIO()))
-    assert [m.message for result in report.cases for m in result.measurements if m.message] == []
-    (result,) = report.cases
-    counts = {m.contestant: m.rows for m in result.measurements}
-    assert counts == dict.fromkeys(("ours", "ours-none", "duckdb", "spark-join"), 3)
+    names = ["ours", "ours-none", "duckdb", "spark-join"]
+    options = StreamOptions(["early"], ["few"], contestants=names, rows=60_000, batches=[20_000], data=tmp_path)
+    (result,) = agreed(stream_suite(options, Engines(cores=2)), cap_seconds=0.01).cases
+    assert {m.contestant: m.rows for m in result.measurements} == dict.fromkeys(names, 3)
     ours = result.measurement("ours")
     assert ours is not None
     assert ours.details["operator s"] > 0
@@ -77,16 +72,11 @@ def test_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_checks_compare_with_what_is_asked() -> None:
     def result(**seconds: float) -> CaseResult:
-        items = [
-            Measurement(name.replace("_", "-"), runs=[Run(value, 0, 0, 0, {"rows/s": 100 / value})])
-            for name, value in seconds.items()
-        ]
-        return CaseResult(Case("few", 1, {"set": "early", "workload": "few"}), items)
+        found = {name.replace("_", "-"): (value, {"rows/s": 100 / value}) for name, value in seconds.items()}
+        return case_result({"set": "early", "workload": "few"}, found, "few")
 
     cases = [result(ours=10.5, ours_none=10.0, spark_join=20.0), result(ours=11.5, ours_none=10.0, spark_join_v2=11.0)]
-    report = Report("stream", "title", "ours", "", "", {}, {}, {}, {}, cases)
-    outcome = [(check.name, check.passed, check.detail) for function in CHECKS for check in function(report)]
-    assert outcome == [
+    assert outcome(CHECKS, cases) == [
         ("estimates cost at most 10% of the time, few", True, "1.05x (10.50 s, 10.00 s)"),
         ("estimates cost at most 10% of the time, few", False, "1.15x (11.50 s, 10.00 s)"),
         ("more rows a second than Spark's totals joined, few", True, "1.90x (10 against 5 of spark-join)"),

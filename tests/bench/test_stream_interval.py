@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import duckdb
 import numpy as np
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from rich.console import Console
-from typer.testing import CliRunner
 
-from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
-from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
-from sqlext.bench.stream import stream_suite
-from sqlext.bench.stream_case import StreamCase
-from sqlext.bench.stream_cases import make_cases
-from sqlext.bench.stream_checks import CHECKS
-from sqlext.bench.stream_contestants import JoinStream
-from sqlext.bench.stream_files import CLOSING_ID, MARGIN_MS, milliseconds
-from sqlext.bench.stream_interval_data import RATE, IntervalTables
-from sqlext.bench.stream_interval_sql import INTERVALS
-from sqlext.bench.stream_options import StreamOptions
+from sqlext.bench import CaseResult
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.stream.case import StreamCase
+from sqlext.bench.stream.cases import make_cases
+from sqlext.bench.stream.checks import CHECKS
+from sqlext.bench.stream.contestants import JoinStream
+from sqlext.bench.stream.files import MARGIN_MS, milliseconds
+from sqlext.bench.stream.interval import INTERVALS, RATE, IntervalTables
+from sqlext.bench.stream.options import StreamOptions
+from sqlext.bench.stream.suite import stream_suite
+from tests.bench.runs import agreed, case_result, outcome, stored
 
 
 def tables_of(name: str, live: int = 20_000, rows: int = 20_000) -> IntervalTables:
@@ -90,34 +84,6 @@ def test_a_steady_number_of_rows_is_in_state(name: str, live: int) -> None:
         assert in_state == pytest.approx(live, rel=0.15)
 
 
-def test_files_are_the_fill_and_then_both_streams(tmp_path: Path) -> None:
-    tables = tables_of("overlap", live=1_000, rows=700)
-    tables = IntervalTables(tables.join, 1_000, 700, file_rows=300, fill_file=400)
-    files = tables.write(tmp_path)
-    assert (files.names, files.files, files.fill, files.rows) == (("a", "b"), 5 + 3 + 1, 5, 2_000 + 2 * 700)
-    found = [[pq.read_table(path) for path in sorted(folder.iterdir())] for folder in files.folders]
-    assert [len(piece) for piece in found[0]] == [400, 400, 400, 400, 400, 300, 300, 100, 1]
-    assert [len(piece) for piece in found[1]] == [1, 1, 1, 1, 1, 300, 300, 100, 1]
-    for place in range(5):  # the watermark follows the fill, and nothing matches the row that moves it
-        (row,) = found[1][place].to_pylist()
-        assert (row["id"], row["k"]) == (CLOSING_ID, CLOSING_ID)
-        assert row["ts"] == found[0][place]["ts"][-1].as_py()
-    last = max(piece["te"].to_numpy().max() for pieces in found for piece in pieces[:-1])
-    for pieces in found:
-        assert pieces[-1]["id"].to_pylist() == [CLOSING_ID]
-        gap = (pieces[-1]["ts"].to_numpy()[0] - last) / np.timedelta64(1, "ms")
-        assert gap > 1_000 * tables.seconds + tables.lateness_ms
-    columns = ["side", "id", "k", "ms", "te", "v"]
-    merged = [
-        pa_csv.read_csv(path, pa_csv.ReadOptions(column_names=columns)) for path in sorted(files.merged.iterdir())
-    ]
-    for side, table in enumerate(tables.tables()):
-        rows = {tuple(row.values()) for part in merged for row in part.to_pylist() if row["side"] == side}
-        times = milliseconds(table), milliseconds(table, "te")
-        values = (table["id"].to_numpy(), table["k"].to_numpy(), *times, table["v"].to_numpy())
-        assert rows == set(zip([side] * len(table), *(column.tolist() for column in values), strict=True))
-
-
 def test_cases(tmp_path: Path) -> None:
     options = StreamOptions(["interval"], list(INTERVALS), live=[50_000, 100_000], scale=0.01)
     cases, streams = make_cases(options, tmp_path, lambda _: None)
@@ -170,10 +136,15 @@ QUICK = ("left",)
 def test_contestants_agree(spark: SparkSession, tmp_path: Path, name: str) -> None:
     contestants = ["ours", "duckdb", "floor", "spark-join", "spark-join-v2"]
     options = StreamOptions(
-        ["interval"], [name], contestants, batches=[1_000_000], live=[1_000_000], scale=0.002, data=tmp_path / "it's"
+        ["interval"],
+        [name],
+        contestants=contestants,
+        batches=[1_000_000],
+        live=[1_000_000],
+        scale=0.002,
+        data=tmp_path / "it's",
     )
-    report = run(stream_suite(options, Engines(cores=2)), Limits(repeat=1, cap_seconds=0.01), Console(file=StringIO()))
-    assert [m.message for result in report.cases for m in result.measurements if m.message] == []
+    report = agreed(stream_suite(options, Engines(cores=2)), cap_seconds=0.01)
     (result,) = report.cases
     counts = {m.contestant: m.rows for m in result.measurements}
     assert counts.pop("floor") is None
@@ -212,7 +183,7 @@ class _Stopped:
 def test_a_query_that_is_stopped_in_its_first_measured_batch_counts_with_that_batch(tmp_path: Path) -> None:
     tables = IntervalTables(INTERVALS["overlap"], 1_000, 600, file_rows=300, fill_file=500)
     stream = StreamCase(tables, tables.write(tmp_path))
-    join = JoinStream("spark-join", {}, Engines(), 2, lambda: None, {}, _stopped=True)
+    join = JoinStream("spark-join", {}, Engines(), 2, {}, _stopped=True)
 
     def rate(seconds: float, *rows: int) -> float:
         join._query = _Stopped(*rows)  # type: ignore[assignment]
@@ -227,9 +198,8 @@ def test_a_query_that_is_stopped_in_its_first_measured_batch_counts_with_that_ba
 
 
 def _result(workload: str, batch: int, details: dict[str, float]) -> CaseResult:
-    items = [Measurement(name, runs=[Run(1.0, 0, 0, 0, {"rows/s": rate})]) for name, rate in details.items()]
     parameters = {"set": "interval", "workload": workload, "live": 1_000, "batch": batch}
-    return CaseResult(Case(f"{workload}, {batch}", 1, parameters), items)
+    return case_result(parameters, {name: (1.0, {"rows/s": rate}) for name, rate in details.items()})
 
 
 def test_checks_compare_with_what_is_asked() -> None:
@@ -240,29 +210,21 @@ def test_checks_compare_with_what_is_asked() -> None:
         _result("overlap", 500_000, {"ours": 400.0, "flink-join-heap": 500.0}),
         _result("left", 500_000, {"ours": 400.0, "floor": 500.0}),
     ]
-    report = Report("stream", "title", "ours", "", "", {}, {}, {}, {}, cases)
-    outcome = [(check.name, check.passed, check.detail) for function in CHECKS for check in function(report)]
     better = "the rows a second of Spark's better join"
-    assert outcome == [
+    assert outcome(CHECKS, cases) == [
         (f"at least 3x {better}, points, 1,000 rows live", False, "2.00x (400 against 200 of spark-join-v2)"),
         (f"at least 100x {better}, overlap, 1,000 rows live", True, "100.00x (400 against 4 of spark-join)"),
     ]
-    small = Report("stream", "title", "ours", "", "", {}, {}, {}, {}, cases[:2])
-    assert not [check for function in CHECKS for check in function(small)]
+    assert outcome(CHECKS, cases[:2]) == []
 
 
 def test_command_line(tmp_path: Path) -> None:
-    file = tmp_path / "out.json"
-    arguments = ["stream", "--cases", "interval", "--live", "500000", "--scale", "0.002", "--batches", "50000"]
-    arguments += ["--contestants", "spark-chain,duckdb,flink-join", "--peers", str(tmp_path / "no peers")]
-    arguments += ["--repeat", "1", "--data", str(tmp_path / "data"), "--json", str(file)]
-    outcome = CliRunner().invoke(app, arguments)
-    assert outcome.exit_code == 0, outcome.output
-    assert "left out flink-join" in outcome.output
-    assert file.with_suffix(".png").exists()
-    stored = json.loads(file.read_text())
-    assert stored["title"] == "Interval joins of streams"
-    assert [case["parameters"]["workload"] for case in stored["cases"]] == ["points", "overlap", "left"]
-    assert {entry["contestant"] for case in stored["cases"] for entry in case["results"]} == {"duckdb"}
-    assert "OVERLAPS" in stored["facts"]["overlap"]
-    assert "/*+ SWEEP */" in stored["facts"]["points"]
+    words = ["stream", "--cases", "interval", "--live", "500000", "--scale", "0.002", "--batches", "50000"]
+    words += ["--contestants", "spark-chain,duckdb,flink-join", "--peers", tmp_path / "no peers", "--data", tmp_path]
+    report, printed = stored(tmp_path, *words)
+    assert "left out flink-join" in printed
+    assert report["title"] == "Interval joins of streams"
+    assert [case["parameters"]["workload"] for case in report["cases"]] == ["points", "overlap", "left"]
+    assert {entry["contestant"] for case in report["cases"] for entry in case["results"]} == {"duckdb"}
+    assert "OVERLAPS" in report["facts"]["overlap"]
+    assert "/*+ SWEEP */" in report["facts"]["points"]

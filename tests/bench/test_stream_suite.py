@@ -9,35 +9,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
-from sqlext_planner.errors import AnalysisError, ConfigurationError
-from typer.testing import CliRunner
+from sqlext_planner.errors import ConfigurationError
 
-from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
-from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
-from sqlext.bench.peer_process import PeerProcess
-from sqlext.bench.report import markdown, print_report
-from sqlext.bench.stream import stream_suite
-from sqlext.bench.stream_cases import make_cases
-from sqlext.bench.stream_checks import CHECKS
-from sqlext.bench.stream_data import (
+from sqlext.bench import Case, CaseResult, Report
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.harness.peer_process import PeerProcess
+from sqlext.bench.harness.report import markdown, print_report
+from sqlext.bench.stream.cases import make_cases
+from sqlext.bench.stream.checks import CHECKS
+from sqlext.bench.stream.data import (
     RISING_MATCHES,
     WORKLOADS,
     StreamTables,
     Workload,
     rising_workload,
 )
-from sqlext.bench.stream_files import CLOSING_ID, MARGIN_MS
-from sqlext.bench.stream_flink import FlinkContestant
-from sqlext.bench.stream_options import CONTESTANTS, StreamOptions
-from sqlext.bench.stream_progress import Batch, batches_of, figures, observed_sums, row_latencies, steady
-
-SMALL = Workload("small", keys=4, density=50, window_ms=2_000, lateness_ms=1_000)
+from sqlext.bench.stream.files import MARGIN_MS
+from sqlext.bench.stream.flink import FlinkContestant
+from sqlext.bench.stream.options import StreamOptions
+from sqlext.bench.stream.progress import Batch, batches_of, figures, observed_sums, row_latencies, steady
+from sqlext.bench.stream.suite import stream_suite
+from tests.bench.runs import agreed, case_result, outcome, report_of, stored
 
 
 @pytest.mark.parametrize("workload", [*WORKLOADS.values(), rising_workload(1_000_000)], ids=lambda w: w.name)
@@ -70,59 +65,6 @@ def test_windows_hold_as_many_rows_as_the_paper_says() -> None:
         workload = rising_workload(live)
         assert workload.rate * workload.window_ms / 1_000 == live
         assert workload.matches == RISING_MATCHES
-
-
-def test_files_are_the_streams_cut_in_the_order_of_arrival(tmp_path: Path) -> None:
-    tables = StreamTables(SMALL, 1_000, file_rows=300, fill=500, fill_file=200)
-    files = tables.write(tmp_path)
-    assert (files.files, files.fill, files.rows) == (3 + 4 + 1, 3, 2 * 1_000 + 500)
-    found = {}
-    for folder in files.folders:
-        paths = sorted(folder.iterdir())
-        assert len(paths) == files.files
-        stamps = [path.stat().st_mtime for path in paths]
-        assert stamps == sorted(set(stamps))
-        found[folder.name] = [pq.read_table(path) for path in paths]
-    assert [len(piece) for piece in found["base"]] == [1, 1, 1, 300, 300, 300, 100, 1]
-    assert [len(piece) for piece in found["probe"]] == [200, 200, 100, 300, 300, 300, 100, 1]
-    for pieces in found.values():
-        closing = pieces[-1]
-        assert closing["id"].to_pylist() == [CLOSING_ID]
-        last = max(piece["ts"].to_numpy().max() for piece in pieces[:-1])
-        gap = (closing["ts"].to_numpy()[0] - last) / np.timedelta64(1, "ms")
-        assert gap > SMALL.window_ms + SMALL.lateness_ms
-    merged = [
-        pa_csv.read_csv(path, pa_csv.ReadOptions(column_names=["side", "id", "k", "ms", "v"]))
-        for path in sorted(files.merged.iterdir())
-    ]
-    assert [len(part) for part in merged] == [1_250, 1_250]
-    base, probe = tables.tables()
-    for side, table in enumerate((base, probe)):
-        rows = {
-            row
-            for part in merged
-            for row in zip(*(part[c].to_pylist() for c in part.column_names), strict=True)
-            if row[0] == side
-        }
-        times = table["ts"].cast("int64").to_numpy() // 1_000
-        assert rows == set(
-            zip(
-                [side] * len(table),
-                *(x.tolist() for x in (table["id"].to_numpy(), table["k"].to_numpy(), times, table["v"].to_numpy())),
-                strict=True,
-            )
-        )
-        if side == 0:
-            assert all(part.filter(part["side"].to_numpy() == 0).num_rows > 400 for part in merged)
-
-
-def test_streams_are_the_same_every_time_and_kept(tmp_path: Path) -> None:
-    first, again = (StreamTables(SMALL, 500).write(tmp_path / name) for name in ("a", "b"))
-    assert (first.folders[0] / "00000.parquet").read_bytes() == (again.folders[0] / "00000.parquet").read_bytes()
-    stamp = first.merged.stat().st_mtime_ns
-    assert StreamTables(SMALL, 500).write(tmp_path / "a").merged.stat().st_mtime_ns == stamp
-    with pytest.raises(ValueError, match="at least 1"):
-        StreamTables(SMALL, 0)
 
 
 def _report_of(number: int, rows: int, ms: int, **more: Any) -> dict[str, Any]:
@@ -184,9 +126,7 @@ def test_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
     options = StreamOptions(
         workloads=["C"], contestants=contestants, rows=2_000, batches=[2_000], paced=0.0, data=tmp_path / "it's data"
     )
-    report = run(stream_suite(options, Engines(cores=2)), Limits(repeat=1, cap_seconds=0.01), Console(file=StringIO()))
-    assert [m.message for result in report.cases for m in result.measurements if m.message] == []
-    assert report.answers_agree
+    report = agreed(stream_suite(options, Engines(cores=2)), cap_seconds=0.01)
     (result,) = report.cases
     rows = {m.contestant: m.rows for m in result.measurements}
     assert rows == {name: None if name.startswith("floor") else 2_000 for name in contestants}
@@ -208,8 +148,7 @@ def test_rising_and_paced(spark: SparkSession, tmp_path: Path) -> None:
         paced=1.0,
         data=tmp_path,
     )
-    report = run(stream_suite(options, Engines(cores=2)), Limits(repeat=1, cap_seconds=0.01), Console(file=StringIO()))
-    assert [m.message for result in report.cases for m in result.measurements if m.message] == []
+    report = agreed(stream_suite(options, Engines(cores=2)), cap_seconds=0.01)
     by_name = {result.case.name: result for result in report.cases}
     assert list(by_name) == ["D, batches of 50k", "rising, 1k rows live", "D, 15k rows/s"]
     duck = by_name["rising, 1k rows live"].measurement("duckdb")
@@ -242,7 +181,7 @@ def _flink(tmp_path: Path, stopped: bool) -> tuple[FlinkContestant, Case, _FakeF
     options = StreamOptions(workloads=["A"], rows=2_000, batches=[1_000], paced=0.0)
     (case,), streams = make_cases(options, tmp_path, lambda _: None)
     process = _FakeFlink(stopped)
-    return FlinkContestant("flink-join-heap", streams, process, 2, 512, lambda: None), case, process
+    return FlinkContestant("flink-join-heap", streams, process, 2, 512), case, process
 
 
 def test_flink_is_asked_for_the_case(tmp_path: Path) -> None:
@@ -263,7 +202,7 @@ def test_flink_is_asked_for_a_join(tmp_path: Path) -> None:
     options = StreamOptions(["umjoin"], ["second", "near"], scale=0.001)
     cases, streams = make_cases(options, tmp_path, lambda _: None)
     process = _FakeFlink(stopped=False)
-    contestant = FlinkContestant("flink-multi", streams, process, 2, 512, lambda: None)
+    contestant = FlinkContestant("flink-multi", streams, process, 2, 512)
     for case in cases:
         contestant.run(case)
     _, second, near = process.requests  # small and large state
@@ -283,27 +222,22 @@ def test_an_interrupted_job_counts_with_what_it_read(tmp_path: Path) -> None:
 
 
 def _result(parameters: dict[str, int | float | str], name: str, details: dict[str, dict[str, float]]) -> CaseResult:
-    items = [Measurement(contestant, runs=[Run(1.0, 0, 0, 0, found)]) for contestant, found in details.items()]
-    return CaseResult(Case(name, 1, parameters), items)
+    return case_result(parameters, {contestant: (1.0, found) for contestant, found in details.items()}, name)
 
 
-def _example() -> Report:
+def _example() -> list[CaseResult]:
     small = {"ours": {"batch p95": 1.1, "rows/s": 9.0}, "floor": {"batch p95": 0.8}, "floor-spark": {"batch p95": 0.7}}
     peers = {"ours": {"rows/s": 300.0}, "flink-join": {"rows/s": 100.0}, "flink-over": {"rows/s": 200.0}}
-    cases = [
+    return [
         _result({"set": "throughput", "batch": 50_000}, "A, small", small),
         _result({"set": "throughput", "batch": 500_000}, "A, large", peers),
         _result({"set": "rising", "live": 1_000_000}, "1M", {"ours": {"batch p50": 1.0}}),
         _result({"set": "rising", "live": 10_000_000}, "10M", {"ours": {"batch p50": 1.8}}),
     ]
-    machine = {"memory_bytes": 1 << 30, "processor": "p", "cores": 2, "python": "3"}
-    return Report("stream", "title", "ours", "", "", machine, {}, {"repeat": 1}, {}, cases)
 
 
 def test_checks_compare_with_what_is_asked() -> None:
-    report = _example()
-    outcome = [(check.name, check.passed, check.detail) for function in CHECKS for check in function(report)]
-    assert outcome == [
+    assert outcome(CHECKS, _example()) == [
         (
             "p95 of micro-batches at most 0.35 s over floor, A, small",
             True,
@@ -321,7 +255,9 @@ def test_checks_compare_with_what_is_asked() -> None:
 
 
 def test_details_are_shown_and_kept() -> None:
-    report = _example()
+    report = report_of(_example())
+    report.machine = {"memory_bytes": 1 << 30, "processor": "p", "cores": 2, "python": "3"}
+    report.parameters = {"repeat": 1}
     out = StringIO()
     print_report(report, Console(file=out, width=200))
     assert "p95" in out.getvalue()
@@ -330,41 +266,10 @@ def test_details_are_shown_and_kept() -> None:
     assert again.cases[1].measurements[0].details == {"rows/s": 300.0}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"cases": ["join"]}, "there is no set of cases 'join'"),
-        ({"workloads": ["E"]}, "there is no workload 'E'"),
-        ({"contestants": ["storm"]}, "there is no contestant 'storm'"),
-        ({"cases": ["umjoin"], "workloads": ["A", "B"]}, "--cases umjoin has no workload A or B"),
-    ],
-)
-def test_unknown_names(options: dict[str, list[str]], message: str) -> None:
-    with pytest.raises(AnalysisError, match=message):
-        stream_suite(StreamOptions(**options))  # type: ignore[arg-type]
-
-
 def test_command_line(tmp_path: Path) -> None:
-    file = tmp_path / "out.json"
-    arguments = ["stream", "--workload", "A,rising", "--rows", "3000", "--batches", "1000,2000", "--live", "5000"]
-    arguments += ["--paced", "0", "--contestants", "duckdb,flink-over", "--peers", str(tmp_path / "no peers")]
-    arguments += ["--scale", "0.5", "--repeat", "1", "--data", str(tmp_path / "data"), "--json", str(file)]
-    outcome = CliRunner().invoke(app, arguments)
-    assert outcome.exit_code == 0, outcome.output
-    assert "left out flink-over" in outcome.output
-    assert file.with_suffix(".png").exists()
-    again = CliRunner().invoke(app, ["report", str(file), "--markdown"])
-    assert "| A, batches of 1k | duckdb |" in again.stdout
-    assert "rising, 2.5k rows live" in again.stdout or "rising, 2500 rows live" in again.stdout
-    bad = CliRunner().invoke(app, ["stream", "--workload", "Z"])
-    assert bad.exit_code == 2
-    assert "choose from A, B, C, D, rising" in bad.stderr
-    text = " ".join(CliRunner().invoke(app, ["stream", "--help"], env={"COLUMNS": "200"}).stdout.split())
-    assert "sqlext bench stream --scale 0.1 --workload C --paced 0" in text
-
-
-def test_contestants_are_documented() -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md").read_text()
-    section = text.partition("## Suite `stream`")[2].partition("\n## ")[0]
-    for name in CONTESTANTS:
-        assert f"| {name} |" in section, name
+    words = ["stream", "--workload", "A,rising", "--rows", "3000", "--batches", "1000,2000", "--live", "5000"]
+    words += ["--paced", "0", "--contestants", "duckdb,flink-over", "--peers", tmp_path / "no peers", "--scale", "0.5"]
+    printed = stored(tmp_path, *words, "--data", tmp_path / "data")[1]
+    assert "left out flink-over" in printed
+    assert "| A, batches of 1k | duckdb |" in printed
+    assert "rising, 2.5k rows live" in printed

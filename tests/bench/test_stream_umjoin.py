@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 
 import duckdb
 import numpy as np
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from rich.console import Console
-from typer.testing import CliRunner
 
-from sqlext.bench import Case, CaseResult, Limits, Measurement, Report, Run, run
-from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
-from sqlext.bench.results import Status
-from sqlext.bench.stream import stream_suite
-from sqlext.bench.stream_cases import make_cases
-from sqlext.bench.stream_checks import CHECKS
-from sqlext.bench.stream_options import StreamOptions
-from sqlext.bench.stream_umjoin_data import RATE, JoinTables
-from sqlext.bench.stream_umjoin_sql import JOINS, LATENESS_MS, JoinWorkload
+from sqlext.bench import CaseResult, Report
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.harness.results import Status
+from sqlext.bench.stream.cases import make_cases
+from sqlext.bench.stream.checks import CHECKS
+from sqlext.bench.stream.options import StreamOptions
+from sqlext.bench.stream.suite import stream_suite
+from sqlext.bench.stream.umjoin import JOINS, LATENESS_MS, RATE, JoinTables, JoinWorkload
+from tests.bench.runs import agreed, case_result, outcome, stored
 
 #: A part of the streams' rows is near enough.
 NEAR = replace(JOINS["near"], within_s=1)
@@ -44,25 +38,6 @@ def test_a_row_has_about_one_match_in_each_other_stream(join: JoinWorkload, tmp_
     (answer,) = found  # all texts mean the same
     assert answer is not None
     assert answer[0] == pytest.approx(100_000, rel=0.2)  # the first and the last rows have fewer near ones
-
-
-def test_files_are_the_streams_in_the_order_of_arrival(tmp_path: Path) -> None:
-    tables = JoinTables(JOINS["chain"], rows=1_000, file_rows=300, fill=500, fill_file=200)
-    files = tables.write(tmp_path)
-    assert (files.names, files.files, files.fill, files.rows) == (("a", "b", "c", "d"), 3 + 4, 3, 4 * 1_500)
-    assert files.rows_until(2) == 4 * 400
-    columns = ["side", "id", "x", "y", "z", "ms", "v"]
-    merged = [
-        pa_csv.read_csv(path, pa_csv.ReadOptions(column_names=columns)) for path in sorted(files.merged.iterdir())
-    ]
-    assert [len(part) for part in merged] == [3_000, 3_000]
-    for side, folder in enumerate(files.folders):
-        pieces = [pq.read_table(path) for path in sorted(folder.iterdir())]
-        assert [len(piece) for piece in pieces] == [200, 200, 100, 300, 300, 300, 100]
-        ids = np.concatenate([piece["id"].to_numpy() for piece in pieces])
-        assert (ids == np.arange(1_500)).all()
-        dealt = [part.filter(part["side"].to_numpy() == side)["id"].to_numpy() for part in merged]
-        assert [list(part) for part in dealt] == [list(ids[0::2]), list(ids[1::2])]
 
 
 def test_times_are_those_of_the_rate_and_no_row_is_too_late() -> None:
@@ -84,9 +59,10 @@ def test_contestants_agree(spark: SparkSession, tmp_path: Path, name: str) -> No
     contestants = ["ours", "duckdb", "spark-chain"]
     if name not in QUICK:
         contestants += ["floor", "spark-chain-v2"]
-    options = StreamOptions(["umjoin"], [name], contestants, live=[1_000_000], scale=0.002, data=tmp_path / "it's data")
-    report = run(stream_suite(options, Engines(cores=2)), Limits(repeat=1, cap_seconds=0.01), Console(file=StringIO()))
-    assert [m.message for result in report.cases for m in result.measurements if m.message] == []
+    options = StreamOptions(
+        ["umjoin"], [name], contestants=contestants, live=[1_000_000], scale=0.002, data=tmp_path / "it's data"
+    )
+    report = agreed(stream_suite(options, Engines(cores=2)), cap_seconds=0.01)
     (result,) = report.cases
     counts = {m.contestant: m.rows for m in result.measurements}
     assert counts.pop("floor", None) is None
@@ -106,11 +82,11 @@ def test_contestants_agree(spark: SparkSession, tmp_path: Path, name: str) -> No
 def _result(
     workload: str, live: int, details: dict[str, dict[str, float]], batch: int = 500_000, **status: Status
 ) -> CaseResult:
-    items = [
-        Measurement(name, status.get(name.replace("-", "_"), "ok"), runs=[Run(1.0, 0, 0, 0, found)])
-        for name, found in details.items()
-    ]
-    return CaseResult(Case(workload, 1, {"set": "umjoin", "workload": workload, "live": live, "batch": batch}), items)
+    parameters = {"set": "umjoin", "workload": workload, "live": live, "batch": batch}
+    result = case_result(parameters, {name: (1.0, found) for name, found in details.items()}, workload)
+    for item in result.measurements:
+        item.status = status.get(item.contestant.replace("-", "_"), "ok")
+    return result
 
 
 def test_flinks_multi_join_takes_part_where_streams_share_a_key(tmp_path: Path) -> None:
@@ -139,10 +115,8 @@ def test_checks_compare_with_what_is_asked() -> None:
         _result("shared", 10_000_000, {"spark-chain": {"rows/s": 125.0}}, 50_000),
         _result("second", 1_000, second),
     ]
-    report = Report("stream", "title", "ours", "", "", {}, {}, {}, {}, cases)
-    outcome = [(check.name, check.passed, check.detail) for function in CHECKS for check in function(report)]
     chain, better = "4.00x (400 against 100 of spark-chain)", "the rows a second of Spark's better chain"
-    assert outcome == [
+    assert outcome(CHECKS, cases) == [
         (f"at least 3x {better}, shared, 1,000,000 rows live", True, chain),
         (f"at least 6x {better}, shared, 10,000,000 rows live", False, "3.20x (400 against 125 of spark-chain)"),
         ("at least Flink's rows a second, second", False, "0.80x (400 against 500 of flink-binary)"),
@@ -156,14 +130,11 @@ def test_checks_compare_with_what_is_asked() -> None:
 
 
 def test_command_line(tmp_path: Path) -> None:
-    file = tmp_path / "out.json"
-    arguments = ["stream", "--cases", "umjoin", "--live", "500000", "--scale", "0.002", "--repeat", "1"]
-    arguments += ["--contestants", "spark-join,duckdb,flink-multi", "--peers", str(tmp_path / "no peers")]
-    outcome = CliRunner().invoke(app, [*arguments, "--data", str(tmp_path / "data"), "--json", str(file)])
-    assert outcome.exit_code == 0, outcome.output
-    assert "left out flink-multi" in outcome.output
-    stored = json.loads(file.read_text())
-    assert [case["name"] for case in stored["cases"]] == [
+    words = ["stream", "--cases", "umjoin", "--live", "500000", "--scale", "0.002", "--data", tmp_path / "data"]
+    words += ["--contestants", "spark-join,duckdb,flink-multi", "--peers", tmp_path / "no peers"]
+    report, printed = stored(tmp_path, *words)
+    assert "left out flink-multi" in printed
+    assert [case["name"] for case in report["cases"]] == [
         "shared key, 1k rows live, batches of 50k",
         "shared key, 1k rows live, batches of 500k",
         "chain, 2k rows live",
@@ -171,5 +142,5 @@ def test_command_line(tmp_path: Path) -> None:
         "second keys, 2k rows live",
         "near in time, 2.2k rows live",
     ]
-    assert {entry["contestant"] for case in stored["cases"] for entry in case["results"]} == {"duckdb"}
-    assert "/*+ UMJOIN */" in stored["facts"]["chain"]
+    assert {entry["contestant"] for case in report["cases"] for entry in case["results"]} == {"duckdb"}
+    assert "/*+ UMJOIN */" in report["facts"]["chain"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from io import StringIO
 from pathlib import Path
 
 import duckdb
@@ -12,23 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from rich.console import Console
-from sqlext_planner.errors import AnalysisError, ConfigurationError
-from typer.testing import CliRunner
+from sqlext_planner.errors import ConfigurationError
 
 import sqlext.tpc.generate
-from sqlext.bench import Answer, Case, CaseResult, Limits, Measurement, Report, Run, run
-from sqlext.bench.chart import write_chart
-from sqlext.bench.cli import app
-from sqlext.bench.engines import Engines
-from sqlext.bench.umjoin import TOLERANCE, umjoin_suite
-from sqlext.bench.umjoin_checks import CHECKS
-from sqlext.bench.umjoin_contestants import answer_of_table
-from sqlext.bench.umjoin_data import FanOutTables, SkewedGraph
-from sqlext.bench.umjoin_options import CONTESTANTS, UMJoinOptions
-from sqlext.bench.umjoin_sql import COUNT, FAN_OUT, FAN_OUT_SUM, cycle, table_checks, vertex_checks, vertices
-
-QUIET = Console(file=StringIO())
+from sqlext.bench import Answer, CaseResult, Report
+from sqlext.bench.harness.chart import write_chart
+from sqlext.bench.harness.engines import Engines
+from sqlext.bench.umjoin.checks import CHECKS
+from sqlext.bench.umjoin.contestants import answer_of_table
+from sqlext.bench.umjoin.data import FanOutTables, SkewedGraph
+from sqlext.bench.umjoin.options import CONTESTANTS, UMJoinOptions
+from sqlext.bench.umjoin.sql import COUNT, FAN_OUT, FAN_OUT_SUM, cycle, table_checks, vertex_checks, vertices
+from sqlext.bench.umjoin.suite import TOLERANCE, umjoin_suite
+from tests.bench.runs import agreed, case_result, measured, outcome, report_of, stored
 
 
 @pytest.mark.parametrize("shape", FAN_OUT)
@@ -119,9 +114,7 @@ def test_answers_depend_on_rows_only() -> None:
 
 
 def _agree(options: UMJoinOptions) -> Report:
-    report = run(umjoin_suite(options, Engines(cores=2)), Limits(repeat=1), console=QUIET)
-    assert [m.message for result in report.cases for m in result.measurements if m.message] == []
-    assert report.answers_agree
+    report = agreed(umjoin_suite(options, Engines(cores=2)))
     assert report.left_out == []
     return report
 
@@ -171,27 +164,24 @@ def test_a_missing_generator_leaves_cases_out(tmp_path: Path, monkeypatch: pytes
         raise ConfigurationError("TPC-X needs the packages duckdb and others", help="pip install them")
 
     monkeypatch.setattr(sqlext.tpc.generate, "generate", refuse)
-    report = run(
-        umjoin_suite(UMJoinOptions(cases=["seed", "tpch", "planning"], data=tmp_path)), Limits(repeat=1), QUIET
-    )
+    report = measured(umjoin_suite(UMJoinOptions(cases=["seed", "tpch", "planning"], data=tmp_path)))
     assert [result.case.name for result in report.cases] == ["planning: by types"]
     assert report.left_out == [
         f"{title}: TPC-X needs the packages duckdb and others (pip install them)" for title in ("TPC-DS", "TPC-H")
     ]
-    (measured,) = report.cases[0].measurements
-    assert measured.rows == 99
-    assert measured.seconds is not None
+    (planned,) = report.cases[0].measurements
+    assert planned.rows == 99
+    assert planned.seconds is not None
     assert [check.name for check in report.checks] == [
         "less than 100 ms for the median query of TPC-DS, planning: by types"
     ]
 
 
 def _result(parameters: dict[str, int | float | str], checksum: int | None = None, **seconds: float) -> CaseResult:
-    name = ", ".join(map(str, parameters.values()))
-    items = [Measurement(contestant, rows=99, runs=[Run(s, 0, 0, 0)]) for contestant, s in seconds.items()]
+    result = case_result(parameters, seconds, x=float(parameters.get("exponent", 1)), rows=99)
     if checksum is not None:
-        items[0].checksums = {"c0": checksum}
-    return CaseResult(Case(name, float(parameters.get("exponent", 1)), parameters), items)
+        result.measurements[0].checksums = {"c0": checksum}
+    return result
 
 
 def _stopped(result: CaseResult, contestant: str) -> CaseResult:
@@ -216,9 +206,7 @@ def test_checks_compare_with_what_is_asked() -> None:
         _result({"set": "tpch", "query": 2}, ours=2.1, spark=2.0),
         _result({"set": "planning", "queries": 99}, ours=0.08),
     ]
-    report = Report("umjoin", "", "ours", "", "", {}, {}, {}, {}, cases)
-    outcome = [(check.name, check.passed, check.detail) for function in CHECKS for check in function(report)]
-    assert outcome == [
+    assert outcome(CHECKS, cases) == [
         ("at most 1.05x the time of plain Spark, seed, rows", False, "1.060x"),
         ("at least 20x as fast as plain Spark, star, few, sum, 7", False, "19.00x"),
         ("at least 20x as fast as plain Spark, chain, few, count", True, ">25.00x"),
@@ -242,49 +230,14 @@ def test_checks_compare_with_what_is_asked() -> None:
 
 
 def test_chart_over_skews_from_zero(tmp_path: Path) -> None:
-    cases = [
-        CaseResult(
-            Case(f"triangle {x}", x, {}, panel="triangle"),
-            [Measurement(name, runs=[Run(1.0 + x, 0, 0, 0)]) for name in CONTESTANTS],
-        )
-        for x in (0.0, 0.5, 1.0)
-    ]
-    report = Report("umjoin", "title", "ours", "skew", "", {}, {}, {}, {}, cases, speedup=True)
-    write_chart(report, tmp_path / "chart.svg")
-    assert "skew" in (tmp_path / "chart.svg").read_text()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"cases": ["pentagon"]}, "there is no set of cases 'pentagon'"),
-        ({"contestants": ["flink"]}, "there is no contestant 'flink'"),
-    ],
-)
-def test_unknown_names(options: dict[str, list[str]], message: str) -> None:
-    with pytest.raises(AnalysisError, match=message):
-        umjoin_suite(UMJoinOptions(**options))  # type: ignore[arg-type]
+    cases = [case_result({"exponent": x}, dict.fromkeys(CONTESTANTS, 1.0 + x), x=x) for x in (0.0, 0.5, 1.0)]
+    write_chart(report_of(cases, speedup=True), tmp_path / "chart.svg")
+    assert "x axis" in (tmp_path / "chart.svg").read_text()
 
 
 def test_command_line(tmp_path: Path) -> None:
-    json = tmp_path / "out.json"
-    arguments = ["umjoin", "--cases", "star,cycle4", "--contestants", "duckdb", "--scale", "0.001", "--repeat", "1"]
-    arguments += ["--rows", "1000000", "--edges", "1000000", "--limit-seconds", "1", "--data", str(tmp_path / "data")]
-    outcome = CliRunner().invoke(app, [*arguments, "--json", str(json)])
-    assert outcome.exit_code == 0, outcome.output
-    assert json.with_suffix(".png").exists()
-    again = CliRunner().invoke(app, ["report", str(json), "--markdown"])
-    assert "| star: count, 1e6 rows | duckdb |" in again.stdout
-    assert "| cycle4: vertices, skew 0.6 | duckdb |" in again.stdout
-    bad = CliRunner().invoke(app, ["umjoin", "--cases", "pentagon"])
-    assert bad.exit_code == 2
-    assert "choose from seed, star, chain" in bad.stderr
-    text = " ".join(CliRunner().invoke(app, ["umjoin", "--help"], env={"COLUMNS": "200"}).stdout.split())
-    assert "sqlext bench umjoin --cases triangle --contestants ours,spark" in text
-
-
-def test_contestants_are_documented() -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md").read_text()
-    section = text.partition("## Suite `umjoin`")[2].partition("\n## ")[0]
-    for name in CONTESTANTS:
-        assert f"| {name} |" in section, name
+    words = ["umjoin", "--cases", "star,cycle4", "--contestants", "duckdb", "--scale", "0.001", "--rows", "1000000"]
+    words += ["--edges", "1000000", "--limit-seconds", "1", "--data", tmp_path / "data"]
+    markdown = stored(tmp_path, *words)[1]
+    assert "| star: count, 1e6 rows | duckdb |" in markdown
+    assert "| cycle4: vertices, skew 0.6 | duckdb |" in markdown

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from sqlext import Session
-from sqlext.bench.memory import MemoryWatch
+from sqlext.bench.harness.memory import MemoryWatch
 
 from .harness import digest
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from sqlext import Session
-from sqlext.bench.memory import MemoryWatch
+from sqlext.bench.harness.memory import MemoryWatch
 
 from .stream_probes import stream
 from .streaming import FIRST, SCHEMA, rows_of, write_file

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from sqlext.bench import Limits, run
-from sqlext.bench.engines import Engines
+from sqlext.bench.harness.engines import Engines
 from sqlext.bench.window import WindowOptions, window_suite
 
 GIB = 1 << 30

@@ -180,7 +180,7 @@ def answers(folder: Path) -> Iterator[list[int]]:
 
 
 def window_sums(folder: Path) -> dict[str, Any]:
-    """The number of rows and the checksums of a window's answers (see stream_sql.CHECKSUMS)."""
+    """The number of rows and the checksums of a window's answers (see CHECKSUMS in sqlext/bench/stream/sql.py)."""
     rows = ids = times = total = count = mix = tie = 0
     for number, key, ms, s, n in answers(folder):
         rows += 1
@@ -197,7 +197,7 @@ def window_sums(folder: Path) -> dict[str, Any]:
 
 
 def join_sums(folder: Path, streams: list[str]) -> dict[str, Any]:
-    """The number of rows and the checksums of a join's answers (see stream_sql.joined_values)."""
+    """The number of rows and the checksums of a join's answers (see joined_values in sqlext/bench/stream/sql.py)."""
     names = [*(first + second for first, second in pairwise(streams)), "total"]
     rows, found = 0, dict.fromkeys(names, 0)
     for *ids, total in answers(folder):

@@ -1,0 +1,1 @@
+"""What all suites share: how they are measured, and how their options are read, their rows compared and kept."""

@@ -1,0 +1,1 @@
+"""Suite `interval`: interval joins, and their kernels alone."""

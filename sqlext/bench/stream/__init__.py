@@ -1,0 +1,1 @@
+"""Suite `stream`: windows and joins of streams on Structured Streaming."""

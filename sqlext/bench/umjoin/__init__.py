@@ -1,0 +1,1 @@
+"""Suite `umjoin`: multi-way joins, TPC-H, and planning of TPC-DS."""
