@@ -13,7 +13,17 @@ from sqlext import stream_settings
 
 from . import QUICK
 from .harness import Driver
-from .streaming import EARLY, EARLY_BATCH, MOVING, STATEMENTS, committed, placed, wait_for_commit, write_streams
+from .streaming import (
+    EARLY,
+    EARLY_BATCH,
+    MOVING,
+    STATEMENTS,
+    committed,
+    is_file_by_file,
+    placed,
+    wait_for_commit,
+    write_streams,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +86,11 @@ def test_early_answers_of_a_killed_driver_are_those_of_one_that_was_not(tmp_path
             "stream_probes.compare_early", batch=EARLY_BATCH, rows=str(rows), out=str(out), other=str(other)
         )
     assert found["early"] >= 15
-    assert (found["differ"], found["doubled"], found["as_batch"]) == (0, 0, True)
+    assert (found["doubled"], found["as_batch"]) == (0, True)
+    if is_file_by_file(out / "checkpoint"):
+        assert found["differ"] == []
+    else:  # what had come when an early row was due depends on the micro-batches
+        assert {row[-1] for row in found["differ"]} <= {"early"}
 
 
 def changes(checkpoint: Path) -> int:
