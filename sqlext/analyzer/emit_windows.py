@@ -31,7 +31,7 @@ from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import PHASE, BlockWindows
 from sqlext.syntax.spans import span_of
 
-_FUNCTIONS = ("count", "sum", "avg", "mean")
+_FUNCTIONS = ("count", "sum", "avg")
 _LEAVE = "leave EMIT AFTER out: it is computed when the window is complete"
 
 
