@@ -169,13 +169,16 @@ class _EmitWindows:
         more: list[tuple[str, Column]] = []
         taken: set[Column] = set()
         for item in items:
-            expression = item.visible.column if item.visible is not None else builder.build(_node_of(item))
+            plain = _plain(item)
+            is_call = isinstance(plain, exp.Window)
+            node = plain if is_call else item.node
+            expression = item.visible.column if item.visible is not None else builder.build(_required(node, item))
             column = expression if isinstance(expression, Column) and expression.name == item.name else None
             if column is None or column in taken:
                 column = names.column(item.name)
             taken.add(column)
             chosen.append(NamedExpr(expression, column, span=item.span))
-            if item.node is not None and isinstance(_plain(item), exp.Window):
+            if is_call:
                 assert isinstance(expression, Column)
                 if expression not in bounds:
                     own = tuple(names.column(f"{item.name}_{word}") for word in BOUNDS)
@@ -219,7 +222,7 @@ def _plain(item: Item) -> exp.Expr | None:
     return node
 
 
-def _node_of(item: Item) -> exp.Expr:
-    if item.node is None:
+def _required(node: exp.Expr | None, item: Item) -> exp.Expr:
+    if node is None:
         raise UnsupportedError("a star has no expression", span=item.span)
-    return item.node
+    return node

@@ -154,8 +154,8 @@ REFUSED = {
     "ORDER BY": (f"SELECT count(*) AS n {FROM} GROUP BY {L} [[ORDER BY n]] {EMIT}", "combined with ORDER BY"),
     "LIMIT": (f"SELECT count(*) AS n {FROM} GROUP BY {L} [[LIMIT 5]] {EMIT}", "combined with LIMIT"),
     "a window of rows below": (
-        "SELECT count(*) AS n FROM (SELECT *, [[sum(v) OVER (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 5s PRECEDING "
-        f"AND CURRENT ROW)]] AS y FROM l) l JOIN r ON l.k = r.k AND {L} = {R} GROUP BY {L} {EMIT}",
+        "SELECT count(*) AS n FROM (SELECT *, [[sum(v) OVER (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 5s "
+        f"PRECEDING AND CURRENT ROW)]] AS y FROM l) l JOIN r ON l.k = r.k AND {L} = {R} GROUP BY {L} {EMIT}",
         "over a join does not take windows of rows",
     ),
     "confidence 1": (TAIL.format(f"{EMIT} CONFIDENCE [[1]]"), "CONFIDENCE must be a number between 0 and 1, not 1"),
