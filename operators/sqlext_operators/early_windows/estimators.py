@@ -112,7 +112,9 @@ def shrink(aggregate: Aggregate, seen: Seen, learned: Learned) -> Guess:
         with np.errstate(invalid="ignore", divide="ignore"):
             apart = rest.mean if aggregate is Aggregate.SUM else rest.mean - value
             within = learned.value_variance
-            variance = (apart**2 + within) * rest.variance + rest.rows * within + rest.rows**2 * rest.mean_variance
+            # where no row is expected, one may come all the same
+            some = np.maximum(rest.rows, np.minimum(rest.variance, 1.0))
+            variance = apart**2 * rest.variance + some * within + rest.rows**2 * rest.mean_variance
             variance = variance / rows**2 if aggregate is Aggregate.AVG else variance
     return Guess(rest.rows, value, value, np.sqrt(variance), rest.conflict)
 
