@@ -14,7 +14,7 @@ from sqlext_operators.early_windows.answers import REMEMBERED
 from sqlext_operators.exchange.chunks import ChunkStore
 
 #: Of so many rows of a step at most, evenly spread over them: more would teach little.
-MOST_RECORDS = 2048
+MOST_RECORDS = 512
 
 
 @dataclass(frozen=True)
