@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sqlext_operators.early.key_totals import Aggregate, Floats, Ints
 from sqlext_operators.early.past_errors import MISS
 from sqlext_operators.early.quantiles import t_quantile
-from sqlext_operators.early_windows.estimators import ROW_ESTIMATORS, Guess, answer, expected_rows
+from sqlext_operators.early_windows.estimators import ROW_ESTIMATORS, answer, expected_rows
 from sqlext_operators.early_windows.learned import Learned, kept
 from sqlext_operators.early_windows.seen import Seen
 
@@ -43,7 +43,7 @@ def estimated(aggregate: Aggregate, seen: Seen, learned: Learned, estimator: str
     there = answer(aggregate, seen.rows, seen.sum)
     with np.errstate(all="ignore"):  # values may be NaN or infinite: such answers have no bounds
         if learned.shares.known:
-            found = _learned(aggregate, seen, learned, ROW_ESTIMATORS[estimator], confidence)
+            found = _learned(aggregate, seen, learned, estimator, confidence)
         else:
             found = _first(aggregate, seen, estimator, confidence)
     # SUM and AVG of nothing are NULL
@@ -65,8 +65,8 @@ def estimated(aggregate: Aggregate, seen: Seen, learned: Learned, estimator: str
     )
 
 
-def _learned(aggregate: Aggregate, seen: Seen, learned: Learned, guess_of: object, confidence: float) -> RowAnswers:
-    guess: Guess = guess_of(aggregate, seen, learned)  # type: ignore[operator]
+def _learned(aggregate: Aggregate, seen: Seen, learned: Learned, estimator: str, confidence: float) -> RowAnswers:
+    guess = ROW_ESTIMATORS[estimator](aggregate, seen, learned)
     there = answer(aggregate, seen.rows, seen.sum)
     # the shares know more than the few errors, but nothing without them
     freedom = max(1.0, learned.judged.errors.count - 1) if learned.judged.errors.count else 1.0
@@ -141,9 +141,8 @@ def learn(
     early = {name: values[usable] for name, values in memory.items()}
     new = early["new_rows"]
     final = new + np.maximum(rows - early["rows"], 0.0)
-    learned.judge(
-        (early["value"] - answer(aggregate, rows, total)) / np.where(early["error"] > 0, early["error"], np.nan)
-    )
+    errors = np.where(early["error"] > 0, early["error"], np.nan)
+    learned.judge((early["value"] - answer(aggregate, rows, total)) / errors)
     if learned.shares.known:
         share = learned.shares.of(bins)
         chance = float(np.sum(share * (1 - share) * final))

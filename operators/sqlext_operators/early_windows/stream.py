@@ -17,31 +17,28 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
-from sqlext_operators.columns.flat import to_array, valid_mask
-from sqlext_operators.early.key_totals import Aggregate, Floats, Ints
+from sqlext_operators.early.key_totals import Floats, Ints
 from sqlext_operators.early.memory import Memory
-from sqlext_operators.early.stream import EARLY, FINAL
-from sqlext_operators.early_windows.answers import RowAnswers, estimated, learn
+from sqlext_operators.early.stream import EARLY
+from sqlext_operators.early_windows.answers import estimated, learn
 from sqlext_operators.early_windows.calls import RowCall, row_calls, with_rows
+from sqlext_operators.early_windows.columns import bounds_of, final_rows, seen_of, totals_of, values_of
 from sqlext_operators.early_windows.due import Due, DueRows, next_due
 from sqlext_operators.early_windows.estimators import ROW_ESTIMATORS
 from sqlext_operators.early_windows.learned import Learned
-from sqlext_operators.early_windows.recent import Recent, Totals, recent
+from sqlext_operators.early_windows.recent import recent
 from sqlext_operators.early_windows.records import Records, Remembered
-from sqlext_operators.early_windows.seen import Lengths, Moment, Seen
+from sqlext_operators.early_windows.seen import Lengths, Moment
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
 from sqlext_operators.exchange.stream import Expiry, Progress, counted
 from sqlext_operators.window.newest import POSITION
-from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.reach import reach_of
 from sqlext_operators.window.stream import WindowStream, WindowStreamSpec
 from sqlext_operators.window.stream_state import FAR
 
 #: Kinds of chunks, beyond all kinds of the window's own.
 _CLOCK, _PAST, _RECORDS = range(1 << 20, (1 << 20) + 3)
-#: Doubles below this are in bigint's range.
-_BIGINT = float(2**63 - 2**10)
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,8 @@ class EarlyWindowStream:
     def _results(
         self, store: ChunkStore, new: Sequence[Block], watermark: int | None, progress: Progress
     ) -> Iterator[pa.RecordBatch]:
-        memory, records = self._memory(store), Records(store, _RECORDS, self._ahead, len(self._spec.calls))
+        spec, payload = self._spec, self._operator.window.payload
+        memory, records = self._memory(store), Records(store, _RECORDS, self._ahead, len(spec.calls))
         learned = self._learned(memory)
         since, before = store.next_no, memory.clock
         known = [time for time in (watermark, store.watermark) if time is not None]
@@ -112,7 +110,9 @@ class EarlyWindowStream:
         for batch in self._windows.step(store, new, watermark, uncounted):
             if remembered is not None:
                 lessons += self._lesson(remembered, batch)
-            yield self._final(batch)
+            yield final_rows(
+                batch, self._operator.window.payload, self._spec.calls, self._spec.bounds, self._spec.phase
+            )
         for name in ("rows", "late", "timeless"):
             setattr(progress, name, getattr(uncounted, name))
         if lessons:
@@ -125,7 +125,7 @@ class EarlyWindowStream:
         clock = self._clock(new, before, now)
         if clock is None:
             return
-        delay = self._spec.delay
+        delay = spec.delay
         least = -FAR if now is None else now - self._ahead
         due_rows = DueRows(least, None if before is None else before - delay, clock - delay, since)
         due = due_rows.of(self._windows.state(store), self._operator.sequence.keys)
@@ -173,24 +173,12 @@ class EarlyWindowStream:
 
     # Final rows
 
-    def _final(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows with their exact values, which are their own bounds."""
-        columns = {name: batch.column(name) for name in self._operator.window.payload}
-        ones, exact = pa.repeat(1.0, batch.num_rows), pa.repeat(True, batch.num_rows)
-        for call in self._spec.calls:
-            columns[call.output] = batch.column(call.output)
-        for call, names in zip(self._spec.calls, self._spec.bounds, strict=True):
-            bound = batch.column(call.output).cast(pa.float64(), safe=False)
-            columns |= dict(zip(names, (bound, bound, ones, exact), strict=True))
-        columns[self._spec.phase] = pa.repeat(FINAL, batch.num_rows)
-        return pa.RecordBatch.from_pydict(columns)
-
     def _lesson(self, remembered: Remembered, batch: pa.RecordBatch) -> list[_Lesson]:
         """What final rows with records tell."""
         places, found = remembered.among(batch.column(POSITION).to_numpy())
         if not len(places):
             return []
-        totals = [tuple(part[places] for part in _totals(batch, call)) for call in self._spec.calls]
+        totals = [tuple(part[places] for part in totals_of(batch, call)) for call in self._spec.calls]
         return [_Lesson(found, [rows for rows, _ in totals], [total for _, total in totals])]
 
     def _learn(self, learned: Sequence[Learned], remembered: Remembered, lessons: Sequence[_Lesson]) -> None:
@@ -220,10 +208,11 @@ class EarlyWindowStream:
         memories = []
         bins = moment.bins(found.times)
         for call, past, names in zip(self._spec.calls, learned, self._spec.bounds, strict=True):
-            seen = _seen(self._operator, call, batch, found, moment, bins)
+            frame = self._operator.window.windows[call.place].frame
+            seen = seen_of(batch, call, found, Lengths.of(frame, found.times, moment), bins)
             answers = estimated(call.aggregate, seen, past, self._spec.estimator, self._spec.confidence)
-            columns[call.output] = _values(batch.column(call.output), answers)
-            bounds |= dict(zip(names, _bounds(answers), strict=True))
+            columns[call.output] = values_of(batch.column(call.output), answers)
+            bounds |= dict(zip(names, bounds_of(answers), strict=True))
             memories.append(answers.memory)
         records.add(positions, found.times, bins, memories)
         columns |= bounds
@@ -238,53 +227,3 @@ class _Lesson:
     records: Ints
     rows: list[Floats]
     totals: list[Floats]
-
-
-def _seen(
-    operator: WindowOperatorSpec, call: RowCall, batch: pa.RecordBatch, found: Recent, moment: Moment, bins: Ints
-) -> Seen:
-    """What is known of the frames of the due rows for a call."""
-    rows, total = _totals(batch, call)
-    own, new = found.own[call.output], found.new[call.output]
-    frame = operator.window.windows[call.place].frame
-    lengths = Lengths.of(frame, found.times, moment)
-    old = Totals(rows, total, total).less(own).less(new)
-    return Seen(
-        own.rows,
-        own.sum,
-        old.rows,
-        old.sum,
-        new.rows,
-        new.sum,
-        new.squares,
-        lengths,
-        bins,
-        complete=lengths.new <= 0,
-    )
-
-
-def _totals(batch: pa.RecordBatch, call: RowCall) -> tuple[Floats, Floats]:
-    """(rows with a value, their sum) of each frame, float64[n]; the sum is 0 for COUNT."""
-    rows = batch.column(call.rows).to_numpy(zero_copy_only=False).astype(np.float64)
-    if call.aggregate is Aggregate.COUNT:
-        return rows, np.zeros(len(rows))
-    values = batch.column(call.output).fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
-    return rows, values if call.aggregate is Aggregate.SUM else values * rows
-
-
-def _values(there: pa.Array, answers: RowAnswers) -> pa.Array:
-    """The column of what has come, with what the estimates add; integers stay integers."""
-    mask = valid_mask(there)
-    if pa.types.is_integer(there.type):
-        values = there.fill_null(0).to_numpy(zero_copy_only=False)
-        added = np.rint(answers.added)
-        fits = np.abs(values + added) < _BIGINT
-        return to_array(values + np.where(fits, added, 0).astype(values.dtype), mask, there.type)
-    values = there.fill_null(0).to_numpy(zero_copy_only=False)
-    return to_array((values + answers.added).astype(values.dtype), mask, there.type)
-
-
-def _bounds(answers: RowAnswers) -> tuple[pa.Array, ...]:
-    """lower, upper, coverage and reliable; what is not known is NULL."""
-    known = [pa.array(values, from_pandas=True) for values in (answers.lower, answers.upper)]
-    return (*known, pa.array(answers.coverage), pa.array(answers.reliable))
