@@ -110,9 +110,7 @@ class EarlyWindowStream:
         for batch in self._windows.step(store, new, watermark, uncounted):
             if remembered is not None:
                 lessons += self._lesson(remembered, batch)
-            yield final_rows(
-                batch, self._operator.window.payload, self._spec.calls, self._spec.bounds, self._spec.phase
-            )
+            yield final_rows(batch, payload, spec.calls, spec.bounds, spec.phase)
         for name in ("rows", "late", "timeless"):
             setattr(progress, name, getattr(uncounted, name))
         if lessons:
