@@ -71,7 +71,7 @@ def recent(
                     batch = batch.append_column(POSITION, pa.array(known.positions))
                     batch = batch.append_column(COPY, pa.array(~_among(known.positions, due_rows)))
                 blocks.append(Block(0, tag, int(known.positions[0]), batch))
-    found = []
+    found: list[pa.RecordBatch] = []
     with counted.operator() as running:
         for block in blocks:
             found += running.push(block)

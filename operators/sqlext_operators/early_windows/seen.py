@@ -35,8 +35,9 @@ class Moment:
         whole = max(1, self.clock - self.watermark + self.ahead)
         share = np.maximum(self.clock - times, 0) / whole
         with np.errstate(divide="ignore"):
-            found = np.floor(_FINE * np.log2(share)) + BINS
-        return np.clip(found, 0, BINS - 1).astype(np.int64)
+            places = np.floor(_FINE * np.log2(share)) + BINS
+        found: Ints = np.clip(places, 0, BINS - 1).astype(np.int64)
+        return found
 
 
 @dataclass(frozen=True)
