@@ -29,7 +29,7 @@ from tests.sql.streams import (
 )
 
 #: Seconds: of all rows, from a row to its early answer, of a micro-batch; rows are up to 4 seconds late.
-SECONDS, AFTER, TRIGGER = 60, 2, 2
+SECONDS, AFTER, TRIGGER = 44, 2, 2
 EMIT = "EMIT AFTER DELAY INTERVAL '2' SECONDS"
 QUERY = (
     "SELECT k, ts, v, k + 1 AS more, count(*) OVER w AS n, sum(v) OVER w AS s, avg(x) OVER u AS a FROM l{0} WINDOW "
@@ -44,7 +44,7 @@ def arriving(seed: int) -> list[list[Row]]:
     """Rows of a stream by the micro-batch that brings them; the last one brings a row that closes it."""
     rng = random.Random(seed)
     batches: list[list[Row]] = [[] for _ in range(SECONDS // TRIGGER + 3)]
-    for _ in range(600):
+    for _ in range(10 * SECONDS):
         time = rng.random() * SECONDS
         value = rng.choice([None, *range(-3, 9)])
         row: Row = (rng.choice([None, 0, 1, 2]), START + int(time * SECOND), value, value and value / 4, "")
@@ -96,7 +96,10 @@ def test_early_rows_come_within_a_trigger_and_final_rows_are_those_of_batch(
     assert sorted_rows(rows.where("phase = 'final'").select(*VALUES)) == expected
     early = rows.where("phase = 'early'").collect()
     closing = {row["ts"] for row in early if row["ts"].timestamp() > START // SECOND + SECONDS}
-    assert Counter(row["ts"] for row in early if row["ts"] not in closing) == Counter(row[1] for row in expected)
+    # the last rows are due when they are final: the next row of all comes much later
+    in_time = Counter(row[1] for row in expected if row[1].timestamp() < START // SECOND + SECONDS - AFTER - 1)
+    answered = Counter(row["ts"] for row in early if row["ts"] not in closing)
+    assert in_time <= answered <= Counter(row[1] for row in expected)
     comes = {time: number for number, one in enumerate(arriving(0)) for _, time, *_ in one}
     times = {(time, phase): number for time, phase, number in seen}
     for (time, phase), number in times.items():
@@ -126,7 +129,7 @@ def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSessi
             register(spark, f"grown_{name}", tmp_path / name)
         return session.sql(text, l=spark.table("grown_l"), r=spark.table("grown_r"))
 
-    cut = 14
+    cut = 11
     for name in "lr":
         write_batches(tmp_path / name, batches[name][:cut])
     started(frame(), tmp_path).awaitTermination()
