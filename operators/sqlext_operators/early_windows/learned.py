@@ -16,8 +16,9 @@ from sqlext_operators.early_windows.seen import BINS
 
 #: A step with so many rows takes the full share of the weight of those before it; with fewer rows it takes less.
 _MANY = 256
-#: A bin with fewer rows than this borrows from all bins.
+#: A bin borrows so many rows from the bins near it: each next one counts a quarter as much.
 _BORROWED = 32.0
+_NEAR = 0.25 ** np.abs(np.subtract.outer(np.arange(BINS), np.arange(BINS)))
 
 
 @dataclass
@@ -34,8 +35,8 @@ class Shares:
 
     def of(self, bins: Ints) -> Floats:
         """float64[n], the expected share, in (0, 1]: a ratio of sums, so that small frames do not bias it."""
-        total = self.final.sum()
-        usual = self.early.sum() / total if total else 1.0
+        near = _NEAR @ self.final
+        usual = np.divide(_NEAR @ self.early, near, out=np.ones(BINS), where=near > 0)
         shares = (self.early + _BORROWED * usual) / (self.final + _BORROWED)
         # if no row has ever come early: as much as that does not rule out
         found: Floats = np.maximum(shares, 0.5 / (self.final + _BORROWED))[np.maximum(bins, 0)]
