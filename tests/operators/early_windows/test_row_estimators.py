@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from sqlext_operators.early_windows.learned import Learned
 from sqlext_operators.early_windows.seen import BINS, Lengths, Moment, Seen
 from sqlext_operators.window.spec import Frame
 
-from tests.operators.early_windows.row_data import BOUNDS, Row, Run, Step, operator_of, spec_of
+from tests.operators.early_windows.simulate import CASES, held, simulated
 
 DRAWS = 1000
 BIN = BINS - 3
@@ -162,42 +161,16 @@ def test_times_are_told_in_bins_and_lengths() -> None:
     assert np.isinf(Lengths.of(Frame("range", None, 0), times, Moment(100, 90, 0)).old).all()
 
 
-def simulated(estimator: str, delay: int, end: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """(early, final) rows of a minute after one to learn in: rows of 3 keys that are up to 5 seconds late."""
-    rng = np.random.default_rng(3)
-    seconds, longest, trigger = 130, 5_000, 2_000
-    count = rng.poisson(12 * seconds)
-    times = rng.integers(0, seconds * 1_000, count)
-    arrivals = times + rng.random(count) * (longest - 500)
-    tags, keys, values = rng.integers(0, 2, count), rng.integers(0, 3, count), rng.integers(1, 20, count)
-    run = Run(spec_of(operator_of([(Frame("range", -8_000, end, end_following=end > 0), (1,))]), delay, estimator))
-    found: list[dict[str, Any]] = []
-    clock = watermark = None
-    for now in range(trigger, seconds * 1_000 + 2 * longest, trigger):
-        rows = tuple(
-            Row(int(tags[i]), int(i), int(keys[i]), int(times[i]), int(values[i]) + 5 * int(keys[i]), values[i] / 2)
-            for i in np.flatnonzero((arrivals >= now - trigger) & (arrivals < now))
-        )
-        found += run.step(Step(watermark, rows))
-        clock = max([clock or 0, *(row.time for row in rows if row.time is not None)])
-        watermark = clock - longest
-    found += run.step(Step(1 << 40, ()))
-    final = {row["id"]: row for row in found if row["phase"] == "final"}
-    early = [row for row in found if row["phase"] == "early" and 60_000 <= row["ts"] <= (seconds - 10) * 1_000]
-    return [(row, final[row["id"]]) for row in early]
-
-
-@pytest.mark.parametrize(("estimator", "delay", "end"), [("shrink", 0, 0), ("coverage", 500, 2_000)])
-def test_intervals_hold_the_truth_about_as_often_as_asked_for(estimator: str, delay: int, end: int) -> None:
-    pairs = simulated(estimator, delay, end)
+@pytest.mark.parametrize(("estimator", "case"), [("shrink", CASES[0]), ("coverage", CASES[2]), ("none", CASES[3])])
+def test_intervals_hold_the_truth_about_as_often_as_asked_for(estimator: str, case: tuple[str, int, int]) -> None:
+    pairs = simulated(estimator, *case, seconds=110)
     assert len(pairs) > 300
     for name in ("n0", "m0", "s0", "a0"):
-        lower, upper, _, reliable = (f"{name}_{bound}" for bound in BOUNDS)
-        held = np.mean([early[lower] - 1e-9 <= final[name] <= early[upper] + 1e-9 for early, final in pairs])
-        assert 0.9 <= held <= 1.0, (name, held)
-        assert np.mean([early[reliable] for early, _ in pairs]) > 0.9
-        width = np.mean([early[upper] - early[lower] for early, _ in pairs])
+        assert 0.9 <= held(pairs, name) <= 1.0
+        assert np.mean([early[f"{name}_reliable"] for early, _ in pairs]) > 0.9
+        width = np.mean([early[f"{name}_upper"] - early[f"{name}_lower"] for early, _ in pairs])
         assert width < 0.4 * np.mean([abs(final[name]) for _, final in pairs])
-    bias = np.mean([early["n0"] - final["n0"] for early, final in pairs])
-    missing = np.mean([final["n0"] * (1 - early["n0_coverage"]) for early, final in pairs])
-    assert abs(bias) < 0.35 * missing  # a minute of three keys is about forty independent frames
+    if estimator != "none":
+        bias = np.mean([early["n0"] - final["n0"] for early, final in pairs])
+        missing = np.mean([final["n0"] * (1 - early["n0_coverage"]) for early, final in pairs])
+        assert abs(bias) < 0.35 * missing  # a minute of three keys is about forty independent frames
