@@ -15,8 +15,8 @@ from sqlext_operators.early_windows.calls import RowCall
 from sqlext_operators.early_windows.recent import Recent
 from sqlext_operators.early_windows.seen import Lengths, Seen
 
-#: Doubles below this are in bigint's range.
-_BIGINT = float(2**63 - 2**10)
+#: Doubles of whole numbers below 2^63 are this far below it at least.
+_LAST_STEP = 2**10
 
 
 def final_rows(
@@ -66,12 +66,14 @@ def totals_of(batch: pa.RecordBatch, call: RowCall) -> tuple[Floats, Floats]:
 
 
 def values_of(there: pa.Array, answers: RowAnswers) -> pa.Array:
-    """The column of what has come, with what the estimates add; integers stay integers."""
+    """The column of what has come, with what the estimates add; integers stay integers, and what they have no room for
+    is not added."""
     mask = valid_mask(there)
     if pa.types.is_integer(there.type):
         values = there.fill_null(0).to_numpy(zero_copy_only=False)
         added = np.rint(answers.added)
-        fits = np.abs(values + added) < _BIGINT
+        bits = there.type.bit_width
+        fits = np.abs(values + added) < float(2 ** (bits - 1) - (_LAST_STEP if bits == 64 else 0))
         return to_array(values + np.where(fits, added, 0).astype(values.dtype), mask, there.type)
     values = there.fill_null(0).to_numpy(zero_copy_only=False)
     return to_array((values + answers.added).astype(values.dtype), mask, there.type)

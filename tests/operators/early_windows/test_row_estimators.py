@@ -7,9 +7,11 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sqlext_operators.early.key_totals import Aggregate
 from sqlext_operators.early_windows.answers import REMEMBERED, estimated, learn
+from sqlext_operators.early_windows.columns import values_of
 from sqlext_operators.early_windows.estimators import ROW_ESTIMATORS, coverage, shrink
 from sqlext_operators.early_windows.learned import Learned
 from sqlext_operators.early_windows.seen import BINS, Lengths, Moment, Seen
@@ -132,6 +134,17 @@ def test_values_that_are_not_finite_have_no_bounds_and_teach_nothing() -> None:
         assert not answers.reliable.any()
         learn(Aggregate.SUM, learned, broken.bins, answers.memory, broken.rows + 1, np.full(DRAWS, np.nan))
     assert json.dumps(learned.state()) == before
+
+
+def test_integers_keep_their_type_and_their_digits() -> None:
+    seen = thinned(np.random.default_rng(12), np.ones(3), np.ones(4))
+    answers = estimated(Aggregate.SUM, seen, knowing(values=np.ones(4)), "coverage", 0.95)
+    for kind, largest in ((pa.int8(), 127), (pa.int32(), 2**31 - 1), (pa.int64(), 2**63 - 1)):
+        there = pa.array([largest, *[5] * (DRAWS - 2), None], kind)
+        found = values_of(there, answers)
+        assert found.type == kind
+        assert (found[0].as_py(), found[DRAWS - 1].as_py()) == (largest, None)
+        assert found[1].as_py() == 5 + round(answers.added[1])
 
 
 def test_what_is_learned_can_be_written_down() -> None:
