@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from tests.sql.streams import (
     sorted_rows,
     started,
     stream_conf,
-    write_files,
+    write_batches,
 )
 
 #: Seconds: of all rows, from a row to its early answer, of a micro-batch; rows are up to 4 seconds late.
@@ -64,46 +64,52 @@ def views(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         drop_views(spark, "l", "r", "grown_l", "grown_r")
 
 
-def write_batches(folder: Path, batches: list[list[Row]], first: int = 0) -> None:
-    for number, rows in enumerate(batches, first):
-        write_files(folder.parent / "one", rows, 1)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder.parent / "one" / "0000.parquet").rename(folder / f"{number:04d}.parquet")
-        os.utime(folder / f"{number:04d}.parquet", (number, number))
+@dataclass(frozen=True)
+class Run:
+    """The rows of a query that ran from start to end, and the micro-batch of each."""
+
+    frame: DataFrame
+    rows: list[dict[str, Any]]
+    when: dict[tuple[Any, str], int]
+
+    def of(self, phase: str) -> list[dict[str, Any]]:
+        """The rows of a phase."""
+        return [row for row in self.rows if row["phase"] == phase]
 
 
-def found_rows(spark: SparkSession, folder: Path, frame: DataFrame) -> DataFrame:
-    return spark.read.parquet(str(folder / "out")).toDF(*frame.columns)
-
-
-def test_early_rows_come_within_a_trigger_and_final_rows_are_those_of_batch(
-    session: Session, spark: SparkSession, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def whole(session: Session, views: Path) -> Run:
     frame = session.sql(f"{QUERY.format('')} {EMIT}")
-    assert frame.columns == [*VALUES, *(f"{name}_{bound}" for name in "nsa" for bound in BOUNDS), "phase"]
-    batch = session.sql(QUERY.format("_t"))
-    assert frame.dtypes[: len(VALUES)] == batch.dtypes
-    seen: list[tuple[Any, str, int]] = []
+    seen: list[tuple[dict[str, Any], int]] = []
 
     def write(rows: DataFrame, number: int) -> None:
-        seen.extend((row["ts"], row["phase"], number) for row in rows.collect())
-        rows.write.mode("append").parquet(str(tmp_path / "out"))
+        seen.extend((row.asDict(), number) for row in rows.collect())
 
-    query = frame.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "cp"))
+    query = frame.writeStream.foreachBatch(write).option("checkpointLocation", str(views / "checkpoint"))
     query.trigger(availableNow=True).start().awaitTermination()
-    rows = found_rows(spark, tmp_path, frame).cache()
+    return Run(frame, [row for row, _ in seen], {(row["ts"], row["phase"]): number for row, number in seen})
+
+
+def values(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row[name] for name in VALUES) for row in rows), key=repr)
+
+
+def test_early_rows_come_within_a_trigger_and_final_rows_are_those_of_batch(session: Session, whole: Run) -> None:
+    assert whole.frame.columns == [*VALUES, *(f"{name}_{bound}" for name in "nsa" for bound in BOUNDS), "phase"]
+    batch = session.sql(QUERY.format("_t"))
+    assert whole.frame.dtypes[: len(VALUES)] == batch.dtypes
     expected = sorted_rows(batch)
-    assert sorted_rows(rows.where("phase = 'final'").select(*VALUES)) == expected
-    early = rows.where("phase = 'early'").collect()
+    assert values(whole.of("final")) == sorted(expected, key=repr)
+    times = whole.when
+    early = whole.of("early")
     closing = {row["ts"] for row in early if row["ts"].timestamp() > START // SECOND + SECONDS}
     # the last rows are due when they are final: the next row of all comes much later
     in_time = Counter(row[1] for row in expected if row[1].timestamp() < START // SECOND + SECONDS - AFTER - 1)
     answered = Counter(row["ts"] for row in early if row["ts"] not in closing)
     assert in_time <= answered <= Counter(row[1] for row in expected)
     comes = {time: number for number, one in enumerate(arriving(0)) for _, time, *_ in one}
-    times = {(time, phase): number for time, phase, number in seen}
     for (time, phase), number in times.items():
-        if phase == "early" and time not in closing:
+        if phase == "early" and time in in_time:
             micros = round(time.timestamp() * SECOND)
             due = max(comes[micros], int((micros - START) / SECOND + AFTER) // TRIGGER)
             assert due <= number <= due + 1
@@ -120,7 +126,7 @@ def test_early_rows_come_within_a_trigger_and_final_rows_are_those_of_batch(
         assert sum(row[f"{name}_coverage"] < 1 for row in known) > len(known) // 2
 
 
-def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path, whole: Run) -> None:
     batches = {name: arriving(number) for number, name in enumerate("lr")}
     sql = f"{QUERY.format('')} {EMIT}".replace("FROM l ", "FROM {l} ").replace("UNION r ", "UNION {r} ")
 
@@ -129,24 +135,26 @@ def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSessi
             register(spark, f"grown_{name}", tmp_path / name)
         return session.sql(text, l=spark.table("grown_l"), r=spark.table("grown_r"))
 
-    cut = 11
-    for name in "lr":
-        write_batches(tmp_path / name, batches[name][:cut])
-    started(frame(), tmp_path).awaitTermination()
-    for name in "lr":
-        write_batches(tmp_path / name, batches[name][cut:], cut)
-    started(frame(), tmp_path).awaitTermination()
-    rows = found_rows(spark, tmp_path, frame())
-    whole = session.sql(f"{QUERY.format('')} {EMIT}")
-    started(whole, tmp_path / "whole").awaitTermination()
-    expected = found_rows(spark, tmp_path / "whole", whole)
-    assert sorted_rows(rows) == sorted_rows(expected)
+    cut = 15
+    for part, first in ((slice(cut), 0), (slice(cut, None), cut)):
+        for name in "lr":
+            write_batches(tmp_path / name, batches[name][part], first=first)
+        started(frame(), tmp_path).awaitTermination()
+    found = spark.read.parquet(str(tmp_path / "out")).toDF(*whole.frame.columns)
+    rows = [row.asDict() for row in found.collect()]
+    assert values([row for row in rows if row["phase"] == "final"]) == values(whole.of("final"))
+    early = [row for row in rows if row["phase"] == "early"]
+    assert Counter(row["ts"] for row in early) == Counter(row["ts"] for row in whole.of("early"))
+    # what was learned before is known behind the cut
+    begin = START // SECOND + cut * TRIGGER
+    behind = [row for row in early if begin <= row["ts"].timestamp() < begin + TRIGGER]
+    assert sum(row["n_reliable"] for row in behind) > len(behind) // 2
     for changed, message in (
         (sql + " COMPENSATE USING none", "estimator was shrink, and is none"),
         (sql.replace("'2'", "'1'"), "delay was 2s, and is 1s"),
     ):
         for name in "lr":
-            write_batches(tmp_path / name, [batches[name][-1]], 100)
+            write_batches(tmp_path / name, [batches[name][-1]], first=100)
         query = started(frame(changed), tmp_path)
         with pytest.raises(SqlExtError, match=f"belongs to another query: {message}"):
             query.awaitTermination()
