@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.catalog import Catalog, TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.early.nodes import EarlyAggregate
+from sqlext_planner.early_windows.nodes import EarlyWindows
 from sqlext_planner.errors import InternalError, SqlExtError, UnsupportedError
 from sqlext_planner.exchange.sizes import dtype_bytes
 from sqlext_planner.expressions.nodes import Column, Compare, Literal, NamedExpr, conjuncts
@@ -96,14 +97,31 @@ def window_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         return None
     from sqlext_planner.window.partitioning import window_placing
     from sqlext_planner.window.stream_execution import WindowStreamExec
-    from sqlext_planner.window.streams import delays, kept
+    from sqlext_planner.window.streams import kept
+
+    placing = window_placing(node, planner.config)
+    return WindowStreamExec(**_stream_fields(node, planner), phase=node.phase, placing=placing, why=kept(node))
+
+
+def early_windows(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    """EarlyWindows over a WindowUnion -> EarlyWindowsExec: the window's exchange, an operator that answers twice."""
+    if not isinstance(node, EarlyWindows):
+        return None
+    from sqlext_planner.early_windows.execution import early_windows as physical
+
+    if not isinstance(node.child, WindowUnion):
+        raise InternalError(f"early answers over {type(node.child).__name__}")
+    return physical(node, node.child, _stream_fields(node.child, planner))
+
+
+def _stream_fields(node: WindowUnion, planner: Planner) -> dict[str, Any]:
+    """The fields of a physical window over streams."""
+    from sqlext_planner.window.streams import delays
 
     children = (node.source, *node.unions)
     inputs = [planner.later(child) for child in children]
     spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in children)
-    placing = window_placing(node, planner.config)
-    fields = {**_window_fields(node, inputs), "stream_spans": spans, "phase": node.phase, "placing": placing}
-    return WindowStreamExec(**fields, delays=delays(node, inputs), why=kept(node))
+    return {**_window_fields(node, inputs), "stream_spans": spans, "delays": delays(node, inputs)}
 
 
 def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
@@ -327,6 +345,7 @@ def _plain_spark_unary(node: LogicalPlan, planner: Planner) -> PhysicalPlan | No
 #: First match wins.
 STRATEGIES: tuple[Strategy, ...] = (
     # Our own operators first: no plain Spark node computes an extension node. Those on streams before those on tables.
+    early_windows,
     window_streams,
     window_unions,
     group_aggregates,
@@ -343,7 +362,7 @@ STRATEGIES: tuple[Strategy, ...] = (
 def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
     """Why an operator of ours cannot be computed over the streams that it reads; None if it can."""
     match node:
-        case EarlyAggregate():
+        case EarlyAggregate() | EarlyWindows():
             return input_error(node)
         case WindowUnion():
             from sqlext_planner.window.streams import refusal as window_refusal
