@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Self, TypeVar
 
 Node = TypeVar("Node", bound="TreeNode")
+
+
+@cache
+def field_names(kind: type[Any]) -> tuple[str, ...]:
+    """The names of a dataclass's fields."""
+    return tuple(field.name for field in fields(kind))
 
 
 class TreeNode:
@@ -27,8 +33,8 @@ class TreeNode:
         """Child nodes in field order."""
         found: list[Any] = []
         kind = self.child_type()
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
+        for name in field_names(type(self)):
+            value = getattr(self, name)
             if isinstance(value, kind):
                 found.append(value)
             elif isinstance(value, tuple):
@@ -37,18 +43,20 @@ class TreeNode:
 
     def map_children(self, function: Callable[[Any], Any]) -> Self:
         """A copy with each child replaced by `function(child)`; self if no child changed."""
+        if not self.children:
+            return self
         changes: dict[str, Any] = {}
         kind = self.child_type()
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
+        for name in field_names(type(self)):
+            value = getattr(self, name)
             if isinstance(value, kind):
                 new = function(value)
                 if new is not value:
-                    changes[field.name] = new
+                    changes[name] = new
             elif isinstance(value, tuple) and any(isinstance(item, kind) for item in value):
                 items = tuple(function(item) if isinstance(item, kind) else item for item in value)
                 if any(new is not old for new, old in zip(items, value, strict=True)):
-                    changes[field.name] = items
+                    changes[name] = items
         return replace(self, **changes) if changes else self  # type: ignore[type-var]
 
     def transform_up(self, function: Callable[[Any], Any]) -> Any:

@@ -54,6 +54,15 @@ def span_of(node: exp.Expr) -> Span:
     return found
 
 
+def has_place(node: exp.Expr) -> bool:
+    """Whether a node was parsed from text."""
+    try:
+        span_of(node)
+    except NoPlaceError:
+        return False
+    return True
+
+
 def deepest_span(tree: exp.Expr) -> Span | None:
     """The place of the node that is furthest from the root of `tree`."""
     found: Span | None = None

@@ -18,7 +18,7 @@ from sqlext_planner.relational.nodes import Aggregate, Project
 COUNT = Column("", "__sqlext_count")
 
 
-@rule(order="bottom_up")
+@rule(order="bottom_up", on=(Aggregate, IntervalJoin))
 def count_interval_matches(node: LogicalPlan) -> LogicalPlan | None:
     """``Aggregate(count(*), sum(v))`` over an inner interval join -> the same over its counts: ``sum(n), sum(v * n)``.
 

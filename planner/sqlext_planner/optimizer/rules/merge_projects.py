@@ -11,7 +11,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project
 
 
-@rule(order="bottom_up")
+@rule(order="bottom_up", on=(Project,))
 def merge_projects(node: LogicalPlan) -> LogicalPlan | None:
     """``Project(f(y), Project(g(x) AS y, t))`` -> ``Project(f(g(x)), t)``.
 

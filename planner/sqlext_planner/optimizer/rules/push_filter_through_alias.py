@@ -10,7 +10,7 @@ from sqlext_planner.relational.nodes import Filter, SubqueryAlias
 from sqlext_planner.relational.plan_patterns import filtered
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Filter, SubqueryAlias))
 def push_filter_through_alias(node: LogicalPlan) -> LogicalPlan | None:
     """``Filter(p(d.x), SubqueryAlias d(q))`` -> ``SubqueryAlias d(Filter(p(x), q))``.
 

@@ -12,7 +12,7 @@ from sqlext_planner.relational.nodes import Filter, Project
 from sqlext_planner.relational.plan_patterns import filtered
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Filter, Project))
 def push_filter_through_project(node: LogicalPlan) -> LogicalPlan | None:
     """``Filter(p(y), Project(g(x) AS y, t))`` -> ``Project(g(x) AS y, Filter(p(g(x)), t))``, conjunct by conjunct.
 

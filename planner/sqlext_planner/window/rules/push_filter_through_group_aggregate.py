@@ -11,7 +11,7 @@ from sqlext_planner.relational.plan_patterns import filtered
 from sqlext_planner.window.group_nodes import GroupAggregate
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Filter, GroupAggregate))
 def push_filter_through_group_aggregate(node: LogicalPlan) -> LogicalPlan | None:
     """``Filter(p(key), GroupAggregate(key, t))`` -> ``GroupAggregate(key, Filter(p(key), t))``.
 

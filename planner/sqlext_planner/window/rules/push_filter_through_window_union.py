@@ -11,7 +11,7 @@ from sqlext_planner.relational.plan_patterns import filtered
 from sqlext_planner.window.nodes import WindowUnion
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Filter, WindowUnion))
 def push_filter_through_window_union(node: LogicalPlan) -> LogicalPlan | None:
     """``Filter(p(key), WindowUnion(a, b))`` -> ``WindowUnion(Filter(p(key), a), Filter(p(key), b))``.
 
