@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, Self, TypeVar
 
 Node = TypeVar("Node", bound="TreeNode")
 
 
-@cache
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
 def field_names(kind: type[Any]) -> tuple[str, ...]:
-    """The names of a dataclass's fields."""
-    return tuple(field.name for field in fields(kind))
+    """The names of a dataclass's fields; `dataclasses.fields` makes them anew each time."""
+    found = _FIELDS.get(kind)
+    if found is None:
+        found = _FIELDS[kind] = tuple(field.name for field in fields(kind))
+    return found
 
 
 class TreeNode:

@@ -117,6 +117,8 @@ def located(method: Callable[..., Any], *, operand: bool = False) -> Any:
     def parse(self: Any, *args: Any, **kwargs: Any) -> Any:
         index = self._index
         node = method(self, *args, **kwargs)
+        if not isinstance(node, exp.Expr) or (node._meta and "span" in node._meta and not isinstance(node, exp.Query)):
+            return node  # nothing to mark, as with most nodes, which pass through several methods
         left = (args[0] if args else kwargs.get("this")) if operand else None
         return mark(self, node, index, left)
 

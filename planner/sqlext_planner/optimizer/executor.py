@@ -272,7 +272,12 @@ def _shared_nodes(plan: LogicalPlan) -> frozenset[int]:
     """Ids of the nodes that more than one place holds."""
     seen: set[int] = set()
     shared: set[int] = set()
-    for node in plan.walk():
-        for child in node.children:
-            (shared if id(child) in seen else seen).add(id(child))
+    stack = [plan]
+    while stack:
+        for child in stack.pop().children:
+            if id(child) in seen:
+                shared.add(id(child))
+            else:
+                seen.add(id(child))
+                stack.append(child)
     return frozenset(shared)

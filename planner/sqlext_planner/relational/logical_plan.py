@@ -64,11 +64,18 @@ class LogicalPlan(TreeNode):
 
     @cached_property
     def output_columns(self) -> tuple[Column, ...]:
-        return tuple(item.column for item in self.output)
+        same = self._same_output
+        return tuple(item.column for item in self.output) if same is None else same.output_columns
 
     @cached_property
     def column_set(self) -> frozenset[Column]:
-        return frozenset(self.output_columns)
+        same = self._same_output
+        return frozenset(self.output_columns) if same is None else same.column_set
+
+    @cached_property
+    def _same_output(self) -> LogicalPlan | None:
+        """The child whose columns are the node's; then what follows from them is made once."""
+        return next((child for child in self.children if child.output is self.output), None)
 
     @cached_property
     def node_types(self) -> frozenset[type[LogicalPlan]]:
@@ -78,7 +85,8 @@ class LogicalPlan(TreeNode):
     @cached_property
     def dtypes(self) -> dict[Column, str | None]:
         """Type by output column."""
-        return {item.column: item.dtype for item in self.output}
+        same = self._same_output
+        return {item.column: item.dtype for item in self.output} if same is None else same.dtypes
 
     @cached_property
     def is_streaming(self) -> bool:
