@@ -82,7 +82,7 @@ def call_form(node: exp.Expr) -> Form:
         node = node.this
     if not isinstance(node, exp.Anonymous):
         return Form(Call, fields | {"name": node.key})
-    is_path = isinstance(node.parent, exp.Dot)
+    is_path = isinstance(node.parent, exp.Dot) and node.arg_key == "expression"
     fields["distinct"] = any(isinstance(item, exp.Distinct) for item in node.expressions)
     return Form(Call, fields | {"name": "" if is_path else node.name.lower()})
 
