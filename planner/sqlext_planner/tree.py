@@ -88,9 +88,13 @@ class TreeNode:
         """All nodes of a class, in walk order."""
         return [node for node in self.walk() if isinstance(node, kind)]
 
+    def node_name(self) -> str:
+        """What plans call the node."""
+        return type(self).__name__
+
     def label(self) -> str:
         """What `tree_string` prints for this node, without its children."""
-        return type(self).__name__
+        return self.node_name()
 
     def tree_string(self) -> str:
         """One node a line, two spaces of indent for each level, no ids: the printout is the test fixture."""

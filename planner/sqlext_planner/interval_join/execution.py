@@ -12,9 +12,9 @@ from sqlext_planner.interval_join.choice import IntervalJoinStrategy, final_stra
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods
 from sqlext_planner.periods.relations import Condition, Pass
-from sqlext_planner.relational.join_execution import SPARK_JOINS
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached, quoted, spark_column
+from sqlext_planner.relational.spark_exec import SPARK_JOINS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -19,8 +19,9 @@ from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.numbers import decimal_shape
 from sqlext_planner.expressions.typed import is_null, plain_number
 from sqlext_planner.expressions.types import ORDER_TYPES
-from sqlext_planner.relational.execution import FilterExec, LimitExec, ProjectExec, SortExec, SubqueryAliasExec
+from sqlext_planner.relational.nodes import Filter, Limit, Project, Sort, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan, quoted
+from sqlext_planner.relational.spark_exec import SparkExec
 from sqlext_planner.spark.session import spark_type
 from sqlext_planner.window.nodes import WindowCall
 
@@ -139,16 +140,15 @@ def union_columns(
 def _constant(plan: PhysicalPlan, column: Column) -> Expression | None:
     """The constant that a column of the plan holds in every row; None if it is not a constant."""
     match plan:
-        case SubqueryAliasExec():
-            place = plan.output_columns.index(column)
-            return _constant(plan.child, plan.child.output_columns[place])
-        case ProjectExec():
-            expression = next(item.expression for item in plan.items if item.column == column)
+        case SparkExec(SubqueryAlias(), (child,)):
+            return _constant(child, child.output_columns[plan.output_columns.index(column)])
+        case SparkExec(Project(items), (child,)):
+            expression = next(item.expression for item in items if item.column == column)
             if isinstance(expression, Column):
-                return _constant(plan.child, expression)
+                return _constant(child, expression)
             return None if expression.references else expression
-        case FilterExec() | SortExec() | LimitExec() | ArrowScanExec():
-            return _constant(plan.child, column)
+        case SparkExec(Filter() | Sort() | Limit(), (child,)) | ArrowScanExec(child):
+            return _constant(child, column)
     return None
 
 
