@@ -62,7 +62,7 @@ def normalize(dtype: str) -> str:
     ``DECIMAL (10, 2)`` -> ``decimal(10,2)``; names of struct fields keep their case.
     Raises UnsupportedError for text that is not a Spark type.
     """
-    return _Reader(dtype).whole()[0]
+    return dtype if dtype in _SIMPLE else _Reader(dtype).whole()[0]
 
 
 def to_arrow(dtype: str) -> pa.DataType:
