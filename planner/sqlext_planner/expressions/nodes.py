@@ -63,6 +63,8 @@ class Expression(TreeNode):
 
     def substitute(self, mapping: Mapping[Column, Expression]) -> Expression:
         """The expression with columns replaced; self if none of them occurs."""
+        if self.references.isdisjoint(mapping):
+            return self
         return self.map_children(lambda child: child.substitute(mapping))
 
     def __str__(self) -> str:

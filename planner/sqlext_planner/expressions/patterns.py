@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from sqlext_planner.expressions.nodes import COLLATION, GENERATOR, RANDOM, SUBQUERY, WINDOW, Column, Expression
 
@@ -52,8 +52,3 @@ def names_collation(expression: Expression) -> bool:
 def reads_only(expression: Expression, columns: Collection[Column]) -> bool:
     """True if the expression reads at least one column, and all it reads are among `columns`."""
     return bool(expression.references) and all(column in columns for column in expression.references)
-
-
-def inline(expression: Expression, mapping: Mapping[Column, Expression]) -> Expression:
-    """`expression` with columns replaced by expressions."""
-    return expression.substitute({column: mapping[column] for column in expression.references & mapping.keys()})

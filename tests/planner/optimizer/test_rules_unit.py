@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_planner.expressions.nodes import SparkExpr
-from sqlext_planner.expressions.patterns import inline, is_generator, is_movable
+from sqlext_planner.expressions.patterns import is_generator, is_movable
 from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.optimizer.executor import apply_rule
 from sqlext_planner.optimizer.rules.merge_projects import merge_projects
@@ -154,9 +154,9 @@ def test_pruning_never_takes_the_last_column() -> None:
 def test_what_is_put_in_place_of_a_column_keeps_its_meaning() -> None:
     tables = {"a": {"k": "int", "n": "int"}}
     expression, negative = written("k-n", tables), written("- k", tables)
-    assert inline(expression, {col("a.n"): negative}).sql() == "(`a.k`-(- `a.k`))"
-    assert inline(expression, {col("a.n"): expression}).sql() == "(`a.k`-(`a.k`-`a.n`))"
-    assert inline(col("n"), {col("n"): negative}) == negative
+    assert expression.substitute({col("a.n"): negative}).sql() == "(`a.k`-(- `a.k`))"
+    assert expression.substitute({col("a.n"): expression}).sql() == "(`a.k`-(`a.k`-`a.n`))"
+    assert (col("n")).substitute({col("n"): negative}) == negative
 
 
 def test_subqueries_windows_draws_and_generators_do_not_move() -> None:

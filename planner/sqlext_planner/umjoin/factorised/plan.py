@@ -8,7 +8,6 @@ from typing import Literal
 
 from sqlext_planner.expressions.aggregate_calls import function_of
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr, conjunction
-from sqlext_planner.expressions.patterns import inline
 from sqlext_planner.expressions.typed import Call
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Join, Project
@@ -138,7 +137,7 @@ class _Fold:
     def _over_pieces(self, expression: Expression) -> Expression:
         if expression in self.columns:
             return self.columns[expression]
-        return inline(expression, {whole: own for whole, own in self.columns.items() if isinstance(whole, Column)})
+        return expression.substitute({whole: own for whole, own in self.columns.items() if isinstance(whole, Column)})
 
     def _result(self, result: Result) -> Expression:
         root = self.tree.root

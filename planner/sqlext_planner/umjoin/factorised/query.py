@@ -15,7 +15,7 @@ from sqlext_planner.expressions.aggregate_calls import (
 from sqlext_planner.expressions.arithmetic import arithmetic_type
 from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, NamedExpr, SparkExpr
 from sqlext_planner.expressions.numbers import FLOATS, INTEGERS
-from sqlext_planner.expressions.patterns import inline, is_movable
+from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.expressions.typed import NULL, Call, cast
 from sqlext_planner.relational.nodes import Aggregate, Project
 from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
@@ -100,8 +100,8 @@ def over_join(node: Aggregate) -> tuple[tuple[Expression, ...], tuple[NamedExpr,
         given: Mapping[Column, Expression] = {item.column: item.expression for item in child.items}
         if any(not is_movable(expression) for expression in given.values()):
             raise NotFactorisedError("an expression below the aggregate must be evaluated in its place")
-        keys = tuple(inline(key, given) for key in keys)
-        items = tuple(NamedExpr(inline(item.expression, given), item.column, span=item.span) for item in items)
+        keys = tuple(key.substitute(given) for key in keys)
+        items = tuple(NamedExpr(item.expression.substitute(given), item.column, span=item.span) for item in items)
         child = child.child
     if not isinstance(child, UMJoin):
         raise NotFactorisedError("the aggregate is not directly above the join")
