@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.arithmetic import arithmetic_type
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, SparkExpr
 from sqlext_planner.expressions.numbers import common_decimal, decimal_shape
@@ -112,7 +113,11 @@ def composed(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 @given(st.recursive(LEAVES, composed, max_leaves=12))
 def test_spark_gets_the_text_as_it_was_written(text: str) -> None:
     """Even where sqlglot makes nodes of its own."""
-    found = expression(f"greatest(1, {text})")
+    try:
+        found = expression(f"greatest(1, {text})")
+    except InternalError as error:  # sqlglot does not read it, as with `x IS NULL + 1`
+        assume("Spark's own" not in str(error))
+        raise
     expected = NAMES.sub(r"`a.\1`", text)
     assert found.sql() == f"(greatest(1, {expected}))"
     assert isinstance(found, Call)
