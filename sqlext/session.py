@@ -13,6 +13,7 @@ from sqlext_planner.config import PREFIX, Config
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.raised import statement
 from sqlext_planner.spark.session import is_stopped, substituted
+from sqlext_planner.spark.session import settings as settings_of
 
 from sqlext.run.parameters import BoundText, bind_arguments, errors_show, format_references, literal, replace_spans
 from sqlext.run.passthrough_cache import PassthroughCache
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from sqlext.streams import Streams
 
 COMPAT = ("openmldb",)
+#: Our own settings.
+_KEYS = tuple(key for key, _, _ in Config.documentation())
 
 
 class Session:
@@ -113,10 +116,11 @@ class Session:
         from sqlext.run.spark_analysis import lowered_ordinary
         from sqlext.run.statements import run, run_lowered
 
-        settings = self._reading_settings()
+        given = self._given()
+        settings = self._reading_settings(given)
         with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views, settings) as text:
             try:
-                config, wrong = self._effective_config(), None
+                config, wrong = self._effective_config(given), None
             except ConfigurationError as error:  # our setting must not stop a Spark statement, least of all SET
                 config, wrong = Config(), error
             key = (text.sql, config, settings, self.compat)
@@ -152,9 +156,10 @@ class Session:
 
     def plan(self, sqlQuery: str) -> StagedPlan:  # noqa: N803 - as `sql`
         """The statement at every stage of planning; nothing is run."""
-        settings = self._reading_settings()
+        given = self._given()
+        settings = self._reading_settings(given)
         with self._bound(sqlQuery, None, {}, ExitStack(), settings) as text:
-            return self._stage(text.sql, self._effective_config(), settings, lenient=False)
+            return self._stage(text.sql, self._effective_config(given), settings, lenient=False)
 
     @property
     def streams(self) -> Streams:
@@ -193,20 +198,19 @@ class Session:
         catalog = SparkCatalog(self.spark, self._files, case_sensitive=settings.case_sensitive)
         return stage(sql, catalog, config, self.compat, lenient=lenient, settings=settings)
 
-    def _reading_settings(self) -> SqlSettings:
-        """Spark's settings for reading SQL text."""
-        conf = self.spark.conf
-        found = {key: conf.get(key, None) for key in SqlSettings.names()}
-        given = {key: value for key, value in found.items() if value is not None}
-        return SqlSettings.of(given, ansi=str(conf.get(ANSI)).lower() == "true")
+    def _given(self) -> dict[str, str]:
+        """Those of the settings that we read that are set in the Spark session."""
+        return settings_of(self.spark, (*SqlSettings.names(), *_KEYS))
 
-    def _effective_config(self) -> Config:
+    def _reading_settings(self, given: Mapping[str, str]) -> SqlSettings:
+        """Spark's settings for reading SQL text."""
+        return SqlSettings.of(given, ansi=ANSI in given or str(self.spark.conf.get(ANSI)).lower() == "true")
+
+    def _effective_config(self, given: Mapping[str, str]) -> Config:
         """The settings given to this Session, over those set in the Spark session."""
         if self._config is not None:
             return self._config
-        conf = self.spark.conf
-        values = {key: conf.get(key, None) for key, _, _ in Config.documentation()}
-        return Config.from_mapping({k: v for k, v in values.items() if v is not None} | self._settings)
+        return Config.from_mapping({key: given[key] for key in _KEYS if key in given} | self._settings)
 
     @contextmanager
     def _bound(

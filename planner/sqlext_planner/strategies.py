@@ -9,44 +9,16 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.catalog import Catalog, TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.early.nodes import EarlyAggregate
+from sqlext_planner.early_windows.nodes import EarlyWindows
 from sqlext_planner.errors import InternalError, SqlExtError, UnsupportedError
 from sqlext_planner.exchange.sizes import dtype_bytes
 from sqlext_planner.expressions.nodes import Column, Compare, Literal, NamedExpr, conjuncts
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.last_join.nodes import LastJoin
-from sqlext_planner.relational.aggregate_execution import AggregateExec
-from sqlext_planner.relational.execution import (
-    DistinctExec,
-    FilterExec,
-    HintExec,
-    LimitExec,
-    OutputExec,
-    ProjectExec,
-    SortExec,
-    SubqueryAliasExec,
-    WindowExec,
-)
-from sqlext_planner.relational.join_execution import JoinExec, SetOperationExec
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import (
-    Aggregate,
-    Distinct,
-    Filter,
-    Hint,
-    Join,
-    Limit,
-    Output,
-    Project,
-    Scan,
-    SetOperation,
-    Sort,
-    SparkRelation,
-    SubqueryAlias,
-    Values,
-    Window,
-)
+from sqlext_planner.relational.nodes import Aggregate, Filter, Join, JoinKind, Project, Scan, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan
-from sqlext_planner.relational.source_execution import ScanExec, SparkRelationExec, ValuesExec
+from sqlext_planner.relational.spark_exec import SparkExec, by_spark, frame_of
 from sqlext_planner.relational.streams import input_error, streams_of
 from sqlext_planner.umjoin.nodes import UMJoin
 from sqlext_planner.window.group_nodes import GroupAggregate
@@ -96,14 +68,31 @@ def window_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         return None
     from sqlext_planner.window.partitioning import window_placing
     from sqlext_planner.window.stream_execution import WindowStreamExec
-    from sqlext_planner.window.streams import delays, kept
+    from sqlext_planner.window.streams import kept
+
+    placing = window_placing(node, planner.config)
+    return WindowStreamExec(**_stream_fields(node, planner), phase=node.phase, placing=placing, why=kept(node))
+
+
+def early_windows(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    """EarlyWindows over a WindowUnion -> EarlyWindowsExec: the window's exchange, an operator that answers twice."""
+    if not isinstance(node, EarlyWindows):
+        return None
+    from sqlext_planner.early_windows.execution import early_windows as physical
+
+    if not isinstance(node.child, WindowUnion):
+        raise InternalError(f"early answers over {type(node.child).__name__}")
+    return physical(node, node.child, _stream_fields(node.child, planner))
+
+
+def _stream_fields(node: WindowUnion, planner: Planner) -> dict[str, Any]:
+    """The fields of a physical window over streams."""
+    from sqlext_planner.window.streams import delays
 
     children = (node.source, *node.unions)
     inputs = [planner.later(child) for child in children]
     spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in children)
-    placing = window_placing(node, planner.config)
-    fields = {**_window_fields(node, inputs), "stream_spans": spans, "phase": node.phase, "placing": placing}
-    return WindowStreamExec(**fields, delays=delays(node, inputs), why=kept(node))
+    return {**_window_fields(node, inputs), "stream_spans": spans, "delays": delays(node, inputs)}
 
 
 def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
@@ -213,11 +202,11 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         found = interval_partitioning(node, planner.catalog, planner.config) if ships else None
         return interval_join(node, left, right, strategy, why, found)
     kept = tuple(NamedExpr(field.column, field.column) for field in node.output if field.column != node.count)
-    kind = "inner" if node.kind == "count" else node.kind
-    joined = JoinExec(*sides, kind, node.condition, why=why)
+    kind: JoinKind = "inner" if node.kind == "count" else node.kind
+    joined = by_spark(lambda left, right: Join(left, right, kind, node.condition), *sides, why=why)
     if node.count is not None:
         kept += (NamedExpr(Literal("1L", dtype="bigint"), node.count),)
-    return joined if node.output == joined.output else ProjectExec(kept, node.output, joined)
+    return joined if node.output == joined.output else by_spark(lambda rows: Project(kept, rows), joined)
 
 
 def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
@@ -232,7 +221,7 @@ def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     return plan_umjoin(node, planner) if isinstance(node, UMJoin) else plan_aggregate(node, planner)
 
 
-def _sized_info(scan: ScanExec | None, node: IntervalJoin, planner: Planner) -> TableInfo | None:
+def _sized_info(scan: SparkExec | None, node: IntervalJoin, planner: Planner) -> TableInfo | None:
     """What is known about a scanned table: with the bytes of the columns that are read, if its number of rows is known;
     with the catalog's estimate, if small inputs would be left to Spark."""
     from sqlext_planner.interval_join.choice import may_leave
@@ -240,11 +229,12 @@ def _sized_info(scan: ScanExec | None, node: IntervalJoin, planner: Planner) -> 
     if scan is None or scan.info is None:
         return None
     if scan.info.rows is not None and scan.info.bytes is not None:
-        width = sum(dtype_bytes(field.dtype) for field in scan.fields)
+        width = sum(dtype_bytes(field.dtype) for field in scan.output)
         return replace(scan.info, bytes=min(scan.info.bytes, scan.info.rows * width))
     if scan.info.bytes is not None or planner.catalog is None or not may_leave(node):
         return scan.info
-    return replace(scan.info, bytes=planner.catalog.table_bytes(scan.table))
+    assert isinstance(scan.node, Scan)
+    return replace(scan.info, bytes=planner.catalog.table_bytes(scan.node.table))
 
 
 def _scan_bytes(child: PhysicalPlan) -> int | None:
@@ -265,68 +255,34 @@ def _exchange_input(child: PhysicalPlan, config: Config) -> PhysicalPlan:
     return ArrowScanExec(child, why=why)
 
 
-def _plain_scan(node: PhysicalPlan) -> ScanExec | None:
+def _plain_scan(plan: PhysicalPlan) -> SparkExec | None:
     """The scan below filters by comparison, selected columns, constants and aliases; None for any other plan."""
-    match node:
-        case ScanExec():
-            return node
-        case SubqueryAliasExec(child=child):
+    match plan:
+        case SparkExec(Scan()):
+            return plan
+        case SparkExec(SubqueryAlias(), (child,)):
             return _plain_scan(child)
-        case ProjectExec(items=items, child=child) if all(
+        case SparkExec(Project(items), (child,)) if all(
             isinstance(item.expression, Column) or not item.expression.references for item in items
         ):
             return _plain_scan(child)
-        case FilterExec(condition, child) if all(isinstance(term, Compare) for term in conjuncts(condition)):
+        case SparkExec(Filter(condition), (child,)) if all(isinstance(term, Compare) for term in conjuncts(condition)):
             return _plain_scan(child)
     return None
 
 
 def plain_spark(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     """The relational core, node by node, through the public DataFrame API; Catalyst plans it further."""
-    match node:
-        case Scan(table, relation, fields):
-            info = planner.catalog.table(table) if planner.catalog is not None else None
-            return ScanExec(table, relation, fields, info)
-        case SparkRelation(sql, relation, fields):
-            return SparkRelationExec(sql, relation, fields)
-        case Values(rows, fields):
-            return ValuesExec(rows, fields)
-        case Join(left, right, kind, condition):
-            return JoinExec(planner.later(left), planner.later(right), kind, condition)
-        case SetOperation(kind, all, _, left, right):
-            return SetOperationExec(kind, all, node.output, planner.later(left), planner.later(right))
-        case Aggregate(keys, grouping_sets, items, child):
-            return AggregateExec(keys, grouping_sets, items, node.output, planner.later(child))
-        case _:
-            return _plain_spark_unary(node, planner)
-
-
-def _plain_spark_unary(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
-    match node:
-        case Filter(condition, child):
-            return FilterExec(condition, planner.later(child))
-        case Project(items, child):
-            return ProjectExec(items, node.output, planner.later(child))
-        case Window(items, child):
-            return WindowExec(items, node.output, planner.later(child))
-        case Sort(keys, child):
-            return SortExec(keys, planner.later(child))
-        case Limit(count, offset, child):
-            return LimitExec(count, offset, planner.later(child))
-        case Hint(name, parameters, child):
-            return HintExec(name, parameters, planner.later(child))
-        case Distinct(child):
-            return DistinctExec(planner.later(child))
-        case SubqueryAlias(relation, _, child):
-            return SubqueryAliasExec(relation, node.output, planner.later(child))
-        case Output(names, child):
-            return OutputExec(names, planner.later(child))
-    return None
+    if type(node) not in frame_of.registry:
+        return None
+    info = planner.catalog.table(node.table) if isinstance(node, Scan) and planner.catalog is not None else None
+    return SparkExec(node, tuple(map(planner.later, node.children)), info)
 
 
 #: First match wins.
 STRATEGIES: tuple[Strategy, ...] = (
     # Our own operators first: no plain Spark node computes an extension node. Those on streams before those on tables.
+    early_windows,
     window_streams,
     window_unions,
     group_aggregates,
@@ -343,7 +299,7 @@ STRATEGIES: tuple[Strategy, ...] = (
 def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
     """Why an operator of ours cannot be computed over the streams that it reads; None if it can."""
     match node:
-        case EarlyAggregate():
+        case EarlyAggregate() | EarlyWindows():
             return input_error(node)
         case WindowUnion():
             from sqlext_planner.window.streams import refusal as window_refusal
@@ -375,5 +331,5 @@ def plan_physical(plan: LogicalPlan, config: Config, catalog: Catalog | None = N
 
 def contains_extension(physical: PhysicalPlan) -> list[str]:
     """Names of the extension nodes in the plan, each once, in walk order; empty: plain Spark can run the text."""
-    names = (type(node).__name__ for node in physical.walk() if node.is_extension)
+    names = (node.node_name() for node in physical.walk() if node.is_extension)
     return list(dict.fromkeys(names))

@@ -10,6 +10,17 @@ from typing import Any, Self, TypeVar
 Node = TypeVar("Node", bound="TreeNode")
 
 
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def field_names(kind: type[Any]) -> tuple[str, ...]:
+    """The names of a dataclass's fields; `dataclasses.fields` makes them anew each time."""
+    found = _FIELDS.get(kind)
+    if found is None:
+        found = _FIELDS[kind] = tuple(field.name for field in fields(kind))
+    return found
+
+
 class TreeNode:
     """Base of frozen dataclasses whose children are those fields that hold nodes of the same family.
 
@@ -27,8 +38,8 @@ class TreeNode:
         """Child nodes in field order."""
         found: list[Any] = []
         kind = self.child_type()
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
+        for name in field_names(type(self)):
+            value = getattr(self, name)
             if isinstance(value, kind):
                 found.append(value)
             elif isinstance(value, tuple):
@@ -37,18 +48,20 @@ class TreeNode:
 
     def map_children(self, function: Callable[[Any], Any]) -> Self:
         """A copy with each child replaced by `function(child)`; self if no child changed."""
+        if not self.children:
+            return self
         changes: dict[str, Any] = {}
         kind = self.child_type()
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
+        for name in field_names(type(self)):
+            value = getattr(self, name)
             if isinstance(value, kind):
                 new = function(value)
                 if new is not value:
-                    changes[field.name] = new
+                    changes[name] = new
             elif isinstance(value, tuple) and any(isinstance(item, kind) for item in value):
                 items = tuple(function(item) if isinstance(item, kind) else item for item in value)
                 if any(new is not old for new, old in zip(items, value, strict=True)):
-                    changes[field.name] = items
+                    changes[name] = items
         return replace(self, **changes) if changes else self  # type: ignore[type-var]
 
     def transform_up(self, function: Callable[[Any], Any]) -> Any:
@@ -75,9 +88,13 @@ class TreeNode:
         """All nodes of a class, in walk order."""
         return [node for node in self.walk() if isinstance(node, kind)]
 
+    def node_name(self) -> str:
+        """What plans call the node."""
+        return type(self).__name__
+
     def label(self) -> str:
         """What `tree_string` prints for this node, without its children."""
-        return type(self).__name__
+        return self.node_name()
 
     def tree_string(self) -> str:
         """One node a line, two spaces of indent for each level, no ids: the printout is the test fixture."""

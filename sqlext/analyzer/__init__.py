@@ -29,7 +29,8 @@ def analyze(statement: Statement, catalog: Catalog, options: Options | None = No
     if statement.query is None or statement.query_span is None:
         raise InternalError("a statement of Spark's own is not analysed")
     asks = Questions(_QUESTIONS if statement.uses_extension and statement.compat is None else 0)
-    context = Context(statement.text, catalog, options or Options(statement.compat), queries.PARTS, questions=asks)
+    found, extended = options or Options(statement.compat), statement.uses_extension
+    context = Context(statement.text, catalog, found, queries.PARTS, questions=asks, extended=extended)
     try:
         query = _analyze(context, statement.query)
     except SqlExtError as error:

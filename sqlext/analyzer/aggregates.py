@@ -169,7 +169,7 @@ class _AggregateBlock(Block):
 
     def _grouping_id(self, node: exp.Expr) -> Expression | None:
         """``grouping__id``, the column that Spark adds to grouping sets."""
-        if not isinstance(node, exp.Column) or node.sql().lower() != "grouping__id":
+        if not isinstance(node, exp.Column) or node.name.lower() != "grouping__id" or len(node.parts) > 1:
             return None
         group = self.node.args.get("group")
         sets = group is not None and next(group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets), None) is not None

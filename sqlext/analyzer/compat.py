@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Expression
+from sqlext_planner.expressions.numbers import FLOATS, INTEGERS
 from sqlglot import exp
 
 from sqlext.analyzer import list_aggregates
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
     from sqlext.analyzer.edits import Edit
     from sqlext.analyzer.expressions import ExpressionBuilder
 
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
-_NUMBERS = (*_INTEGERS, "float", "double")
+_NUMBERS = (*INTEGERS, *FLOATS)
 
 
 def literal(context: Context, node: exp.Expr) -> str:
@@ -71,9 +71,9 @@ def edits(builder: ExpressionBuilder, node: exp.Expr) -> list[Edit]:
 def _milliseconds(builder: ExpressionBuilder, node: exp.Binary) -> list[Edit]:
     """``ts + 5`` and ``ts - 5``: the integer counts milliseconds."""
     left, right = builder.dtype(node.left), builder.dtype(node.right)
-    if left == "timestamp" and right in _INTEGERS:
+    if left == "timestamp" and right in INTEGERS:
         return _wrap(node.right, "(INTERVAL '0.001' SECOND * (", "))")
-    if isinstance(node, exp.Add) and left in _INTEGERS and right == "timestamp":
+    if isinstance(node, exp.Add) and left in INTEGERS and right == "timestamp":
         return _wrap(node.left, "(INTERVAL '0.001' SECOND * (", "))")
     return []
 
@@ -91,7 +91,7 @@ def _cast(builder: ExpressionBuilder, node: exp.Cast) -> list[Edit]:
     source, target = builder.dtype(node.this), TYPE_NAMES.get(written, written)
     if source == "timestamp" and target in _NUMBERS:
         found += _wrap(node.this, "unix_millis(", ")")
-    if source in _INTEGERS and target == "timestamp":
+    if source in INTEGERS and target == "timestamp":
         found += _wrap(node.this, "timestamp_millis(", ")")
     return found
 
@@ -119,7 +119,7 @@ def _call(builder: ExpressionBuilder, node: exp.Anonymous) -> list[Edit]:
     if len(arguments) != 1:
         return found
     dtype = builder.dtype(arguments[0])
-    if name == "timestamp" and dtype in _INTEGERS:
+    if name == "timestamp" and dtype in INTEGERS:
         return [Edit(place, ("timestamp_millis",))]
     if name in NUMERIC_CASTS and dtype == "timestamp":
         return found + _wrap(arguments[0], "unix_millis(", ")")

@@ -121,7 +121,7 @@ class Context:
 
     `outer` are the scopes of the queries around a subquery of an expression, innermost first, for names that mean
     nothing in it. `questions` is how often we may still ask a running Spark about a block. `looks_ahead`: only names
-    and types are wanted, so subqueries of expressions need no plans.
+    and types are wanted, so subqueries of expressions need no plans. `extended`: the statement holds our syntax.
     `join_scopes` records what the conditions of joins and the queries after LATERAL see, by id(node).
     """
 
@@ -132,6 +132,7 @@ class Context:
     names: Names = field(default_factory=Names)
     outer: tuple[Scope, ...] = ()
     looks_ahead: bool = False
+    extended: bool = True
     join_scopes: dict[int, Scope] | None = None
     questions: Questions = field(default_factory=Questions)
 
@@ -157,9 +158,8 @@ class Context:
 
     def sandbox(self) -> Context:
         """A context for looking ahead: names used there stay free here."""
-        return Context(
-            self.text, self.catalog, self.options, self.parts, Names(set(self.names.taken)), looks_ahead=True
-        )
+        names = Names(set(self.names.taken))
+        return replace(self, names=names, outer=(), looks_ahead=True, join_scopes=None, questions=Questions())
 
     def recording(self) -> Context:
         """The same context with an empty `join_scopes`, for one FROM."""

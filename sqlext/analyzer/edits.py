@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sqlext_planner.errors import Span
-from sqlext_planner.expressions.nodes import Expression
+from sqlext_planner.expressions.nodes import Expression, SparkExpr, joined
 
 from sqlext.analyzer.context import Context
 
@@ -27,25 +27,30 @@ class Draft:
     deterministic: bool = True
     has_window: bool = False
     has_subquery: bool = False
+    names_collation: bool = False
+
+    def insert(self, span: Span, expression: SparkExpr) -> None:
+        """Put an expression made of the text at `span` in its place."""
+        self.edits.append(Edit(span, (expression,)))
+        self.note(expression)
+
+    def note(self, part: SparkExpr | Draft) -> None:
+        """Record what is known about a part of the expression."""
+        self.deterministic = self.deterministic and part.deterministic
+        self.has_window = self.has_window or part.has_window
+        self.has_subquery = self.has_subquery or part.has_subquery
+        self.names_collation = self.names_collation or part.names_collation
 
 
 def apply_edits(context: Context, span: Span, edits: Sequence[Edit]) -> tuple[str | Expression, ...]:
     """The statement's text at `span` in parts, edits made; neighbouring texts are joined."""
     parts: list[str | Expression] = []
-
-    def add(part: str | Expression) -> None:
-        if isinstance(part, str) and parts and isinstance(parts[-1], str):
-            parts[-1] += part
-        elif part != "":
-            parts.append(part)
-
     at = span.start
     for edit in sorted(edits, key=lambda item: (item.span.start, item.span.end)):
         if edit.span.start < at or edit.span.end > span.end:
             continue  # sqlglot's copy of a node, or a part of what was already replaced
-        add(context.text[at : edit.span.start])
-        for part in edit.parts:
-            add(part)
+        parts.append(context.text[at : edit.span.start])
+        parts.extend(edit.parts)
         at = edit.span.end
-    add(context.text[at : span.end])
-    return tuple(parts)
+    parts.append(context.text[at : span.end])
+    return joined(parts)

@@ -6,6 +6,7 @@ import re
 
 from sqlext_planner.early.estimators import default_estimator, estimator_docs, stream_estimators
 from sqlext_planner.early.nodes import Emission
+from sqlext_planner.early_windows.estimators import row_estimators
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlglot import exp
 
@@ -18,11 +19,13 @@ from sqlext.syntax.spans import span_of
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?:bd|d|f|l)?", re.IGNORECASE)
 
 
-def emission(context: Context, clause: EmitClause) -> Emission:
-    """The clause's meaning. Raises AnalysisError, UnsupportedError, at its parts."""
+def emission(context: Context, clause: EmitClause, *, rows: bool = False) -> Emission:
+    """The clause's meaning, for windows of rows if `rows` is set. Raises AnalysisError, UnsupportedError, at its
+    parts."""
     delay, given = clause.args["delay"], clause.args.get("confidence")
     confidence = 0.95 if given is None else _confidence(context, given)
-    return Emission(_delay(context, delay), _estimator(clause), confidence, delay_span=span_of(delay))
+    found = _delay(context, delay, rows=rows)
+    return Emission(found, _estimator(clause, rows=rows), confidence, delay_span=span_of(delay))
 
 
 def micros(text: str) -> int | None:
@@ -34,7 +37,7 @@ def micros(text: str) -> int | None:
     return int(found) if found is not None and found == found.to_integral_value() else None
 
 
-def _delay(context: Context, node: exp.Expr) -> int:
+def _delay(context: Context, node: exp.Expr, *, rows: bool) -> int:
     span = span_of(node)
     found = time_of(context.slice(span).strip(), span, "DELAY")
     if found is None:
@@ -43,7 +46,9 @@ def _delay(context: Context, node: exp.Expr) -> int:
             span=span,
             help="write for example DELAY INTERVAL '7' SECONDS",
         )
-    if found <= 0:
+    if found < 0 and rows:
+        raise AnalysisError("DELAY must not be below 0", span=span, help="DELAY 0s answers each row at once")
+    if found <= 0 and not rows:
         raise AnalysisError(
             "DELAY must be longer than 0", span=span, help="it counts from the start of a window, when no row has come"
         )
@@ -52,18 +57,24 @@ def _delay(context: Context, node: exp.Expr) -> int:
     return int(found)
 
 
-def _estimator(clause: EmitClause) -> str:
+def _estimator(clause: EmitClause, *, rows: bool) -> str:
     node = clause.args.get("compensate")
     if node is None:
         return default_estimator()
     name = str(node.name).lower()
-    usable = stream_estimators()
+    usable = row_estimators() if rows else stream_estimators()
     if name not in estimator_docs():
         nearest = suggest(name, usable)
         raise AnalysisError(
             f"there is no estimator '{node.name}'",
             span=span_of(node),
             help=f"did you mean '{nearest}'?" if nearest else f"use one of {', '.join(usable)}",
+        )
+    if name not in usable and rows:
+        raise UnsupportedError(
+            f"the estimator {name} is about window joins, and not about windows of rows (OVER)",
+            span=span_of(node),
+            help=f"use one of {', '.join(usable)}",
         )
     if name not in usable:
         raise UnsupportedError(

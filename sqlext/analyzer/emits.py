@@ -24,8 +24,9 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Join, Project
 from sqlglot import exp
 
-from sqlext.analyzer import emit_joins, joins
+from sqlext.analyzer import emit_joins, emit_windows, joins
 from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env
+from sqlext.analyzer.emit_items import BOUNDS, OUTER, refuse_clauses, refuse_names
 from sqlext.analyzer.emit_options import emission, micros
 from sqlext.analyzer.expressions import ExpressionBuilder, is_literal_function
 from sqlext.analyzer.grouping import grouping
@@ -34,29 +35,14 @@ from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.windows import PHASE
 from sqlext.syntax.spans import span_of
 
-#: What is behind each aggregate, as `<its name>_<word>`.
-BOUNDS = ("lower", "upper", "coverage", "reliable")
 _FUNCTIONS = {"count": "count", "sum": "sum", "avg": "avg", "mean": "avg"}
-_OUTER = "write it in a query around this one: SELECT ... FROM (SELECT ... EMIT AFTER ...)"
-_REFUSED = {
-    "distinct": "DISTINCT",
-    "having": "HAVING",
-    "qualify": "QUALIFY",
-    "order": "ORDER BY",
-    "sort": "SORT BY",
-    "cluster": "CLUSTER BY",
-    "distribute": "DISTRIBUTE BY",
-    "limit": "LIMIT",
-    "offset": "OFFSET",
-    "laterals": "LATERAL VIEW",
-    "pivots": "PIVOT",
-    "hint": "a hint",
-}
 
 
 def analyze_emit(context: Context, node: exp.Select, env: Env) -> Analyzed:
     """The plan of a block with EMIT AFTER. Raises AnalysisError, UnsupportedError, with the place of what does not
     fit."""
+    if emit_windows.has_windows(node):
+        return emit_windows.analyze_emit_windows(context, node, env)
     return _EmitBlock(context, node, env).analyze()
 
 
@@ -118,7 +104,7 @@ class _EmitBlock:
             for call in calls
             for word, c in zip(BOUNDS, call.bounds, strict=True)
         ]
-        self._refuse_names(items, {name for name, _ in more} | {PHASE})
+        refuse_names(self.context, items, {name for name, _ in more} | {PHASE})
         chosen += [NamedExpr(column, column) for _, column in more]
         chosen.append(NamedExpr(phase, phase))
         return Analyzed(Project(tuple(chosen), plan), (*names, *(name for name, _ in more), PHASE))
@@ -133,17 +119,12 @@ class _EmitBlock:
         return time_window(expression, plan, micros)
 
     def _refuse_clauses(self, span: Span) -> None:
-        for key, name in _REFUSED.items():
-            clause = self.node.args.get(key)
-            clause = clause[0] if isinstance(clause, list) and clause else clause
-            if clause:
-                place = span_of(clause) if isinstance(clause, exp.Expr) and key not in ("distinct", "hint") else span
-                raise UnsupportedError(f"EMIT AFTER cannot be combined with {name}", span=place, help=_OUTER)
+        refuse_clauses(self.node, span)
         for call in (one for one in self.node.find_all(exp.Window) if one.arg_key != "windows"):
             raise UnsupportedError(
-                "EMIT AFTER does not estimate windows of rows (OVER) yet",
+                "EMIT AFTER over a join does not take windows of rows (OVER)",
                 span=span_of(call),
-                help="it estimates COUNT, SUM and AVG over a join of two streams in equal windows",
+                help="compute them in a statement of their own",
             )
 
     def _check_group(self, items: list[Item]) -> None:
@@ -186,7 +167,7 @@ class _EmitBlock:
         inner = next(aggregate_calls(node), None)
         if inner is not None:
             raise UnsupportedError(
-                "EMIT AFTER gives each aggregate as it is, with its bounds", span=span_of(inner), help=_OUTER
+                "EMIT AFTER gives each aggregate as it is, with its bounds", span=span_of(inner), help=OUTER
             )
         above = ExpressionBuilder(self.context, Scope(), self.env, self._window_part)
         for column in self._other_columns(node):
@@ -292,15 +273,6 @@ class _EmitBlock:
             span=span_of(node),
             help="aggregate a column of one side",
         )
-
-    def _refuse_names(self, items: list[Item], added: set[str]) -> None:
-        for item in items:
-            if self.context.fold(item.name) in {self.context.fold(name) for name in added}:
-                raise AnalysisError(
-                    f"with EMIT AFTER the result has a column '{item.name}' of its own",
-                    span=item.span,
-                    help=f"give the item another name, for example {item.name}_1",
-                )
 
 
 def _name_of(call: EarlyCall, chosen: list[NamedExpr], names: list[str]) -> str:

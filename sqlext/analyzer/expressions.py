@@ -1,7 +1,8 @@
 """Scalar expressions: the user's own text with resolved columns in place of names.
 
-Only conjunctions, comparisons, columns and literals have their own classes; everything else is a SparkExpr whose parts
-are slices of the statement. Text is never generated from the syntax tree.
+Conjunctions, comparisons, columns and literals have their own classes; everything else is a SparkExpr whose parts are
+slices of the statement. It is typed (`sqlext_planner.expressions.typed`) where its form is known; every call in it is.
+Text is never generated from the syntax tree.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ from dataclasses import dataclass, field, replace
 
 from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr, conjunction
+from sqlext_planner.expressions.numbers import INTEGERS
 from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.typed import Arithmetic, Call
 from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
 from sqlext.analyzer import disjunctions, periods
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
+from sqlext.analyzer.forms import OPAQUE, Form, call_form, form_of, is_call, is_operand, parts_of, signs_of
+from sqlext.analyzer.items import WRAPPERS
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.analyzer.types import field_type, infer
-from sqlext.syntax.spans import span_of
+from sqlext.analyzer.types import field_type, infer, is_suffixed
+from sqlext.syntax.spans import has_place, span_of
 from sqlext.syntax.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS, NONDETERMINISTIC, UNIT_FUNCTIONS
 from sqlext.syntax.sql_settings import string_literal
 
@@ -90,10 +95,14 @@ class ExpressionBuilder:
                     return self._opaque(node, span)
                 return replace(expression, span=span) if isinstance(expression, Column) else expression
             case exp.Literal() | exp.Null() | exp.Boolean():
-                text = openmldb.literal(self.context, node)
-                dtype = self.dtype(node)
-                return Literal(text, dtype=dtype, span=span)
+                return self._literal(node, span)
         return self._opaque(node, span)
+
+    def _literal(self, node: exp.Expr, span: Span) -> Literal:
+        """A literal, with a suffix or without."""
+        dtype = self.dtype(node)
+        digits = len(_number_of(node).lstrip("0")) or 1 if dtype in INTEGERS else None
+        return Literal(openmldb.literal(self.context, node), dtype=dtype, digits=digits, span=span)
 
     def _between(self, node: exp.Between, span: Span) -> Expression:
         """``x BETWEEN a AND b`` as two comparisons, which rules understand; as text if x must be read only once."""
@@ -124,7 +133,7 @@ class ExpressionBuilder:
         return infer(
             node,
             self._column_type,
-            lambda item: self.context.slice(span_of(item)),
+            self._text,
             compat=self.context.openmldb,
             exponents=self.context.settings.exponent_is_decimal,
         )
@@ -135,22 +144,116 @@ class ExpressionBuilder:
         self.collect(node, draft)
         return self.assemble(span or span_of(node), draft, self.dtype(node))
 
-    def assemble(self, span: Span, draft: Draft, dtype: str | None = None) -> SparkExpr:
+    def assemble(
+        self, span: Span, draft: Draft, dtype: str | None = None, form: Form = OPAQUE, *, bare: bool = False
+    ) -> SparkExpr:
         """The statement's text at `span` with the draft's edits made."""
-        return SparkExpr(
-            apply_edits(self.context, span, draft.edits),
+        parts = apply_edits(self.context, span, draft.edits)
+        if form.operands is not None and sum(not isinstance(part, str) for part in parts) != form.operands:
+            form = OPAQUE
+        return form.kind(
+            parts,
             deterministic=draft.deterministic,
             has_window=draft.has_window,
             has_subquery=draft.has_subquery,
+            names_collation=draft.names_collation,
             dtype=dtype,
             span=span,
+            bare=bare,
+            **form.fields,
         )
 
-    def _opaque(self, node: exp.Expr, span: Span) -> Expression:
-        """Like `opaque`, for a node on which `replace` was already called."""
+    def _opaque(self, node: exp.Expr, span: Span) -> SparkExpr:
+        """Like `opaque`, for a node on which `replace` was already called; typed where the node's form is known."""
+        if is_suffixed(node, self._text):
+            return SparkExpr((self._literal(node, span),), dtype=self.dtype(node), span=span)
         draft = Draft()
-        self.collect_inner(node, draft)
-        return self.assemble(span, draft, self.dtype(node))
+        form = self._operands(node, draft)
+        return self.assemble(span, draft, self.dtype(node), form)
+
+    def _operands(self, node: exp.Expr, draft: Draft) -> Form:
+        """Record in `draft` the parts of a node that must not be replaced as a whole, each value as an expression.
+
+        A whole is visited before its parts: `replace` names columns in that order. Long sums are walked without
+        recursion.
+        """
+        signs = signs_of(node)
+        if signs is not None and not openmldb.edits(self, node):
+            return self._chain(node, signs, draft)
+        before = len(draft.edits)
+        stack = list(reversed(self._visit(node, draft)))
+        form = call_form(node) if is_call(node) else form_of(node, self._text)
+        if self.context.openmldb and len(draft.edits) > before:  # the text says something else
+            form = Form(Call, {"name": ""}) if form.kind is Call else OPAQUE
+        while stack:
+            child = stack.pop()
+            parts = parts_of(child)
+            if parts != [child]:
+                stack += reversed(parts)
+            elif isinstance(child, exp.Anonymous) and isinstance(node, WRAPPERS):  # what FILTER and the like belong to
+                replaced = self.replace(child)
+                if replaced is None:
+                    stack += reversed(self._visit(child, draft))
+                else:
+                    draft.edits.append(Edit(span_of(child), (replaced,)))
+                    form = OPAQUE
+            elif isinstance(child, WRAPPERS) and isinstance(node, WRAPPERS):
+                stack += reversed(self._visit(child, draft))
+            elif form.kind is SparkExpr or form.operands == 0 or not is_operand(child):
+                self.collect(child, draft)
+            else:
+                form = self._operand(child, draft, form, self._whole(child))
+        return form
+
+    def _chain(self, node: exp.Expr, signs: Mapping[type[exp.Expr], str], draft: Draft) -> Form:
+        """Record in `draft` the operands of ``a + b - c``."""
+        found: list[str] = []
+        rights: list[exp.Expr] = []
+        form, left = Form(Arithmetic), node
+        replaced: Expression | None = None
+        while replaced is None and type(left) in signs and not (found and openmldb.edits(self, left)):
+            found.append(signs[type(left)])
+            rights.append(left.expression)
+            left = left.this
+            replaced = self._whole(left)
+        form = self._operand(left, draft, form, replaced)
+        for right in reversed(rights):
+            form = self._operand(right, draft, form, self._whole(right))
+        return form if form.kind is SparkExpr else Form(Arithmetic, {"signs": tuple(reversed(found))}, len(found) + 1)
+
+    def _operand(self, node: exp.Expr, draft: Draft, form: Form, replaced: Expression | None) -> Form:
+        """Record in `draft` the expression of a value in a typed node; returns the node's form, or that of opaque text
+        if the value has no place of its own."""
+        if replaced is None and not has_place(node):
+            self.collect_inner(node, draft)
+            return form if form.kind is Call else OPAQUE
+        span = span_of(node)
+        if replaced is not None:
+            draft.edits.append(Edit(span, (replaced,)))
+        elif periods.is_predicate(node):
+            draft.edits.append(Edit(span, (self.build(node),)))
+        elif isinstance(node, (exp.Literal, exp.Null, exp.Boolean)) or is_suffixed(node, self._text):
+            draft.edits.append(Edit(span, (self._literal(node, span),)))
+        elif isinstance(node, exp.Column) and not self.resolve(node)[1]:
+            self._collect_column(node, draft)
+        else:
+            return self._nested(node, span, draft, form)
+        return form
+
+    def _nested(self, node: exp.Expr, span: Span, draft: Draft, form: Form) -> Form:
+        """`_operand` for a value that is computed."""
+        own = Draft()
+        own_form = self._operands(node, own)
+        if any(edit.span.start < span.start or edit.span.end > span.end for edit in own.edits):
+            draft.edits += own.edits
+            draft.note(own)
+            return form if form.kind is Call else OPAQUE
+        draft.insert(span, self.assemble(span, own, None, own_form, bare=True))
+        return form
+
+    def _text(self, node: exp.Expr) -> str:
+        """The user's own text of a node."""
+        return self.context.slice(span_of(node))
 
     def _column_type(self, node: exp.Column) -> str | None:
         if isinstance(node.this, exp.Star):
@@ -165,16 +268,22 @@ class ExpressionBuilder:
         alias = self.aliases.get(self.context.fold(parts[0]))
         return None if alias is None else field_type(alias.result_type({}), parts[1:], self.context.fold)
 
+    def _whole(self, node: exp.Expr) -> Expression | None:
+        """The expression that takes the place of a whole node, if there is one."""
+        return self.replace(node) or self.context.parts.planned(node, self)
+
     def collect(self, node: exp.Expr, draft: Draft) -> None:
         """Record in `draft` what has to change in the text of `node`. Long OR chains are walked without recursion."""
         stack = [node]
         while stack:
             top = stack.pop()
-            replaced = self.replace(top) or self.context.parts.planned(top, self)
+            replaced = self._whole(top)
             if replaced is not None:
                 draft.edits.append(Edit(span_of(top), (replaced,)))
+            elif is_call(top) and has_place(top) and not periods.is_predicate(top):
+                self._nested(top, span_of(top), draft, OPAQUE)
             else:
-                stack.extend(self._visit(top, draft))
+                stack.extend(reversed(self._visit(top, draft)))
 
     def collect_inner(self, node: exp.Expr, draft: Draft) -> None:
         """Like `collect`, for a node that must not be replaced as a whole."""
@@ -198,12 +307,15 @@ class ExpressionBuilder:
             return ()
         if isinstance(node, exp.Window):
             draft.has_window = True
+        elif isinstance(node, exp.Collate) or (isinstance(node, exp.DataType) and node.args.get("collate")):
+            draft.names_collation = True
         draft.edits.extend(openmldb.edits(self, node))
         children = list(node.iter_expressions())
         self._keep_names(node, draft)
         if isinstance(node, exp.Anonymous):
             name = node.name.lower()
             draft.deterministic = draft.deterministic and name not in NONDETERMINISTIC
+            draft.names_collation = draft.names_collation or name.startswith("collat")
             if name in UNIT_FUNCTIONS and _is_unit(node.expressions[:1]):
                 children.remove(node.expressions[0])
         return children
@@ -293,10 +405,16 @@ def _unwrapped(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def _number_of(node: exp.Expr) -> str:
+    """The digits of a number."""
+    return str(node.this.name if isinstance(node, exp.Cast) else node.name)
+
+
 def is_literal_function(parts: tuple[str, ...]) -> bool:
     """Whether a name that is not a column is a function without parentheses."""
     return len(parts) == 1 and parts[0].lower() in LITERAL_FUNCTIONS
 
 
 def _is_unit(arguments: Sequence[exp.Expr]) -> bool:
-    return bool(arguments) and isinstance(arguments[0], exp.Column) and arguments[0].sql().lower() in DATE_UNITS
+    unit = arguments[0] if arguments else None
+    return isinstance(unit, exp.Column) and len(unit.parts) == 1 and unit.name.lower() in DATE_UNITS

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.expressions.numbers import INTEGERS
 from sqlext_planner.window.frame import CURRENT_ROW, MILLISECONDS, Bound, Direction, WindowFrame
 from sqlglot import exp
 
@@ -17,8 +18,7 @@ from sqlext.syntax.spans import span_of
 
 _EXAMPLE = "write for example ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"
 #: Types that a window and a LAST JOIN may be ordered by.
-ORDER_INTEGERS = ("tinyint", "smallint", "int", "bigint")
-ORDER_TYPES = (*ORDER_INTEGERS, "timestamp", "timestamp_ntz")
+ORDER_TYPES = (*INTEGERS, "timestamp", "timestamp_ntz")
 _INTERVAL_MS = {
     "MILLISECOND": 1,
     "SECOND": 1_000,
@@ -110,7 +110,7 @@ def window_frame(context: Context, window: exp.Window, order_dtype: str | None) 
             span=span_of(spec),
             help="write EXCLUDE CURRENT_ROW or EXCLUDE CURRENT_TIME",
         )
-    ticks = 1 if kind == "ROWS" or order_dtype in ORDER_INTEGERS else 1_000
+    ticks = 1 if kind == "ROWS" or order_dtype in INTEGERS else 1_000
     start, end = (_bound(context, spec, side, kind, ticks) for side in ("start", "end"))
     _check_order(spec, start, end, order_dtype)
     frame = WindowFrame(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqlext_planner.errors import AnalysisError, SqlExtError
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, SparkExpr, conjunction, conjuncts
+from sqlext_planner.expressions.nodes import RANDOM, Column, Compare, Expression, Literal, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_generator, reads_only
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlglot import exp
@@ -184,7 +184,7 @@ def _refuse_parts(node: exp.Expr, place: str) -> None:
 
 def _refuse_unrepeatable(expression: Expression, node: exp.Expr, place: str) -> None:
     """Raises AnalysisError for rand() and the like, and for functions that make several rows."""
-    random = any(isinstance(inner, SparkExpr) and not inner.deterministic for inner in expression.walk())
+    random = expression.traits & RANDOM
     if random or is_generator(expression):
         what = "an expression that gives a new value each time" if random else "a function that returns several rows"
         raise AnalysisError(

@@ -16,9 +16,11 @@ Each row costs the window's length, because the function has no incremental form
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, SparkExpr
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, NamedExpr, SparkExpr
+from sqlext_planner.expressions.typed import call as call_of
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Project
 from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
@@ -122,7 +124,7 @@ def _evaluate(
     before = plan.output_columns
     place = wanted.names.column("row_place")
     size = SparkExpr(("size(", rows, ")"), dtype="int")
-    explode = SparkExpr(("explode(sequence(0, ", size, "))"), deterministic=False, dtype="int")
+    explode = replace(call_of("explode", call_of("sequence", Literal("0"), size)), deterministic=False, dtype="int")
     plan = Project((*_same(plan), NamedExpr(explode, place)), plan)
     elements = {column: wanted.names.column(f"row_{column.name}") for column in needed}
     fields = tuple(

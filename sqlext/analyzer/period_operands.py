@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
-from sqlext_planner.expressions.nodes import Expression, SparkExpr
+from sqlext_planner.expressions.nodes import RANDOM, Expression, SparkExpr
+from sqlext_planner.expressions.numbers import INTEGERS, decimal_shape
 from sqlext_planner.expressions.types import struct_fields
 from sqlext_planner.periods.predicates import OpenEnd
-from sqlext_planner.periods.types import INTEGERS, PeriodEnd
+from sqlext_planner.periods.types import PeriodEnd
 from sqlglot import exp
 
 from sqlext.syntax.period_nodes import PeriodOperand
@@ -75,7 +76,7 @@ def greatest(dtype: str) -> str:
     """Spark SQL text of the largest value of an end's type."""
     if dtype in GREATEST:
         return GREATEST[dtype]
-    digits, scale = (int(part) for part in dtype.removeprefix("decimal(").rstrip(")").split(","))
+    digits, scale = decimal_shape(dtype) or (0, 0)
     number = "9" * (digits - scale) + ("." + "9" * scale if scale else "")
     return f"CAST('{number}' AS {dtype.upper()})"
 
@@ -179,7 +180,7 @@ def _field(base: Expression, name: str, dtype: str, span: Span) -> End:
 
 def _refuse_unrepeatable(expression: Expression, span: Span) -> None:
     """Raises UnsupportedError for rand() and the like: the text of an end is read more than once."""
-    if any(isinstance(inner, SparkExpr) and not inner.deterministic for inner in expression.walk()):
+    if expression.traits & RANDOM:
         raise UnsupportedError(
             "an end of a period cannot be an expression that gives a new value each time",
             span=span,

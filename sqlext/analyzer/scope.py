@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Column
@@ -89,9 +90,8 @@ class Scope:
             qualifier, name = folded[:size], folded[size]
             found = [
                 item
-                for item in self.columns
-                if self.fold(item.name) == name
-                and (item.answers(qualifier, self.fold) if size else not item.qualified_only)
+                for item in self._by_name.get(name, ())
+                if (item.answers(qualifier, self.fold) if size else not item.qualified_only)
                 and (size + 1 == len(parts) or item.may_have_fields)
             ]
             distinct = {item.column for item in found}
@@ -105,6 +105,13 @@ class Scope:
             if found:
                 return Match(found[0], size + 1)
         return None
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Visible]]:
+        found: dict[str, list[Visible]] = {}
+        for item in self.columns:
+            found.setdefault(self.fold(item.name), []).append(item)
+        return found
 
     def unknown(self, parts: tuple[str, ...], span: Span | None) -> AnalysisError:
         """The error for a name that `find` does not find."""

@@ -45,7 +45,7 @@ def subquery_edits(node: exp.Query, builder: ExpressionBuilder) -> list[Edit]:
 
 def holds_operator(context: Context, node: exp.Expr) -> bool:
     """Whether `node` holds one of our windows or functions, or a LAST JOIN, which no Spark text can express."""
-    return next(_operators(context, node), None) is not None
+    return context.extended and next(_operators(context, node), None) is not None
 
 
 def _operators(context: Context, node: exp.Expr) -> Iterator[ExtensionNode]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjuncts
+from sqlext_planner.expressions.patterns import holds_subquery
 from sqlext_planner.expressions.subquery import Subquery, SubqueryKind
 from sqlglot import exp
 
@@ -70,7 +71,7 @@ def filter_condition(node: exp.Expr, builder: ExpressionBuilder) -> Expression:
     """A condition of WHERE or HAVING. Raises UnsupportedError for a subquery that can be neither a join nor text."""
     condition = replace(builder, is_filter=True).build(node)
     for term in conjuncts(condition):
-        for item in term.walk():
+        for item in term.walk() if holds_subquery(term) else ():
             if isinstance(item, Subquery) and item.refusal is not None and item is not term and item.kind != "scalar":
                 raise item.refusal
     return condition

@@ -6,7 +6,9 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 
-from sqlext_planner.expressions.types import struct_fields
+from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.expressions.numbers import FLOATS, INTEGERS, MOST_DIGITS, decimal_type
+from sqlext_planner.expressions.types import normalize, struct_fields
 from sqlglot import exp
 
 from sqlext.syntax.period_calls import is_period_call
@@ -83,10 +85,10 @@ _FIXED = {
     "monotonically_increasing_id": "bigint",
 }
 _FIRST_ARGUMENT = {"min", "max", "first", "last", "first_value", "last_value", "any_value", "identity"}
-_NUMERIC_ORDER = ("tinyint", "smallint", "int", "bigint", "float", "double")
+_NUMERIC_ORDER = (*INTEGERS, *FLOATS)
 
 
-def _written(node: exp.DataType, text: Callable[[exp.Expr], str]) -> str:
+def written(node: exp.DataType, text: Callable[[exp.Expr], str]) -> str:
     """The user's text of a type; a literal's suffix (1.5BD) has none."""
     try:
         return text(node)
@@ -102,11 +104,10 @@ def type_name(node: exp.DataType, text: str) -> str:
     if node.this == exp.DType.DECIMAL:
         sizes = [item.name for item in node.expressions]
         return f"decimal({sizes[0] if sizes else 10},{sizes[1] if len(sizes) > 1 else 0})"
-    return re.sub(r"\s*([<>(),:])\s*", r"\1", " ".join(text.lower().split()))
-
-
-#: A decimal has no more digits, and a longer number is not a Spark literal.
-_MOST_DIGITS = 38
+    try:
+        return normalize(text)
+    except UnsupportedError:  # a type of another engine, or of a later Spark
+        return "".join(text.lower().split())
 
 
 def literal_type(
@@ -126,7 +127,7 @@ def literal_type(
         return _decimal_type(text) if exponent_is_decimal else "double"
     if "." in text:
         return "double" if decimals_are_double else _decimal_type(text)
-    if len(text) > _MOST_DIGITS:
+    if len(text) > MOST_DIGITS:
         return None
     number = int(text) - negative
     return "int" if number < 2**31 else "bigint" if number < 2**63 else _decimal_type(text)
@@ -137,7 +138,15 @@ def _decimal_type(text: str) -> str | None:
     value = Decimal(text).as_tuple()
     scale = max(0, -int(value.exponent))
     precision = max(len(value.digits) + max(0, int(value.exponent)), scale)
-    return f"decimal({precision},{scale})" if precision <= _MOST_DIGITS else None
+    return decimal_type(precision, scale)
+
+
+def is_suffixed(node: exp.Expr, text: Callable[[exp.Expr], str]) -> bool:
+    """Whether a node is a number with a suffix, ``3L``, which sqlglot reads as a cast."""
+    if not isinstance(node, exp.Cast) or not isinstance(node.this, exp.Literal):
+        return False
+    own, number = text(node), node.this.name
+    return own.startswith(number) and own[len(number) :].isalpha()
 
 
 def field_type(dtype: str | None, names: tuple[str, ...], fold: Callable[[str], str] = str.lower) -> str | None:
@@ -174,10 +183,10 @@ def infer(
         case exp.Neg():
             inner = of(node.this)
             return inner if inner in _NUMERIC_ORDER or (inner or "").startswith("decimal(") else None
-        case exp.Cast(this=exp.Literal()) if re.fullmatch(r"[\d.]+(e[+-]?\d+)?bd", text(node), re.IGNORECASE):
-            return _decimal_type(text(node)[:-2])
+        case exp.Cast(this=exp.Literal() as number) if is_suffixed(node, text) and node.to.this == exp.DType.DECIMAL:
+            return _decimal_type(number.name)
         case exp.Cast():
-            return type_name(node.to, _written(node.to, text))
+            return type_name(node.to, written(node.to, text))
         case exp.Literal() | exp.Null() | exp.Boolean():
             return literal_type(node, decimals_are_double=compat, exponent_is_decimal=exponents)
         case exp.Predicate() | exp.Connector() | exp.Not() | exp.Exists():
@@ -211,9 +220,8 @@ def infer(
 
 def _is_moment(node: exp.Add | exp.Sub, left: str | None, right: str | None) -> bool:
     """Whether a number is added to a timestamp or subtracted from it."""
-    integers = _NUMERIC_ORDER[:4]
-    is_turned = isinstance(node, exp.Add) and left in integers and right == "timestamp"
-    return is_turned or (left == "timestamp" and right in integers)
+    is_turned = isinstance(node, exp.Add) and left in INTEGERS and right == "timestamp"
+    return is_turned or (left == "timestamp" and right in INTEGERS)
 
 
 def _moved(moment: str | None, interval: exp.Interval) -> str | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -158,7 +160,7 @@ class SparkCatalog:
 
         try:
             frame = self._spark.table(_quoted(name))
-            columns, is_streaming = columns_of(frame.schema), frame.isStreaming
+            columns, is_streaming = _columns(frame), frame.isStreaming
             watermark = next(iter(watermarks(frame.schema).items()), None) if is_streaming else None
         except PySparkException:
             return None
@@ -194,6 +196,20 @@ def _quoted(name: str) -> str:
 
 def _quoted_part(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def _columns(frame: DataFrame) -> tuple[tuple[str, str], ...]:
+    """The names and types of a DataFrame's columns."""
+    java_frame = getattr(frame, "_jdf", None)
+    return columns_of(frame.schema) if java_frame is None else _columns_of_json(java_frame.schema().json())
+
+
+@lru_cache(maxsize=1_000)
+def _columns_of_json(schema: str) -> tuple[tuple[str, str], ...]:
+    """The same from the text that PySpark reads a schema from; tables keep theirs from statement to statement."""
+    from pyspark.sql.types import StructType
+
+    return columns_of(StructType.fromJson(json.loads(schema)))
 
 
 def columns_of(schema: StructType) -> tuple[tuple[str, str], ...]:

@@ -56,8 +56,9 @@ class PassthroughCache:
 
 
 def _fingerprint(frame: DataFrame) -> tuple[int, str] | None:
-    """The canonical analyzed plan (tables, their files' folders, columns and types) as a hash, and Catalyst's size,
-    which changes with that of any table. None under Connect, for streams, and if a source does not know its size."""
+    """The canonical plan (tables, their files' folders, columns and types) as a hash, and Catalyst's size, which
+    changes with that of any table. Normalized: the analyzer numbers WITH anew each time. None under Connect, for
+    streams, and if a source does not know its size."""
     java_frame = getattr(frame, "_jdf", None)
     if java_frame is None or frame.isStreaming:
         return None
@@ -65,7 +66,7 @@ def _fingerprint(frame: DataFrame) -> tuple[int, str] | None:
     from pyspark.errors import PySparkException
 
     try:
-        plan = java_frame.queryExecution().analyzed()
+        plan = java_frame.queryExecution().normalized()
         return int(plan.semanticHash()), str(plan.stats().sizeInBytes())
     except (PySparkException, Py4JError):  # a source that does not know its size now: the query itself may still run
         return None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -79,6 +82,26 @@ def stage(
     extension syntax passes through whatever fails: Spark may understand it, or reports its own error. Only an error
     about one of our hints is still raised then.
     """
+    with _without_collecting():
+        return _staged(sql, catalog, config, compat, lenient=lenient, settings=settings)
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Python's garbage collector waits. A statement's trees only grow: it would visit them again and again and find
+    nothing (measured over TPC-DS: a tenth of the planning time at the median, a fifth at p95)."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _staged(
+    sql: str, catalog: Catalog, config: Config, compat: str | None, *, lenient: bool, settings: SqlSettings
+) -> StagedPlan:
     from sqlext.run.large_texts import LARGE, may_be_ours
     from sqlext.syntax.parser import Statement, parse
 

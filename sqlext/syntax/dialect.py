@@ -338,6 +338,9 @@ class SqlExtQuotedNames(SqlExt):
         RAW_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("r'", "'"), ("R'", "'")]
 
 
+_UNQUOTED, _QUOTED = SqlExt(), SqlExtQuotedNames()
+
+
 def dialect(settings: SqlSettings) -> SqlExt:
     """The dialect that reads a text as Spark does under these settings."""
-    return SqlExtQuotedNames() if settings.double_quoted_names else SqlExt()
+    return _QUOTED if settings.double_quoted_names else _UNQUOTED

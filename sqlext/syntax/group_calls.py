@@ -6,7 +6,7 @@ catalog: a function that the user has registered under such a name remains the u
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sqlext_planner.window.functions import FUNCTIONS
 from sqlglot import exp
@@ -23,14 +23,16 @@ EXTENSION_FUNCTIONS = TABLE_FUNCTIONS - WINDOW_FUNCTIONS
 _MARK = "sqlext_group_call"
 
 
-def mark_group_calls(tree: exp.Expr, compat: str | None, is_user_function: Callable[[str], bool]) -> None:
-    """Mark the calls below `tree` that are in a SELECT, have no OVER, and mean a function of the table.
+def mark_group_calls(
+    calls: Iterable[exp.Anonymous], compat: str | None, is_user_function: Callable[[str], bool]
+) -> None:
+    """Mark the calls that are in a SELECT, have no OVER, and mean a function of the table.
 
     Only functions that Spark does not have count; with ``compat="openmldb"`` all of the table do.
     """
     openmldb = compat == "openmldb"
     names = TABLE_FUNCTIONS if openmldb else EXTENSION_FUNCTIONS
-    for node in tree.find_all(exp.Anonymous):
+    for node in calls:
         name = node.name.lower()
         if name in names and _in_select(node) and (openmldb or not is_user_function(name)):
             node.meta[_MARK] = True

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from sqlext_planner.config import PARTITIONERS
@@ -103,9 +103,9 @@ def without_inner_ends(sql: str, tokens: list[Token]) -> str:
 _COMMENT = re.compile(r"/\*(?>(?:[^*]|\*(?!/))*)\*/", re.DOTALL)
 
 
-def refuse_malformed(sql: str, tree: exp.Expr) -> None:
+def refuse_malformed(sql: str, calls: Iterable[HintCall]) -> None:
     """Raises ParseError, at its place, if one of our hints is malformed; other hints are left to Spark."""
-    for call in tree.find_all(HintCall):
+    for call in calls:
         if not call.is_ours:
             continue
         place, name = Span(*call.meta["span"]), call.name

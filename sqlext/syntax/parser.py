@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlext.syntax.dialect import SqlExtParser, dialect
 from sqlext.syntax.emit_nodes import EmitClause
 from sqlext.syntax.group_calls import EXTENSION_FUNCTIONS, is_extension_call, mark_group_calls
-from sqlext.syntax.hint_nodes import refuse_malformed, without_inner_ends
+from sqlext.syntax.hint_nodes import HintCall, refuse_malformed, without_inner_ends
 from sqlext.syntax.openmldb_nodes import FrameSpec, LastJoinClause, UnionWindow
 from sqlext.syntax.period_calls import is_period_call, mark_period_calls, names_period_function
 from sqlext.syntax.period_nodes import LONGEST_PHRASE, PHRASES, PeriodComparison, PeriodOperand
@@ -120,10 +120,11 @@ def parse(
         if _mentions_extension(tokens, compat):
             raise ParseError(f"the text contains {len(trees)} statements", help="run them one by one", sql=text)
         return Statement(text, "spark", blanked)
-    refuse_malformed(text, trees[0])
-    trees[0] = _with_named_columns(trees[0])
-    mark_group_calls(trees[0], compat, is_user_function)
-    mark_period_calls(trees[0], is_user_function)
+    calls = list(trees[0].find_all(exp.Anonymous, HintCall))
+    refuse_malformed(text, (call for call in calls if isinstance(call, HintCall)))
+    named = [call for call in calls if isinstance(call, exp.Anonymous) and not _is_column(call)]
+    mark_group_calls(named, compat, is_user_function)
+    mark_period_calls(named, is_user_function)
     return _statement(text, blanked, trees[0], compat)
 
 
@@ -145,25 +146,24 @@ def _place(parser: SqlExtParser) -> Span | None:
     return Span(token.start, token.end + 1)
 
 
-def _with_named_columns(tree: exp.Expr) -> exp.Expr:
-    """The tree with the column ``t.a`` in place of ``IDENTIFIER('t.a')``; the column's place is that of the call."""
-    for call in list(tree.find_all(exp.Anonymous)):
-        if call.name.upper() != "IDENTIFIER" or call.parent is None or len(call.expressions) != 1:
-            continue
-        (name,) = call.expressions
-        if not isinstance(name, exp.Literal) or not name.is_string or isinstance(call.parent, (exp.Table, exp.Dot)):
-            continue
-        if call.find_ancestor(exp.Hint) is not None:
-            continue
-        parts = [part[1:-1].replace("``", "`") if part[0] == "`" else part for part in _NAME_PARTS.findall(name.name)]
-        if not 1 <= len(parts) <= 4:
-            continue
-        span = span_of(call)
-        column = exp.column(*(exp.to_identifier(part, quoted=True) for part in reversed(parts)))
-        for node in (column, *column.parts):
-            node.meta["span"] = (span.start, span.end)
-        call.replace(column)
-    return tree
+def _is_column(call: exp.Anonymous) -> bool:
+    """Whether a call is ``IDENTIFIER('t.a')``, in whose place the column ``t.a`` is put; at the call's place."""
+    if call.name.upper() != "IDENTIFIER" or call.parent is None or len(call.expressions) != 1:
+        return False
+    (name,) = call.expressions
+    if not isinstance(name, exp.Literal) or not name.is_string or isinstance(call.parent, (exp.Table, exp.Dot)):
+        return False
+    if call.find_ancestor(exp.Hint) is not None:
+        return False
+    parts = [part[1:-1].replace("``", "`") if part[0] == "`" else part for part in _NAME_PARTS.findall(name.name)]
+    if not 1 <= len(parts) <= 4:
+        return False
+    span = span_of(call)
+    column = exp.column(*(exp.to_identifier(part, quoted=True) for part in reversed(parts)))
+    for node in (column, *column.parts):
+        node.meta["span"] = (span.start, span.end)
+    call.replace(column)
+    return True
 
 
 def _statement(sql: str, text: str, tree: exp.Expr, compat: str | None) -> Statement:

@@ -7,7 +7,7 @@ such a name remains the user's.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sqlext_planner.periods.relations import RELATIONS
 from sqlglot import exp
@@ -18,9 +18,9 @@ _MARK = "sqlext_period_call"
 _FUNCTIONS = (*RELATIONS, ALLEN_RELATION)
 
 
-def mark_period_calls(tree: exp.Expr, is_user_function: Callable[[str], bool]) -> None:
-    """Mark the calls below `tree` that mean a relation of the table, and misspelt ones, which the analyzer refuses."""
-    for node in tree.find_all(exp.Anonymous):
+def mark_period_calls(calls: Iterable[exp.Anonymous], is_user_function: Callable[[str], bool]) -> None:
+    """Mark the calls that mean a relation of the table, and misspelt ones, which the analyzer refuses."""
+    for node in calls:
         name = node.name.lower()
         if _is_ours(name) and _is_scalar(node) and not is_user_function(name):
             node.meta[_MARK] = True

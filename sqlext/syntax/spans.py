@@ -54,6 +54,15 @@ def span_of(node: exp.Expr) -> Span:
     return found
 
 
+def has_place(node: exp.Expr) -> bool:
+    """Whether a node was parsed from text."""
+    try:
+        span_of(node)
+    except NoPlaceError:
+        return False
+    return True
+
+
 def deepest_span(tree: exp.Expr) -> Span | None:
     """The place of the node that is furthest from the root of `tree`."""
     found: Span | None = None
@@ -108,6 +117,8 @@ def located(method: Callable[..., Any], *, operand: bool = False) -> Any:
     def parse(self: Any, *args: Any, **kwargs: Any) -> Any:
         index = self._index
         node = method(self, *args, **kwargs)
+        if not isinstance(node, exp.Expr) or (node._meta and "span" in node._meta and not isinstance(node, exp.Query)):
+            return node  # nothing to mark, as with most nodes, which pass through several methods
         left = (args[0] if args else kwargs.get("this")) if operand else None
         return mark(self, node, index, left)
 

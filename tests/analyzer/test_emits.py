@@ -153,10 +153,10 @@ REFUSED = {
     "HAVING": (f"SELECT count(*) AS n {FROM} GROUP BY {L} [[HAVING count(*) > 1]] {EMIT}", "combined with HAVING"),
     "ORDER BY": (f"SELECT count(*) AS n {FROM} GROUP BY {L} [[ORDER BY n]] {EMIT}", "combined with ORDER BY"),
     "LIMIT": (f"SELECT count(*) AS n {FROM} GROUP BY {L} [[LIMIT 5]] {EMIT}", "combined with LIMIT"),
-    "a window of rows": (
-        "SELECT [[sum(v) OVER w]] AS n FROM l WINDOW w AS (UNION r PARTITION BY k ORDER BY ts "
-        f"ROWS_RANGE BETWEEN 5s PRECEDING AND CURRENT ROW) {EMIT}",
-        "does not estimate windows of rows",
+    "a window of rows below": (
+        "SELECT count(*) AS n FROM (SELECT *, [[sum(v) OVER (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 5s "
+        f"PRECEDING AND CURRENT ROW)]] AS y FROM l) l JOIN r ON l.k = r.k AND {L} = {R} GROUP BY {L} {EMIT}",
+        "over a join does not take windows of rows",
     ),
     "confidence 1": (TAIL.format(f"{EMIT} CONFIDENCE [[1]]"), "CONFIDENCE must be a number between 0 and 1, not 1"),
     "confidence 0": (TAIL.format(f"{EMIT} CONFIDENCE [[0.0]]"), "between 0 and 1"),

@@ -64,7 +64,7 @@ def test_hints_of_an_ordinary_statement_are_sparks_business(hint: str) -> None:
 def test_a_lowered_statement_hands_hints_on(hint: str, told: list[str]) -> None:
     physical = planned(OURS.format(hint) + " FROM t").physical
     assert physical is not None
-    labels = [node.label().partition(": ")[2] for node in physical.walk() if type(node).__name__ == "HintExec"]
+    labels = [node.label().partition(": ")[2] for node in physical.walk() if node.node_name() == "HintExec"]
     assert [label for label in labels if label != "BROADCAST"] == told
     assert ("BROADCAST" in labels) == ("BROADCAST" in hint)
 

@@ -65,6 +65,17 @@ EARLY_BATCH = (
 )
 
 
+_ROWS = (
+    "SELECT id, count(*) OVER w AS n, sum(v) OVER w AS s, avg(x) OVER w AS m FROM {a} WINDOW w AS "
+    f"({_ORDER} ROWS_RANGE BETWEEN 4s PRECEDING AND CURRENT ROW)"
+)
+#: Statements with early answers, and those that give the final rows alone, for tables.
+EARLY_ANSWERS = {
+    "window join": (EARLY, EARLY_BATCH),
+    "windows of rows": (_ROWS + " EMIT AFTER DELAY INTERVAL '1' SECOND", _ROWS),
+}
+
+
 #: Statements whose keys get other places while they run, over streams with a hot key that is another one now and then:
 #: for how long one is hot, in microseconds. A change takes about twice as long as rows are kept.
 MOVING = {"range": 100_000_000, "left overlap join": 20_000_000}

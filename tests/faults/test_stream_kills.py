@@ -14,8 +14,7 @@ from sqlext import stream_settings
 from . import QUICK
 from .harness import Driver
 from .streaming import (
-    EARLY,
-    EARLY_BATCH,
+    EARLY_ANSWERS,
     MOVING,
     STATEMENTS,
     committed,
@@ -67,10 +66,12 @@ def test_a_killed_driver_goes_on_from_its_checkpoint(tmp_path: Path, name: str) 
     assert is_all(name, found["rows"], FILES * ROWS)
 
 
-def test_early_answers_of_a_killed_driver_are_those_of_one_that_was_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", EARLY_ANSWERS)
+def test_early_answers_of_a_killed_driver_are_those_of_one_that_was_not(tmp_path: Path, name: str) -> None:
     rng, files = random.Random("early"), 40
+    statement, batch = EARLY_ANSWERS[name]
     rows, out, other = write_streams(tmp_path / "rows", files, ROWS), tmp_path / "out", tmp_path / "other"
-    request = {"sql": EARLY, "rows": str(rows), "out": str(out)}
+    request = {"sql": statement, "rows": str(rows), "out": str(out)}
     for number in range(4):
         driver = Driver("local[2]", tmp_path / f"driver{number}", CONF)
         driver.run("stream_probes.start", **request)
@@ -82,9 +83,7 @@ def test_early_answers_of_a_killed_driver_are_those_of_one_that_was_not(tmp_path
         for folder in (out, other):  # a file a micro-batch, as before: early answers depend on what has come
             driver.run("stream_probes.start", **{**request, "out": str(folder)}, to_the_end=True)
             assert "error" not in driver.run("stream_probes.await_end")
-        found = driver.run(
-            "stream_probes.compare_early", batch=EARLY_BATCH, rows=str(rows), out=str(out), other=str(other)
-        )
+        found = driver.run("stream_probes.compare_early", batch=batch, rows=str(rows), out=str(out), other=str(other))
     assert found["early"] >= 15
     assert (found["doubled"], found["as_batch"]) == (0, True)
     if is_file_by_file(out / "checkpoint"):

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, SparkExpr
 from sqlext_planner.expressions.nodes import Literal as Constant
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan
-from sqlext_planner.relational.nodes import Filter, Output, Project, Scan, SubqueryAlias
+from sqlext_planner.relational.nodes import Aggregate, Filter, Output, Project, Scan, SubqueryAlias
 from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
 from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
+
+from sqlext.analyzer import analyze
+from sqlext.catalog import DictCatalog
+from sqlext.syntax.parser import parse
 
 HOUR = WindowFrame("range", Bound("preceding", 1, "h"), CURRENT_ROW)
 
@@ -37,6 +43,13 @@ def project(child: LogicalPlan, *columns: str | NamedExpr) -> Project:
 
 def named(expression: Expression, name: str) -> NamedExpr:
     return NamedExpr(expression, col(name))
+
+
+def written(text: str, tables: Mapping[str, Mapping[str, str]]) -> Expression:
+    """The expression of an item of SELECT over these tables."""
+    plan = analyze(parse(f"SELECT {text} AS x FROM {', '.join(tables)}"), DictCatalog(tables))
+    node = next(node for node in plan.walk() if isinstance(node, (Project, Aggregate)))
+    return node.items[0].expression
 
 
 def opaque(*parts: str | Expression, deterministic: bool = True) -> SparkExpr:

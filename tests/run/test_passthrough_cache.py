@@ -51,6 +51,14 @@ def test_the_same_query_is_planned_once(session: Counting) -> None:
     assert sorted(first.collect()) == sorted(again.collect()) == [(0, 1), (1, 1), (2, 1)]
 
 
+def test_a_query_with_names_of_its_own_is_planned_once(session: Counting) -> None:
+    """Spark numbers the queries of WITH anew each time."""
+    text = "WITH c AS (SELECT k, count(*) AS n FROM cached_t GROUP BY k) SELECT * FROM c a JOIN c b ON a.k = b.k"
+    for _ in range(3):
+        assert session.sql(text).count() == 3
+    assert session.planned == 1
+
+
 def test_values_in_place_of_markers_are_part_of_the_query(session: Counting) -> None:
     text = "SELECT count(*) FROM cached_t WHERE k < :most"
     for most in (1, 2, 1):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from sqlext_planner.relational.execution import ProjectExec
+from sqlext_planner.relational.spark_exec import SparkExec
 
 from sqlext import Session
 from tests.told import bugs_noted
@@ -46,7 +46,7 @@ def test_a_plan_that_fails_leaves_command_and_explain_to_spark(
     def broken(*args: object) -> None:
         raise IndexError("a bug of ours")
 
-    monkeypatch.setattr(ProjectExec, "execute", broken)
+    monkeypatch.setattr(SparkExec, "execute", broken)
     monkeypatch.setattr("sqlext.run.statements._explain", broken)
     with bugs_noted():
         lowering.sql("INSERT INTO begun SELECT id + 1 FROM range(3)")

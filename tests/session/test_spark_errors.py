@@ -93,7 +93,7 @@ def refusal(session: Session, sql: str) -> tuple[AnalysisError, str]:
             id="merged subquery",
         ),
         pytest.param(
-            "SELECT sum(v) OVER w, /*a*/rank() OVER (ORDER BY nosuch(id))/*a*/ FROM a WIN", "`nosuch`", id="window"
+            "SELECT sum(v) OVER w, rank() OVER (ORDER BY /*a*/nosuch(id)/*a*/) FROM a WIN", "`nosuch`", id="window"
         ),
         pytest.param(
             "SELECT s FROM (SELECT sum(v) OVER w AS s FROM a WIN) JOIN (VALUES (/*a*/nosuch(1)/*a*/)) AS t(z)",

@@ -117,11 +117,12 @@ def sorted_rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     """The rows but the one that closes a stream, which is never complete; in an order that takes any values. Doubles
     have 12 digits: the last ones depend on the order in which values are added."""
     closing = datetime.fromtimestamp(START // SECOND + CLOSING, UTC).replace(tzinfo=None)
-    rows = (tuple(map(_rounded, row)) for row in frame.collect())  # `in` of a Row looks for names
+    rows = (tuple(map(rounded, row)) for row in frame.collect())  # `in` of a Row looks for names
     return sorted((row for row in rows if closing not in row), key=repr)
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
+    """A value as `sorted_rows` gives it."""
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlext_planner.config import Config
 from sqlext_planner.expressions.arithmetic import arithmetic_type
-from sqlext_planner.expressions.nodes import Column, SparkExpr
+from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
 from sqlext_planner.umjoin.execute.plain_spark import FactorisedAggregateExec
 
 from sqlext.catalog import SparkCatalog
 from sqlext.run.pipeline import stage
+from tests.planner.plans import written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -181,6 +182,7 @@ CASE v WHEN 1 THEN 1 WHEN 2 THEN 2 ELSE CASE WHEN w > 0 THEN 3 END END; coalesce
 coalesce(m, 0.0); if(v > 0, 1, 0); CAST(v AS DECIMAL(10, 3)) * m2; CAST(s AS BIGINT) + 1; try_cast(s AS INT);
 nvl(m2, 1) + 1; CASE WHEN v > 0 THEN m * m2 ELSE m END; m * m * m; 10 * m; 100 - m; m * 100.00; f + v; v + f; f * w;
 CASE WHEN v > 0 THEN 1 ELSE 2L END; 3S * m; m2 - 100Y; CASE WHEN v > 0 THEN 1 ELSE 0.5 END; m + 1L; m * 12345;
+abs(5) * m; (5) * m; 12345678901234567890 * m2; -5 * m; m % 3; (m); -m * 2; 1.5BD * m; 2F * f; 1e3 * v;
 coalesce(m2, 12345);
 m /* of money */ + 1; m * - 1; (m + 1) * (m2 - 1); s; d; CASE WHEN v > 0 THEN NULL ELSE m END"""
 
@@ -188,20 +190,12 @@ m /* of money */ + 1; m * - 1; (m + 1) * (m2 - 1); s; d; CASE WHEN v > 0 THEN NU
 def test_types_of_arithmetic_are_sparks(spark: SparkSession, tables: None, ansi: bool) -> None:
     texts = [text.strip() for text in ARITHMETIC.split(";")]
     plain = spark.sql(f"SELECT {', '.join(f'{text} AS c{i}' for i, text in enumerate(texts))} FROM fa").schema
-    known = {Column("", name): dtype for name, dtype in COLUMNS.items()}
+    known = {Column("fa", name): dtype for name, dtype in COLUMNS.items()}
     wrong, certain = [], 0
     for text, field in zip(texts, plain.fields, strict=True):
-        found = arithmetic_type(resolved(text), known)
+        found = arithmetic_type(written(text, {"fa": COLUMNS}), known)
         certain += found is not None
         if found is not None and found != field.dataType.simpleString():
             wrong.append((text, found, field.dataType.simpleString()))
     assert wrong == []
     assert certain >= len(texts) - 12
-
-
-def resolved(text: str) -> SparkExpr:
-    """The text with the names of COLUMNS as columns."""
-    from sqlext_planner.expressions.sql_tokens import joined, tokens
-
-    found = [Column("", str(t)) if str(t) in COLUMNS else t for t in tokens(SparkExpr((text,)))]
-    return SparkExpr(joined(found))

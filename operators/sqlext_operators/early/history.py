@@ -10,18 +10,9 @@ from typing import Any
 from sqlext_operators.early.clustering import Clustering
 from sqlext_operators.early.key_totals import KeyTotals
 from sqlext_operators.early.moments import Moments
-from sqlext_operators.early.quantiles import t_quantile
+from sqlext_operators.early.past_errors import ENOUGH, MISS, MOST_ERROR, PastErrors
 from sqlext_operators.early.thinning import Covered
 from sqlext_operators.early.windows import EarlyWindow
-
-#: Answers are reliable only after so many windows.
-ENOUGH = 5
-#: The share of past intervals that may miss, ...
-RARE = 0.05
-#: ... and the standard errors by which it has to be exceeded before intervals are not to be trusted.
-SIGNIFICANT = 4.0
-#: More than that is no longer a matter of degree.
-_MOST_ERROR = 1e6
 
 
 @dataclass
@@ -61,9 +52,7 @@ class History:
     windows: int = 0
     left: SideHistory = field(default_factory=SideHistory)
     right: SideHistory = field(default_factory=SideHistory)
-    #: Squared errors of past answers, in standard errors; and which of these were outside of the 95 % interval
-    errors: Moments = field(default_factory=Moments)
-    misses: Moments = field(default_factory=Moments)
+    judged: PastErrors = field(default_factory=PastErrors)
     #: Root mean squares of the left values
     scales: Moments = field(default_factory=Moments)
 
@@ -83,28 +72,18 @@ class History:
 
     @property
     def widening(self) -> float:
-        """By how much intervals have to be wider than their formula says, after the errors of the past; at least 1.
-
-        The mean of so few squares is uncertain: one standard error is added to it.
-        """
-        count = self.errors.count
-        return math.sqrt(max(1.0, self.errors.mean * (1 + math.sqrt(2 / count)))) if count else 1.0
+        """By how much intervals have to be wider than their formula says; at least 1."""
+        return self.judged.widening
 
     @property
     def trusted(self) -> bool:
         """Enough windows, keys without clusters, and intervals that were as wide as they had to be."""
-        count = self.misses.count
-        bound = RARE + SIGNIFICANT * math.sqrt(RARE * (1 - RARE) / count) if count else 1.0
-        return (
-            self.windows >= ENOUGH
-            and not (self.left.clustering.found or self.right.clustering.found)
-            and self.misses.mean <= bound
-        )
+        clusters = self.left.clustering.found or self.right.clustering.found
+        return self.windows >= ENOUGH and not clusters and self.judged.trusted
 
     def judge(self, error: float) -> None:
         """Take in the error of a past answer, in standard errors."""
-        self.errors.add(min(error**2, _MOST_ERROR))
-        self.misses.add(float(abs(error) > t_quantile(1 - RARE, math.inf)))
+        self.judged.add(min(error**2, MOST_ERROR), float(abs(error) > MISS))
 
     def learn(self, window: EarlyWindow, final: KeyTotals) -> None:
         """A window that is final, and what was known of it early."""
@@ -130,8 +109,7 @@ class History:
         }
         return {
             "windows": self.windows,
-            "errors": self.errors.state(),
-            "misses": self.misses.state(),
+            **self.judged.state(),
             "scales": self.scales.state(),
             **sides,
         }
@@ -147,5 +125,5 @@ class History:
             )
             for name in ("left", "right")
         )
-        errors, misses, scales = (Moments.restored(state[name]) for name in ("errors", "misses", "scales"))
-        return History(int(state["windows"]), left, right, errors, misses, scales)
+        scales = Moments.restored(state["scales"])
+        return History(int(state["windows"]), left, right, PastErrors.restored(state), scales)

@@ -91,7 +91,7 @@ class EarlyStream:
     ) -> Iterator[pa.RecordBatch]:
         """Take in new totals; answer the windows that are due; give those that have become final."""
         state = EarlyState(self._spec.sides, store)
-        before = state.clock
+        before = state.memory.clock
         clock = before
         late, timeless = progress.late, progress.timeless
         for side in range(2):
@@ -112,7 +112,7 @@ class EarlyStream:
         rows = [*self._final(state, before, done, now), *self._early(state, before, clock, now)]
         yield from counted(self._results(rows), progress)
         if clock is not None and clock != before:
-            state.set_clock(clock)
+            state.memory.set_clock(clock)
         if now is not None:
             state.forget(now)
         state.merge(now)
@@ -159,7 +159,7 @@ class EarlyStream:
         starts = state.starts(None if done is None else done - self._length, now - self._length)
         if not len(starts):
             return
-        estimators = self._spec.estimators(state.past())
+        estimators = self._spec.estimators(state.memory.past())
         learned = False
         for start, early, final in self._windows(state, starts):
             answered = bool(self._due(np.array([start]), clock)[0])
@@ -169,7 +169,7 @@ class EarlyStream:
             if final.pairs or (answered and _has_rows(early)):
                 yield self._row(start, FINAL, [_exact_cells(final, call) for call in self._spec.calls])
         if learned:
-            state.set_past([estimator.state() for estimator in estimators], now)
+            state.memory.set_past([estimator.state() for estimator in estimators], now)
 
     def _early(self, state: EarlyState, before: int | None, clock: int | None, now: int | None) -> Iterator[list[Any]]:
         """The rows of windows whose early answers have become due."""
@@ -181,7 +181,7 @@ class EarlyStream:
             starts = starts[starts + self._length > now]
         if not len(starts):
             return
-        estimators = self._spec.estimators(state.past())
+        estimators = self._spec.estimators(state.memory.past())
         for start, early, _ in self._windows(state, starts):
             cells = []
             for call, estimator in zip(self._spec.calls, estimators, strict=True):

@@ -6,15 +6,14 @@ saw early can be told when it learns from the final window.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.early.key_totals import Ints
+from sqlext_operators.early.memory import Memory
 from sqlext_operators.early.partials import WINDOW, TotalsSpec, numbers
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 
@@ -32,24 +31,7 @@ class EarlyState:
     def __init__(self, sides: tuple[TotalsSpec, TotalsSpec], store: ChunkStore) -> None:
         self._sides, self._store = sides, store
         self._length = sides[0].window.length
-
-    @property
-    def clock(self) -> int | None:
-        """The latest event time of all rows so far."""
-        return max((chunk.high for chunk in self._store.chunks(_CLOCK)), default=None)
-
-    def set_clock(self, clock: int) -> None:
-        """The latest event time has moved."""
-        self._replace(_CLOCK, clock, pa.record_batch({"clock": [clock]}))
-
-    def past(self) -> list[Any] | None:
-        """What the estimators have learned; None: nothing yet."""
-        chunks = self._store.chunks(_PAST)
-        return json.loads(self._store.read(chunks[-1]).column(0)[0].as_py()) if chunks else None
-
-    def set_past(self, states: list[Any], now: int) -> None:
-        """The estimators have learned something."""
-        self._replace(_PAST, now, pa.record_batch({"past": [json.dumps(states)]}))
+        self.memory = Memory(store, _CLOCK, _PAST)
 
     def add(self, side: int, totals: pa.RecordBatch, *, after: bool) -> None:
         """New totals, which are those of `after` the early answers of their windows, or of before them."""
@@ -114,11 +96,6 @@ class EarlyState:
     def rows(self) -> int:
         """How many totals are kept."""
         return sum(chunk.rows for kind in _TOTALS for chunk in self._store.chunks(kind))
-
-    def _replace(self, kind: int, time: int, batch: pa.RecordBatch) -> None:
-        before = self._store.chunks(kind)
-        self._store.append(kind, time, time, batch)
-        self._drop(before)
 
     def _drop(self, chunks: Iterable[Chunk]) -> None:
         for chunk in chunks:

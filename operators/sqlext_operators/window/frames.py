@@ -200,7 +200,8 @@ def _is_history(frame: Frame) -> bool:
     return frame.end is not None and frame.end < 0
 
 
-def _has_own(frame: Frame) -> bool:
+def has_own(frame: Frame) -> bool:
+    """Whether the row itself is in its frame."""
     return not (frame.exclude_current_row or _is_ahead(frame) or _is_history(frame))
 
 
@@ -236,10 +237,10 @@ def _slices_by_count(frame: Frame, place: _Place) -> _Slices:
     if end is not None and end < 0:
         return _Slices(lo, np.maximum(past_end + end + 1, lo), False)
     if end == 0:
-        return _Slices(lo, past_end, _has_own(frame))
+        return _Slices(lo, past_end, has_own(frame))
     hi2 = place.end if end is None else np.minimum(future_start + end, place.end)
     lo2 = future_start if start is None or start <= 0 else np.minimum(future_start + start - 1, hi2)
-    return _Slices(lo, past_end, _has_own(frame), lo2, hi2)
+    return _Slices(lo, past_end, has_own(frame), lo2, hi2)
 
 
 def _slices_by_order(frame: Frame, candidates: Candidates, place: _Place) -> _Slices:
@@ -254,14 +255,14 @@ def _slices_by_order(frame: Frame, candidates: Candidates, place: _Place) -> _Sl
     if _is_history(frame) and frame.end is not None:
         return _Slices(lo, _where(place.null, past_end, _beyond(candidates, rows, frame.end)), False)
     if not frame.end_following:
-        return _Slices(lo, past_end, _has_own(frame))
+        return _Slices(lo, past_end, has_own(frame))
     hi2 = place.end if frame.end is None else _beyond(candidates, rows, frame.end)
     if frame.end is not None and place.null is not None:
         hi2 = np.where(place.null, _beyond(candidates, rows, 0), hi2)
     lo2 = future_start
     if frame.start is not None and frame.start > 0:
         lo2 = _where(place.null, future_start, _beyond(candidates, rows, frame.start - 1))
-    return _Slices(lo, past_end, _has_own(frame), lo2, hi2)
+    return _Slices(lo, past_end, has_own(frame), lo2, hi2)
 
 
 def _is_complete(frame: Frame, place: _Place, n_candidates: int, last_order: int) -> BoolArray:
@@ -297,7 +298,7 @@ def _assemble(frame: Frame, place: _Place, slices: _Slices, fresh: BoolArray) ->
     lo, hi, own, lo2, hi2 = slices.lo, slices.hi, slices.own, slices.lo2, slices.hi2
     if _is_ahead(frame) and lo2 is not None and hi2 is not None:
         lo, hi, own, lo2, hi2 = lo2, hi2, False, None, None
-    elif not (frame.exclude_current_time or frame.instance_not_in_window) and _has_own(frame):
+    elif not (frame.exclude_current_time or frame.instance_not_in_window) and has_own(frame):
         if lo2 is not None and hi2 is not None:
             lo, hi, own, lo2, hi2 = np.where(own, lo, lo2), hi2, False, None, None
         else:

@@ -7,7 +7,7 @@ because rows below the watermark are late and change nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
 from sqlext_operators.exchange.chunks import ChunkStore
 from sqlext_operators.exchange.stream import Expiry, Late, LeftOut, Progress, counted
+from sqlext_operators.window.newest import POSITION
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.reach import reach_of
 from sqlext_operators.window.sequence import FROM
@@ -30,7 +31,8 @@ class WindowStreamSpec:
     `results` are the columns of the results if `late` is "rows". Each row then has one column more, the phase: "final"
     for results, "late" for late rows of FROM and "timeless" for those without a time, both with NULL as results.
     Windows with fewer than `condense_from` rows are computed from the rows themselves. With `copies` the blocks of FROM
-    have the column `placed.COPY`.
+    have the column `placed.COPY`. With `positions` results have the column POSITION behind the payload: a number of the
+    FROM row (int64) that no other row has, later rows of an input larger ones.
     """
 
     operator: WindowOperatorSpec
@@ -38,6 +40,7 @@ class WindowStreamSpec:
     results: pa.Schema | None = None
     condense_from: int = 20_000
     copies: bool = False
+    positions: bool = False
 
     cache_bytes: ClassVar[int] = DECODED_BYTES
 
@@ -63,7 +66,7 @@ class WindowStream:
     def _results(
         self, store: ChunkStore, new: Sequence[Block], watermark: int | None, progress: Progress
     ) -> Iterator[pa.RecordBatch]:
-        state = self._state(store)
+        state = self.state(store)
         for tag in range(self._operator.inputs):
             batches = [block.batch for block in new if block.tag == tag and block.batch.num_rows]
             left_out = state.add(tag, batches, progress, fails=self._spec.late == "fail")
@@ -71,7 +74,7 @@ class WindowStream:
                 yield from self._late(left_out)
         if watermark is None or (store.watermark is not None and watermark <= store.watermark):
             return
-        answers = Answers(self._operator, self._reach, state, store, self._spec.condense_from)
+        answers = self.answers(store)
         for batch in answers.until(watermark - self._reach.ahead):
             yield batch if self._spec.results is None else _with_phase(batch, "final")
         answers.keep_history(watermark)
@@ -92,11 +95,11 @@ class WindowStream:
 
     def wakes_at(self, store: ChunkStore) -> int | None:
         """When the next FROM row is complete, or the oldest chunk can go."""
-        return self._state(store).wakes_at()
+        return self.state(store).wakes_at()
 
     def expiry(self, store: ChunkStore) -> Expiry:
         """Until when the rows that are kept are in windows of rows to come; FROM rows are owned."""
-        state, reach = self._state(store), self._reach
+        state, reach = self.state(store), self._reach
         last_from = state.latest((FROM,))
         last_other = state.latest(range(FROM if reach.shows_from else FROM + 1, self._operator.inputs))
         return Expiry(
@@ -106,15 +109,30 @@ class WindowStream:
 
     def rows(self, store: ChunkStore) -> int:
         """How many rows are kept, condensed ones too."""
-        return self._state(store).rows()
+        return self.state(store).rows()
 
     def keys(self, kind: int) -> tuple[int, ...]:
         """The first columns of chunks of rows."""
         return tuple(range(len(self._operator.sequence.keys))) if holds_rows(kind, self._operator.inputs) else ()
 
-    def _state(self, store: ChunkStore) -> WindowState:
+    def answers(self, store: ChunkStore) -> Answers:
+        """What answers FROM rows, now or when the watermark has passed them."""
+        operator = _with_position(self._operator) if self._spec.positions else self._operator
+        return Answers(operator, self._reach, self.state(store), store, self._spec.condense_from)
+
+    def state(self, store: ChunkStore) -> WindowState:
+        """The rows that are kept."""
         operator = self._operator
         return WindowState(operator.sequence, self._reach, operator.inputs, store, copies=self._spec.copies)
+
+
+def _with_position(operator: WindowOperatorSpec) -> WindowOperatorSpec:
+    payload = (*operator.window.payload, POSITION)
+    return replace(
+        operator,
+        sequence=replace(operator.sequence, payload=payload),
+        window=replace(operator.window, payload=payload),
+    )
 
 
 def _with_phase(batch: pa.RecordBatch, phase: str) -> pa.RecordBatch:

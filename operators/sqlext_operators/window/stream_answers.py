@@ -19,6 +19,7 @@ from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.exchange.placed import COPY
 from sqlext_operators.window.condense import Partial
+from sqlext_operators.window.newest import POSITION
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.parts import Part, joined
 from sqlext_operators.window.reach import Reach, window_reach
@@ -69,16 +70,28 @@ class Answers:
     def until(self, end: int) -> Iterator[pa.RecordBatch]:
         """The results of the FROM rows that are not answered yet and are before `end`."""
         ready = list(self._state.ready(end))
-        if not ready:
-            return
-        low = min(int(part.times[0]) for part in ready)
-        high = max(int(part.times[-1]) for part in ready)
+        if ready:
+            yield from self._answered(ready, (self._state.answered, end), _span(ready)[0])
+
+    def of(self, rows: Sequence[Part], stable: int) -> Iterator[pa.RecordBatch]:
+        """The results of some FROM rows as their windows are now. `rows` (one part at least) are all FROM rows between
+        the first and the last of them, or those of their keys, with the column COPY where there is no result; no row
+        before `stable` is still to come."""
+        low, high = _span(rows)
+        yield from self._answered(rows, (low, high + 1), min(low, stable))
+
+    def _answered(self, ready: Sequence[Part], between: tuple[int, int], stable: int) -> Iterator[pa.RecordBatch]:
+        """The results of `ready`, which are the FROM rows between two times; rows before `stable` may be condensed."""
+        low, high = _span(ready)
+        if POSITION in self._spec.payload:
+            ready = [_with_position(part) for part in ready]
         types = {name: ready[0].batch.schema.field(name).type for name in self._sequence.args}
         stretches = self._stretches(high - low)
         rows = self._rows_between(low - self._reach.back, low)
         many = rows >= max(self._condense_from, _WORTH * sum(part.batch.num_rows for part in ready))
-        boundary, cores = self._cores(low, high, types, stretches.unit, many=many or not self._condense_from)
-        blocks = self._blocks(ready, end, high, boundary, cores, stretches)
+        many = many or not self._condense_from
+        boundary, cores = self._cores((low, high), stable, types, stretches.unit, many=many)
+        blocks = self._blocks(ready, between, boundary, cores, stretches)
         with self._moved(cores).operator() as operator:
             for block in self._of_keys(blocks, ready):
                 yield from operator.push(block)
@@ -96,15 +109,16 @@ class Answers:
     # Which windows are condensed
 
     def _cores(
-        self, low: int, high: int, types: Mapping[str, pa.DataType], unit: int, *, many: bool
+        self, span: tuple[int, int], stable: int, types: Mapping[str, pa.DataType], unit: int, *, many: bool
     ) -> tuple[int, list[Core]]:
-        """(boundary, cores): rows from the boundary on are fed as they are, to all windows. `many`: windows hold so
-        many rows that condensing them saves time."""
+        """(boundary, cores): rows from the boundary on are fed as they are, to all windows. `span` are the times of the
+        first and the last row to answer. `many`: windows hold so many rows that condensing them saves time."""
+        low, high = span
         splits = split_windows(self._spec, types)[0]
         reaches = [window_reach(window) for window in self._spec.windows]
         order = sorted(range(len(reaches)), key=lambda place: (reaches[place].unbounded, reaches[place].back))
         last = low + min([0, *(w.frame.end or 0 for w in self._spec.windows if w.frame.unit == "range")])
-        boundary = last // unit * unit
+        boundary = min(last, stable) // unit * unit
         chosen: list[int] = []
         for place in order:
             one, split = reaches[place], splits[place]
@@ -134,8 +148,7 @@ class Answers:
     def _blocks(
         self,
         ready: Sequence[Part],
-        end: int,
-        high: int,
+        between: tuple[int, int],
         boundary: int,
         cores: Sequence[Core],
         stretches: Stretches,
@@ -144,14 +157,15 @@ class Answers:
         names = [name for name in ready[0].batch.schema.names if name != COPY]
         feed = _Feed(_partials(cores), ready[0].batch.select(names).schema, self._order)
         feed.add(FROM, ready)
+        low, high = _span(ready)
         last = high + self._reach.ahead + 1
         if self._reach.shows_from:
-            for start, stop in ((boundary, self._state.answered), (end, last)):
+            for start, stop in ((boundary, between[0]), (between[1], last)):
                 feed.add(SHOWN, self._state.parts(FROM, start, stop))
         for tag in range(1, self._operator.inputs):
             feed.add(tag + 1, self._state.parts(tag, boundary, last))
         if self._reach.rows:
-            self._add_older(feed, min(int(part.times[0]) for part in ready), boundary, stretches)
+            self._add_older(feed, low, boundary, stretches)
         for core in cores:
             self._add_core(feed, core, boundary, stretches)
         return feed.blocks
@@ -304,6 +318,16 @@ class _Feed:
         for partial in self._partials:
             given.setdefault(partial.column, pa.nulls(rows.num_rows, partial.dtype(self._schema)))
         self.blocks.append(Block(0, source, time, pa.RecordBatch.from_pydict(given)))
+
+
+def _span(parts: Sequence[Part]) -> tuple[int, int]:
+    """The least and the greatest time of parts (at least one), whose rows are in the order of time."""
+    return min(int(part.times[0]) for part in parts), max(int(part.times[-1]) for part in parts)
+
+
+def _with_position(part: Part) -> Part:
+    """The rows with the column POSITION."""
+    return part._replace(batch=part.batch.append_column(POSITION, pa.array(part.positions)))
 
 
 def _partials(cores: Sequence[Core]) -> tuple[Partial, ...]:

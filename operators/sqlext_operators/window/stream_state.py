@@ -93,18 +93,22 @@ class WindowState:
     def ready(self, end: int) -> Iterator[Part]:
         """FROM rows before `end` that are not answered yet, with the columns that pass through, and the column COPY if
         there are copies; nothing if all of them are copies."""
-        parts = []
-        for chunk in self.overlapping((FROM,), self.answered, end):
+        parts = list(self.from_rows(self.answered, end))
+        if any(owned_rows(part.batch).any() for part in parts):
+            yield from parts
+
+    def from_rows(self, start: int, end: int, since: int = 0) -> Iterator[Part]:
+        """FROM rows with start <= time < end of the chunks with numbers from `since` on, as `ready` gives them. They
+        must not have been answered before this step: what passes through of those has gone."""
+        for chunk in (one for one in self.overlapping((FROM,), start, end) if one.no >= since):
             batch = self._read_from(chunk)
             times = order_values(batch.column(self._order))
-            first, last = (int(place) for place in np.searchsorted(times, [self.answered, end]))
+            first, last = (int(place) for place in np.searchsorted(times, [start, end]))
             if first < last:
                 batch = batch.slice(first, last - first)
                 if self._payload_columns:
                     batch = _beside(batch, self._payload(chunk).slice(first, last - first))
-                parts.append(Part(batch, times[first:last], _positions(chunk, first, last)))
-        if any(owned_rows(part.batch).any() for part in parts):
-            yield from parts
+                yield Part(batch, times[first:last], _positions(chunk, first, last))
 
     def overlapping(self, tags: Sequence[int], start: int, end: int) -> list[Chunk]:
         """The chunks that may hold rows with start <= time < end."""

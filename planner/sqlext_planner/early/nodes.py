@@ -14,7 +14,7 @@ from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Ne
 #: What can be estimated.
 EarlyFunction = Literal["count", "sum", "avg"]
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
-_BOUND_TYPES = {"lower": "double", "upper": "double", "coverage": "double", "reliable": "boolean"}
+BOUND_TYPES = {"lower": "double", "upper": "double", "coverage": "double", "reliable": "boolean"}
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def early_fields(node: EarlyAggregate, known: dict[Column, str | None]) -> tuple
     found = [Field(node.start, kind), Field(node.end, kind), Field(node.phase, "string")]
     for call in node.calls:
         found.append(Field(call.column, call.dtype(known)))
-        found += [Field(column, kind) for column, kind in zip(call.bounds, _BOUND_TYPES.values(), strict=True)]
+        found += [Field(column, kind) for column, kind in zip(call.bounds, BOUND_TYPES.values(), strict=True)]
     return tuple(found)
 
 

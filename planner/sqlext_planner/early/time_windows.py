@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
+from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.expressions.typed import Call
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Hint, Project, SubqueryAlias
-
-_HEAD = re.compile(r"\s*window\s*\(\s*", re.IGNORECASE)
-_TAIL = re.compile(r"""((?:\s*,\s*(?:'[^']*'|"[^"]*"|interval[^,()]*)\s*){1,3})\)\s*""", re.IGNORECASE)
-_AMOUNT = re.compile(r"""'[^']*'|"[^"]*"|interval[^,()]*""", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -43,11 +39,8 @@ def time_window(expression: Expression, plan: LogicalPlan, micros: Microseconds)
     if isinstance(expression, Column):
         return _below(expression, plan, micros)
     match expression:
-        case SparkExpr(parts=(str() as head, Column() as time, str() as tail)):
-            amounts = _TAIL.fullmatch(tail)
-            if _HEAD.fullmatch(head) is None or amounts is None:
-                return None
-            found = [micros(_plain(text)) for text in _AMOUNT.findall(amounts[1])]
+        case Call(name="window", arguments=(Column() as time, first, *others)) if len(others) < 3:
+            found = [micros(_plain(str(item))) for item in (first, *others)]
             known = [item for item in found if item is not None]
             if len(known) < len(found) or known[0] <= 0:
                 return None
@@ -57,7 +50,8 @@ def time_window(expression: Expression, plan: LogicalPlan, micros: Microseconds)
 
 
 def _plain(text: str) -> str:
-    return text[1:-1] if text[0] in "'\"" else text[len("interval") :].strip()
+    """What a string or an INTERVAL says."""
+    return text[1:-1] if text[0] in "'\"" else text.lower().partition("interval")[2].strip()
 
 
 def _below(column: Column, plan: LogicalPlan, micros: Microseconds) -> TimeWindow | None:

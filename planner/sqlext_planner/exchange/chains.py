@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.relational.execution import ProjectExec, SubqueryAliasExec
+from sqlext_planner.relational.nodes import Project, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan
+from sqlext_planner.relational.spark_exec import SparkExec
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,10 @@ def planned_delays(plan: PhysicalPlan) -> dict[Column, int]:
     match plan:
         case ChainedExec(delays=delays):
             below = {column: delay + delays.inputs for column, delay in delays.results.items()}
-        case ProjectExec(items=items, child=child):
+        case SparkExec(Project(items), (child,)):
             known = {item.column: item.expression for item in items}
             below = planned_delays(child)
-        case SubqueryAliasExec(child=child):
+        case SparkExec(SubqueryAlias(), (child,)):
             known = dict(zip(plan.output_columns, child.output_columns, strict=True))
             below = planned_delays(child)
         case _:

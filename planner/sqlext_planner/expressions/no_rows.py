@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, SparkExpr
+from sqlext_planner.expressions.typed import NULL, Arithmetic, Call, Paren, is_null
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Limit, Project, Sort
 
-NULL = Literal("NULL")
+ZERO = Literal("0L", dtype="bigint")
 
 #: Aggregates that are 0 over no rows; those that are NULL; functions that compute a value from others of the same row.
 _ZERO = frozenset(("count", "count_if", "approx_count_distinct", "regr_count"))
@@ -22,17 +20,11 @@ _NULL = frozenset(
 )
 _PLAIN = frozenset(
     """
-    abs bround cast ceil ceiling coalesce concat cos exp floor greatest if ifnull int isnotnull isnull least length ln
+    abs bround ceil ceiling coalesce concat cos exp floor greatest if ifnull int isnotnull isnull least length ln
     log lower mod negative nullif nvl nvl2 pow power round sign sqrt substr substring trim upper bigint double float
-    decimal date string and or not in case when then else between
+    decimal date string
     """.split()  # noqa: SIM905 - a table of words
 )
-_TOKEN = re.compile(
-    r"""(?P<quoted>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`)|(?P<word>[A-Za-z_]\w*)|(?P<other>.)""",
-    re.DOTALL,
-)
-#: Arithmetic, which is NULL if any operand is.
-_STRICT = re.compile(r"(?:[\s\d.()+*/%-]|\d[eE]|\d(?:L|D|BD)\b|\bNULL\b)*")
 
 
 def value_of_no_rows(plan: LogicalPlan, column: Column) -> Expression | None:
@@ -58,105 +50,41 @@ def value_of_no_rows(plan: LogicalPlan, column: Column) -> Expression | None:
 
 def at_no_rows(expression: Expression) -> Expression | None:
     """The value of an aggregate expression without grouping keys over no rows; None if that is unknown."""
-    if isinstance(expression, Literal):
-        return expression
-    if isinstance(expression, (Compare, And)):
-        parts = [at_no_rows(part) for part in expression.children]
-        if any(part is None for part in parts):
+    value = _value(expression)
+    return NULL if value is not None and _is_null_arithmetic(value) else value
+
+
+def _value(expression: Expression) -> Expression | None:
+    match expression:
+        case Literal():
+            return expression
+        case SparkExpr() if not expression.deterministic or expression.has_window or expression.has_subquery:
             return None
-        values = iter(parts)
-        return expression.map_children(lambda child: next(values))
-    if not isinstance(expression, SparkExpr) or not expression.deterministic:
-        return None
-    if expression.has_window or expression.has_subquery:
-        return None
-    text = _Reader(expression).text()
-    if text is None:
-        return None
-    return NULL if is_null_text(text) else SparkExpr((text,), dtype=expression.dtype, span=expression.span)
+        case Call(name=name) if name in _ZERO or name in _NULL:
+            return None if expression.modifier else ZERO if name in _ZERO else NULL
+        case SparkExpr() | Compare() | And() if not isinstance(expression, Call) or expression.name in _PLAIN:
+            parts = [_value(part) for part in expression.children]
+            values = iter(parts)
+            return None if None in parts else expression.map_children(lambda child: next(values))
+    return None
 
 
-def is_null_text(text: str) -> bool:
-    """Whether a constant expression is arithmetic on a NULL."""
-    return "NULL" in text and _STRICT.fullmatch(text) is not None
+def _is_null_arithmetic(expression: Expression) -> bool:
+    """Whether a constant expression is NULL or arithmetic on a NULL."""
+    if isinstance(expression, (Arithmetic, Paren)) and not any(map(_is_text, expression.operands)):
+        return any(map(_is_null_arithmetic, expression.operands))
+    return is_null(expression)
 
 
 def is_strict(expression: Expression, column: Column) -> bool:
     """Whether the expression is NULL wherever `column` is: the column, or arithmetic on it."""
     if expression == column:
         return True
-    if not isinstance(expression, SparkExpr) or expression.has_window or not expression.deterministic:
+    if not isinstance(expression, (Arithmetic, Paren)) or expression.has_window or not expression.deterministic:
         return False
-    if not any(isinstance(part, Expression) and is_strict(part, column) for part in expression.parts):
-        return False
-    return _STRICT.fullmatch("".join(part if isinstance(part, str) else "1" for part in expression.parts)) is not None
+    return not any(map(_is_text, expression.operands)) and any(is_strict(item, column) for item in expression.operands)
 
 
-class _Reader:
-    """Reads the tokens of an expression's text and replaces each aggregate by its value over no rows."""
-
-    def __init__(self, expression: SparkExpr) -> None:
-        self._tokens: list[str | Expression] = list(_tokens(expression))
-        self._at = 0
-
-    def text(self) -> str | None:
-        """The whole text; None for text that is neither an aggregate nor computed from aggregates and constants."""
-        parts: list[str] = []
-        while self._at < len(self._tokens):
-            part = self._part()
-            if part is None:
-                return None
-            parts.append(part)
-        return "".join(parts)
-
-    def _part(self) -> str | None:
-        token = self._tokens[self._at]
-        self._at += 1
-        if isinstance(token, Expression):
-            inner = at_no_rows(token)
-            return None if inner is None else inner.sql()
-        word = token.lower()
-        if not (token[0].isalpha() or token[0] == "_") or self._peek() != "(":
-            return token
-        if word in _ZERO or word in _NULL:
-            return self._call("0L" if word in _ZERO else "NULL")
-        return token if word in _PLAIN else None
-
-    def _call(self, value: str) -> str | None:
-        """`value` for a call whose name was read, also with a FILTER (...); None if OVER or the like follows."""
-        self._skip_group()
-        following = self._peek()
-        if following.lower() == "filter":
-            self._at = self._next() + 1
-            self._skip_group()
-            following = self._peek()
-        return None if following.lower() in ("over", "within", "ignore", "respect") else value
-
-    def _skip_group(self) -> None:
-        """Go past the next group in parentheses."""
-        depth = 0
-        while self._at < len(self._tokens):
-            token = self._tokens[self._at]
-            self._at += 1
-            depth += 1 if token == "(" else -1 if token == ")" else 0
-            if depth == 0 and token == ")":
-                return
-
-    def _next(self) -> int:
-        """The place of the next token that is not blank."""
-        at = self._at
-        while at < len(self._tokens) and isinstance(self._tokens[at], str) and str(self._tokens[at]).isspace():
-            at += 1
-        return at
-
-    def _peek(self) -> str:
-        at = self._next()
-        return str(self._tokens[at]) if at < len(self._tokens) and isinstance(self._tokens[at], str) else ""
-
-
-def _tokens(expression: SparkExpr) -> Iterator[str | Expression]:
-    for part in expression.parts:
-        if isinstance(part, Expression):
-            yield part
-        else:
-            yield from (match[0] for match in _TOKEN.finditer(part))
+def _is_text(expression: Expression) -> bool:
+    """Whether it is a string, which may be no number: then arithmetic with NULL may be an error."""
+    return isinstance(expression, Literal) and expression.dtype == "string"

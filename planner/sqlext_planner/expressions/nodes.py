@@ -7,13 +7,17 @@ resolve names again, and self joins are not ambiguous. In a DataFrame that colum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from sqlext_planner.errors import Span
 from sqlext_planner.tree import TreeNode
+
+#: What an expression may hold: rand() and the like, one of Spark's windows, a subquery, a function that turns one row
+#: into several, a collation of its own.
+RANDOM, WINDOW, SUBQUERY, GENERATOR, COLLATION = 1, 2, 4, 8, 16
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,19 @@ class Expression(TreeNode):
     def child_type(cls) -> type[TreeNode]:
         return Expression
 
+    @property
+    def own_traits(self) -> int:
+        """`traits` of the node without its children."""
+        return 0
+
+    @cached_property
+    def traits(self) -> int:
+        """What the expression and its parts hold, as a sum of RANDOM, WINDOW, SUBQUERY, GENERATOR and COLLATION."""
+        found = self.own_traits
+        for child in self.children:
+            found |= child.traits
+        return found
+
     @cached_property
     def references(self) -> frozenset[Column]:
         """Every column that the expression reads."""
@@ -46,6 +63,8 @@ class Expression(TreeNode):
 
     def substitute(self, mapping: Mapping[Column, Expression]) -> Expression:
         """The expression with columns replaced; self if none of them occurs."""
+        if self.references.isdisjoint(mapping):
+            return self
         return self.map_children(lambda child: child.substitute(mapping))
 
     def __str__(self) -> str:
@@ -86,10 +105,14 @@ class Column(Expression):
 
 @dataclass(frozen=True)
 class Literal(Expression):
-    """A constant, kept as the user's Spark SQL text (`1`, `'x'`, `NULL`, `INTERVAL 1 DAY`)."""
+    """A constant, kept as the user's Spark SQL text (`1`, `'x'`, `NULL`).
+
+    `digits` is the number of digits of a whole number: beside a decimal it counts as a decimal of that many.
+    """
 
     text: str
     dtype: str | None = field(default=None, compare=False, kw_only=True, repr=False)
+    digits: int | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     def sql(self) -> str:
         return self.text
@@ -144,26 +167,76 @@ class And(Expression):
 class SparkExpr(Expression):
     """Opaque Spark SQL: the user's own text, with resolved columns in place of the names in it.
 
-    `parts` alternates text and columns; `deterministic` is False if the text calls rand(), uuid() or the like,
-    `has_window` is True if it holds one of Spark's OVER clauses, `has_subquery` if its text holds a subquery (an
-    analysed subquery is a part of its own, a `subquery.Subquery`).
-    `dtype` is the type of the result where the analyzer is certain of it.
+    `parts` alternates text and expressions. What is known of the text's structure is in the subclasses of `typed.py`;
+    the text of a plain SparkExpr holds operators only, every call in it is a part of its own.
+    `deterministic` is False if the text calls rand(), uuid() or the like, `has_window` is True if it holds one of
+    Spark's OVER clauses, `has_subquery` if its text holds a subquery (an analysed subquery is a part of its own, a
+    `subquery.Subquery`), `names_collation` if it gives a string a collation.
+    `dtype` is the type of the result where the analyzer is certain of it. `bare`: it stands where it was written inside
+    another expression's text, which needs no parentheses around it.
     """
 
     parts: tuple[str | Expression, ...]
     deterministic: bool = True
     has_window: bool = False
     has_subquery: bool = False
+    names_collation: bool = False
     dtype: str | None = field(default=None, compare=False, kw_only=True, repr=False)
+    bare: bool = field(default=False, compare=False, kw_only=True, repr=False)
+
+    @classmethod
+    def of(cls, *parts: str | Expression, dtype: str | None = None, span: Span | None = None) -> SparkExpr:
+        """An expression of these parts, neighbouring texts in one piece."""
+        return SparkExpr(joined(parts), dtype=dtype, span=span)
+
+    @property
+    def own_traits(self) -> int:
+        random = 0 if self.deterministic else RANDOM
+        subquery = SUBQUERY if self.has_subquery else 0
+        collation = COLLATION if self.names_collation else 0
+        return random | subquery | collation | (WINDOW if self.has_window else 0)
+
+    @cached_property
+    def operands(self) -> tuple[Expression, ...]:
+        """The expressions in the text, fit to stand anywhere."""
+        return tuple(standing_alone(part) for part in self.parts if not isinstance(part, str))
 
     def sql(self) -> str:
-        return "(" + "".join(p if isinstance(p, str) else p.sql() for p in self.parts) + ")"
+        return f"({self._sql()})"
+
+    def _sql(self) -> str:
+        return "".join(
+            p if isinstance(p, str) else p._sql() if isinstance(p, SparkExpr) and p.bare else p.sql()
+            for p in self.parts
+        )
 
     def result_type(self, known: Mapping[Column, str | None]) -> str | None:
         return self.dtype
 
     def __str__(self) -> str:
-        return " ".join("".join(p if isinstance(p, str) else _operand(p) for p in self.parts).split())
+        return " ".join(self._shown().split())
+
+    def _shown(self) -> str:
+        return "".join(
+            p if isinstance(p, str) else p._shown() if isinstance(p, SparkExpr) and p.bare else _operand(p)
+            for p in self.parts
+        )
+
+
+def standing_alone(expression: Expression) -> Expression:
+    """The expression for another place than the one where it was written: with parentheses where it needs them."""
+    return replace(expression, bare=False) if isinstance(expression, SparkExpr) and expression.bare else expression
+
+
+def joined(parts: Iterable[str | Expression]) -> tuple[str | Expression, ...]:
+    """The parts with neighbouring texts in one piece, without empty ones."""
+    found: list[str | Expression] = []
+    for part in parts:
+        if isinstance(part, str) and found and isinstance(found[-1], str):
+            found[-1] += part
+        elif part != "":
+            found.append(part)
+    return tuple(found)
 
 
 def _operand(expression: Expression) -> str:

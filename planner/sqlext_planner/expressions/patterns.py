@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
-from sqlext_planner.expressions.nodes import Column, Expression, Literal, SparkExpr
-from sqlext_planner.expressions.subquery import Subquery
-
-#: Spark's functions that turn one row into several; legal in a SELECT list only.
-_GENERATOR = re.compile(
-    r"\b(explode|explode_outer|posexplode|posexplode_outer|inline|inline_outer|stack|json_tuple)\s*\("
-)
+from sqlext_planner.expressions.nodes import COLLATION, GENERATOR, RANDOM, SUBQUERY, WINDOW, Column, Expression
 
 
 def is_generator(expression: Expression) -> bool:
-    """True if the expression may turn one row into several (judged by text: a string literal may fool it,
-    which costs a rewrite and never a result)."""
-    return any(
-        isinstance(part, str) and _GENERATOR.search(part.lower())
-        for node in expression.walk()
-        if isinstance(node, SparkExpr)
-        for part in node.parts
-    )
+    """True if the expression may turn one row into several."""
+    return bool(expression.traits & GENERATOR)
 
 
 def is_deterministic(expression: Expression) -> bool:
     """True if the value depends on the row alone: no rand(), and no Spark window over the other rows."""
-    return not any(
-        isinstance(node, SparkExpr) and (not node.deterministic or node.has_window) for node in expression.walk()
-    )
+    return not expression.traits & (RANDOM | WINDOW)
 
 
 def is_movable(expression: Expression) -> bool:
@@ -39,14 +24,12 @@ def is_movable(expression: Expression) -> bool:
     the other rows at their place in the plan), subqueries (their text may name columns available at that place
     in ways that only Spark resolves), generators.
     """
-    return is_deterministic(expression) and not holds_subquery(expression) and not is_generator(expression)
+    return not expression.traits & (RANDOM | WINDOW | SUBQUERY | GENERATOR)
 
 
 def holds_subquery(expression: Expression) -> bool:
     """True if the expression holds a subquery, with a plan or as text."""
-    return any(
-        isinstance(node, Subquery) or (isinstance(node, SparkExpr) and node.has_subquery) for node in expression.walk()
-    )
+    return bool(expression.traits & SUBQUERY)
 
 
 #: Types in which equal values are the same value. 0.0 = -0.0 and strings of some collations are equal but differ.
@@ -63,30 +46,9 @@ def is_exact(dtype: str | None) -> bool:
 def names_collation(expression: Expression) -> bool:
     """True if the text gives a string a collation. Spark prefers a collation in an expression to those of columns; in
     a column of its own it would be one among others."""
-    return any(
-        isinstance(node, SparkExpr) and any(isinstance(part, str) and _COLLATION.search(part) for part in node.parts)
-        for node in expression.walk()
-    )
-
-
-_COLLATION = re.compile(r"\bcollat", re.IGNORECASE)
+    return bool(expression.traits & COLLATION)
 
 
 def reads_only(expression: Expression, columns: Collection[Column]) -> bool:
     """True if the expression reads at least one column, and all it reads are among `columns`."""
     return bool(expression.references) and all(column in columns for column in expression.references)
-
-
-def inline(expression: Expression, mapping: Mapping[Column, Expression]) -> Expression:
-    """`expression` with columns replaced by expressions.
-
-    A literal goes in as an opaque expression, which prints parentheses: ``a-b`` with b = -1 must not become
-    the comment ``a--1``.
-    """
-    if isinstance(expression, Column):
-        return mapping.get(expression, expression)
-    return expression.substitute({column: _operand(mapping[column]) for column in expression.references & set(mapping)})
-
-
-def _operand(value: Expression) -> Expression:
-    return SparkExpr((value.text,), span=value.span, dtype=value.dtype) if isinstance(value, Literal) else value

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
+from sqlext_planner.expressions.nodes import SUBQUERY, Column, Expression, SparkExpr
 
 if TYPE_CHECKING:
     from sqlext_planner.relational.logical_plan import LogicalPlan
@@ -36,6 +36,10 @@ class Subquery(Expression):
     relation: str = field(compare=False)
     sweep: bool | None = field(default=None, compare=False)
     refusal: UnsupportedError | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def own_traits(self) -> int:
+        return SUBQUERY
 
     @property
     def atomic(self) -> bool:
@@ -76,7 +80,7 @@ def own_subqueries(plan: LogicalPlan) -> Iterator[Subquery]:
     """Every subquery in the plan's expressions."""
     for node in plan.walk():
         for expression in node.expressions():
-            if not isinstance(expression, Column):
+            if expression.traits & SUBQUERY:
                 yield from (inner for inner in expression.walk() if isinstance(inner, Subquery))
 
 

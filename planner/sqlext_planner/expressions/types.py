@@ -14,7 +14,9 @@ from itertools import accumulate
 import pyarrow as pa
 
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.expressions.nodes import Expression, SparkExpr
+from sqlext_planner.expressions.nodes import Expression
+from sqlext_planner.expressions.numbers import FLOATS, INTEGERS, common_decimal, widest
+from sqlext_planner.expressions.typed import cast
 
 #: Types that may order rows: integers and points in time.
 ORDER_TYPES = ("tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz")
@@ -60,7 +62,7 @@ def normalize(dtype: str) -> str:
     ``DECIMAL (10, 2)`` -> ``decimal(10,2)``; names of struct fields keep their case.
     Raises UnsupportedError for text that is not a Spark type.
     """
-    return _Reader(dtype).whole()[0]
+    return dtype if dtype in _SIMPLE else _Reader(dtype).whole()[0]
 
 
 def to_arrow(dtype: str) -> pa.DataType:
@@ -260,11 +262,6 @@ def _unquoted(name: str) -> str:
     return name[1:-1].replace("``", "`") if name.startswith("`") and name.endswith("`") else name
 
 
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-_FLOATS = ("float", "double")
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-_MOST_DIGITS = 38
 _SINGLE = re.compile(
     r"boolean|tinyint|smallint|int|bigint|float|double|decimal\(\d+,\d+\)|string|binary|date|timestamp|timestamp_ntz"
     r"|time\(\d\)|interval (year|month|day|hour|minute|second)( to (month|hour|minute|second))?"
@@ -284,34 +281,20 @@ def common_type(left: str, right: str) -> str | None:
             return other
     if left == right:
         return left if _SINGLE.fullmatch(left) else None
-    if left in _INTEGERS and right in _INTEGERS:
-        return max(left, right, key=_INTEGERS.index)
-    if left in _FLOATS and right in _FLOATS:
+    if left in INTEGERS and right in INTEGERS:
+        return widest([left, right])
+    if left in FLOATS and right in FLOATS:
         return "double"
-    return _common_decimal(left, right)
-
-
-def _common_decimal(left: str, right: str) -> str | None:
-    shapes = [_decimal_shape(name) for name in (left, right)]
-    whole, scale = (max((shape[place] for shape in shapes if shape is not None), default=0) for place in (0, 1))
-    return f"decimal({whole + scale},{scale})" if None not in shapes and whole + scale <= _MOST_DIGITS else None
-
-
-def _decimal_shape(name: str) -> tuple[int, int] | None:
-    """(digits before the point, digits after it) of a decimal or an integer type."""
-    if name in _INTEGERS:
-        return _DIGITS[name], 0
-    match = _DECIMAL.fullmatch(name)
-    return (int(match[1]) - int(match[2]), int(match[2])) if match else None
+    return common_decimal(left, right)
 
 
 def family(name: str) -> str:
     """Types of one family need no cast for the operators: integers of any width, floats of any width."""
-    return "integer" if name in _INTEGERS else "float" if name in _FLOATS else name
+    return "integer" if name in INTEGERS else "float" if name in FLOATS else name
 
 
 def as_type(expression: Expression, own: str, wanted: str) -> Expression:
     """The expression in another type; unchanged where the operators take it as it is."""
     if family(own) == family(wanted):
         return expression
-    return SparkExpr(("CAST(", expression, f" AS {wanted})"), span=expression.span, dtype=wanted)
+    return cast(expression, wanted)

@@ -9,8 +9,9 @@ from itertools import product
 from sqlext_operators.interval_join.conditions import MIRRORED
 from sqlext_operators.interval_join.passes import Pass, passes_for
 
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, SparkExpr, conjunction, conjuncts
+from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.typed import case
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods, Period, PeriodPredicate
 from sqlext_planner.periods.relations import Condition
@@ -86,7 +87,7 @@ def guard(terms: IntervalTerms) -> None:
             names = [getattr(item, side) for item in alternative]
             if not done & set(names):
                 place = int(names[0][1:])
-                values[place] = SparkExpr(("CASE WHEN ", condition, " THEN ", values[place], " END"))
+                values[place] = case(condition, values[place])
                 done.add(names[0])
         conditions.clear()
 

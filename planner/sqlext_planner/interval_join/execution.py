@@ -12,9 +12,10 @@ from sqlext_planner.interval_join.choice import IntervalJoinStrategy, final_stra
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods
 from sqlext_planner.periods.relations import Condition, Pass
-from sqlext_planner.relational.join_execution import SPARK_JOINS
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached, quoted, spark_column
+from sqlext_planner.relational.spark_exec import SPARK_JOINS
+from sqlext_planner.tree import field_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -121,27 +122,9 @@ def fields_of(
     """What the physical nodes take over from the logical one."""
     if node.condition is None:
         raise InternalError("an interval join keeps its condition")
-    return {
-        "left": left,
-        "right": right,
-        "kind": node.kind,
-        "left_keys": node.left_keys,
-        "right_keys": node.right_keys,
-        "null_safe": node.null_safe,
-        "left_values": node.left_values,
-        "right_values": node.right_values,
-        "alternatives": node.alternatives,
-        "left_periods": node.left_periods,
-        "right_periods": node.right_periods,
-        "empty": node.empty,
-        "amounts": node.amounts,
-        "condition": node.condition,
-        "fields": node.output,
-        "count": node.count,
-        "passes": node.passes,
-        "strategy": strategy,
-        "may_leave": may_leave(node),
-    }
+    same = {name: getattr(node, name) for name in field_names(IntervalJoinExec) if name in field_names(IntervalJoin)}
+    changed = {"left": left, "right": right, "fields": node.output, "passes": node.passes}
+    return same | changed | {"strategy": strategy, "may_leave": may_leave(node)}
 
 
 def join_by_spark(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> DataFrame:

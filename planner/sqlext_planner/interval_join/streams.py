@@ -11,7 +11,8 @@ from sqlext_operators.interval_join.passes import Side
 
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, planned_delays
-from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
+from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.expressions.typed import Case
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin, IntervalJoinKind
 from sqlext_planner.interval_join.open_ends import OpenPeriodOf, open_error, open_period, values_of
 from sqlext_planner.periods.predicates import Amount, OpenEnd
@@ -64,7 +65,7 @@ def not_below(value: Expression, time: Column) -> bool:
 
 def _unguarded(value: Expression) -> Expression:
     match value:
-        case SparkExpr(parts=("CASE WHEN ", _, " THEN ", Expression() as kept, " END")):
+        case Case(values=(kept,), has_default=False, has_subject=False):
             return _unguarded(kept)
         case OpenEnd():
             return value.value

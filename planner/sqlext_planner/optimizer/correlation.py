@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, conjunction, conjuncts
+from sqlext_planner.expressions.numbers import INTEGERS, common_decimal
 from sqlext_planner.expressions.patterns import is_generator, is_movable, reads_only
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Join, Project, Sort
@@ -184,9 +185,6 @@ def split(condition: Expression | None, given: Collection[Column]) -> tuple[list
     return own, others
 
 
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
-
-
 def compares_exactly(inner: str | None, outer: str | None) -> bool:
     """Whether at most one value of type `inner` equals a value of type `outer`.
 
@@ -194,20 +192,4 @@ def compares_exactly(inner: str | None, outer: str | None) -> bool:
     """
     if inner is None or outer is None:
         return False
-    if inner == outer or (inner in _INTEGERS and outer in _INTEGERS):
-        return True
-    shapes = [_decimal_shape(dtype) for dtype in (inner, outer)]
-    if None in shapes:
-        return False
-    (whole, scale), (other_whole, other_scale) = (shape for shape in shapes if shape is not None)
-    return max(whole, other_whole) + max(scale, other_scale) <= 38
-
-
-def _decimal_shape(dtype: str) -> tuple[int, int] | None:
-    """Digits before and after the point."""
-    if dtype in _INTEGERS:
-        return (19, 0)
-    if not dtype.startswith("decimal("):
-        return None
-    precision, scale = (int(part) for part in dtype[8:-1].split(","))
-    return precision - scale, scale
+    return inner == outer or (inner in INTEGERS and outer in INTEGERS) or common_decimal(inner, outer) is not None

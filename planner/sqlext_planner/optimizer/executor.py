@@ -100,6 +100,8 @@ class _Run:
         self.steps: list[Step] = []
         self._numbers = PlanNumbers()
         self._sound: dict[int, LogicalPlan] = {}
+        self._shared: tuple[LogicalPlan, frozenset[int]] | None = None
+        self._settled: dict[str, dict[int, LogicalPlan]] = {}
 
     def batch(self, batch: Batch, strict: bool) -> None:
         seen = {self._numbers.number(self.plan): len(self.steps)}
@@ -125,7 +127,7 @@ class _Run:
     def _apply(self, batch: Batch, rule: Rule, seen: dict[int, int]) -> None:
         before, started = self.plan, time.perf_counter()
         try:
-            after = apply_rule(rule, before)
+            after = self._rewritten(rule)
         except (SqlExtError, RecursionError, MemoryError):  # a plan that is too large is not a rule's fault
             raise
         except Exception as error:
@@ -145,6 +147,15 @@ class _Run:
         self.steps.append(Step(batch.name, rule.name, before, after, seconds))
         seen[number] = len(self.steps)
 
+    def _rewritten(self, rule: Rule) -> LogicalPlan:
+        """`apply_rule` on the current plan, which passes over what the rule has left as it is before."""
+        plan = self.plan
+        if rule.order == "root" or not rule.may_match(plan):
+            return apply_rule(rule, plan)
+        if self._shared is None or self._shared[0] is not plan:
+            self._shared = (plan, _shared_nodes(plan))
+        return _Pass(rule, self._shared[1], self._settled.setdefault(rule.name, {})).whole(plan)
+
     @staticmethod
     def _check_schema(rule: Rule, before: LogicalPlan, after: LogicalPlan) -> None:
         names = [plan.names if isinstance(plan, Output) else () for plan in (before, after)]
@@ -154,9 +165,12 @@ class _Run:
         raise InternalError(f"rule {rule.name} changed the result's columns from {was} to {now}")
 
     def _check_references(self, rule: Rule, plan: LogicalPlan) -> None:
-        for node in plan.walk():
-            if id(node) in self._sound:
+        stack = [plan]
+        while stack:
+            node = stack.pop()
+            if id(node) in self._sound:  # and so are those below it
                 continue
+            stack.extend(node.children)
             missing = node.missing_references() - self._outer
             if missing:
                 columns = ", ".join(sorted(map(str, missing)))
@@ -196,41 +210,53 @@ def apply_rule(rule: Rule, plan: LogicalPlan) -> LogicalPlan:
     if rule.order == "root":
         new = rule(plan)
         return plan if new is None else new
-    return _Pass(rule, plan).run(plan)
+    return _Pass(rule, _shared_nodes(plan), {}).whole(plan)
 
 
 class _Pass:
     """One rule over one plan. A node with two parents is rewritten once and stays shared.
 
     Such a node (a CTE used twice) is also a barrier: a rewrite above it that would change it for only one of its
-    parents is not done, because the node would then be computed twice.
+    parents is not done, because the node would then be computed twice. `settled` are nodes on which, with all that is
+    below them, the rule has had nothing to do; they are passed over, and new ones are added.
     """
 
-    def __init__(self, rule: Rule, plan: LogicalPlan) -> None:
+    def __init__(self, rule: Rule, shared: frozenset[int], settled: dict[int, LogicalPlan]) -> None:
         self._rule = rule
-        self._shared = _shared_nodes(plan)
+        self._shared = set(shared)
+        self._settled = settled
+        self._refused = False
         self._memo: dict[int, tuple[LogicalPlan, LogicalPlan]] = {}
 
-    def run(self, node: LogicalPlan) -> LogicalPlan:
+    def whole(self, plan: LogicalPlan) -> LogicalPlan:
+        new = self._run(plan)
+        if not self._refused:  # another plan may not share the node that was in the way
+            self._settled.update((key, node) for key, (node, result) in self._memo.items() if result is node)
+        return new
+
+    def _run(self, node: LogicalPlan) -> LogicalPlan:
+        if id(node) in self._settled or not self._rule.may_match(node):
+            return node
         known = self._memo.get(id(node))
         if known is not None:
             return known[1]
         if self._rule.order == "bottom_up":
-            new = self._rewrite(node.map_children(self.run))
+            new = self._rewrite(node.map_children(self._run))
         else:
-            new = self._rewrite(node).map_children(self.run)
+            new = self._rewrite(node).map_children(self._run)
         self._memo[id(node)] = (node, new)  # the node is kept so that its id stays taken
         if id(node) in self._shared:
             self._shared.add(id(new))
         return new
 
     def _rewrite(self, node: LogicalPlan) -> LogicalPlan:
-        new = self._rule(node)
+        new = self._rule(node) if type(node) in self._rule.on or not self._rule.on else None
         if new is None:
             return node
         if new is node:
             raise InternalError("it returned the node that it was given instead of None")
         if self._shared and not self._shared_below(node) <= self._reachable(new):
+            self._refused = True
             return node
         return new
 
@@ -242,11 +268,16 @@ class _Pass:
         return {id(item) for item in node.walk()}
 
 
-def _shared_nodes(plan: LogicalPlan) -> set[int]:
+def _shared_nodes(plan: LogicalPlan) -> frozenset[int]:
     """Ids of the nodes that more than one place holds."""
     seen: set[int] = set()
     shared: set[int] = set()
-    for node in plan.walk():
-        for child in node.children:
-            (shared if id(child) in seen else seen).add(id(child))
-    return shared
+    stack = [plan]
+    while stack:
+        for child in stack.pop().children:
+            if id(child) in seen:
+                shared.add(id(child))
+            else:
+                seen.add(id(child))
+                stack.append(child)
+    return frozenset(shared)

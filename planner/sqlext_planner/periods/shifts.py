@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from sqlext_planner.expressions.nodes import Column, Expression, Literal, SparkExpr
+from sqlext_planner.expressions.nodes import Column, Expression, Literal
+from sqlext_planner.expressions.typed import Arithmetic, Interval
 from sqlext_planner.periods.predicates import UNITS, Amount
 
 _DAY = UNITS["day"]
 #: No time zone has ever put its clocks on or back by more than a day and an hour or two.
 _LONGEST_SKIP = 26 * UNITS["hour"]
-_QUOTED = r"'\s*(?P<text>\d{1,9})\s*'"
-_AMOUNT = rf"(?:interval\s+(?:{_QUOTED}|(?P<number>\d{{1,9}}))\s*(?P<unit>{'|'.join(UNITS)})s?|(?P<days>\d{{1,6}}))"
-_BEHIND = re.compile(rf"\s*(?P<sign>[+-])\s*{_AMOUNT}\s*", re.IGNORECASE)
-_BEFORE = re.compile(rf"\s*{_AMOUNT}\s*(?P<sign>\+)\s*", re.IGNORECASE)
+#: More days than that are no date.
+_MOST_DAYS = 10**6
 
 
 def shifted(
@@ -34,15 +32,14 @@ def shifted(
     found = _sum(expression)
     if found is None:
         return whole
-    base, match = found
+    base, sign, added = found
     dtype = columns.get(base)
-    sign = -1 if match["sign"] == "-" else 1
     if dtype != _base_dtype(other, others):
         return whole
-    if match["days"] is not None:
-        return (base, sign, Amount(int(match["days"]), False)) if dtype == "date" else whole
-    unit = UNITS[match["unit"].lower()]
-    value = unit * int(match["text"] or match["number"])
+    if isinstance(added, Literal):
+        return (base, sign, Amount(int(added.text), False)) if dtype == "date" else whole
+    unit = UNITS[added.unit]
+    value = unit * added.number
     exact = {"date": unit == _DAY, "timestamp_ntz": True, "timestamp": value < _DAY}.get(dtype or "", False)
     return (base, sign, Amount(value, True)) if exact else whole
 
@@ -52,17 +49,16 @@ def distance(expression: Expression, columns: Mapping[Column, str | None]) -> tu
 
     They differ for days that are added to a TIMESTAMP: a day of a time zone need not have 24 hours.
     """
-    found = (expression, None) if isinstance(expression, Column) else _sum(expression)
+    found = (expression, 1, None) if isinstance(expression, Column) else _sum(expression)
     dtype = None if found is None else columns.get(found[0])
     if found is None or dtype not in ("timestamp", "timestamp_ntz"):
         return None
-    base, match = found
-    if match is None:
+    base, sign, added = found
+    if added is None:
         return base, 0, 0
-    if match["days"] is not None:
+    if isinstance(added, Literal):
         return None
-    value = UNITS[match["unit"].lower()] * int(match["text"] or match["number"])
-    value = -value if match["sign"] == "-" else value
+    value = sign * UNITS[added.unit] * added.number
     slack = 0 if dtype == "timestamp_ntz" or abs(value) < _DAY else _LONGEST_SKIP
     return base, value - slack, value + slack
 
@@ -72,21 +68,25 @@ def _base_dtype(expression: Expression, columns: Mapping[Column, str | None]) ->
     found = _sum(expression)
     if found is None or isinstance(expression, (Column, Literal)):
         return expression.result_type(dict(columns))
-    base, match = found
+    base, _, added = found
     dtype = columns.get(base)
-    if dtype == "date" and match["days"] is None and match["unit"].lower() != "day":
+    if dtype == "date" and isinstance(added, Interval) and added.unit != "day":
         return None  # a DATE plus hours is a TIMESTAMP
     return dtype
 
 
-def _sum(expression: Expression) -> tuple[Column, re.Match[str]] | None:
-    if not isinstance(expression, SparkExpr) or len(expression.parts) != 2:
+def _sum(expression: Expression) -> tuple[Column, int, Interval | Literal] | None:
+    """A column, 1 or -1, and the interval or the number of days that is added or subtracted."""
+    if not isinstance(expression, Arithmetic) or len(expression.operands) != 2:
         return None
-    match expression.parts:
-        case (Column() as base, str(text)):
-            found = _BEHIND.fullmatch(text)
-        case (str(text), Column() as base):
-            found = _BEFORE.fullmatch(text)
+    sign = {"+": 1, "-": -1}.get(expression.signs[0], 0)
+    match expression.operands:
+        case (Column() as base, (Interval() | Literal()) as added) if sign:
+            pass
+        case ((Interval() | Literal()) as added, Column() as base) if sign == 1:
+            pass
         case _:
             return None
-    return None if found is None else (base, found)
+    if isinstance(added, Literal) and (added.dtype != "int" or int(added.text) >= _MOST_DAYS):
+        return None
+    return base, sign, added

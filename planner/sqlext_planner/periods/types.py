@@ -5,21 +5,24 @@ The analyzer checks where it knows the types; an operator checks again with thos
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.expressions.numbers import (
+    FLOATS,
+    INTEGERS,
+    MOST_DIGITS,
+    common_decimal,
+    decimal_shape,
+    exact_shape,
+    widest,
+)
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods
 
-#: Digits that an integer type needs as a decimal; also the order of the types.
-INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-FLOATS = ("float", "double")
 TIMES = ("date", "timestamp", "timestamp_ntz")
 
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-_MOST_DIGITS = 38
 #: Digits of a decimal that a double holds exactly.
 _DOUBLE_DIGITS = 15
 #: Digits of a decimal that fits into one int64, so that it has a next value for `empty` "point".
@@ -80,8 +83,8 @@ def check_amount(amount: Amount, dtype: str) -> None:
             span=amount.span,
             help="write for example WITHIN 5 MINUTES, or delta => INTERVAL 5 MINUTES",
         )
-    sizes = _DECIMAL.fullmatch(dtype)
-    if sizes is not None and int(sizes[1]) == _MOST_DIGITS and int(sizes[2]) > 6:
+    sizes = decimal_shape(dtype)
+    if sizes is not None and sizes[0] == MOST_DIGITS and sizes[1] > 6:
         raise AnalysisError(
             f"Spark cannot compute a distance between ends of type {dtype} exactly",
             span=amount.span,
@@ -94,29 +97,19 @@ def common_type(left: str, right: str) -> str | None:
     if left == right:
         return left
     if left in INTEGERS and right in INTEGERS:
-        return max(left, right, key=INTEGERS.__getitem__)
+        return widest([left, right])
     if left in FLOATS and right in FLOATS:
         return "double"
-    sizes, others = _digits(left), _digits(right)
+    sizes, others = exact_shape(left), exact_shape(right)
     if sizes is not None and others is not None:
-        scale = max(sizes[1], others[1])
-        digits = max(sizes[0] - sizes[1], others[0] - others[1]) + scale
-        return f"decimal({digits},{scale})" if digits <= _MOST_DIGITS else None
+        return common_decimal(left, right)
     number = sizes if right in FLOATS else others if left in FLOATS else None
     return "double" if number is not None and number[0] <= _DOUBLE_DIGITS else None
 
 
-def _digits(dtype: str) -> tuple[int, int] | None:
-    """(digits, digits after the point) of an exact number."""
-    if dtype in INTEGERS:
-        return INTEGERS[dtype], 0
-    sizes = _DECIMAL.fullmatch(dtype)
-    return (int(sizes[1]), int(sizes[2])) if sizes is not None else None
-
-
 def _check_end(end: PeriodEnd) -> None:
     assert end.dtype is not None
-    if end.dtype in (*INTEGERS, *FLOATS, *TIMES) or _DECIMAL.fullmatch(end.dtype):
+    if end.dtype in (*INTEGERS, *FLOATS, *TIMES) or decimal_shape(end.dtype):
         return
     help = _CASTS.get(end.dtype, "cast it to an integer, a decimal, a double, DATE, TIMESTAMP or TIMESTAMP_NTZ")
     if end.dtype.startswith("interval"):
@@ -148,5 +141,5 @@ def _joined(left: PeriodEnd, right: PeriodEnd) -> PeriodEnd:
 
 
 def _has_no_next(dtype: str) -> bool:
-    sizes = _DECIMAL.fullmatch(dtype)
-    return dtype in FLOATS or (sizes is not None and int(sizes[1]) > _WORD_DIGITS)
+    sizes = decimal_shape(dtype)
+    return dtype in FLOATS or (sizes is not None and sizes[0] > _WORD_DIGITS)

@@ -8,13 +8,14 @@ from typing import Any
 from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import PhysicalPlan
+from sqlext_planner.relational.spark_exec import SparkExec
 from sqlext_planner.tree import Clause, TreeNode
 
 
 def tree_json(plan: TreeNode) -> dict[str, Any]:
     """``{"node": NAME, "args": {...}, "children": [...]}``; a node with two parents appears under both."""
     return {
-        "node": type(plan).__name__,
+        "node": plan.node_name(),
         "args": node_args(plan),
         "children": [tree_json(child) for child in plan.children],
     }
@@ -25,6 +26,9 @@ def node_args(node: TreeNode) -> dict[str, Any]:
 
     Fields that are None are left out; a physical node adds its details (why it was chosen, its numbers).
     """
+    if isinstance(node, SparkExec):
+        own = node_args(node.node) | ({} if node.info is None else {"info": json_value(node.info)})
+        return own | {name: json_value(value) for name, value in node.details().items()}
     children = {id(child) for child in node.children}
     args: dict[str, Any] = {}
     for item in fields(node):  # type: ignore[arg-type]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
 from sqlext_planner.errors import InternalError, Span
 from sqlext_planner.expressions.nodes import Column, Expression
-from sqlext_planner.tree import TreeNode
+from sqlext_planner.tree import TreeNode, field_names
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,29 @@ class LogicalPlan(TreeNode):
 
     @cached_property
     def output_columns(self) -> tuple[Column, ...]:
-        return tuple(item.column for item in self.output)
+        same = self._same_output
+        return tuple(item.column for item in self.output) if same is None else same.output_columns
+
+    @cached_property
+    def column_set(self) -> frozenset[Column]:
+        same = self._same_output
+        return frozenset(self.output_columns) if same is None else same.column_set
+
+    @cached_property
+    def _same_output(self) -> LogicalPlan | None:
+        """The child whose columns are the node's; then what follows from them is made once."""
+        return next((child for child in self.children if child.output is self.output), None)
+
+    @cached_property
+    def node_types(self) -> frozenset[type[LogicalPlan]]:
+        """The classes of the node and of all below it."""
+        return frozenset((type(self),)).union(*(child.node_types for child in self.children))
 
     @cached_property
     def dtypes(self) -> dict[Column, str | None]:
         """Type by output column."""
-        return {item.column: item.dtype for item in self.output}
+        same = self._same_output
+        return {item.column: item.dtype for item in self.output} if same is None else same.dtypes
 
     @cached_property
     def is_streaming(self) -> bool:
@@ -83,8 +100,8 @@ class LogicalPlan(TreeNode):
 
     def expressions(self) -> Iterator[Expression]:
         """The expressions the node itself holds (not its children's)."""
-        for item in fields(self):
-            value = getattr(self, item.name)
+        for name in field_names(type(self)):
+            value = getattr(self, name)
             for entry in value if isinstance(value, tuple) else (value,):
                 if isinstance(entry, Expression):
                     yield entry
@@ -123,14 +140,13 @@ class LogicalPlan(TreeNode):
 
     def missing_references(self) -> frozenset[Column]:
         """Columns that the node's expressions read but no child gives; empty in a sound plan."""
-        available = frozenset(column for child in self.children for column in child.output_columns)
-        needed = frozenset(column for item in self.expressions() for column in item.references)
-        return needed - available
+        needed = frozenset().union(*(item.references for item in self.expressions()))
+        return needed.difference(*(child.column_set for child in self.children)) if needed else needed
 
     def check_unique_output(self) -> None:
         """Refuse a node that outputs one column twice. Raises InternalError."""
         seen: set[Column] = set()
-        for column in self.output_columns:
+        for column in () if len(self.column_set) == len(self.output_columns) else self.output_columns:
             if column in seen:
                 raise InternalError(f"{type(self).__name__} outputs column {column} twice")
             seen.add(column)

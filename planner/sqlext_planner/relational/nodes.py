@@ -213,6 +213,10 @@ class Join(LogicalPlan):
     def output(self) -> tuple[Field, ...]:
         return self.left.output if self.kind in ("semi", "anti") else self.left.output + self.right.output
 
+    @cached_property
+    def column_set(self) -> frozenset[Column]:
+        return self.left.column_set if self.kind in ("semi", "anti") else self.left.column_set | self.right.column_set
+
     def label(self) -> str:
         hint = {None: "", True: " [SWEEP]", False: " [NO_SWEEP]"}[self.sweep]
         hint += "" if self.umjoin is None else f" [{self.umjoin}]"

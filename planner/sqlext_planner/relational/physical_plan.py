@@ -180,7 +180,7 @@ def execute_cached(node: PhysicalPlan, context: ExecutionContext) -> DataFrame:
     finally:
         context.building.pop()
     if given != expected:
-        raise InternalError(f"{type(node).__name__} declares columns {expected} and gives {given}")
+        raise InternalError(f"{node.node_name()} declares columns {expected} and gives {given}")
     context.cache[id(node)] = (node, frame)
     return frame
 
@@ -191,6 +191,6 @@ def _check_inputs(node: PhysicalPlan, context: ExecutionContext) -> None:
     for child in node.children:
         if execute_cached(child, context).isStreaming:
             raise UnsupportedError(
-                f"{type(node).__name__.removesuffix('Exec')} cannot read a stream yet",
+                f"{node.node_name().removesuffix('Exec')} cannot read a stream yet",
                 help="run the statement again over tables, or compute each micro-batch with foreachBatch",
             )

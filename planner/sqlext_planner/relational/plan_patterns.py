@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import fields
 from typing import Any
 
-from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr, conjunction
+from sqlext_planner.expressions.nodes import RANDOM, Column, Expression, conjunction
 from sqlext_planner.expressions.patterns import is_generator
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import (
@@ -76,8 +76,7 @@ def same_query(left: LogicalPlan, right: LogicalPlan) -> bool:
 def is_repeatable(plan: LogicalPlan) -> bool:
     """True if evaluating the plan twice gives the same rows."""
     return not any(
-        isinstance(node, SparkRelation)
-        or any(isinstance(e, SparkExpr) and not e.deterministic for item in node.expressions() for e in item.walk())
+        isinstance(node, SparkRelation) or any(item.traits & RANDOM for item in node.expressions())
         for node in plan.walk()
     )
 

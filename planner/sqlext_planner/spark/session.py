@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,22 @@ def substituted(spark: SparkSession, text: str) -> str:
         return text
     jvm.SparkSession.setActiveSession(spark._jsparkSession)  # the JVM's class reads the settings of the active one
     return str(jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(text))
+
+
+#: Stands in no setting.
+_BETWEEN = "\x01"
+
+
+def settings(spark: SparkSession, keys: Iterable[str]) -> dict[str, str]:
+    """Those of the settings that are set, with their values: one question to the JVM for all, where asking for each of
+    our thirty took 3 ms a statement."""
+    java_session = getattr(spark, "_jsparkSession", None)
+    if java_session is None:
+        found = {key: spark.conf.get(key, None) for key in keys}
+        return {key: value for key, value in found.items() if value is not None}
+    text = java_session.sessionState().conf().getAllConfs().mkString(_BETWEEN)
+    known = dict(entry.split(" -> ", 1) for entry in str(text).split(_BETWEEN) if " -> " in entry)
+    return {key: known[key] for key in keys if key in known}
 
 
 def arrow_type(kind: DataType) -> pa.DataType | None:

@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlext_planner.expressions.nodes import Expression, NamedExpr, ShownCall
-from sqlext_planner.relational.aggregate_execution import without_grouping_columns
-from sqlext_planner.relational.execution import spark_item
 from sqlext_planner.relational.logical_plan import Field, comma
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached, quoted
+from sqlext_planner.relational.spark_exec import spark_item, without_grouping_columns
 from sqlext_planner.window.nodes import WindowCall
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ The rules are those of docs/reference/windows.md, sections 1 and 2.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -16,10 +15,13 @@ from sqlext_operators.window.spec import Call
 from sqlext_planner.errors import AnalysisError, InternalError, Span, UnsupportedError
 from sqlext_planner.exchange.arrow_scan import ArrowScanExec
 from sqlext_planner.exchange.year_month import YEAR_MONTH
-from sqlext_planner.expressions.nodes import Column, Expression, Literal
+from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.expressions.numbers import decimal_shape
+from sqlext_planner.expressions.typed import is_null, plain_number
 from sqlext_planner.expressions.types import ORDER_TYPES
-from sqlext_planner.relational.execution import FilterExec, LimitExec, ProjectExec, SortExec, SubqueryAliasExec
+from sqlext_planner.relational.nodes import Filter, Limit, Project, Sort, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan, quoted
+from sqlext_planner.relational.spark_exec import SparkExec
 from sqlext_planner.spark.session import spark_type
 from sqlext_planner.window.nodes import WindowCall
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
-_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?|[-+]?\.\d+")
 
 
 def check_key(expression: Expression, kind: DataType, arrow: pa.DataType) -> None:
@@ -122,7 +123,7 @@ def union_columns(
         kind = frame.schema.fields[place].dataType
         column = col(quoted(frame.columns[place]))
         same = kind.simpleString() == item.dataType.simpleString()
-        if not same and _fits(_literal(union, theirs), item.dataType):
+        if not same and _fits(_constant(union, theirs), item.dataType):
             column, same = column.cast(item.dataType), True
         if not same or ours.name.lower() != theirs.name.lower():
             raise AnalysisError(
@@ -136,38 +137,36 @@ def union_columns(
     return frame.select(*columns)
 
 
-def _literal(plan: PhysicalPlan, column: Column) -> str | None:
-    """The text of the constant that a column of the plan holds in every row; None if it is not a constant."""
+def _constant(plan: PhysicalPlan, column: Column) -> Expression | None:
+    """The constant that a column of the plan holds in every row; None if it is not a constant."""
     match plan:
-        case SubqueryAliasExec():
-            place = plan.output_columns.index(column)
-            return _literal(plan.child, plan.child.output_columns[place])
-        case ProjectExec():
-            expression = next(item.expression for item in plan.items if item.column == column)
+        case SparkExec(SubqueryAlias(), (child,)):
+            return _constant(child, child.output_columns[plan.output_columns.index(column)])
+        case SparkExec(Project(items), (child,)):
+            expression = next(item.expression for item in items if item.column == column)
             if isinstance(expression, Column):
-                return _literal(plan.child, expression)
-            text = expression.sql().strip("() ")
-            return text if isinstance(expression, Literal) or not expression.references else None
-        case FilterExec() | SortExec() | LimitExec() | ArrowScanExec():
-            return _literal(plan.child, column)
+                return _constant(child, expression)
+            return None if expression.references else expression
+        case SparkExec(Filter() | Sort() | Limit(), (child,)) | ArrowScanExec(child):
+            return _constant(child, column)
     return None
 
 
-def _fits(text: str | None, kind: DataType) -> bool:
+def _fits(constant: Expression | None, kind: DataType) -> bool:
     """Whether a constant (NULL or a plain number) becomes a value of the type without losing anything."""
-    if text is None:
+    if constant is None:
         return False
-    if text.upper() == "NULL":
+    if is_null(constant):
         return True
-    if not _NUMBER.fullmatch(text):
+    value, name = plain_number(constant), kind.simpleString()
+    if value is None:
         return False
-    value, name = Decimal(text), kind.simpleString()
     if name in ("float", "double"):
         return True  # the user's 0.1 is the double nearest to it
     if name in _INTEGER_BITS:
         limit = 1 << (_INTEGER_BITS[name] - 1)
         return value == value.to_integral_value() and -limit <= value < limit
-    if name.startswith("decimal"):
-        precision, scale = (int(part) for part in name[len("decimal(") : -1].split(","))
+    if (shape := decimal_shape(name)) is not None:
+        precision, scale = shape
         return value == round(value, scale) and abs(value) < Decimal(10) ** (precision - scale)
     return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.exchange.chains import ChainedExec
@@ -19,8 +19,10 @@ from sqlext_planner.window.streams import unbounded_refusal
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
-    from sqlext_operators.exchange.stream import Late
+    from pyspark.sql.types import StructType
+    from sqlext_operators.exchange.stream import StreamSpec
     from sqlext_operators.window.spec import Window
+    from sqlext_operators.window.stream import WindowStreamSpec
 
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
     from sqlext_planner.window.inputs import WindowInputs
@@ -50,7 +52,6 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises what the batch node raises; AnalysisError if ORDER BY has no watermark; ConfigurationError if Spark's
         settings do not suit a stream's state."""
-        from pyspark.sql.types import StringType, StructField, StructType
         from sqlext_operators.window.reach import reach_of
         from sqlext_operators.window.stream import WindowStreamSpec
 
@@ -58,7 +59,6 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
         from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
         from sqlext_planner.exchange.stream_driver import run_stream
         from sqlext_planner.exchange.wire import arrow_schema
-        from sqlext_planner.exchange.year_month import months_schema
         from sqlext_planner.window.inputs import WindowInputs
 
         frames = [execute_cached(plan, context) for plan in (self.source, *self.unions)]
@@ -70,25 +70,48 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
         self._check_unbounded(operator.window.windows, arrow_schema(inputs.frames[0].schema), ansi=operator.window.ansi)
         shipments = [Shipment(tag, frame, inputs.keys) for tag, frame in enumerate(inputs.frames)]
         result = inputs.result_schema
-        late = cast("Late", context.config.stream_late)
+        late = context.config.stream_late
         copies = self.placing is not None and self.placing.copies_owned
-        if self.phase is None:
-            stream = WindowStreamSpec(operator, "fail" if late == "fail" else "drop", copies=copies)
-        else:
-            stream = WindowStreamSpec(operator, "rows", arrow_schema(months_schema(result)), copies=copies)
-            result = StructType([*result, StructField(self.phase.spark_name, StringType(), nullable=False)])
-        parts = _parts(inputs, operator.window.ansi)
-        found = identity(parts, inputs.frames, inputs.result_schema)
+        windows = WindowStreamSpec(operator, "fail" if late == "fail" else "drop", copies=copies)
+        stream, result = self.stream_spec(windows, result, inputs, chain)
+        found = identity(self.parts(inputs, ansi=operator.window.ansi), inputs.frames, inputs.result_schema)
         times = self._times(streams[0], str(order), reach_of(operator.window).ahead)
         placing = None
         if self.placing is not None:
             placing = PlacedInputs(self.placing, (inputs.keys,) * len(shipments), (str(order),) * len(shipments))
         return run_stream(shipments, stream, result, context, found, chain, times, placing)
 
+    def stream_spec(
+        self, windows: WindowStreamSpec, result: StructType, inputs: WindowInputs, chain: Chain
+    ) -> tuple[StreamSpec, StructType]:
+        """The operator on the stream, and the schema of its results, from the plain ones."""
+        from dataclasses import replace
+
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        from sqlext_planner.exchange.wire import arrow_schema
+        from sqlext_planner.exchange.year_month import months_schema
+
+        if self.phase is None:
+            return windows, result
+        spec = replace(windows, late="rows", results=arrow_schema(months_schema(result)))
+        return spec, StructType([*result, StructField(self.phase.spark_name, StringType(), nullable=False)])
+
     @property
     def span_of_order(self) -> Span | None:
         """The place of ORDER BY."""
         return self.order_by.span if self.order_by is not None else None
+
+    def parts(self, inputs: WindowInputs, *, ansi: bool) -> dict[str, str]:
+        """What the state depends on besides the columns, by names that a user knows."""
+        return {
+            "operator": "window union",
+            "windows": repr(inputs.spec.windows),
+            "expressions": "; ".join(inputs.computed),
+            "keys and order": f"{', '.join(inputs.spec.keys)}; {inputs.spec.order}",
+            "time zone": inputs.spec.time_zone,
+            "spark.sql.ansi.enabled": str(ansi).lower(),
+        }
 
     def _streams(self, frames: Sequence[DataFrame], inputs: WindowInputs) -> list[StreamInput]:
         """The inputs as they are sent. Raises AnalysisError for a stream whose order column is no event time, or that
@@ -137,15 +160,3 @@ def _time_error(whole: StreamInput, sent: StreamInput, order: str | None, number
     names = whole.watermark_names()
     use = f"order by {names}, or use {ADD_WATERMARK}"
     return f"has its watermark on {names}, and the window has another order", use
-
-
-def _parts(inputs: WindowInputs, ansi: bool) -> dict[str, str]:
-    """What the state of a window depends on besides its columns."""
-    return {
-        "operator": "window union",
-        "windows": repr(inputs.spec.windows),
-        "expressions": "; ".join(inputs.computed),
-        "keys and order": f"{', '.join(inputs.spec.keys)}; {inputs.spec.order}",
-        "time zone": inputs.spec.time_zone,
-        "spark.sql.ansi.enabled": str(ansi).lower(),
-    }

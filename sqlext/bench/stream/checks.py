@@ -140,7 +140,7 @@ def estimates_cost_little(report: Report) -> Iterator[Check]:
 def early_answers_beat_spark(report: Report) -> Iterator[Check]:
     """Early and final rows in less time than Spark's final rows alone."""
     for result in cases(report, set="early"):
-        name = f"more rows a second than Spark's totals joined, {result.case.name}"
+        name = f"more rows a second than Spark's final rows, {result.case.name}"
         yield from _rates(report, [result], SPARK_JOINS, 1, name, above=True)
 
 

@@ -1,4 +1,5 @@
-"""The set of cases `early` of the suite `stream`: aggregates over a window join of two streams, with early answers.
+"""The set of cases `early` of the suite `stream`: early answers of a window join of two streams, and of a window over
+their union.
 
 What the estimates cost is the time with the default estimator against that with `none`, which does all the rest.
 """
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from sqlext.bench.harness.suite import Case, short
 from sqlext.bench.stream.case import Planned
 from sqlext.bench.stream.data import StreamTables, Workload
+from sqlext.bench.stream.files import CLOSING_ID
 from sqlext.bench.stream.options import EARLY_CONTESTANTS, StreamOptions
 from sqlext.bench.stream.sql import COMPENSATED, StreamQuery
 
@@ -22,8 +24,10 @@ EARLY = {
     for workload in (
         Workload("few", keys=10, density=RATE / 10, window_ms=WINDOW_MS, lateness_ms=LATENESS_MS),
         Workload("many", keys=10_000, density=RATE / 10_000, window_ms=WINDOW_MS, lateness_ms=LATENESS_MS),
+        Workload("rows", keys=1_000, density=RATE / 1_000, window_ms=2_000, lateness_ms=1_000),
     )
 }
+TITLES = {"few": "window join, few keys", "many": "window join, many keys", "rows": "windows of rows"}
 _WINDOW = f"'{WINDOW_MS} milliseconds'"
 OURS = f"""SELECT window.start, count(*) AS n, sum(base.v) AS s, avg(probe.v) AS m
 FROM {{base}} base JOIN {{probe}} probe
@@ -54,6 +58,8 @@ CHECKSUMS = {
     "m": "CAST(round(1000 * m) AS BIGINT)",
 }
 MILLISECONDS = {"spark": "unix_millis(start)", "duckdb": "epoch_ms(start)"}
+#: The same of windows of rows.
+FINAL_SUMS = {"rows": "1", "id": "id", "s": "s", "n": "n", "mix": "n * (id % 1009)", "tie": "s * (id % 1009)"}
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,31 @@ class EarlyTables(StreamTables):
         return {name: f"sum(CASE WHEN {counted} THEN {value} ELSE 0 END)" for name, value in values.items()}
 
 
+@dataclass(frozen=True)
+class EarlyRowTables(StreamTables):
+    """Both streams, and the window over their union, whose rows are answered at once, and again when they are final."""
+
+    @property
+    def query(self) -> StreamQuery:
+        """The window of the set `window`. Its final rows are compared."""
+        plain = super().query
+        counted = f"phase = 'final' AND id <> {CLOSING_ID}"
+        sums = {name: f"sum(CASE WHEN {counted} THEN {value} ELSE 0 END)" for name, value in FINAL_SUMS.items()}
+        final = "SELECT *, 'final' AS phase FROM ({})"
+        return StreamQuery(
+            f"{plain.ours}\nEMIT AFTER DELAY INTERVAL '0' SECONDS {COMPENSATED}",
+            final.format(plain.spark),
+            final.format(plain.duckdb),
+            {"spark": sums, "duckdb": sums},
+        )
+
+    def tiny(self) -> EarlyRowTables:
+        """What a contestant runs first."""
+        return EarlyRowTables(self.workload, rows=500, file_rows=250)
+
+
 def planned_early(options: StreamOptions) -> Iterator[Planned]:
-    """Few keys and many, in micro-batches of each size."""
+    """Each workload in micro-batches of each size."""
     rows = max(1, round(options.rows * options.scale))
     for batch in options.batches:
         each = max(1, min(batch, *options.batches) // 2)
@@ -84,12 +113,13 @@ def planned_early(options: StreamOptions) -> Iterator[Planned]:
             if name in options.workloads:
                 known: dict[str, int | float | str] = {"set": "early", "workload": name, "rows": rows, "batch": batch}
                 case = Case(
-                    f"window join, {name} keys, batches of {short(batch)}",
+                    f"{TITLES[name]}, batches of {short(batch)}",
                     float(place),
                     known,
                     panel=f"batches of {short(batch)} rows",
-                    tick=f"{name} keys",
+                    tick=name,
                     contestants=tuple(EARLY_CONTESTANTS),
                 )
-                tables = EarlyTables(workload, rows, each, readers=options.cores)
+                kind = EarlyRowTables if name == "rows" else EarlyTables
+                tables = kind(workload, rows, each, readers=options.cores)
                 yield Planned(case, tables, max(1, batch // 2 // each))

@@ -46,11 +46,11 @@ INTERVAL_CONTESTANTS = {
     "flink-join-heap": "the same, state on the heap",
 }
 EARLY_CONTESTANTS = {
-    "ours": "Session.sql of the window join with EMIT AFTER: early rows by shrink, and final rows",
+    "ours": "Session.sql with EMIT AFTER: early rows by shrink, and final rows",
     "ours-none": "the same with COMPENSATE USING none",
     "floor": WINDOW_CONTESTANTS["floor"],
     "duckdb": WINDOW_CONTESTANTS["duckdb"],
-    "spark-join": "Spark, final rows alone: totals of both streams by window and key, joined, join state format 4",
+    "spark-join": "Spark, final rows alone: totals by window and key, joined, or as in window; join state format 4",
     "spark-join-v2": WINDOW_CONTESTANTS["spark-join-v2"],
 }
 CONTESTANTS = WINDOW_CONTESTANTS | UMJOIN_CONTESTANTS | INTERVAL_CONTESTANTS | EARLY_CONTESTANTS
@@ -67,21 +67,22 @@ class StreamOptions(ScaledOptions):
     cases: Sequence[str] = option(
         ("window",),
         "window: a window over the union of two streams. umjoin: joins of three and four streams. interval: "
-        "joins of two streams in a band of time or of periods. early: early answers of a window join.",
+        "joins of two streams in a band of time or of periods. early: early answers of a window join and of a window.",
     )
     workloads: Sequence[str] = option(
         (
             *("A", "B", "C", "D", "rising", "even", "moving"),
             *("shared", "chain", "second", "near"),
             *("points", "overlap", "left"),
-            *("few", "many"),
+            *("few", "many", "rows"),
         ),
         "A, D: 5 keys, windows of 1 s, rows up to 1 s (A) and 2 s (D) late. B: 111 keys, 150 s, 10 s. "
         "C: 45 keys, 8 s, 100 s. rising: state of --live rows. even, moving: 1,000 keys, even or with "
         "hot ones. shared: four streams on one key, state of --live "
         "rows. chain: on three keys. second: three on a key of 100 values and a second one each. near: four on one "
         "key, 20 s apart at most. points: a row and those of the 20 s after it, state of --live rows. overlap: "
-        "periods that overlap. left: a LEFT JOIN of them. few, many: windows of 1 s with 10 and 10,000 keys.",
+        "periods that overlap. left: a LEFT JOIN of them. few, many: windows of 1 s with 10 and 10,000 keys. "
+        "rows: windows of 2 s over the union.",
         flag="workload",
     )
     rows: int = option(1_000_000, "Rows of each stream, in A to D.", min=1)

@@ -34,7 +34,7 @@ from sqlext.bench.stream.contestants import (
     table_statement,
 )
 from sqlext.bench.stream.data import SPREAD, WORKLOADS
-from sqlext.bench.stream.early import EARLY
+from sqlext.bench.stream.early import EARLY, EarlyRowTables
 from sqlext.bench.stream.early import OURS as EARLY_SQL
 from sqlext.bench.stream.flink import FLINK, FlinkContestant, flink_interpreter
 from sqlext.bench.stream.interval import INTERVALS
@@ -99,7 +99,7 @@ def _statements(options: StreamOptions) -> dict[str, str]:
         chosen = ((name, join) for name, join in INTERVALS.items() if name in options.workloads)
         found |= {name: join.ours(20) for name, join in chosen}
     if "early" in options.cases:
-        found |= {"early": EARLY_SQL}
+        found |= {"early": EARLY_SQL, "early windows": EarlyRowTables(EARLY["rows"], 1).query.ours}
     return found
 
 

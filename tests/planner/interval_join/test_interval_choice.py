@@ -9,7 +9,7 @@ from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.exchange.arrow_scan import ArrowScanExec
 from sqlext_planner.exchange.sizes import Size
-from sqlext_planner.expressions.nodes import Column, SparkExpr
+from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.expressions.weighted_aggregates import weighted
 from sqlext_planner.interval_join.choice import broadcast_pays
 from sqlext_planner.interval_join.execution import IntervalJoinExec
@@ -21,6 +21,7 @@ from sqlext_planner.strategies import contains_extension, plan_physical
 
 from sqlext.analyzer import analyze
 from sqlext.syntax.parser import parse
+from tests.planner.plans import written
 
 COLUMNS = (("k", "bigint"), ("ts", "bigint"), ("te", "bigint"), ("v", "int"))
 INEQUALITIES = "a.ts < b.te AND b.ts < a.te"
@@ -144,27 +145,28 @@ def test_the_plan_shows_its_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "dtype", "expected"),
+    ("text", "dtype", "expected"),
     [
-        (("t", " - INTERVAL 5 MINUTES"), "timestamp", (-1, Amount(300_000_000, True))),
-        (("t", "+interval '90' second"), "timestamp_ntz", (1, Amount(90_000_000, True))),
-        (("INTERVAL 3 DAYS + ", "t"), "timestamp_ntz", (1, Amount(3 * 86_400_000_000, True))),
-        (("t", " + INTERVAL 1 DAY"), "date", (1, Amount(86_400_000_000, True))),
-        (("t", " - 2"), "date", (-1, Amount(2, False))),
+        ("t - INTERVAL 5 MINUTES", "timestamp", (-1, Amount(300_000_000, True))),
+        ("t+interval '90' second", "timestamp_ntz", (1, Amount(90_000_000, True))),
+        ("INTERVAL 3 DAYS + t", "timestamp_ntz", (1, Amount(3 * 86_400_000_000, True))),
+        ("t + INTERVAL 1 DAY", "date", (1, Amount(86_400_000_000, True))),
+        ("t - 2", "date", (-1, Amount(2, False))),
+        ("t - INTERVAL '2 hours'", "timestamp", (-1, Amount(7_200_000_000, True))),
         # A day of a time zone can have 23 hours; hours make a TIMESTAMP of a DATE; numbers overflow in Spark's way.
-        (("t", " + INTERVAL 1 DAY"), "timestamp", None),
-        (("t", " + INTERVAL 5 HOURS"), "date", None),
-        (("t", " + 2"), "bigint", None),
-        (("t", " + 2D"), "double", None),
-        (("t", " + INTERVAL 1 MONTH"), "date", None),
-        (("t", " - INTERVAL -5 MINUTES"), "timestamp", None),
-        (("5 - ", "t"), "date", None),
-        (("t", " * 2"), "date", None),
+        ("t + INTERVAL 1 DAY", "timestamp", None),
+        ("t + INTERVAL 5 HOURS", "date", None),
+        ("t + 2", "bigint", None),
+        ("t + 2D", "double", None),
+        ("t + INTERVAL 1 MONTH", "date", None),
+        ("t - INTERVAL -5 MINUTES", "timestamp", None),
+        ("5 - t", "date", None),
+        ("t * 2", "date", None),
     ],
 )
-def test_distances(parts: tuple[str, str], dtype: str, expected: tuple[int, Amount] | None) -> None:
+def test_distances(text: str, dtype: str, expected: tuple[int, Amount] | None) -> None:
     column, other = Column("a", "t"), Column("b", "t")
-    expression = SparkExpr(tuple(column if part == "t" else part for part in parts))
+    expression = written(text, {"a": {"t": dtype}})
     base, sign, amount = shifted(expression, other, {column: dtype}, {other: dtype})
     assert (None if amount is None else (sign, amount)) == expected
     assert base == (column if amount is not None else expression)
@@ -201,7 +203,7 @@ def test_distances(parts: tuple[str, str], dtype: str, expected: tuple[int, Amou
 )
 def test_aggregates_by_weight(call: str, dtype: str | None, expected: str | None) -> None:
     column, weight = Column("", "v"), Column("", "n")
-    before, mark, after = call.partition("#")
-    expression = SparkExpr((before, column, after) if mark else (call,))
+    given = written(call.replace("#", "v"), {"a": {"v": dtype or "void"}})
+    expression = given.substitute({Column("a", "v"): column})
     found = weighted(expression, {column: dtype}, weight)
     assert (None if found is None else str(found)) == expected

@@ -182,3 +182,23 @@ def test_a_deep_dag_is_planned_in_time() -> None:
     started = time.perf_counter()
     Optimizer(strict=True).optimize(output(plan))
     assert time.perf_counter() - started < 2
+
+
+def test_a_rule_sees_only_what_it_looks_for_and_nothing_twice() -> None:
+    seen: list[str] = []
+
+    @rule(order="bottom_up", on=(Filter, Limit))
+    def watching(node: LogicalPlan) -> LogicalPlan | None:
+        seen.append(node.label())
+        return None
+
+    once = [True]
+
+    @rule(order="root")
+    def changing(root: LogicalPlan) -> LogicalPlan | None:
+        return replace(root, child=Limit(9, 0, root.children[0])) if once and once.pop() else None
+
+    below = Filter(compare("a.k", ">", 1), Limit(5, 0, scan("a")))
+    plan = output(Join(below, Filter(compare("b.k", ">", 2), scan("b")), "cross", None))
+    run(plan, watching, changing, strategy=FixedPoint(5), strict=False)
+    assert seen == ["Filter: a.k > 1", "Limit: 9"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_planner.expressions.nodes import SparkExpr
-from sqlext_planner.expressions.patterns import inline, is_generator, is_movable
+from sqlext_planner.expressions.patterns import is_generator, is_movable
 from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.optimizer.executor import apply_rule
 from sqlext_planner.optimizer.rules.merge_projects import merge_projects
@@ -29,6 +29,7 @@ from tests.planner.plans import (
     project,
     scan,
     window_union,
+    written,
 )
 
 LISTS = st.lists(st.sampled_from("bcde"), max_size=5)
@@ -150,12 +151,12 @@ def test_pruning_never_takes_the_last_column() -> None:
     assert Optimizer(strict=True).optimize(plan).final.tree_string().splitlines()[-1] == "    Scan: a [k]"
 
 
-def test_literals_go_into_opaque_text_in_parentheses() -> None:
-    from sqlext_planner.expressions.nodes import Literal
-
-    expression = opaque(col("a.k"), "-", col("n"))
-    assert inline(expression, {col("n"): Literal("-1")}).sql() == "(`a.k`-(-1))"
-    assert inline(col("n"), {col("n"): Literal("-1")}) == Literal("-1")
+def test_what_is_put_in_place_of_a_column_keeps_its_meaning() -> None:
+    tables = {"a": {"k": "int", "n": "int"}}
+    expression, negative = written("k-n", tables), written("- k", tables)
+    assert expression.substitute({col("a.n"): negative}).sql() == "(`a.k`-(- `a.k`))"
+    assert expression.substitute({col("a.n"): expression}).sql() == "(`a.k`-(`a.k`-`a.n`))"
+    assert (col("n")).substitute({col("n"): negative}) == negative
 
 
 def test_subqueries_windows_draws_and_generators_do_not_move() -> None:
@@ -163,9 +164,9 @@ def test_subqueries_windows_draws_and_generators_do_not_move() -> None:
     assert not is_movable(SparkExpr(("EXISTS (SELECT 1 FROM t)",), has_subquery=True))
     assert not is_movable(SparkExpr(("rank() OVER (ORDER BY x)",), has_window=True))
     assert not is_movable(opaque("1 + ", opaque("rand()", deterministic=False)))
-    assert not is_movable(opaque("EXPLODE (", col("a.n"), ")"))
-    assert is_generator(opaque("posexplode_outer(x)"))
-    assert not is_generator(opaque("exploded(x)"))
+    assert not is_movable(written("EXPLODE (n)", {"a": {"n": "array<int>"}}))
+    assert is_generator(written("1 + posexplode_outer(n)", {"a": {"n": "array<int>"}}))
+    assert not is_generator(written("exploded(n) || 'explode(n)'", {"a": {"n": "array<int>"}}))
 
 
 def test_projections_merge_only_where_nothing_is_computed_twice() -> None:

@@ -7,7 +7,7 @@ import textwrap
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, SparkExpr, conjunction
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.nodes import Scan
-from sqlext_planner.relational.source_execution import ScanExec
+from sqlext_planner.relational.spark_exec import SparkExec
 from sqlext_planner.umjoin.execute.cascade import cascade
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
@@ -39,7 +39,7 @@ def joined(
         count,
         payload,
     )
-    plan = cascade(node, [ScanExec(name, name, fields(name), None) for name in every])
+    plan = cascade(node, [SparkExec(Scan(name, name, fields(name))) for name in every])
     assert plan.output_columns == node.output_columns
     return plan.tree_string()
 

@@ -18,12 +18,10 @@ from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.shares_routing import SharesRouter
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts
-from sqlext_planner.relational.execution import FilterExec, ProjectExec
-from sqlext_planner.relational.join_execution import JoinExec
 from sqlext_planner.relational.logical_plan import Field
-from sqlext_planner.relational.nodes import Scan
+from sqlext_planner.relational.nodes import Filter, Join, Project, Scan
 from sqlext_planner.relational.physical_plan import PhysicalPlan
-from sqlext_planner.relational.source_execution import ScanExec
+from sqlext_planner.relational.spark_exec import SparkExec
 from sqlext_planner.umjoin.execute.cascade import cascade
 from sqlext_planner.umjoin.execute.execution import UMJoinExec
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
@@ -62,7 +60,7 @@ def extended(rows: list[Row], others: list[Row], kind: str, match: Expression | 
         yield from (row | other for other in found)
 
 
-def scanned(scan: Scan | ScanExec, tables: Tables) -> list[Row]:
+def scanned(scan: Scan, tables: Tables) -> list[Row]:
     columns = [item.column for item in scan.fields]
     return [dict(zip(columns, values, strict=True)) for values in tables[scan.relation]]
 
@@ -86,14 +84,14 @@ def expected(node: UMJoin, tables: Tables) -> list[Row]:
 def run(plan: PhysicalPlan, tables: Tables, way: Sequence[int] | int) -> list[Row]:
     """The rows of a physical plan; `way` are the shares of its hypercube, or the partitions of a join by shared key."""
     match plan:
-        case ScanExec():
-            return scanned(plan, tables)
-        case FilterExec(condition, child):
+        case SparkExec(Scan() as scan):
+            return scanned(scan, tables)
+        case SparkExec(Filter(condition), (child,)):
             return [row for row in run(child, tables, way) if holds(condition, row)]
-        case JoinExec(left, right, kind, condition):
+        case SparkExec(Join(kind=kind, condition=condition), (left, right)):
             sides = run(left, tables, way), run(right, tables, way)
             return list(extended(*sides, kind, condition, right.output_columns))
-        case ProjectExec(items, _, child):
+        case SparkExec(Project(items), (child,)):
             rows = run(child, tables, way)
             return [
                 {item.column: row[item.expression] if isinstance(item.expression, Column) else 1 for item in items}
@@ -212,7 +210,7 @@ def joins(draw: st.DrawFn) -> tuple[UMJoin, Tables]:
 @given(case=joins(), data=st.data())
 def test_every_way_gives_the_rows_of_nested_loops(case: tuple[UMJoin, Tables], data: st.DataObject) -> None:
     node, tables = case
-    inputs = [ScanExec(item.table, item.relation, item.fields) for item in node.inputs if isinstance(item, Scan)]
+    inputs = [SparkExec(item) for item in node.inputs if isinstance(item, Scan)]
     rows = bag(expected(node, tables), node)
     plan = cascade(node, inputs)
     assert plan.output_columns == node.output_columns

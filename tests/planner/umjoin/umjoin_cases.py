@@ -11,11 +11,13 @@ import duckdb
 import pyarrow as pa
 from hypothesis import strategies as st
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, NamedExpr, SparkExpr, conjunction
+from sqlext_planner.expressions.typed import call
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.nodes import Aggregate, Scan
 from sqlext_planner.umjoin.nodes import UMJoin
 
 from tests.planner.duck_plans import duck_text
+from tests.planner.plans import written
 from tests.planner.umjoin.umjoin_rows import Row, joined_rows
 
 Rows = list[tuple[Any, ...]]
@@ -136,18 +138,18 @@ def cases(draw: st.DrawFn) -> Case:
 
     keys: list[Expression] = [column("g", "k", "j", "v") for _ in range(draw(st.integers(0, 2)))]
     if draw(st.integers(0, 5)) == 0:
-        keys.append(SparkExpr(("coalesce(", column("v"), ", 7)"), dtype="int"))
+        keys.append(call("coalesce", column("v"), Literal("7", dtype="int"), dtype="int"))
     if draw(st.integers(0, 9)) == 0:
         keys.append(SparkExpr((column("k"), " + ", column("j")), dtype="bigint"))
     keys = list(dict.fromkeys(keys))
     items = [NamedExpr(key, Column("", f"key{number}")) for number, key in enumerate(keys)]
     for number in range(draw(st.integers(0 if keys else 1, 5))):
         text, names = draw(st.sampled_from(CALLS))
-        parts: list[str | Expression] = []
-        chosen = column(*names) if names else None
-        for place, part in enumerate(text.replace("{0}", "{}").split("{}")):
-            parts += [chosen, part] if place and chosen is not None else [part]
-        items.append(NamedExpr(SparkExpr(tuple(part for part in parts if part != "")), Column("", f"out{number}")))
+        name = draw(st.sampled_from(names)) if names else "k"
+        aggregate = written(text.replace("{0}", "{}").replace("{}", name), {"t": {name: TYPES[name][0]}})
+        if names:
+            aggregate = aggregate.substitute({Column("t", name): column(name)})
+        items.append(NamedExpr(aggregate, Column("", f"out{number}")))
     node = Aggregate(tuple(keys), None, tuple(items), join)
     return Case(node, tuple(draw(input_rows(child)) for child in join.inputs))  # type: ignore[arg-type]
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, SparkExpr, conjunction
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.nodes import Scan
-from sqlext_planner.relational.source_execution import ScanExec
+from sqlext_planner.relational.spark_exec import SparkExec
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 if TYPE_CHECKING:
@@ -125,9 +125,9 @@ def umjoin(
     )
 
 
-def scans(node: UMJoin) -> list[ScanExec]:
+def scans(node: UMJoin) -> list[SparkExec]:
     """The physical inputs of a join of scans."""
-    return [ScanExec(item.table, item.relation, item.fields) for item in node.inputs if isinstance(item, Scan)]
+    return [SparkExec(item) for item in node.inputs if isinstance(item, Scan)]
 
 
 def binary_joins(node: UMJoin) -> str:

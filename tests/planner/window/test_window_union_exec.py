@@ -12,10 +12,10 @@ import pytest
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, ConfigurationError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, SparkExpr
-from sqlext_planner.relational.execution import ProjectExec, SubqueryAliasExec
 from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.nodes import Project, Scan, SubqueryAlias
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
-from sqlext_planner.relational.source_execution import ScanExec
+from sqlext_planner.relational.spark_exec import SparkExec, by_spark
 from sqlext_planner.window.execution import WindowUnionExec
 from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
 from sqlext_planner.window.nodes import WindowCall, WindowGroup
@@ -32,12 +32,12 @@ TS = Column("a", "ts")
 RUNNING = WindowFrame("range", Bound("preceding", None), CURRENT_ROW)
 
 
-def scan(frame: DataFrame, relation: str) -> ScanExec:
+def scan(frame: DataFrame, relation: str) -> SparkExec:
     """A table behind a temporary view."""
     name = f"exchange_test_{next(_numbers)}"
     frame.createOrReplaceTempView(name)
     fields = tuple(Field(Column(relation, item.name), item.dataType.simpleString()) for item in frame.schema)
-    return ScanExec(name, relation, fields)
+    return SparkExec(Scan(name, relation, fields))
 
 
 def union_of(
@@ -210,8 +210,8 @@ def test_a_literal_of_a_union_takes_the_type_of_from(spark: Spark) -> None:
         names = ("k", "ts", "v", "d")
         values = (Column("t", "k"), Column("t", "ts"), Literal(value), Literal(day))
         items = tuple(NamedExpr(v, Column("", n)) for v, n in zip(values, names, strict=True))
-        inner = ProjectExec(items, tuple(Field(item.column) for item in items), base)
-        return SubqueryAliasExec("b", tuple(Field(Column("b", name)) for name in names), inner)
+        inner = by_spark(lambda child: Project(items, child), base)
+        return by_spark(lambda child: SubqueryAlias("b", names, child), inner)
 
     node = union_of(source, [filled("0.25", "NULL")], [call("sum", Column("a", "v"))])
     assert [row[-1] for row in rows(spark, node)] == [1.75]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
-from sqlext_planner.expressions.patterns import inline, is_exact
+from sqlext_planner.expressions.patterns import is_exact
 from sqlext_planner.expressions.weighted_aggregates import arguments, weighted
 from sqlext_planner.interval_join.conditions import mirrored_join
 from sqlext_planner.interval_join.nodes import IntervalJoin
@@ -18,7 +18,7 @@ from sqlext_planner.relational.nodes import Aggregate, Project
 COUNT = Column("", "__sqlext_count")
 
 
-@rule(order="bottom_up")
+@rule(order="bottom_up", on=(Aggregate, IntervalJoin))
 def count_interval_matches(node: LogicalPlan) -> LogicalPlan | None:
     """``Aggregate(count(*), sum(v))`` over an inner interval join -> the same over its counts: ``sum(n), sum(v * n)``.
 
@@ -51,8 +51,8 @@ def count_interval_matches(node: LogicalPlan) -> LogicalPlan | None:
             given = {item.column: item.expression for item in columns}
             if not all(isinstance(expression, Column) for expression in given.values()):
                 return None
-            inner_keys = tuple(inline(key, given) for key in keys)
-            inner_items = tuple(NamedExpr(inline(item.expression, given), item.column) for item in items)
+            inner_keys = tuple(key.substitute(given) for key in keys)
+            inner_items = tuple(NamedExpr(item.expression.substitute(given), item.column) for item in items)
             return _counted(node, inner_keys, inner_items, join)
     return None
 
@@ -93,7 +93,7 @@ def _rewritten(
 ) -> LogicalPlan | None:
     found: list[NamedExpr] = []
     for item in items:
-        own = inline(item.expression, partners)
+        own = item.expression.substitute(partners)
         if item.expression not in keys:
             new = weighted(own, join.left.dtypes, COUNT)
             if new is None:
@@ -101,5 +101,5 @@ def _rewritten(
             own = new
         found.append(NamedExpr(own, item.column, span=item.span))
     counting = replace(join, kind="count", count=COUNT, payload=None)
-    new_keys = tuple(inline(key, partners) for key in keys)
+    new_keys = tuple(key.substitute(partners) for key in keys)
     return Aggregate(new_keys, None, tuple(found), counting, span=node.span)

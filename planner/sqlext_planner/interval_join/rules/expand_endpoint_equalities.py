@@ -11,7 +11,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Join
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Join,))
 def expand_endpoint_equalities(node: LogicalPlan) -> LogicalPlan | None:
     """``Join ON PERIOD(a, b) MEETS PERIOD(c, d)`` -> ``Join ON b = c AND a < b AND c < d``.
 

@@ -22,7 +22,7 @@ LEGAL: dict[IntervalJoinKind, bool] = {
 }
 
 
-@rule(order="bottom_up")
+@rule(order="bottom_up", on=(Join,))
 def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
     """``Join ON k = k AND PERIOD(..) OVERLAPS PERIOD(..)`` -> ``IntervalJoin``, and plain inequalities likewise.
 

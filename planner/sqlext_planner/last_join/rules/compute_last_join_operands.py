@@ -12,7 +12,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(LastJoin,))
 def compute_last_join_operands(node: LogicalPlan) -> LogicalPlan | None:
     """``LastJoin(LastJoin(a, b), c) ON f(a.x) > c.y``: f(a.x) becomes a column of a.
 

@@ -11,7 +11,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project
 
 
-@rule(order="bottom_up")
+@rule(order="bottom_up", on=(LastJoin,))
 def merge_last_joins(node: LogicalPlan) -> LogicalPlan | None:
     """``LastJoin(LastJoin(a, b), c)`` -> ``LastJoin(a, b, c)`` where both join on the same columns of a.
 

@@ -12,7 +12,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project
 
 
-@rule(order="bottom_up")
+@rule(order="bottom_up", on=(LastJoin, Project))
 def pull_project_above_last_join(node: LogicalPlan) -> LogicalPlan | None:
     """``LastJoin(Project(f(x) AS y, w), b)`` -> ``Project(f(x) AS y, LastJoin(w, b))`` where w is one of our operators.
 

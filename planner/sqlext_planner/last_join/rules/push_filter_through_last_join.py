@@ -11,7 +11,7 @@ from sqlext_planner.relational.nodes import Filter
 from sqlext_planner.relational.plan_patterns import filtered
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Filter, LastJoin))
 def push_filter_through_last_join(node: LogicalPlan) -> LogicalPlan | None:
     """``Filter(p AND q, LastJoin(a, b))`` -> ``Filter(q, LastJoin(Filter(p, a), b))`` where p reads a alone.
 

@@ -12,7 +12,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.plan_patterns import filtered
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(LastJoin,))
 def push_last_join_condition(node: LogicalPlan) -> LogicalPlan | None:
     """``LastJoin(a, b) ON a.k = b.k AND p(b)`` -> ``LastJoin(a, Filter(p, b)) ON a.k = b.k``.
 

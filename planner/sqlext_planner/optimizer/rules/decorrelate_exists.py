@@ -8,10 +8,10 @@ from sqlext_planner.expressions.subquery import Subquery
 from sqlext_planner.optimizer.decorrelation import as_side, lifted, with_membership_joins
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Distinct, Limit, Project, Sort, Window
+from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Limit, Project, Sort, Window
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Filter,))
 def decorrelate_exists(node: LogicalPlan) -> LogicalPlan | None:
     """``Filter(EXISTS (s WHERE s.k = t.k AND p), t)`` -> ``t LEFT SEMI JOIN Filter(p, s) ON s.k = t.k``.
 

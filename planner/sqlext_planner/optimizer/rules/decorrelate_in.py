@@ -8,10 +8,10 @@ from sqlext_planner.expressions.subquery import Subquery
 from sqlext_planner.optimizer.decorrelation import as_side, is_selection, lifted, with_membership_joins
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Distinct, Sort
+from sqlext_planner.relational.nodes import Distinct, Filter, Sort
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Filter,))
 def decorrelate_in(node: LogicalPlan) -> LogicalPlan | None:
     """``Filter(x IN (SELECT y FROM s WHERE p), t)`` -> ``t LEFT SEMI JOIN Filter(p, s) ON x = y``.
 

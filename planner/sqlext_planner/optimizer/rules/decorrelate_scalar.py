@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlext_planner.expressions.no_rows import NULL, is_strict, value_of_no_rows
+from sqlext_planner.expressions.no_rows import is_strict, value_of_no_rows
 from sqlext_planner.expressions.nodes import (
     Column,
     Compare,
@@ -16,8 +16,9 @@ from sqlext_planner.expressions.nodes import (
     conjunction,
     conjuncts,
 )
-from sqlext_planner.expressions.patterns import names_collation
+from sqlext_planner.expressions.patterns import holds_subquery, names_collation
 from sqlext_planner.expressions.subquery import Subquery
+from sqlext_planner.expressions.typed import NULL
 from sqlext_planner.optimizer.correlation import Lifted
 from sqlext_planner.optimizer.decorrelation import fresh_names, lifted, renamed
 from sqlext_planner.optimizer.rule import rule
@@ -26,7 +27,7 @@ from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, J
 from sqlext_planner.relational.plan_patterns import filtered, is_single_row
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Filter,))
 def decorrelate_scalar(node: LogicalPlan) -> LogicalPlan | None:
     """``Filter(v > (SELECT avg(x) FROM s WHERE s.k = t.k), t)`` -> ``t JOIN Aggregate(k, avg(x)) ON .. WHERE v > avg``.
 
@@ -93,7 +94,7 @@ def _values(terms: Iterable[Expression], child: LogicalPlan) -> dict[Subquery, _
     """The subqueries in the terms that can be joined with `child`; equal ones share one value."""
     found: dict[Subquery, _Value] = {}
     for term in terms:
-        for item in term.walk():
+        for item in term.walk() if holds_subquery(term) else ():
             if isinstance(item, Subquery) and item.kind == "scalar" and item not in found:
                 value = _value(item, child)
                 if value is not None:

@@ -8,7 +8,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project, SubqueryAlias
 
 
-@rule(order="bottom_up")
+@rule(order="bottom_up", on=(SubqueryAlias, Project))
 def merge_alias_into_project(node: LogicalPlan) -> LogicalPlan | None:
     """``SubqueryAlias d(Project(f(x) AS y, t))`` -> ``Project(f(x) AS d.y, t)``.
 

@@ -9,7 +9,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter
 
 
-@rule(order="bottom_up")
+@rule(order="bottom_up", on=(Filter,))
 def merge_filters(node: LogicalPlan) -> LogicalPlan | None:
     """``Filter(p, Filter(q, x))`` -> ``Filter(q AND p, x)``, so that other rules see one list of conjuncts.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr
-from sqlext_planner.expressions.patterns import inline, is_generator, is_movable
+from sqlext_planner.expressions.patterns import is_generator, is_movable
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project
 
 
-@rule(order="bottom_up")
+@rule(order="bottom_up", on=(Project,))
 def merge_projects(node: LogicalPlan) -> LogicalPlan | None:
     """``Project(f(y), Project(g(x) AS y, t))`` -> ``Project(f(g(x)), t)``.
 
@@ -34,7 +34,7 @@ def merge_projects(node: LogicalPlan) -> LogicalPlan | None:
             if not all(_can_inline(item, uses[item.column]) for item in inner):
                 return None
             mapping = {item.column: item.expression for item in inner}
-            items = tuple(NamedExpr(inline(i.expression, mapping), i.column, span=i.span) for i in outer)
+            items = tuple(NamedExpr(i.expression.substitute(mapping), i.column, span=i.span) for i in outer)
             return Project(items, child, span=node.span)
     return None
 

@@ -33,7 +33,7 @@ LEGAL = {
 }
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Filter, Join))
 def push_filter_into_join(node: LogicalPlan) -> LogicalPlan | None:
     """``Filter(p AND q AND r, Join(x, y))`` -> ``Join(Filter(p, x), Filter(q, y)) ON r``.
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from sqlext_planner.expressions.nodes import conjuncts
-from sqlext_planner.expressions.patterns import inline, is_movable
+from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, SubqueryAlias
 from sqlext_planner.relational.plan_patterns import filtered
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Filter, SubqueryAlias))
 def push_filter_through_alias(node: LogicalPlan) -> LogicalPlan | None:
     """``Filter(p(d.x), SubqueryAlias d(q))`` -> ``SubqueryAlias d(Filter(p(x), q))``.
 
@@ -30,7 +30,7 @@ def push_filter_through_alias(node: LogicalPlan) -> LogicalPlan | None:
             if not pushed:
                 return None
             names = dict(zip(alias.output_columns, child.output_columns, strict=True))
-            below = filtered([inline(term, names) for term in pushed], child)
+            below = filtered([term.substitute(names) for term in pushed], child)
             rest = [term for term in terms if not is_movable(term)]
             return filtered(rest, SubqueryAlias(alias.relation, alias.names, below, span=alias.span))
     return None

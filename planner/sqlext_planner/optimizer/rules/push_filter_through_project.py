@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sqlext_planner.expressions.nodes import Column, Expression, conjuncts
-from sqlext_planner.expressions.patterns import inline, is_deterministic, is_movable
+from sqlext_planner.expressions.patterns import is_deterministic, is_movable
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Project
 from sqlext_planner.relational.plan_patterns import filtered
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Filter, Project))
 def push_filter_through_project(node: LogicalPlan) -> LogicalPlan | None:
     """``Filter(p(y), Project(g(x) AS y, t))`` -> ``Project(g(x) AS y, Filter(p(g(x)), t))``, conjunct by conjunct.
 
@@ -37,7 +37,7 @@ def push_filter_through_project(node: LogicalPlan) -> LogicalPlan | None:
             pushed = [term for term in terms if _can_pass(term, mapping)]
             if not pushed:
                 return None
-            below = filtered([inline(term, mapping) for term in pushed], child)
+            below = filtered([term.substitute(mapping) for term in pushed], child)
             rest = [term for term in terms if not any(term is other for other in pushed)]
             return filtered(rest, Project(items, below, span=project.span))
     return None

@@ -22,7 +22,7 @@ LEGAL = {
 }
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Join,))
 def push_join_condition(node: LogicalPlan) -> LogicalPlan | None:
     """``Join(x, y) ON p(x) AND r(x, y)`` -> ``Join(Filter(p, x), y) ON r``.
 

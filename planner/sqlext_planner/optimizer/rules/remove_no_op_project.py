@@ -7,7 +7,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project
 
 
-@rule(order="bottom_up")
+@rule(order="bottom_up", on=(Project,))
 def remove_no_op_project(node: LogicalPlan) -> LogicalPlan | None:
     """``Project(c1, c2)`` over a child that outputs exactly c1, c2 -> the child.
 

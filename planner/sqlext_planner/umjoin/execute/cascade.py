@@ -9,10 +9,10 @@ from typing import Protocol
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_movable
-from sqlext_planner.relational.execution import FilterExec, ProjectExec
-from sqlext_planner.relational.join_execution import JoinExec
 from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.nodes import Join, JoinKind, Project
 from sqlext_planner.relational.physical_plan import PhysicalPlan
+from sqlext_planner.relational.spark_exec import SparkExec, by_spark, filtered_by_spark
 from sqlext_planner.umjoin.nodes import MemberKind
 
 
@@ -48,7 +48,7 @@ def cascade(node: Members, inputs: Sequence[PhysicalPlan], why: str = "") -> Phy
     terms = _Terms(conjuncts(node.condition))
     inner = terms.joined([child for child, kind, _ in members if kind == "inner"])
     plan = with_members(inner, [(child, kind, match) for child, kind, match in members if kind != "inner"])
-    if isinstance(plan, JoinExec):
+    if isinstance(plan, SparkExec) and isinstance(plan.node, Join):
         plan = replace(plan, why=why)
     return with_columns(terms.filtering(plan), node)
 
@@ -67,7 +67,7 @@ def with_members(
         if place is None:
             raise InternalError("the match of a UMJoin's input reads columns that are not joined")
         child, kind, match = waiting.pop(place)
-        plan = JoinExec(plan, child, kind, match)
+        plan = _joined(plan, child, kind, match)
     return plan
 
 
@@ -81,7 +81,7 @@ def with_columns(plan: PhysicalPlan, node: Members) -> PhysicalPlan:
         NamedExpr(one if item.column == node.count and node.count not in known else item.column, item.column)
         for item in node.output
     ]
-    return ProjectExec(tuple(items), node.output, plan)
+    return by_spark(lambda rows: Project(tuple(items), rows), plan)
 
 
 class _Terms:
@@ -99,17 +99,15 @@ class _Terms:
             place = next((i for i, child in enumerate(rest) if self._connects(plan, child)), 0)
             child = rest.pop(place)
             condition = conjunction(self._take(_columns(plan, child)))
-            plan = JoinExec(plan, child, "cross" if condition is None else "inner", condition)
+            plan = _joined(plan, child, "cross" if condition is None else "inner", condition)
         return plan
 
     def filtering(self, plan: PhysicalPlan) -> PhysicalPlan:
         """The plan, filtered by the terms that are left."""
-        condition = conjunction([*self._waiting, *self._last])
-        return plan if condition is None else FilterExec(condition, plan)
+        return filtered_by_spark(conjunction([*self._waiting, *self._last]), plan)
 
     def _filtered(self, child: PhysicalPlan) -> PhysicalPlan:
-        condition = conjunction(self._take(_columns(child)))
-        return child if condition is None else FilterExec(condition, child)
+        return filtered_by_spark(conjunction(self._take(_columns(child))), child)
 
     def _connects(self, plan: PhysicalPlan, child: PhysicalPlan) -> bool:
         columns = _columns(plan, child)
@@ -120,6 +118,10 @@ class _Terms:
         taken = [term for term in self._waiting if _reads_only(term, columns)]
         self._waiting = [term for term in self._waiting if not _reads_only(term, columns)]
         return taken
+
+
+def _joined(left: PhysicalPlan, right: PhysicalPlan, kind: JoinKind, condition: Expression | None) -> SparkExec:
+    return by_spark(lambda one, other: Join(one, other, kind, condition), left, right)
 
 
 def _columns(*plans: PhysicalPlan) -> frozenset[Column]:

@@ -10,10 +10,10 @@ from sqlext_planner.errors import InternalError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_movable, reads_only
 from sqlext_planner.expressions.types import to_arrow
-from sqlext_planner.relational.execution import FilterExec
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Project, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan
+from sqlext_planner.relational.spark_exec import filtered_by_spark
 from sqlext_planner.umjoin.execute.cascade import with_columns, with_members
 from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec
 from sqlext_planner.umjoin.execute.keys import KeyLayout, class_type, equality
@@ -195,10 +195,7 @@ def operator_plan(
     routing that the keys do not allow.
     """
     split = UMJoinSplit.of(node)
-    below = [
-        child if condition is None else FilterExec(condition, child)
-        for child, condition in zip(inputs, split.filters, strict=True)
-    ]
+    below = [filtered_by_spark(condition, child) for child, condition in zip(inputs, split.filters, strict=True)]
     kinds = tuple(node.kinds[i] for i in split.places)
     core = make(
         inputs=tuple(mark(below[i]) for i in split.places),
@@ -213,8 +210,7 @@ def operator_plan(
         why=why,
     )
     plan = with_members(core, [(inputs[i], node.kinds[i], node.matches[i]) for i in split.members])
-    condition = conjunction(split.residual)
-    return with_columns(plan if condition is None else FilterExec(condition, plan), node)
+    return with_columns(filtered_by_spark(conjunction(split.residual), plan), node)
 
 
 def _core_fields(node: UMJoin, split: UMJoinSplit, kinds: Sequence[MemberKind]) -> tuple[Field, ...]:

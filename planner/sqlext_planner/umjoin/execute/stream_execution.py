@@ -11,8 +11,9 @@ from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedE
 from sqlext_planner.exchange.chains import ChainedExec
 from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
 from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.relational.execution import FilterExec, ProjectExec, SubqueryAliasExec
+from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.relational.spark_exec import SparkExec
 from sqlext_planner.umjoin.execute.execution import UMJoinExec, input_label
 
 if TYPE_CHECKING:
@@ -245,12 +246,12 @@ def _result_times(columns: Sequence[Column | None], times: StreamTimes) -> dict[
 def _definition(plan: PhysicalPlan, column: Column) -> str:
     """The expression that computes a column of a plan, as far as Projects show it."""
     match plan:
-        case ProjectExec(items=items, child=child):
+        case SparkExec(Project(items), (child,)):
             expression = next(item.expression for item in items if item.column == column)
             return _definition(child, expression) if isinstance(expression, Column) else str(expression)
-        case FilterExec(child=child):
+        case SparkExec(Filter(), (child,)):
             return _definition(child, column)
-        case SubqueryAliasExec(child=child):
+        case SparkExec(SubqueryAlias(), (child,)):
             return _definition(child, child.output_columns[plan.output_columns.index(column)])
     return str(column)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from sqlext_planner.expressions.arithmetic import INTEGERS
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjuncts
-from sqlext_planner.expressions.patterns import inline, is_exact
+from sqlext_planner.expressions.numbers import INTEGERS
+from sqlext_planner.expressions.patterns import is_exact
 from sqlext_planner.umjoin.nodes import UMJoin, input_name
 
 
@@ -124,7 +124,7 @@ class Classes:
         """The expression in columns of one input, with the same value in every joined row; None if it needs others."""
         found = {column: self.same(column, number) for column in expression.references}
         known = {column: partner for column, partner in found.items() if partner is not None}
-        return inline(expression, known) if len(known) == len(found) else None
+        return expression.substitute(known) if len(known) == len(found) else None
 
     def homes(self, expression: Expression) -> tuple[tuple[int, Expression], ...]:
         """Every input that the expression can be computed on, with its text there; its own columns' input first."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
-from sqlext_planner.expressions.patterns import inline
 from sqlext_planner.expressions.weighted_aggregates import weighted
 from sqlext_planner.relational.nodes import Aggregate
 from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
@@ -43,10 +42,10 @@ def counted(node: Aggregate) -> Aggregate | None:
         partners = _partners(classes, _read(keys, items))
     except NotFactorisedError:
         return None
-    new_keys = tuple(inline(key, partners) for key in keys)
+    new_keys = tuple(key.substitute(partners) for key in keys)
     found: list[NamedExpr] = []
     for item in items:
-        own = inline(item.expression, partners)
+        own = item.expression.substitute(partners)
         if item.expression not in keys:
             new = weighted(own, classes.dtypes, COUNT)
             if new is None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from sqlext_planner.expressions.aggregate_calls import function_of
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr, conjunction
-from sqlext_planner.expressions.patterns import inline
+from sqlext_planner.expressions.typed import Call
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Join, Project
 from sqlext_planner.umjoin.factorised.classes import NotFactorisedError
@@ -136,31 +137,28 @@ class _Fold:
     def _over_pieces(self, expression: Expression) -> Expression:
         if expression in self.columns:
             return self.columns[expression]
-        return inline(expression, {whole: own for whole, own in self.columns.items() if isinstance(whole, Column)})
+        return expression.substitute({whole: own for whole, own in self.columns.items() if isinstance(whole, Column)})
 
     def _result(self, result: Result) -> Expression:
         root = self.tree.root
-        if result.distinct is not None:
-            assert isinstance(result.distinct, SparkExpr)
-            return self._distinct(result)
+        if result.is_distinct:
+            return self._distinct(result.call)
         if not result.partials:
             return count_of(_count(root), "count")
         values = [(self.query.partials[number], _partial(number, root)) for number in result.partials]
-        if result.call.name == "avg":
+        if function_of(result.call) == "avg":
             return mean(values[0][0], values[0][1], values[1][1])
         partial, value = values[0]
         return partial.result(value)
 
-    def _distinct(self, result: Result) -> Expression:
-        call = result.call
-        parts: list[str | Expression] = [f"{call.name}(DISTINCT "]
+    def _distinct(self, call: Call) -> Expression:
+        parts: list[str | Expression] = [f"{function_of(call)}(DISTINCT "]
         for place, argument in enumerate(call.arguments):
             parts += ([", "] if place else []) + [self._over_pieces(argument)]
         parts.append(")")
         if call.condition is not None:
-            parts[-1] = ") FILTER (WHERE "
-            parts += [self._over_pieces(call.condition), ")"]
-        return SparkExpr(tuple(parts))
+            parts += [" FILTER (WHERE ", self._over_pieces(call.condition), ")"]
+        return SparkExpr.of(*parts, dtype="bigint" if call.name == "count" else call.dtype)
 
     def _message(self, number: int, edge: Edge) -> LogicalPlan:
         """The subtree of `number`, one row for each combination of its join columns and of what it carries."""

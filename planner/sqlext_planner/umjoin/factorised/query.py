@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from sqlext_planner.expressions.aggregate_calls import AggregateCall, aggregate_calls, is_constant
-from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS, arithmetic_type
+from sqlext_planner.expressions.aggregate_calls import (
+    aggregate_calls,
+    counts_rows,
+    filtered_argument,
+    function_of,
+    sees_multiplicity,
+)
+from sqlext_planner.expressions.arithmetic import arithmetic_type
 from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, Literal, NamedExpr, SparkExpr
-from sqlext_planner.expressions.patterns import inline, is_movable
-from sqlext_planner.expressions.sql_tokens import Token, joined
+from sqlext_planner.expressions.numbers import FLOATS, INTEGERS
+from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.typed import NULL, Call, cast
 from sqlext_planner.relational.nodes import Aggregate, Project
 from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
 from sqlext_planner.umjoin.factorised.totals import Partial
@@ -31,13 +38,13 @@ class Result:
     """An aggregate call's result, in the column `column` of the last aggregation.
 
     `partials` are the numbers of the partial aggregates that it is made of: the sum and the count for avg, none
-    for a number of rows. For a DISTINCT call, `distinct` is its text over pieces.
+    for a number of rows, and for a call that `is_distinct`.
     """
 
     column: Column
-    call: AggregateCall
+    call: Call
     partials: tuple[int, ...] = ()
-    distinct: Expression | None = None
+    is_distinct: bool = False
 
 
 @dataclass
@@ -52,13 +59,13 @@ class Query:
     pieces: dict[Expression, Piece] = field(default_factory=dict)
     keys: list[NamedExpr] = field(default_factory=list)
     partials: list[Partial] = field(default_factory=list)
-    results: dict[AggregateCall, Result] = field(default_factory=dict)
+    results: dict[Call, Result] = field(default_factory=dict)
     items: list[NamedExpr] = field(default_factory=list)
 
     @property
     def sees_multiplicity(self) -> bool:
         """Whether numbers of rows are needed: not if there are only min, max, DISTINCT and keys."""
-        return any(result.call.sees_multiplicity for result in self.results.values())
+        return any(sees_multiplicity(result.call) for result in self.results.values())
 
 
 def read_query(node: Aggregate) -> Query:
@@ -93,8 +100,8 @@ def over_join(node: Aggregate) -> tuple[tuple[Expression, ...], tuple[NamedExpr,
         given: Mapping[Column, Expression] = {item.column: item.expression for item in child.items}
         if any(not is_movable(expression) for expression in given.values()):
             raise NotFactorisedError("an expression below the aggregate must be evaluated in its place")
-        keys = tuple(inline(key, given) for key in keys)
-        items = tuple(NamedExpr(inline(item.expression, given), item.column, span=item.span) for item in items)
+        keys = tuple(key.substitute(given) for key in keys)
+        items = tuple(NamedExpr(item.expression.substitute(given), item.column, span=item.span) for item in items)
         child = child.child
     if not isinstance(child, UMJoin):
         raise NotFactorisedError("the aggregate is not directly above the join")
@@ -129,30 +136,31 @@ def _restored(query: Query, expression: Expression, given: Mapping[Expression, C
         return given[expression]
     if isinstance(expression, (Compare, And)):
         return expression.map_children(lambda child: _restored(query, child, given))
-    if isinstance(expression, Literal) or (not expression.references and is_constant(expression)):
-        return expression
-    if not isinstance(expression, SparkExpr):
-        raise NotFactorisedError(f"{expression} is neither a key nor an aggregate")
-    pieces = aggregate_calls(expression)
-    if pieces is None:
+    calls = aggregate_calls(expression)
+    if calls is None:
         raise NotFactorisedError(f"{expression} contains more than count, sum, avg, min and max")
-    parts: list[Token] = []
-    for piece in pieces:
-        if isinstance(piece, AggregateCall):
-            parts.append(_result(query, piece))
-        else:
-            parts.append(piece if isinstance(piece, str) else _restored(query, piece, given))
-    return replace(expression, parts=joined(parts))
+    columns: dict[Expression, Column] = {call: _result(query, call) for call in calls}
+    return _replaced(expression, {**columns, **given})
 
 
-def _result(query: Query, call: AggregateCall) -> Column:
+def _replaced(expression: Expression, columns: Mapping[Expression, Column]) -> Expression:
+    if expression in columns:
+        found = columns[expression]
+        return SparkExpr((found,), dtype=expression.dtype) if isinstance(expression, Call) else found
+    if isinstance(expression, (Literal, SparkExpr)):
+        return expression.map_children(lambda child: _replaced(child, columns))
+    raise NotFactorisedError(f"{expression} is neither a key nor an aggregate")
+
+
+def _result(query: Query, call: Call) -> Column:
     """The column of a call's result; equal calls share one."""
     known = query.results.get(call)
     if known is None:
         column = Column("", f"__sqlext_t{len(query.results)}")
         if call.distinct and call.name not in ("min", "max"):
-            known = Result(column, call, distinct=_distinct(query, call))
-        elif call.counts_rows and call.condition is None:
+            known = Result(column, call, is_distinct=True)
+            _carry_distinct(query, call)
+        elif counts_rows(call) and call.condition is None:
             known = Result(column, call)
         else:
             known = Result(column, call, _partials(query, call))
@@ -160,27 +168,26 @@ def _result(query: Query, call: AggregateCall) -> Column:
     return known.column
 
 
-def _distinct(query: Query, call: AggregateCall) -> Expression:
-    for argument in (*call.arguments, *(() if call.condition is None else (call.condition,))):
+def _carry_distinct(query: Query, call: Call) -> None:
+    for argument in call.operands:
         if not _is_plain(argument):
             raise NotFactorisedError(f"{argument} must be evaluated in its place")
         _carried(query, argument)
-    return SparkExpr(call.text)
 
 
-def _partials(query: Query, call: AggregateCall) -> tuple[int, ...]:
-    value = call.filtered_argument
+def _partials(query: Query, call: Call) -> tuple[int, ...]:
+    value, function = filtered_argument(call), function_of(call)
     assert value is not None
     if not _is_plain(value):
         raise NotFactorisedError(f"{value} must be evaluated in its place")
     homes = query.classes.homes(value) if value.references else ((query.classes.inner[0], value),)
     if not homes:
-        raise NotFactorisedError(f"{call.name}({value}) needs rows of {query.classes.names(value)} together")
+        raise NotFactorisedError(f"{function}({value}) needs rows of {query.classes.names(value)} together")
     owner, own = homes[0]
     dtype = arithmetic_type(own, query.classes.dtypes)
     absent = _absent(query.classes, own) if query.classes.join.kinds[owner] == "left" else None
-    if call.name != "avg":
-        kinds: tuple[str, ...] = (call.name,)
+    if function != "avg":
+        kinds: tuple[str, ...] = (function,)
     else:
         if dtype not in (*INTEGERS, *FLOATS):
             raise NotFactorisedError(f"avg({own}): Spark rounds averages of {dtype or 'an unknown type'} on the way")
@@ -202,5 +209,5 @@ def _absent(classes: Classes, value: Expression) -> Expression | None:
     unknown = [column for column in value.references if classes.dtypes[column] is None]
     if unknown:
         raise NotFactorisedError(f"{value} reads {unknown[0]} of a left input, whose type is unknown")
-    nulls = {column: SparkExpr((f"CAST(NULL AS {classes.dtypes[column]})",)) for column in value.references}
+    nulls = {column: cast(NULL, str(classes.dtypes[column])) for column in value.references}
     return value.substitute(nulls)

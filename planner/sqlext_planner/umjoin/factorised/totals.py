@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqlext_planner.errors import Span
-from sqlext_planner.expressions.arithmetic import FLOATS, INTEGERS, SMALL_INTEGERS, decimal_shape
 from sqlext_planner.expressions.nodes import Expression, SparkExpr
-from sqlext_planner.expressions.sql_tokens import Token, joined
+from sqlext_planner.expressions.numbers import FLOATS, INTEGERS, SMALL_INTEGERS, decimal_shape
 from sqlext_planner.raised import raise_error
 from sqlext_planner.umjoin.factorised.classes import NotFactorisedError
 
@@ -96,7 +95,7 @@ class Partial:
         if self.kind in ("min", "max") or not counts:
             return value
         if self.type == "double":
-            doubles: list[Token] = [value]
+            doubles: list[str | Expression] = [value]
             for count in counts:
                 doubles += [" * CAST(", count, " AS DOUBLE)"]
             return _expr(self.type, *doubles)
@@ -147,7 +146,7 @@ def product_of(factors: Sequence[Expression], dtype: str | None = ROWS_TYPE) -> 
     """The product of decimals that are not NULL; fails where it has more than 38 digits."""
     if len(factors) == 1:
         return factors[0]
-    parts: list[Token] = ["coalesce("]
+    parts: list[str | Expression] = ["coalesce("]
     for place, factor in enumerate(factors):
         parts += [" * ", factor] if place else [factor]
     return _expr(dtype, *parts, f", {_failure()})")
@@ -184,7 +183,11 @@ def _sum(dtype: str | None, value: Expression) -> SparkExpr:
 
 
 def _known(
-    dtype: str | None, value: Expression, total: tuple[Token, ...], message: str | None = None, span: Span | None = None
+    dtype: str | None,
+    value: Expression,
+    total: tuple[str | Expression, ...],
+    message: str | None = None,
+    span: Span | None = None,
 ) -> SparkExpr:
     """A sum that is NULL if all values are, and fails if it overflows."""
     return _expr(dtype, "CASE WHEN count(", value, ") > 0 THEN coalesce(", *total, f", {_failure(message, span)}) END")
@@ -195,5 +198,5 @@ def _failure(message: str | None = None, span: Span | None = None) -> str:
     return raise_error(text, "set sqlext.umjoin.strategy=operator, or sum doubles instead", span)
 
 
-def _expr(dtype: str | None, *parts: Token) -> SparkExpr:
-    return SparkExpr(joined(parts), dtype=dtype)
+def _expr(dtype: str | None, *parts: str | Expression) -> SparkExpr:
+    return SparkExpr.of(*parts, dtype=dtype)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, conjunction, conjuncts
-from sqlext_planner.expressions.patterns import inline, reads_only
+from sqlext_planner.expressions.patterns import reads_only
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Join, Project, SubqueryAlias
 from sqlext_planner.umjoin.find.groups import MultiJoinGroup
@@ -85,11 +85,11 @@ def _flatten(node: LogicalPlan, group: MultiJoinGroup) -> _Flat:
             return _flatten_join(left, right, kind, conjuncts(condition), group)
         case Filter(condition, child):
             flat = _flatten(child, group)
-            flat.terms += [inline(term, flat.columns) for term in conjuncts(condition)]
+            flat.terms += [term.substitute(flat.columns) for term in conjuncts(condition)]
             return flat
         case Project(items, child):
             flat = _flatten(child, group)
-            flat.columns = {item.column: inline(item.expression, flat.columns) for item in items}
+            flat.columns = {item.column: item.expression.substitute(flat.columns) for item in items}
             return flat
         case SubqueryAlias(child=child):
             flat = _flatten(child, group)
@@ -105,13 +105,13 @@ def _flatten_join(
     if kind in ("inner", "cross"):
         first, second = _flatten(left, group), _flatten(right, group)
         flat = _Flat(first.inputs + second.inputs, {**first.columns, **second.columns}, first.terms + second.terms)
-        flat.terms += [inline(term, flat.columns) for term in terms]
+        flat.terms += [term.substitute(flat.columns) for term in terms]
         return flat
     side, other = (right, left) if kind == "right" else (left, right)
     flat = _flatten(side, group)
     own = {column: column for column in other.output_columns}
     member: MemberKind = "left" if kind in ("left", "right") else "semi" if kind == "semi" else "anti"
-    match = tuple(inline(term, {**flat.columns, **own}) for term in terms)
+    match = tuple(term.substitute({**flat.columns, **own}) for term in terms)
     addition = [_Input(other, member, match)]
     flat.inputs = addition + flat.inputs if kind == "right" else flat.inputs + addition
     if member == "left":

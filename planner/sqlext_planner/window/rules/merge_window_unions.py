@@ -11,7 +11,7 @@ from sqlext_planner.relational.plan_patterns import same_query
 from sqlext_planner.window.nodes import WindowGroup, WindowUnion
 
 
-@rule(order="bottom_up")
+@rule(order="bottom_up", on=(WindowUnion,))
 def merge_window_unions(node: LogicalPlan) -> LogicalPlan | None:
     """``WindowUnion(w2, WindowUnion(w1, a, b), b, c)`` -> ``WindowUnion(w1 and w2, a, b, c)``.
 

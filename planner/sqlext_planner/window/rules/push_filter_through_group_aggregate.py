@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlext_planner.expressions.nodes import Expression, conjuncts
-from sqlext_planner.expressions.patterns import inline, is_exact, is_movable, reads_only
+from sqlext_planner.expressions.patterns import is_exact, is_movable, reads_only
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan, with_fields
 from sqlext_planner.relational.nodes import Filter
@@ -11,7 +11,7 @@ from sqlext_planner.relational.plan_patterns import filtered
 from sqlext_planner.window.group_nodes import GroupAggregate
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Filter, GroupAggregate))
 def push_filter_through_group_aggregate(node: LogicalPlan) -> LogicalPlan | None:
     """``Filter(p(key), GroupAggregate(key, t))`` -> ``GroupAggregate(key, Filter(p(key), t))``.
 
@@ -48,5 +48,5 @@ def _push(condition: Expression, group: GroupAggregate) -> LogicalPlan | None:
         (below if is_movable(term) and reads_only(term, movable) else rest).append(term)
     if not below:
         return None
-    child = filtered([inline(term, movable) for term in below], group.child)
+    child = filtered([term.substitute(movable) for term in below], group.child)
     return filtered(rest, with_fields(group, child=child))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlext_planner.expressions.nodes import Column, Expression, conjuncts
-from sqlext_planner.expressions.patterns import inline, is_exact, is_movable, reads_only
+from sqlext_planner.expressions.patterns import is_exact, is_movable, reads_only
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan, with_fields
 from sqlext_planner.relational.nodes import Filter
@@ -11,7 +11,7 @@ from sqlext_planner.relational.plan_patterns import filtered
 from sqlext_planner.window.nodes import WindowUnion
 
 
-@rule(order="top_down")
+@rule(order="top_down", on=(Filter, WindowUnion))
 def push_filter_through_window_union(node: LogicalPlan) -> LogicalPlan | None:
     """``Filter(p(key), WindowUnion(a, b))`` -> ``WindowUnion(Filter(p(key), a), Filter(p(key), b))``.
 
@@ -70,5 +70,5 @@ def _exact_keys(node: WindowUnion) -> frozenset[Column]:
 
 def _filtered_union(union: LogicalPlan, terms: list[Expression], source: LogicalPlan) -> LogicalPlan:
     by_position = dict(zip(source.output_columns, union.output_columns, strict=False))
-    own = [inline(term, by_position) for term in terms if all(column in by_position for column in term.references)]
+    own = [term.substitute(by_position) for term in terms if all(column in by_position for column in term.references)]
     return filtered(own, union)

@@ -1,0 +1,146 @@
+"""What early answers of windows learn from rows that are final: how much of what is new in a frame is usually there,
+how many rows there are, what their values are, and how far past answers were from the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sqlext_operators.early.key_totals import Floats, Ints
+from sqlext_operators.early.moments import FORGETTING, Moments
+from sqlext_operators.early.past_errors import ENOUGH, MISS, MOST_ERROR, PastErrors
+from sqlext_operators.early_windows.seen import BINS
+
+#: A step with so many rows takes the full share of the weight of those before it; with fewer rows it takes less.
+_MANY = 256
+#: A bin borrows so many rows from the bins near it: each next one counts a quarter as much.
+_BORROWED = 32.0
+_NEAR = 0.25 ** np.abs(np.subtract.outer(np.arange(BINS), np.arange(BINS)))
+
+
+@dataclass
+class Shares:
+    """For each bin of elapsed time, sums over past frames: new rows that were there early, and in the end."""
+
+    early: Floats = field(default_factory=lambda: np.zeros(BINS))
+    final: Floats = field(default_factory=lambda: np.zeros(BINS))
+
+    @property
+    def known(self) -> bool:
+        """Whether any row has been learned from."""
+        return bool(self.final.sum())
+
+    def of(self, bins: Ints) -> Floats:
+        """float64[n], the expected share, in (0, 1]: a ratio of sums, so that small frames do not bias it."""
+        near = _NEAR @ self.final
+        usual = np.divide(_NEAR @ self.early, near, out=np.ones(BINS), where=near > 0)
+        shares = (self.early + _BORROWED * usual) / (self.final + _BORROWED)
+        # if no row has ever come early: as much as that does not rule out
+        found: Floats = np.maximum(shares, 0.5 / (self.final + _BORROWED))[np.maximum(bins, 0)]
+        return found
+
+    def counts(self, bins: Ints) -> Floats:
+        """float64[n], how many rows are behind the shares."""
+        found: Floats = self.final[np.maximum(bins, 0)] + _BORROWED * min(1.0, float(self.final.sum()) / _BORROWED)
+        return found
+
+    def learn(self, bins: Ints, early: Floats, final: Floats, keep: float) -> None:
+        """New rows of frames that are final now."""
+        self.early = self.early * keep + np.bincount(bins, early, BINS)
+        self.final = self.final * keep + np.bincount(bins, final, BINS)
+
+
+@dataclass
+class Ratio:
+    """A ratio of two sums over past frames."""
+
+    part: float = 0.0
+    whole: float = 0.0
+
+    @property
+    def value(self) -> float:
+        """The ratio; 0 if nothing is known."""
+        return self.part / self.whole if self.whole > 0 else 0.0
+
+    def learn(self, part: float, whole: float, keep: float) -> None:
+        """More of both."""
+        self.part = self.part * keep + part
+        self.whole = self.whole * keep + whole
+
+
+@dataclass
+class Learned:
+    """All that one call has learned; `steps` counts the micro-batches with rows to learn from.
+
+    rate        new rows of a frame over its new time
+    mean        the average of new values; `square`: of their squares; `within`: their variance in a frame
+    scatter     squared distances of new rows from their expected share, over those of independent rows
+    unrest      squared distances of new rows from those that the old part of the frame makes expect, over Poisson's
+    drift       variance between the averages of the old and the new part, beyond chance
+    """
+
+    steps: int = 0
+    shares: Shares = field(default_factory=Shares)
+    rate: Ratio = field(default_factory=Ratio)
+    mean: Ratio = field(default_factory=Ratio)
+    square: Ratio = field(default_factory=Ratio)
+    within: Ratio = field(default_factory=Ratio)
+    scatter: Moments = field(default_factory=Moments)
+    unrest: Moments = field(default_factory=Moments)
+    drift: Moments = field(default_factory=Moments)
+    judged: PastErrors = field(default_factory=PastErrors)
+
+    @property
+    def trusted(self) -> bool:
+        """Enough micro-batches, and intervals that were as wide as they had to be."""
+        return self.steps >= ENOUGH and self.judged.trusted
+
+    @property
+    def value_variance(self) -> float:
+        """The variance of values in a frame; if no frame has told: of all values; if nothing is known: 1."""
+        if self.within.whole:
+            return self.within.value
+        return self.total_variance
+
+    @property
+    def total_variance(self) -> float:
+        """The variance of all new values, of all frames together; 1 if nothing is known."""
+        return max(0.0, self.square.value - self.mean.value**2) if self.square.whole else 1.0
+
+    def judge(self, errors: Floats) -> None:
+        """Errors of past answers, in standard errors; those that are not finite are left out."""
+        squares = np.minimum(errors[np.isfinite(errors)] ** 2, MOST_ERROR)
+        if len(squares):
+            self.judged.add(float(squares.mean()), float((squares > MISS**2).mean()))
+
+    def state(self) -> dict[str, Any]:
+        """All that it knows, as numbers, lists and dicts of these."""
+        ratios = {name: [ratio.part, ratio.whole] for name, ratio in self._ratios().items()}
+        moments = {name: one.state() for name, one in self._moments().items()}
+        shares = {"early": self.shares.early.tolist(), "final": self.shares.final.tolist()}
+        return {"steps": self.steps, "shares": shares, "judged": self.judged.state(), **ratios, **moments}
+
+    @staticmethod
+    def restored(state: Mapping[str, Any]) -> Learned:
+        """What has the state."""
+        found = Learned(int(state["steps"]), judged=PastErrors.restored(state["judged"]))
+        found.shares = Shares(np.array(state["shares"]["early"]), np.array(state["shares"]["final"]))
+        for name, ratio in found._ratios().items():
+            ratio.part, ratio.whole = state[name]
+        for name in found._moments():
+            setattr(found, name, Moments.restored(state[name]))
+        return found
+
+    def _ratios(self) -> dict[str, Ratio]:
+        return {"rate": self.rate, "mean": self.mean, "square": self.square, "within": self.within}
+
+    def _moments(self) -> dict[str, Moments]:
+        return {"scatter": self.scatter, "unrest": self.unrest, "drift": self.drift}
+
+
+def kept(rows: int) -> float:
+    """How much of the past counts when so many rows are learned from."""
+    return 1 - FORGETTING * min(1.0, rows / _MANY)

@@ -1,0 +1,151 @@
+"""The physical node of early answers of windows: the exchange of the windows, and an operator that answers twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sqlext_planner.early.nodes import Emission
+from sqlext_planner.early_windows.nodes import Bounds, EarlyWindows, early_fields
+from sqlext_planner.errors import AnalysisError, InternalError, UnsupportedError
+from sqlext_planner.exchange.chains import shown
+from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.window.nodes import WindowUnion
+from sqlext_planner.window.stream_execution import WindowStreamExec
+from sqlext_planner.window.streams import kept as windows_kept
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+    from sqlext_operators.exchange.stream import StreamSpec
+    from sqlext_operators.window.stream import WindowStreamSpec
+
+    from sqlext_planner.exchange.stream_inputs import Chain
+    from sqlext_planner.window.inputs import WindowInputs
+
+_VALUES = ("tinyint", "smallint", "int", "bigint", "float", "double")
+
+
+@dataclass(frozen=True)
+class EarlyWindowsExec(WindowStreamExec):
+    """Computes an EarlyWindows node over the inputs of its window union."""
+
+    calls: tuple[Bounds, ...] = field(default=(), kw_only=True)
+    early_phase: Column = field(default=Column("", "phase"), kw_only=True)
+    emission: Emission = field(default=Emission(0, "", 0.0), kw_only=True)
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return early_fields(super().output, self.calls, self.early_phase)
+
+    def label(self) -> str:
+        return f"{super().label()} EMIT {self.emission}"
+
+    def stream_spec(
+        self, windows: WindowStreamSpec, result: StructType, inputs: WindowInputs, chain: Chain
+    ) -> tuple[StreamSpec, StructType]:
+        """Raises UnsupportedError for types that are not estimated, AnalysisError for answers that come when their
+        rows are final."""
+        from pyspark.sql.types import BooleanType, DoubleType, StringType, StructField, StructType
+        from sqlext_operators.early_windows.stream import EarlyWindowSpec
+        from sqlext_operators.window.reach import reach_of
+
+        self._check_values(inputs)
+        delays = self._watermark_delays(inputs)
+        ahead = reach_of(windows.operator.window).ahead
+        if delays:
+            self._check_delay(ahead + max(delays) + chain.delay)
+        found = [*result]
+        for call in self._in_order():
+            kinds = (DoubleType(), DoubleType(), DoubleType(), BooleanType())
+            found += [StructField(item.spark_name, kind) for item, kind in zip(call.bounds, kinds, strict=True)]
+        found.append(StructField(self.early_phase.spark_name, StringType(), nullable=False))
+        spec = EarlyWindowSpec(
+            windows,
+            tuple(tuple(item.spark_name for item in call.bounds) for call in self._in_order()),  # type: ignore[misc]
+            self.early_phase.spark_name,
+            self.emission.delay,
+            self.emission.estimator,
+            self.emission.confidence,
+            lag=min(delays, default=0) if not chain.operators else 0,
+        )
+        return spec, StructType(found)
+
+    def parts(self, inputs: WindowInputs, *, ansi: bool) -> dict[str, str]:
+        """What the state depends on besides the columns."""
+        return super().parts(inputs, ansi=ansi) | {
+            "operator": "early answers of windows",
+            "delay": f"{self.emission.delay / 1e6:g}s",
+            "estimator": self.emission.estimator,
+            "confidence": f"{self.emission.confidence:g}",
+        }
+
+    def _in_order(self) -> list[Bounds]:
+        """The bounds in the order of the calls of all windows."""
+        known = {call.column: call for call in self.calls}
+        return [known[call.column] for group in self.windows for call in group.calls]
+
+    def _check_values(self, inputs: WindowInputs) -> None:
+        types = {item.name: item.dataType.simpleString() for item in inputs.frames[0].schema}
+        for group, window in zip(self.windows, inputs.spec.windows, strict=True):
+            for call, shipped in zip(group.calls, window.calls, strict=True):
+                kind = types[shipped.args[0]] if shipped.args else "bigint"
+                if call.function != "count" and kind not in _VALUES:
+                    raise UnsupportedError(
+                        f"EMIT AFTER does not compute {call.function} over values of the type {kind}",
+                        span=call.span,
+                        help="cast the value to double or bigint",
+                    )
+
+    def _watermark_delays(self, inputs: WindowInputs) -> list[int]:
+        """The delays of the inputs' watermarks in microseconds; none if one is not known."""
+        from sqlext_planner.spark.streams import watermarks
+
+        order = str(inputs.spec.order)
+        found = [_delay_of(frame, order, watermarks) for frame in inputs.frames]
+        return [1_000 * delay for delay in found if delay is not None] if None not in found else []
+
+    def _check_delay(self, final: int) -> None:
+        if self.emission.delay >= final:
+            raise AnalysisError(
+                f"an early answer {shown(self.emission.delay)} after a row is too late: rows are final "
+                f"{shown(final)} after their time",
+                span=self.emission.delay_span,
+                help="give a shorter DELAY, or leave EMIT AFTER out",
+            )
+
+
+def _delay_of(frame: DataFrame, order: str, watermarks: Any) -> int | None:
+    found: dict[str, int] = watermarks(frame.schema)
+    return found.get(order)
+
+
+def early_windows(node: EarlyWindows, union: WindowUnion, fields: dict[str, Any]) -> EarlyWindowsExec:
+    """The physical node; `fields` are those of the window union's. Raises UnsupportedError for windows that did not
+    become one operator."""
+    own = {call.column for group in union.windows for call in group.calls}
+    if any(call.column not in own for call in node.calls):
+        raise UnsupportedError(
+            "EMIT AFTER needs windows that one operator can compute, and these UNION sources of different widths",
+            span=union.span,
+            help="select the same columns in all UNION sources",
+        )
+    if union.phase is not None:
+        raise InternalError("early answers give no late rows")
+    return EarlyWindowsExec(
+        **fields, calls=node.calls, early_phase=node.phase, emission=node.emission, why=kept(node, union)
+    )
+
+
+def kept(node: EarlyWindows, union: WindowUnion) -> str:
+    """When rows come out and what is kept, for EXPLAIN."""
+    emission, by = node.emission, node.emission.estimator
+    delay = f" + {shown(emission.delay)}" if emission.delay else ""
+    final = windows_kept(union).replace("a row is", "its final row is", 1)
+    return (
+        f"an early row is emitted when the latest event time is {union.order_by}{delay}, estimated by {by} with "
+        f"confidence {emission.confidence:g}; {final}; a record of it is kept until then, and what {by} has learned of "
+        "final rows for good"
+    )

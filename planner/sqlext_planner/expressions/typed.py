@@ -1,0 +1,133 @@
+"""Scalar expressions whose structure is known: the user's own text, with each operand as a part of its own.
+
+The analyzer builds them while the syntax tree is at hand, so that no rule has to read text again. ``a.x + 1 - b.y`` is
+``Arithmetic((a.x, " + ", 1, " - ", b.y), signs=("+", "-"))``; what stands between the operands is never looked into.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from sqlext_planner.expressions.nodes import GENERATOR, Expression, Literal, SparkExpr
+
+#: Spark's functions that turn one row into several; legal in a SELECT list only.
+_GENERATORS = frozenset(
+    ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple")
+)
+
+
+@dataclass(frozen=True)
+class Paren(SparkExpr):
+    """``(expression)``: its one operand."""
+
+
+@dataclass(frozen=True)
+class Arithmetic(SparkExpr):
+    """A chain of operands with ``+ -``, or one with ``* / %``, computed from left to right; NULL if an operand is.
+
+    `signs` stand between the operands. One operand with the sign ``-`` is its negative.
+    """
+
+    signs: tuple[str, ...] = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class Cast(SparkExpr):
+    """``CAST(operand AS to)``, also ``operand::to`` and TRY_CAST; `to` is Spark's simple type string."""
+
+    to: str = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class Case(SparkExpr):
+    """``CASE [subject] WHEN condition THEN value ... [ELSE value] END``."""
+
+    has_subject: bool = field(default=False, kw_only=True)
+    has_default: bool = field(default=False, kw_only=True)
+
+    @property
+    def values(self) -> tuple[Expression, ...]:
+        """What stands behind THEN and ELSE."""
+        branches = self.operands[self.has_subject : len(self.operands) - self.has_default]
+        return (*branches[1::2], *(self.operands[-1:] if self.has_default else ()))
+
+
+@dataclass(frozen=True)
+class Call(SparkExpr):
+    """``name([DISTINCT] arguments) [FILTER (WHERE condition)]``.
+
+    `name` is in lower case, and empty for a function that is known only to Spark (``catalog.function``). `modifier` is
+    "ignore nulls", "respect nulls", "within group" or empty.
+    """
+
+    name: str = field(kw_only=True)
+    distinct: bool = field(default=False, kw_only=True)
+    filtered: bool = field(default=False, kw_only=True)
+    modifier: str = field(default="", kw_only=True)
+
+    @property
+    def own_traits(self) -> int:
+        return super().own_traits | (GENERATOR if self.name in _GENERATORS else 0)
+
+    @property
+    def arguments(self) -> tuple[Expression, ...]:
+        """The arguments; none for ``count(*)``."""
+        return self.operands[: len(self.operands) - self.filtered]
+
+    @property
+    def condition(self) -> Expression | None:
+        """The condition of FILTER."""
+        return self.operands[-1] if self.filtered else None
+
+
+@dataclass(frozen=True)
+class Interval(SparkExpr):
+    """``INTERVAL number unit`` with a whole number; `unit` is in lower case and in the singular."""
+
+    number: int = field(kw_only=True)
+    unit: str = field(kw_only=True)
+
+
+def call(name: str, *arguments: Expression, dtype: str | None = None) -> Call:
+    """``name(arguments)`` of our own making."""
+    parts: list[str | Expression] = [f"{name}("]
+    for place, argument in enumerate(arguments):
+        parts += [", ", argument] if place else [argument]
+    return Call((*parts, ")"), name=name, dtype=dtype)
+
+
+def case(condition: Expression, value: Expression) -> Case:
+    """``CASE WHEN condition THEN value END`` of our own making."""
+    return Case(("CASE WHEN ", condition, " THEN ", value, " END"))
+
+
+NULL = Literal("NULL")
+
+
+def cast(expression: Expression, to: str) -> Cast:
+    """``CAST(expression AS to)`` of our own making."""
+    return Cast(("CAST(", expression, f" AS {to})"), to=to, dtype=to, span=expression.span)
+
+
+def is_null(expression: Expression) -> bool:
+    """True for the literal NULL."""
+    return isinstance(expression, Literal) and expression.text.upper() == "NULL"
+
+
+def is_constant(expression: Expression) -> bool:
+    """True for a literal that is not NULL."""
+    return isinstance(expression, Literal) and not is_null(expression)
+
+
+def plain_number(expression: Expression) -> Decimal | None:
+    """The value of a number written in digits, after a minus sign or not, in parentheses or not; None for others."""
+    match expression:
+        case Literal(text) if text.replace(".", "", 1).isdecimal():
+            return Decimal(text)
+        case Paren():
+            return plain_number(expression.operands[0])
+        case Arithmetic(signs=("-",), operands=(value,)):
+            number = plain_number(value)
+            return None if number is None else -number
+    return None

@@ -1,0 +1,228 @@
+"""A block with EMIT AFTER over windows of rows: COUNT, SUM and AVG of each FROM row of a stream, twice.
+
+SELECT k, ts, v, sum(v) OVER w AS total
+FROM a
+WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW)
+EMIT AFTER DELAY INTERVAL '2' SECONDS
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from sqlext_planner.early_windows.nodes import Bounds, EarlyWindows
+from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.expressions.nodes import Column, NamedExpr
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Filter, Project
+from sqlext_planner.window.nodes import WindowUnion
+from sqlglot import exp
+
+from sqlext.analyzer import joins, spark_word, subquery_plans
+from sqlext.analyzer.context import Analyzed, ComputedNames, Context, Env
+from sqlext.analyzer.definitions import Definitions
+from sqlext.analyzer.emit_items import BOUNDS, OUTER, refuse_clauses, refuse_names
+from sqlext.analyzer.emit_options import emission
+from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.items import Item, outer_calls, select_items
+from sqlext.analyzer.nested import has_inner_calls
+from sqlext.analyzer.scope import Scope
+from sqlext.analyzer.windows import PHASE, BlockWindows
+from sqlext.syntax.spans import span_of
+
+_FUNCTIONS = ("count", "sum", "avg")
+_LEAVE = "leave EMIT AFTER out: it is computed when the window is complete"
+
+
+def has_windows(node: exp.Select) -> bool:
+    """Whether the select list of a block has windows of rows."""
+    return any(True for item in node.expressions for _ in outer_calls(item))
+
+
+def analyze_emit_windows(context: Context, node: exp.Select, env: Env) -> Analyzed:
+    """The plan of a block with EMIT AFTER and OVER. Raises AnalysisError, UnsupportedError, with the place of what does
+    not fit."""
+    return _EmitWindows(context, node, env).analyze()
+
+
+@dataclass
+class _EmitWindows:
+    context: Context
+    node: exp.Select
+    env: Env
+
+    def analyze(self) -> Analyzed:
+        clause = self.node.args["emit"]
+        found = emission(self.context, clause, rows=True)
+        refuse_clauses(self.node, span_of(clause))
+        group = self.node.args.get("group")
+        if group is not None:
+            raise UnsupportedError(
+                "EMIT AFTER over windows of rows (OVER) cannot be combined with GROUP BY",
+                span=span_of(group),
+                help=OUTER,
+            )
+        plan, scope = joins.from_clause(self.context, self.node, self.env)
+        plan = self._filtered(plan, scope)
+        if not plan.is_streaming:
+            raise AnalysisError(
+                "EMIT AFTER needs streams, and FROM is a table",
+                span=plan.span or span_of(clause),
+                help="leave EMIT AFTER out: nothing of a table comes late",
+            )
+        items = select_items(self.context, self.node, scope)
+        calls = [call for item in items if item.node is not None for call in outer_calls(item.node)]
+        definitions = Definitions(self.context, self.node, calls)
+        said = spark_word.word(self.context, self.node, self.env, scope, items, definitions)
+        items = said.named(items)
+        for item in items:
+            self._check_item(item, definitions)
+        names = ComputedNames()
+        for column in plan.output_columns:
+            if not column.relation:
+                names.reserve(column.name)
+        # late rows are dropped: they could not have an early row
+        options = replace(self.context.options, late_rows=False)
+        windows = BlockWindows(replace(self.context.inside(), options=options), self.env, scope, names, definitions)
+        roots = [(item.node, item.name if item.aliased else None) for item in items if item.node is not None]
+        plan = windows.plan(roots, plan)
+        self._check_windows(plan)
+        result = self._result(items, plan, windows, names, scope, found)
+        said.check()
+        return result
+
+    def _filtered(self, plan: LogicalPlan, scope: Scope) -> LogicalPlan:
+        where = self.node.args.get("where")
+        if where is None:
+            return plan
+        builder = ExpressionBuilder(self.context, scope, self.env)
+        return Filter(subquery_plans.filter_condition(where.this, builder), plan, span=span_of(where))
+
+    def _check_item(self, item: Item, definitions: Definitions) -> None:
+        """Raises UnsupportedError for an item with OVER that is not one COUNT, SUM or AVG."""
+        call = None if item.node is None else next(outer_calls(item.node), None)
+        if call is None:
+            return
+        node = _plain(item)
+        if node is not call:
+            raise UnsupportedError(
+                "EMIT AFTER gives each aggregate as it is, with its bounds", span=span_of(call), help=OUTER
+            )
+        if not definitions.of(call).is_ours:
+            raise UnsupportedError(
+                "EMIT AFTER estimates windows with UNION or ROWS_RANGE, and this one is Spark's",
+                span=span_of(call),
+                help="write ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW",
+            )
+        inner = call.this
+        name = inner.name.lower() if isinstance(inner, exp.Anonymous) else ""
+        if name not in _FUNCTIONS:
+            shown = f"{inner.name}()" if name else "an aggregate with FILTER or another clause"
+            raise UnsupportedError(
+                f"EMIT AFTER estimates COUNT, SUM and AVG, and not {shown}", span=span_of(inner), help=_LEAVE
+            )
+        if any(isinstance(one, exp.Distinct) for one in inner.expressions):
+            raise UnsupportedError(
+                f"EMIT AFTER does not estimate {name}(DISTINCT ...): what has come says little of what is distinct",
+                span=span_of(inner),
+                help="leave EMIT AFTER or DISTINCT out",
+            )
+        if has_inner_calls(inner):
+            raise UnsupportedError(
+                "EMIT AFTER does not estimate aggregates over aggregates", span=span_of(inner), help=_LEAVE
+            )
+
+    def _check_windows(self, plan: LogicalPlan) -> None:
+        """Raises UnsupportedError for windows that are not sums over time, or need two operators."""
+        found = list(_unions(plan))
+        for union in found:
+            first = found[0]
+            if frozenset(union.partition_by) != frozenset(first.partition_by) or union.order_by != first.order_by:
+                raise UnsupportedError(
+                    "the windows of EMIT AFTER need the same PARTITION BY and ORDER BY",
+                    span=first.span,
+                    help="write a statement for each",
+                )
+            for source in union.unions:
+                if not source.is_streaming:
+                    raise AnalysisError(
+                        "EMIT AFTER needs streams, and this UNION source is a table",
+                        span=source.span or union.span,
+                        help="read it as a stream, or leave EMIT AFTER out",
+                    )
+            for group in union.windows:
+                _check_frame(group.frame.unit, group.frame.maxsize, group.span or union.span)
+
+    def _result(
+        self,
+        items: Sequence[Item],
+        plan: LogicalPlan,
+        windows: BlockWindows,
+        names: ComputedNames,
+        scope: Scope,
+        found: object,
+    ) -> Analyzed:
+        builder = ExpressionBuilder(self.context, scope, self.env, windows.replace)
+        bounds: dict[Column, Bounds] = {}
+        chosen: list[NamedExpr] = []
+        more: list[tuple[str, Column]] = []
+        taken: set[Column] = set()
+        for item in items:
+            plain = _plain(item)
+            is_call = isinstance(plain, exp.Window)
+            node = plain if is_call else item.node
+            expression = item.visible.column if item.visible is not None else builder.build(_required(node, item))
+            column = expression if isinstance(expression, Column) and expression.name == item.name else None
+            if column is None or column in taken:
+                column = names.column(item.name)
+            taken.add(column)
+            chosen.append(NamedExpr(expression, column, span=item.span))
+            if is_call:
+                assert isinstance(expression, Column)
+                if expression not in bounds:
+                    own = tuple(names.column(f"{item.name}_{word}") for word in BOUNDS)
+                    bounds[expression] = Bounds(expression, own)
+                pairs = zip(BOUNDS, bounds[expression].bounds, strict=True)
+                more += [(f"{item.name}_{word}", one) for word, one in pairs]
+        phase = names.column(PHASE)
+        refuse_names(self.context, items, {name for name, _ in more} | {PHASE})
+        for _, column in more:
+            given = names.column(column.name) if column in taken else column
+            taken.add(column)
+            chosen.append(NamedExpr(column, given))
+        chosen.append(NamedExpr(phase, phase))
+        clause = self.node.args["emit"]
+        early = EarlyWindows(tuple(bounds.values()), phase, found, plan, span=span_of(clause))  # type: ignore[arg-type]
+        shown = (*(item.name for item in items), *(name for name, _ in more), PHASE)
+        return Analyzed(Project(tuple(chosen), early), shown)
+
+
+def _check_frame(unit: str, maxsize: int | None, span: Span | None) -> None:
+    if unit == "rows" or maxsize is not None:
+        what = "MAXSIZE" if maxsize is not None else "ROWS"
+        raise UnsupportedError(
+            f"EMIT AFTER does not estimate windows that count rows ({what}): a late row pushes another one out",
+            span=span,
+            help="use ROWS_RANGE with a time, without MAXSIZE",
+        )
+
+
+def _unions(plan: LogicalPlan) -> Iterator[WindowUnion]:
+    """The windows of the block, the last one first."""
+    while isinstance(plan, WindowUnion):
+        yield plan
+        plan = plan.source
+
+
+def _plain(item: Item) -> exp.Expr | None:
+    node = item.node
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _required(node: exp.Expr | None, item: Item) -> exp.Expr:
+    if node is None:
+        raise UnsupportedError("a star has no expression", span=item.span)
+    return node

@@ -1,0 +1,110 @@
+"""Which syntax nodes become typed expressions, and what is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlext_planner.expressions.nodes import SparkExpr
+from sqlext_planner.expressions.typed import Arithmetic, Call, Case, Cast, Interval, Paren
+from sqlext_planner.periods.predicates import UNITS
+from sqlglot import exp
+
+from sqlext.analyzer.items import WRAPPERS
+from sqlext.analyzer.types import type_name, written
+
+#: The signs of a chain, by the kinds of node that may be in it.
+SUMS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-"}
+PRODUCTS: dict[type[exp.Expr], str] = {exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
+
+#: What sqlglot counts as a function and Spark writes as an operator, or what has a form of its own.
+_OPERATORS = (exp.Binary, exp.Case, exp.Cast, exp.Connector, exp.SubqueryPredicate)
+_MODIFIERS = {exp.WithinGroup: "within group", exp.IgnoreNulls: "ignore nulls", exp.RespectNulls: "respect nulls"}
+#: Parts of a call that are no values.
+_NO_OPERANDS = (exp.Identifier, exp.Var, exp.DataType, exp.Star, exp.Query, exp.Order, exp.Func)
+_MOST_AMOUNT = 10**9
+
+
+@dataclass(frozen=True)
+class Form:
+    """The class of a syntax node's expression, and the values of its fields. `operands` is their number, None for a
+    call, which may have any number."""
+
+    kind: type[SparkExpr] = SparkExpr
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    operands: int | None = None
+
+
+#: A node of which nothing is known.
+OPAQUE = Form()
+
+
+def signs_of(node: exp.Expr) -> Mapping[type[exp.Expr], str] | None:
+    """The signs of the chain that a node is the end of; None for a node that is no arithmetic."""
+    kind = type(node)
+    return SUMS if kind in SUMS else PRODUCTS if kind in PRODUCTS else None
+
+
+def is_call(node: exp.Expr) -> bool:
+    """Whether the node is the call of a function, with FILTER and the like or without."""
+    if _is_branch(node):
+        return False
+    return isinstance(node, WRAPPERS) or (isinstance(node, exp.Func) and not isinstance(node, _OPERATORS))
+
+
+def form_of(node: exp.Expr, text: Callable[[exp.Expr], str]) -> Form:
+    """What is known of a node other than a call and a chain of arithmetic; `text` returns a node's own text."""
+    match node:
+        case exp.Paren():
+            return Form(Paren, {}, 1)
+        case exp.Neg():
+            return Form(Arithmetic, {"signs": ("-",)}, 1)
+        case exp.Cast():
+            return Form(Cast, {"to": type_name(node.to, written(node.to, text))}, 1)
+        case exp.Case():
+            has_subject, has_default = node.this is not None, node.args.get("default") is not None
+            count = has_subject + has_default + 2 * len(node.args["ifs"])
+            return Form(Case, {"has_subject": has_subject, "has_default": has_default}, count)
+        case exp.Interval(this=exp.Literal() as number) if number.name.isdigit() and int(number.name) < _MOST_AMOUNT:
+            unit = node.args.get("unit")
+            name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
+            if name in UNITS:
+                return Form(Interval, {"number": int(number.name), "unit": name}, 0)
+    return Form()
+
+
+def call_form(node: exp.Expr) -> Form:
+    """What is known of a call."""
+    fields: dict[str, Any] = {"filtered": isinstance(node, exp.Filter)}
+    while isinstance(node, WRAPPERS):
+        fields["modifier"] = _MODIFIERS.get(type(node), fields.get("modifier", ""))
+        node = node.this
+    if not isinstance(node, exp.Anonymous):
+        return Form(Call, fields | {"name": node.key})
+    is_path = isinstance(node.parent, exp.Dot) and node.arg_key == "expression"
+    fields["distinct"] = any(isinstance(item, exp.Distinct) for item in node.expressions)
+    return Form(Call, fields | {"name": "" if is_path else node.name.lower()})
+
+
+def _is_branch(node: exp.Expr) -> bool:
+    """Whether a node is a WHEN of CASE; the function `if` is the same kind of node."""
+    return isinstance(node, exp.If) and isinstance(node.parent, exp.Case) and node.arg_key == "ifs"
+
+
+def is_operand(node: exp.Expr) -> bool:
+    """Whether a part of a typed node is a value, and so an expression of its own."""
+    if isinstance(node, exp.Column):
+        return not isinstance(node.this, exp.Star)
+    return not isinstance(node, _NO_OPERANDS) or (isinstance(node, exp.Func) and not isinstance(node, exp.Query))
+
+
+def parts_of(node: exp.Expr) -> list[exp.Expr]:
+    """What stands in place of a part of a typed node: the branches of CASE, what DISTINCT and WHERE are before."""
+    if _is_branch(node):
+        return [node.this, node.args["true"]]
+    if isinstance(node, exp.Distinct):
+        return list(node.expressions)
+    if isinstance(node, exp.Where):
+        return [node.this]
+    return [node]
