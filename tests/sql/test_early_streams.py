@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +11,18 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlext_planner.errors import SqlExtError
 
 from sqlext import Session
-from sqlext.streams import query_figures
+from tests.sql.early_rows import BOUNDS, TRIGGER, Run, arriving, early_views, found_rows, run_whole
 from tests.sql.streams import (
-    CLOSING,
-    SECOND,
-    START,
-    Row,
     check_refused,
     drop_views,
     register,
     started,
-    stream_conf,
     write_batches,
 )
 
-#: Seconds: of a window, from its start to its early answer, of a micro-batch; rows are up to 4 seconds late.
-LENGTH, AFTER, TRIGGER, COUNT = 10, 7, 2, 8
+#: Seconds of a window, and from its start to its early answer; how many windows there are.
+LENGTH, AFTER, COUNT = 10, 7, 8
+BATCHES = [arriving(number, COUNT * LENGTH, keys=6) for number in range(2)]
 BATCH = (
     "SELECT l.w.start AS start, count(*) AS n, sum(l.v) AS s, avg(r.x) AS a, count(l.v) AS m "
     "FROM (SELECT *, window(ts, '10 seconds') AS w FROM l{0}) l "
@@ -37,38 +31,12 @@ BATCH = (
 )
 EMIT = "EMIT AFTER DELAY INTERVAL '7' SECONDS"
 VALUES = ("n", "s", "a", "m")
-BOUNDS = ("lower", "upper", "coverage", "reliable")
-
-
-def arriving(seed: int) -> list[list[Row]]:
-    """Rows of a stream by the micro-batch that brings them; the last one brings a row that closes it."""
-    rng = random.Random(seed)
-    batches: list[list[Row]] = [[] for _ in range(COUNT * LENGTH // TRIGGER + 3)]
-    for _ in range(100 * COUNT):
-        time = rng.random() * COUNT * LENGTH
-        value = rng.choice([None, *range(-3, 9)])
-        key = rng.choice([None, *range(6)])
-        row: Row = (key, START + int(time * SECOND), value, None if value is None else value / 4, "")
-        batches[int((time + 4 * rng.random()) / TRIGGER)].append(row)
-    return [*batches, [(0, START + CLOSING * SECOND, 0, 0.0, "")]]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def views(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Streams l, r and tables l_t, r_t of the same rows; a file is what a trigger brings."""
-    folder = tmp_path_factory.mktemp("early")
-    with stream_conf(spark):
-        for number, name in enumerate("lr"):
-            write_batches(folder / name, arriving(number))
-            register(spark, name, folder / name)
+    with early_views(spark, tmp_path_factory.mktemp("early"), BATCHES) as folder:
         yield folder
-        drop_views(spark, "l", "r", "grown_l", "grown_r")
-
-
-def found_rows(spark: SparkSession, folder: Path, frame: DataFrame) -> list[dict[str, Any]]:
-    names = frame.columns
-    rows = spark.read.parquet(str(folder / "out")).toDF(*names).collect()
-    return [row.asDict() for row in rows]
 
 
 def of_phase(rows: list[dict[str, Any]], phase: str) -> dict[Any, dict[str, Any]]:
@@ -77,31 +45,9 @@ def of_phase(rows: list[dict[str, Any]], phase: str) -> dict[Any, dict[str, Any]
     return found
 
 
-@dataclass(frozen=True)
-class Run:
-    """The rows of a query that ran from start to end, the micro-batch of each, and its figures."""
-
-    frame: DataFrame
-    rows: list[dict[str, Any]]
-    when: dict[tuple[Any, str], int]
-    state_rows: float
-
-
 @pytest.fixture(scope="module")
-def whole(spark: SparkSession, views: Path) -> Run:
-    frame = Session(spark).sql(f"{BATCH.format('')} {EMIT}")
-    seen: list[tuple[dict[str, Any], int]] = []
-
-    def write(batch: DataFrame, number: int) -> None:
-        seen.extend((row.asDict(), number) for row in batch.collect())
-
-    query = frame.writeStream.foreachBatch(write).option("checkpointLocation", str(views / "checkpoint"))
-    running = query.trigger(availableNow=True).start()
-    running.awaitTermination()
-    figures = query_figures(running)
-    assert figures is not None
-    when = {(row["start"], row["phase"]): number for row, number in seen}
-    return Run(frame, [row for row, _ in seen], when, figures.figures["state_rows"])
+def whole(session: Session, views: Path) -> Run:
+    return run_whole(session.sql(f"{BATCH.format('')} {EMIT}"), views / "checkpoint", "start")
 
 
 def test_final_rows_are_those_of_batch_and_early_rows_come_before(session: Session, whole: Run) -> None:
@@ -131,7 +77,7 @@ def test_final_rows_are_those_of_batch_and_early_rows_come_before(session: Sessi
 
 
 def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path, whole: Run) -> None:
-    batches = {name: arriving(number) for number, name in enumerate("lr")}
+    batches = dict(zip("lr", BATCHES, strict=True))
     sql = BATCH.format("").replace("FROM l)", "FROM {l})").replace("FROM r)", "FROM {r})") + " " + EMIT
 
     def frame(text: str = sql) -> DataFrame:

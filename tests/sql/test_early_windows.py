@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +12,22 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlext_planner.errors import SqlExtError
 
 from sqlext import Session
+from tests.sql.early_rows import BOUNDS, TRIGGER, Run, arriving, early_views, found_rows, run_whole
 from tests.sql.streams import (
-    CLOSING,
     SECOND,
     START,
-    Row,
     check_refused,
     drop_views,
     register,
     rounded,
     sorted_rows,
     started,
-    stream_conf,
     write_batches,
 )
 
-#: Seconds: of all rows, from a row to its early answer, of a micro-batch; rows are up to 4 seconds late.
-SECONDS, AFTER, TRIGGER = 44, 2, 2
+#: Seconds of all rows, and from a row to its early answer.
+SECONDS, AFTER = 44, 2
+BATCHES = [arriving(number, SECONDS, keys=3) for number in range(2)]
 EMIT = "EMIT AFTER DELAY INTERVAL '2' SECONDS"
 QUERY = (
     "SELECT k, ts, v, k + 1 AS more, count(*) OVER w AS n, sum(v) OVER w AS s, avg(x) OVER u AS a FROM l{0} WINDOW "
@@ -38,57 +35,17 @@ QUERY = (
     "u AS (UNION r{0} PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 5s PRECEDING AND 1s FOLLOWING)"
 )
 VALUES = ("k", "ts", "v", "more", "n", "s", "a")
-BOUNDS = ("lower", "upper", "coverage", "reliable")
-
-
-def arriving(seed: int) -> list[list[Row]]:
-    """Rows of a stream by the micro-batch that brings them; the last one brings a row that closes it."""
-    rng = random.Random(seed)
-    batches: list[list[Row]] = [[] for _ in range(SECONDS // TRIGGER + 3)]
-    for _ in range(10 * SECONDS):
-        time = rng.random() * SECONDS
-        value = rng.choice([None, *range(-3, 9)])
-        row: Row = (rng.choice([None, 0, 1, 2]), START + int(time * SECOND), value, value and value / 4, "")
-        batches[int((time + 4 * rng.random()) / TRIGGER)].append(row)
-    return [*batches, [(0, START + CLOSING * SECOND, 0, 0.0, "")]]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def views(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Streams l, r and tables l_t, r_t of the same rows; a file is what a trigger brings."""
-    folder = tmp_path_factory.mktemp("early_windows")
-    with stream_conf(spark):
-        for number, name in enumerate("lr"):
-            write_batches(folder / name, arriving(number))
-            register(spark, name, folder / name)
+    with early_views(spark, tmp_path_factory.mktemp("early_windows"), BATCHES) as folder:
         yield folder
-        drop_views(spark, "l", "r", "grown_l", "grown_r")
-
-
-@dataclass(frozen=True)
-class Run:
-    """The rows of a query that ran from start to end, and the micro-batch of each."""
-
-    frame: DataFrame
-    rows: list[dict[str, Any]]
-    when: dict[tuple[Any, str], int]
-
-    def of(self, phase: str) -> list[dict[str, Any]]:
-        """The rows of a phase."""
-        return [row for row in self.rows if row["phase"] == phase]
 
 
 @pytest.fixture(scope="module")
 def whole(session: Session, views: Path) -> Run:
-    frame = session.sql(f"{QUERY.format('')} {EMIT}")
-    seen: list[tuple[dict[str, Any], int]] = []
-
-    def write(rows: DataFrame, number: int) -> None:
-        seen.extend((row.asDict(), number) for row in rows.collect())
-
-    query = frame.writeStream.foreachBatch(write).option("checkpointLocation", str(views / "checkpoint"))
-    query.trigger(availableNow=True).start().awaitTermination()
-    return Run(frame, [row for row, _ in seen], {(row["ts"], row["phase"]): number for row, number in seen})
+    return run_whole(session.sql(f"{QUERY.format('')} {EMIT}"), views / "checkpoint", "ts")
 
 
 def values(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -108,7 +65,7 @@ def test_early_rows_come_within_a_trigger_and_final_rows_are_those_of_batch(sess
     in_time = Counter(row[1] for row in expected if row[1].timestamp() < START // SECOND + SECONDS - AFTER - 1)
     answered = Counter(row["ts"] for row in early if row["ts"] not in closing)
     assert in_time <= answered <= Counter(row[1] for row in expected)
-    comes = {time: number for number, one in enumerate(arriving(0)) for _, time, *_ in one}
+    comes = {time: number for number, one in enumerate(BATCHES[0]) for _, time, *_ in one}
     for (time, phase), number in times.items():
         if phase == "early" and time in in_time:
             micros = round(time.timestamp() * SECOND)
@@ -128,7 +85,7 @@ def test_early_rows_come_within_a_trigger_and_final_rows_are_those_of_batch(sess
 
 
 def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSession, tmp_path: Path, whole: Run) -> None:
-    batches = {name: arriving(number) for number, name in enumerate("lr")}
+    batches = dict(zip("lr", BATCHES, strict=True))
     sql = f"{QUERY.format('')} {EMIT}".replace("FROM l ", "FROM {l} ").replace("UNION r ", "UNION {r} ")
 
     def frame(text: str = sql) -> DataFrame:
@@ -141,8 +98,7 @@ def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSessi
         for name in "lr":
             write_batches(tmp_path / name, batches[name][part], first=first)
         started(frame(), tmp_path).awaitTermination()
-    found = spark.read.parquet(str(tmp_path / "out")).toDF(*whole.frame.columns)
-    rows = [row.asDict() for row in found.collect()]
+    rows = found_rows(spark, tmp_path, whole.frame)
     assert values([row for row in rows if row["phase"] == "final"]) == values(whole.of("final"))
     early = [row for row in rows if row["phase"] == "early"]
     assert Counter(row["ts"] for row in early) == Counter(row["ts"] for row in whole.of("early"))
