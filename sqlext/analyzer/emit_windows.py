@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from sqlext_planner.early.nodes import Emission
 from sqlext_planner.early_windows.nodes import Bounds, EarlyWindows
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, NamedExpr
@@ -161,7 +162,7 @@ class _EmitWindows:
         windows: BlockWindows,
         names: ComputedNames,
         scope: Scope,
-        found: object,
+        found: Emission,
     ) -> Analyzed:
         builder = ExpressionBuilder(self.context, scope, self.env, windows.replace)
         bounds: dict[Column, Bounds] = {}
@@ -193,7 +194,7 @@ class _EmitWindows:
             chosen.append(NamedExpr(column, given))
         chosen.append(NamedExpr(phase, phase))
         clause = self.node.args["emit"]
-        early = EarlyWindows(tuple(bounds.values()), phase, found, plan, span=span_of(clause))  # type: ignore[arg-type]
+        early = EarlyWindows(tuple(bounds.values()), phase, found, plan, span=span_of(clause))
         shown = (*(item.name for item in items), *(name for name, _ in more), PHASE)
         return Analyzed(Project(tuple(chosen), early), shown)
 

@@ -54,7 +54,7 @@ class EarlyWindowSpec:
     """
 
     windows: WindowStreamSpec
-    bounds: tuple[tuple[str, str, str, str], ...]
+    bounds: tuple[tuple[str, ...], ...]
     phase: str
     delay: int
     estimator: str

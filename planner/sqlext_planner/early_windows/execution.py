@@ -64,7 +64,7 @@ class EarlyWindowsExec(WindowStreamExec):
         found.append(StructField(self.early_phase.spark_name, StringType(), nullable=False))
         spec = EarlyWindowSpec(
             windows,
-            tuple(tuple(item.spark_name for item in call.bounds) for call in self._in_order()),  # type: ignore[misc]
+            tuple(tuple(item.spark_name for item in call.bounds) for call in self._in_order()),
             self.early_phase.spark_name,
             self.emission.delay,
             self.emission.estimator,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from sqlext.bench.stream.sql import StreamQuery
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamSource:
+class StreamSource(ABC):
     """Generated streams: (id, keys..., ts, v) each, or (id, keys..., ts, te, v), in the order of arrival.
 
     `file_rows` rows of each stream arrive between two cuts. `fill` rows of those that are filled come first, in files
@@ -54,28 +55,28 @@ class StreamSource:
             """Rows of each filled stream before those."""
 
     @property
+    @abstractmethod
     def folder(self) -> str:
         """A folder name that is unique for each data set."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def names(self) -> tuple[str, ...]:
         """The streams."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def lateness_ms(self) -> int | None:
         """The watermarks' delay; None: the query needs no watermark."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def query(self) -> StreamQuery:
         """What is asked about them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tiny(self) -> StreamSource:
         """A few rows of the same kind: what a contestant runs first, to compile its kernels. Hashable."""
-        raise NotImplementedError
 
     def stream(self, number: int) -> pa.Table:
         """The rows of a stream, without the closing row."""
