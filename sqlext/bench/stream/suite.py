@@ -84,7 +84,7 @@ TITLES = {
     "window": "Window union of two streams",
     "umjoin": "Multi-way joins of streams",
     "interval": "Interval joins of streams",
-    "early": "Early answers of window joins of streams",
+    "early": "Early answers on streams",
 }
 
 
