@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -141,14 +142,16 @@ def committed(checkpoint: Path) -> int:
     return sum(path.name.isdigit() for path in (checkpoint / "commits").glob("*"))
 
 
-def is_file_by_file(checkpoint: Path) -> bool:
-    """Whether each micro-batch but the last, which has no rows, has read one file of each stream.
+def micro_batches(checkpoint: Path) -> dict[int, tuple[int, list[str]]]:
+    """The watermark of each micro-batch, and the offsets that its sources were read to.
 
-    A query that is killed when a source has noted its next file, but the query has not noted its micro-batch, reads one
-    more file in it when it starts again.
+    After a kill these may be others. A source that has noted its next file, before the query noted its micro-batch,
+    reads one more file in it. A sink that has the rows of a micro-batch which the query has not committed skips it, and
+    then Spark's watermark knows nothing of its event times for one micro-batch.
     """
     logs = {int(path.name): path.read_text() for path in (checkpoint / "offsets").glob("*") if path.name.isdigit()}
-    return all(text.count(f'{{"logOffset":{min(number, max(logs) - 1)}}}') == 2 for number, text in logs.items())
+    lines = {number: text.splitlines() for number, text in logs.items()}
+    return {number: (json.loads(found[1])["batchWatermarkMs"], found[2:]) for number, found in lines.items()}
 
 
 def wait_for_commit(checkpoint: Path, seconds: float, more: int = 1) -> None:
