@@ -194,6 +194,25 @@ def one_frame(rows: int) -> Frames:
     return Frames(end - 1, zero, end, None, None, None, zero, end, np.ones(1, np.bool_))
 
 
+@pytest.mark.parametrize("by_value", [False, True])
+def test_frames_that_grow_beyond_a_list(by_value: bool) -> None:
+    """Codes are a list while frames are short; the state goes on as a heap, and what was counted stays."""
+    values = np.random.default_rng(3).integers(0, 40, 400)
+    name = "top" if by_value else "topn_frequency"
+    evaluator = frequencies.TopTexts(site(name, pa.int64(), 3), by_value=by_value)
+    evaluator.load(Rows((pa.array(values),), None, len(values)))
+    rows = np.arange(len(values))
+    lo = np.where(rows < 200, np.maximum(0, rows - 30), 170)
+    frames = Frames(rows, lo, rows + 1, None, None, None, np.zeros_like(rows), rows + 1, rows == 0)
+    parts = [frames[:100], frames[100:200], frames[200:]]
+    found = [text for part in parts for text in evaluator.evaluate(part).to_pylist()]
+    for i in range(len(values)):
+        held = values[lo[i] : i + 1].tolist()
+        ranks = [value for value, _ in sorted(Counter(held).items(), key=lambda item: (-item[1], item[0]))]
+        best = sorted(held, reverse=True)[:3] if by_value else [*ranks, "NULL", "NULL"][:3]
+        assert found[i] == ",".join(map(str, best))
+
+
 def test_weights() -> None:
     """What decides how many rows an output batch has: n texts of the longest value, or the parts of the frame."""
     many = frequencies.TopTexts(site("topn_frequency", pa.string(), 100), by_value=False)

@@ -20,14 +20,18 @@ from sqlext_operators.window.evaluators.value_counts import ValueCounts
 from sqlext_operators.window.frames import Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels import counted_heap as heaps
+from sqlext_operators.window.kernels import counted_list
 from sqlext_operators.window.kernels import sliding_mode as modes
 from sqlext_operators.window.kernels import top_texts as tops
+from sqlext_operators.window.kernels.moves import MOVES
 from sqlext_operators.window.kernels.sliding_entropy import REST, UPPER, sliding_entropy, sum_terms
 from sqlext_operators.window.texts import Texts, value_texts
 
 _FILLER = np.frombuffer(b"NULL", np.uint8).copy()
 #: Bytes of text that the output begins with for each row; it is doubled when full.
 _FIRST_BYTES = 16
+#: Codes that are in are kept as a list while frames hold at most so many rows, and no more values are wanted.
+_FEW_ROWS, _FEW_WANTED = 64, 8
 #: Bytes of a value of `Evaluator.weights`.
 _WEIGHT_BYTES = 8
 
@@ -53,8 +57,10 @@ class TopTexts(ValueCounts):
         size = heaps.insert(*self._counted, self.permanent, self.permanent_counts, self.by_value)
         room = min(self.n, distinct) + 2
         self._scratch = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+        self._ranges = np.empty((MOVES, 2), np.int64)
         self._cursor = np.zeros(6, np.int64)
         self._cursor[tops.SIZE] = size
+        self._is_list = len(self.permanent) == 0 and self.n <= _FEW_WANTED
 
     def weights(self, frames: Frames) -> IntArray:
         values = np.full(len(frames), self.n)
@@ -68,12 +74,16 @@ class TopTexts(ValueCounts):
         offsets = np.empty(count + 1, np.int64)
         out = np.empty(_FIRST_BYTES * count, np.uint8)
         texts = self._texts.offsets, self._texts.data, _FILLER
+        sizes = frames.sizes()
+        if self._is_list and int(sizes.max(initial=0)) > _FEW_ROWS:
+            counted_list.ordered(*self._counted, self._cursor[tops.SIZE], self.by_value)
+            self._is_list = False
         given = self.codes, self.slices(frames), self.own_codes(frames), frames.fresh, self.is_empty(frames)
         self._cursor[tops.WRITTEN] = 0
         done = 0
         while True:
-            state = self._counted, self._scratch, self._cursor
-            done = tops.top_texts(*given, done, self.n, self.by_value, *state, texts, offsets, out)
+            state = self._counted, self._scratch, self._ranges, self._cursor
+            done = tops.top_texts(*given, done, self.n, self.by_value, self._is_list, *state, texts, offsets, out)
             if done == count:
                 break
             out = np.concatenate([out, np.empty(len(out), np.uint8)])

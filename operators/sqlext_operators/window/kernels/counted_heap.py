@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sqlext_operators.kernels.jit import jit
+from sqlext_operators.kernels.jit import jit_without_allocation as jit
 
 Int64Array = npt.NDArray[np.int64]
 
