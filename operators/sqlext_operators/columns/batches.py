@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-
-def concatenate(columns: Sequence[pa.Array], kind: pa.DataType) -> pa.Array:
-    """One array of type `kind` (inputs may differ in the nullability of nested fields)."""
-    return pa.concat_arrays([column if column.type == kind else column.cast(kind) for column in columns])
+from sqlext_operators.columns.compact import concatenate, plain_type
 
 
 def whole(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     """The rows of all batches in one, with the schema's columns by name and its types; also without batches, and for a
-    schema without columns."""
+    schema without columns. A column that is a dictionary in all batches is one in the result."""
     held = list(batches)
     if not schema.names:
         return rows_without_columns(sum(batch.num_rows for batch in held))
     columns = [
-        concatenate([pa.array([], field.type), *(batch.column(field.name) for batch in held)], field.type)
+        concatenate([batch.column(field.name) for batch in held] or [pa.array([], field.type)], plain_type(field.type))
         for field in schema
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    fields = [field.with_type(column.type) for field, column in zip(schema, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
 def take_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int32] | npt.NDArray[np.int64]) -> pa.RecordBatch:

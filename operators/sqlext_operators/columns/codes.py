@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.columns.compact import coded, plain_type
 from sqlext_operators.columns.flat import fixed_width, limbs
 
 IntArray = npt.NDArray[np.int64]
@@ -39,10 +40,13 @@ def own_codes(array: pa.Array) -> IntArray | None:
 
 
 def dense_codes(array: pa.Array) -> tuple[IntArray, int]:
-    """(codes int64[n], count): equal values have equal codes below `count`.
+    """(codes int64[n], count): equal values have equal codes below `count`; of a dictionary, some may have no row.
 
     NULLs are equal, all NaNs are equal, and so are -0.0 and 0.0.
     """
+    if pa.types.is_dictionary(array.type):
+        places, values = coded(array)
+        return places.to_numpy().astype(np.int64), len(values)
     if pa.types.is_floating(array.type):
         array = pa.array(order_codes(array), mask=None if array.null_count == 0 else ~array.is_valid().to_numpy(False))
     encoded = pc.dictionary_encode(array, null_encoding="encode")
@@ -52,9 +56,9 @@ def dense_codes(array: pa.Array) -> tuple[IntArray, int]:
 def ranked(array: pa.Array) -> tuple[IntArray, pa.Array]:
     """(codes int64[n], values): the distinct values ascending, and each value's place among them; -1 for NULL.
 
-    The order is that of `order_codes`; all NaNs are one value, -0.0 and 0.0 are 0.0.
+    Of a dictionary, all its values. The order is that of `order_codes`; all NaNs are one value, -0.0 and 0.0 are 0.0.
     """
-    dtype = array.type
+    dtype = plain_type(array.type)
     plain = array
     if pa.types.is_floating(dtype):
         plain = pa.array(order_codes(array), mask=None if array.null_count == 0 else ~array.is_valid().to_numpy(False))

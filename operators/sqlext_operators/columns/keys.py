@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.columns.compact import coded, plain_column, plain_type
 from sqlext_operators.kernels.key_hash import assign_codes, find_codes, hash_bytes, hash_integers, rehash
 
 _NO_MASK: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
@@ -35,6 +36,7 @@ class IntegerWords:
 
 def is_key_type(kind: pa.DataType) -> bool:
     """Whether columns of this type can be keys."""
+    kind = plain_type(kind)
     return _is_integer_like(kind) or _is_bytes(kind) or pa.types.is_null(kind)
 
 
@@ -50,7 +52,7 @@ def hash_keys(columns: Sequence[pa.Array]) -> npt.NDArray[np.uint64]:
             for word in words.words:
                 hash_integers(word, words.valid, hashes)
         else:
-            data, offsets, valid = _byte_parts(column)
+            data, offsets, valid = _byte_parts(plain_column(column))
             hash_bytes(data, offsets, valid, hashes)
     return hashes
 
@@ -63,7 +65,7 @@ def integer_words(column: pa.Array) -> IntegerWords | None:
     kind = column.type
     if pa.types.is_null(kind):
         return IntegerWords((np.zeros(len(column), np.int64),), np.zeros(len(column), np.uint8))
-    if _is_bytes(kind):
+    if _is_bytes(plain_type(kind)):
         return None
     if not _is_integer_like(kind):
         raise KeyTypeError(f"a column of type {kind} cannot be a key")
@@ -173,15 +175,14 @@ class _ColumnCodes:
     def _find_bytes(self, column: pa.Array) -> npt.NDArray[np.int64]:
         if self._known is None:
             return np.full(len(column), -1, np.int64)
-        encoded = column.dictionary_encode(null_encoding="encode")
-        found = pc.index_in(encoded.dictionary, value_set=self._known.cast(encoded.dictionary.type)).fill_null(-1)
+        places, values = _encoded(column)
+        found = pc.index_in(values, value_set=self._known.cast(values.type)).fill_null(-1)
         lookup = found.to_numpy(zero_copy_only=False).astype(np.int64)
-        return np.asarray(lookup[encoded.indices.to_numpy(zero_copy_only=False)])
+        return np.asarray(lookup[places])
 
     def _encode_bytes(self, column: pa.Array) -> npt.NDArray[np.int64]:
         """Codes by Arrow's own exact hash table; only values not seen before touch the dictionary."""
-        encoded = column.dictionary_encode(null_encoding="encode")
-        values = encoded.dictionary
+        places, values = _encoded(column)
         if self._known is None:
             self._known = values
             lookup = np.arange(len(values), dtype=np.int64)
@@ -192,12 +193,25 @@ class _ColumnCodes:
             lookup[fresh] = len(self._known) + np.arange(len(fresh))
             if len(fresh):
                 self._known = pa.concat_arrays([self._known.cast(values.type), values.take(pa.array(fresh))])
-        return np.asarray(lookup[encoded.indices.to_numpy(zero_copy_only=False)])
+        return np.asarray(lookup[places])
 
     def __len__(self) -> int:
         if self._words:
             return len(self._words[-1])
         return 0 if self._known is None else len(self._known)
+
+
+def _encoded(column: pa.Array) -> tuple[npt.NDArray[np.int32], pa.Array]:
+    """(places, values): each row's place among the distinct values, which are in order of first appearance; NULL is one
+    of them."""
+    if not pa.types.is_dictionary(column.type):
+        encoded = column.dictionary_encode(null_encoding="encode")
+        return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary
+    places, values = coded(column)
+    used = places.unique()
+    order = np.zeros(len(values), np.int32)
+    order[used.to_numpy(zero_copy_only=False)] = np.arange(len(used))
+    return order[places.to_numpy(zero_copy_only=False)], values.take(used)
 
 
 def _is_bytes(kind: pa.DataType) -> bool:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.columns.compact import restore
+
 WIRE_SCHEMA = pa.schema([("pid", pa.int32()), ("tag", pa.int32()), ("block", pa.binary())])
 _SEQ, _PLACED = b"seq", b"placed"
 
@@ -59,15 +61,16 @@ class WireBatch:
 
 
 def decode(wire: pa.RecordBatch) -> Iterator[Block]:
-    """The blocks of a batch of wire rows; their columns share the wire batch's memory."""
+    """The blocks of a batch of wire rows. Strings may be dictionaries; columns share the wire batch's memory, but for
+    those that were narrowed."""
     pids, tags = wire.column(0).to_pylist(), wire.column(1).to_pylist()
     for pid, tag, block in zip(pids, tags, wire.column(2), strict=True):
         yield decode_block(pid, tag, block.as_buffer())
 
 
 def decode_block(pid: int, tag: int, block: pa.Buffer | bytes) -> Block:
-    """One block of a wire row; its columns share the bytes' memory."""
+    """One block of a wire row, as `decode`."""
     with pa.ipc.open_stream(block) as reader:
         batch, metadata = reader.read_next_batch_with_custom_metadata()
     placed = metadata.get(_PLACED)
-    return Block(pid, tag, int(metadata[_SEQ]), batch, None if placed is None else int(placed))
+    return Block(pid, tag, int(metadata[_SEQ]), restore(batch), None if placed is None else int(placed))

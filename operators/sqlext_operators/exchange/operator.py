@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
+from sqlext_operators.columns.compact import plain
 from sqlext_operators.exchange.blocks import Block, decode
 from sqlext_operators.exchange.collect import CollectedInput, Collector, Part
 from sqlext_operators.exchange.placed import without_copies
@@ -59,6 +60,8 @@ class CollectingOperator(ABC):
 
     #: Whether rows that have no result here (placed.COPY) are needed for others.
     needs_copies: ClassVar[bool] = False
+    #: Whether columns may be dictionaries (`columns/compact.py`).
+    takes_dictionaries: ClassVar[bool] = False
 
     def __init__(self, inputs: Sequence[CollectedInput], memory_bytes: int, *, apart: bool = False) -> None:
         self._collector = Collector(inputs, memory_bytes, apart=apart)
@@ -74,7 +77,8 @@ class CollectingOperator(ABC):
 
     def push(self, block: Block) -> Iterator[pa.RecordBatch]:
         """Collect a block."""
-        self._collector.add(block if self.needs_copies else replace(block, batch=without_copies(block.batch)))
+        batch = block.batch if self.takes_dictionaries else plain(block.batch)
+        self._collector.add(replace(block, batch=batch if self.needs_copies else without_copies(batch)))
         return iter(())
 
     def advance(self, watermark: int) -> Iterator[pa.RecordBatch]:
@@ -97,6 +101,15 @@ class CollectingOperator(ABC):
     @abstractmethod
     def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
         """The results of the parts."""
+
+
+def plain_results(
+    entry: Callable[[int, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    partition: int,
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """The results of an entry point as Spark takes them, without dictionaries."""
+    return map(plain, entry(partition, batches))
 
 
 def run_operator(spec: OperatorSpec, partition: int, wires: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.columns.compact import is_distinct
 from sqlext_operators.exchange.scatter import POSITION_BITS, ScatterSpec, scatter_from
 from sqlext_operators.exchange.source_files import FileState, planned
 
@@ -65,12 +66,13 @@ POSITION = Position()
 @dataclass(frozen=True)
 class ParquetScan:
     """What to read. `columns` are the file's names, POSITION or constants; `types` are their Arrow types, as Spark
-    would hand them over."""
+    would hand them over; `coded` are columns that the files hold as small dictionaries (a scatter leaves them so)."""
 
     tasks: tuple[ParquetTask, ...]
     columns: tuple[str | Constant | Position, ...]
     types: tuple[pa.DataType, ...]
     filters: tuple[Comparison, ...] = ()
+    coded: frozenset[str] = frozenset()
 
 
 _COMPARE = {
@@ -94,17 +96,21 @@ def scatter_parquet(
     for batch in batches:
         for number in batch.column(0).to_pylist():
             first = number << POSITION_BITS
-            yield from scatter_from(spec, first, read_task(scan, scan.tasks[number], first))
+            coded = scan.coded if spec.compact else frozenset[str]()
+            yield from scatter_from(spec, first, read_task(scan, scan.tasks[number], first, coded))
 
 
-def read_task(scan: ParquetScan, task: ParquetTask, first: int = 0) -> Iterator[pa.RecordBatch]:
+def read_task(
+    scan: ParquetScan, task: ParquetTask, first: int = 0, coded: frozenset[str] = frozenset()
+) -> Iterator[pa.RecordBatch]:
     """The task's rows, batch by batch (a row group of any size stays bounded in memory); positions from `first` on.
+    The columns `coded` come as dictionaries.
 
     Raises SourceChangedError for a file that is not the one that was planned.
     """
     names = (*scan.columns, *(item.column for item in scan.filters))
     needed = list(dict.fromkeys(name for name in names if isinstance(name, str)))
-    with planned(task.path, task.state) as file:
+    with planned(task.path, task.state, coded.intersection(needed)) as file:
         batches = file.iter_batches(_BATCH_ROWS, row_groups=list(task.row_groups), columns=needed, use_threads=False)
         for batch in _rows(batches, task.start, task.stop):
             kept = _filter(batch, scan.filters)
@@ -132,6 +138,10 @@ def _column(batch: pa.RecordBatch, name: str | Constant | Position, kind: pa.Dat
     if isinstance(name, Position):
         return pa.array(np.arange(first, first + batch.num_rows))
     column = batch.column(name)
+    if pa.types.is_dictionary(column.type):
+        if column.type.value_type == kind and is_distinct(column):
+            return column
+        column = column.dictionary_decode()
     return column if column.type == kind else column.cast(kind)
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.columns.compact import compact, together
 from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.routing import Router, Routes
 from sqlext_operators.kernels.key_hash import counting_sort
@@ -26,7 +27,8 @@ class ScatterSpec:
 
     `pids` are the partitions' names on the wire, by number; empty: their numbers. With names, the first partition gets
     a block without rows too: on a stream, it looks at each restart whether the query is still the same. With `placed`,
-    which the blocks then carry, all partitions get one: each says what it has.
+    which the blocks then carry, all partitions get one: each says what it has. `compact`: columns take less room on the
+    way (`columns/compact.py`); without it, no column of the input may be a dictionary.
     """
 
     tag: int
@@ -36,6 +38,7 @@ class ScatterSpec:
     block_bytes: int = 4 << 20
     pids: tuple[int, ...] = ()
     placed: int | None = None
+    compact: bool = False
 
 
 class Before(Protocol):
@@ -104,7 +107,7 @@ def _within(batch: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
 
 def _flush(spec: ScatterSpec, seq: int, held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The wire rows of `held`, at once unless the router makes too many copies of them."""
-    batch = held[0] if len(held) == 1 else pa.concat_batches(held)
+    batch = together(held)
     start = 0
     while start < batch.num_rows:
         rest = batch.slice(start)
@@ -119,6 +122,7 @@ def _sent(spec: ScatterSpec, seq: int, batch: pa.RecordBatch, routes: Routes) ->
     places = np.empty(len(routes.pids), np.int32)
     counting_sort(routes.pids, spec.partitions, starts, places)
     rows = places if routes.rows is None else routes.rows[places]
+    batch = compact(batch, spec.partitions) if spec.compact else batch
     added = routes.added(seq) if routes.added is not None else {}
     wire = WireBatch()
     for pid in np.flatnonzero(np.diff(starts)).tolist():

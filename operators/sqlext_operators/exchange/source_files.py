@@ -7,7 +7,7 @@ these may be other rows, or only some of the rows: none of that is right.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,15 +50,18 @@ def opened(path: str) -> Iterator[tuple[pq.ParquetFile, FileState]]:
 
 
 @contextmanager
-def planned(path: str, state: FileState) -> Iterator[pq.ParquetFile]:
-    """The file, as long as it is the one that was planned. Raises SourceChangedError."""
+def planned(path: str, state: FileState, coded: Collection[str] = ()) -> Iterator[pq.ParquetFile]:
+    """The file, as long as it is the one that was planned; the columns `coded` are read as dictionaries.
+
+    Raises SourceChangedError.
+    """
     try:
         with pa.OSFile(path) as source:
             # The footer is that of the open file itself; a file put in its place later does no harm.
             if _state(path, source) != state:
                 raise _changed(path)
             inode = Path(path).stat().st_ino
-            with pq.ParquetFile(source, pre_buffer=False) as file:
+            with pq.ParquetFile(source, pre_buffer=False, read_dictionary=sorted(coded)) as file:
                 yield file
     except FileNotFoundError:
         raise SourceChangedError(f"file '{path}' no longer exists; it did when the statement was planned") from None

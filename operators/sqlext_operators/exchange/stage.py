@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from sqlext_operators.columns.compact import plain_type
 from sqlext_operators.exchange.scatter import POSITION_BITS, ScatterSpec, scatter_from
 
 Entry = Callable[[int, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -39,7 +40,7 @@ def _selected(upstream: Upstream, batches: Iterable[pa.RecordBatch]) -> Iterator
     names = [str(place) for place in range(len(upstream.columns))]
     for batch in batches:
         columns = [
-            column if column.type == kind else column.cast(kind)
+            column if plain_type(column.type) == kind else column.cast(kind)
             for column, kind in zip((batch.column(i) for i in upstream.columns), upstream.types, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(columns, names=names)

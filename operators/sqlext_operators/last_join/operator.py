@@ -46,6 +46,8 @@ class LastJoinOperatorSpec:
 class LastJoinOperator(CollectingOperator):
     """Every left row once, with the last matching row of each right side."""
 
+    takes_dictionaries = True
+
     def __init__(self, spec: LastJoinOperatorSpec) -> None:
         join = spec.join
         rights = [

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.codes import order_values
+from sqlext_operators.columns.compact import plain_column
 from sqlext_operators.columns.join_codes import UInt8s, validity, value_codes
 from sqlext_operators.kernels.group_ranges import group_ranges
 from sqlext_operators.kernels.sequence_sort import group_rows, sort_groups
@@ -109,7 +110,7 @@ class _Scan:
         self._least = np.empty((count, 2 * size), np.int64)
         self._greatest = np.empty((count, 2 * size), np.int64)
         for place, item in enumerate(comparisons):
-            column = rows.column(item.right)
+            column = plain_column(rows.column(item.right))
             codes, left_codes = value_codes(column)
             self._left_codes.append(left_codes)
             self._codes[place] = codes[order]
@@ -118,7 +119,7 @@ class _Scan:
 
     def last(self, left: pa.RecordBatch, low: IntArray, high: IntArray) -> IntArray:
         """The last sorted row of each range [low, high) that satisfies all comparisons, -1 for none."""
-        columns = [left.column(item.left) for item in self._comparisons]
+        columns = [plain_column(left.column(item.left)) for item in self._comparisons]
         codes = np.stack([code(column) for code, column in zip(self._left_codes, columns, strict=True)])
         valid = np.stack([_mask(column) for column in columns])
         out = np.empty(len(low), np.int64)

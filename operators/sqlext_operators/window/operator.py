@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from sqlext_operators.columns.compact import plain_type
 from sqlext_operators.exchange.collect import CollectedInput, Part
 from sqlext_operators.exchange.operator import CollectingOperator
 from sqlext_operators.window.piece import Piece, processed
@@ -34,6 +35,7 @@ class WindowOperator(CollectingOperator):
     """The payload columns, then one column a call, for every FROM row. Nothing without FROM rows."""
 
     needs_copies = True
+    takes_dictionaries = True
 
     def __init__(self, spec: WindowOperatorSpec) -> None:
         inputs = [CollectedInput(spec.sequence.keys)] * spec.inputs
@@ -45,7 +47,7 @@ class WindowOperator(CollectingOperator):
         spec = self._spec
 
         def processor(first: Piece) -> WindowUnionProcessor:
-            arg_types = {name: column.type for name, column in first.args.items()}
+            arg_types = {name: plain_type(column.type) for name, column in first.args.items()}
             return WindowUnionProcessor(spec.window, arg_types, first.payload.schema)
 
         for part in parts:

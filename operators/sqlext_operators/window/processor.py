@@ -188,9 +188,14 @@ class _WindowState:
     def load(self, buffer: Buffer) -> None:
         """Hand the buffer's rows to the evaluators."""
         for call, evaluator in zip(self.window.calls, self.evaluators, strict=True):
-            args = tuple(buffer.piece.args[name] for name in call.args)
+            rows = Rows(
+                tuple(buffer.piece.args[name] for name in call.args),
+                self._place.candidates.index,
+                len(buffer),
+                buffer.memo,
+            )
             with about(call.output):
-                evaluator.load(Rows(args, self._place.candidates.index, len(buffer), buffer.memo))
+                evaluator.load(rows if evaluator.takes_dictionaries and not self.unbounded else rows.plain())
 
     def weights(self, frames: Frames) -> list[IntArray]:
         """The weights of those columns that may be heavy."""

@@ -14,8 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sqlext_operators.columns.batches import concatenate, rows_without_columns, take_rows, whole
+from sqlext_operators.columns.batches import rows_without_columns, take_rows
 from sqlext_operators.columns.codes import order_values
+from sqlext_operators.columns.compact import concatenate, plain_column, plain_type, together
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placed import COPY
@@ -41,6 +42,7 @@ class SequenceSpec:
     Every input has the key, order and argument columns, input FROM (tag 0) has the payload columns too. FROM rows that
     are equal in all else come in the order of its column `tie_order` (bigint, unique), without it in input order.
     Those that a column COPY marks have the source COPIED.
+    Strings of blocks may be dictionaries (`columns/compact.py`), and those of pieces are then.
     Blocks are collected up to `memory_bytes`, then sorted runs go to disk; a task's peak is about four times
     that (blocks, their concatenation, codes and permutation at 25 bytes a row, one piece).
     """
@@ -78,7 +80,7 @@ class SortedRun:
         types = (from_blocks or batches)[0].schema  # FROM's types are the common ones
 
         def column(name: str) -> pa.Array:
-            return concatenate([batch.column(name) for batch in batches], types.field(name).type)
+            return concatenate([batch.column(name) for batch in batches], plain_type(types.field(name).type))
 
         self._positions = [_positions(block, spec.tie_order) for block in ordered]
         self.rows_in_memory = int(ends[-1])
@@ -138,9 +140,9 @@ def _from_in_order(blocks: Sequence[Block], tie_order: str) -> list[Block]:
     rows = [block.batch for block in blocks if block.tag == FROM]
     if not rows:
         return list(blocks)
-    whole = pa.concat_batches(rows)
-    ties = whole.column(tie_order).to_numpy(zero_copy_only=False)
-    in_order = whole.take(pa.array(np.argsort(ties, kind="stable")))
+    from_rows = together(rows)
+    ties = from_rows.column(tie_order).to_numpy(zero_copy_only=False)
+    in_order = from_rows.take(pa.array(np.argsort(ties, kind="stable")))
     others = [block for block in blocks if block.tag != FROM]
     return [*others, Block(blocks[0].pid, FROM, 0, in_order)]
 
@@ -160,10 +162,10 @@ def descending(keys: Sequence[pa.Array], group: npt.NDArray[np.int64], groups: i
     firsts = np.empty(groups, np.int64)
     first_rows(group, firsts)
     names = [str(place) for place in range(len(keys))]
-    distinct = pa.table([column.take(pa.array(firsts)) for column in keys], names=names)
+    distinct = pa.table([plain_column(column.take(pa.array(firsts))) for column in keys], names=names)
     ranking = pc.sort_indices(distinct, sort_keys=[(name, "descending") for name in names])
     return np.asarray(ranking.to_numpy(), dtype=np.int64)
 
 
 def _payload(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
-    return whole(pa.schema([batches[0].schema.field(name) for name in names]), batches)
+    return together([batch.select(list(names)) for batch in batches])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.columns.batches import concatenate, rows_without_columns, take_rows, whole
+from sqlext_operators.columns.batches import rows_without_columns, take_rows, whole
+from sqlext_operators.columns.compact import concatenate, plain
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.errors import spilling
 from sqlext_operators.exchange.blocks import Block
@@ -216,7 +217,8 @@ def _pieces_of(spec: SequenceSpec, codes: KeyCodes, part: Part) -> Iterator[Piec
     size = 0
     with SpilledRuns(spec) as runs:
         for block in part.all_blocks():
-            held.append(block)
+            # Runs are written chunk by chunk, each with types of its own if some were dictionaries.
+            held.append(block if part.in_memory else replace(block, batch=plain(block.batch)))
             size += block.batch.nbytes
             if not part.in_memory and size > spec.memory_bytes:
                 runs.add(SortedRun(spec, codes, held), size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +28,8 @@ _MOST_FILES = 500
 #: A smaller task is not worth its start (about 10 ms); larger ones are cut for parallelism.
 _LEAST_TASK_BYTES = 4 << 20
 _MOST_TASK_BYTES = 64 << 20
+#: A string column with at most so many bytes a value is read as a dictionary. Indices of 32,768 values take 15 bits.
+_CODED_BYTES = 2.5
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,9 @@ class PlainFiles:
         total = sum(map(sum, sizes)) + rows * _constant_bytes(self.plain)
         tasks = _tasks(self, sizes, parallelism, least_bytes)
         filters = tuple(Comparison(item.column, item.op, item.value) for item in self.plain.filters)
-        return ArrowScan(ParquetScan(tuple(tasks), self.plain.columns, self.kinds, filters), total, rows, self.frame)
+        coded = _coded(self.footers, self.stored) - {item.column for item in filters}
+        scan = ParquetScan(tuple(tasks), self.plain.columns, self.kinds, filters, coded)
+        return ArrowScan(scan, total, rows, self.frame)
 
 
 def scan_of(
@@ -209,6 +213,22 @@ def _group_bytes(footer: pq.FileMetaData, stored: dict[str, pa.DataType]) -> lis
                 size += group.column(places[name]).total_uncompressed_size + 4 * group.num_rows
         sizes.append(size)
     return sizes
+
+
+def _coded(footers: Sequence[pq.FileMetaData], stored: dict[str, pa.DataType]) -> frozenset[str]:
+    """The string columns that the files hold in few bytes a value: as indices of a small dictionary."""
+    import pyarrow as pa
+
+    texts = {name for name, kind in stored.items() if pa.types.is_string(kind) or pa.types.is_binary(kind)}
+    bytes_of, values_of = dict.fromkeys(texts, 0), dict.fromkeys(texts, 0)
+    for footer in footers:
+        places = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
+        for group in map(footer.row_group, range(footer.num_row_groups)):
+            for name in texts:
+                column = group.column(places[name])
+                bytes_of[name] += column.total_uncompressed_size
+                values_of[name] += column.num_values
+    return frozenset(name for name in texts if bytes_of[name] <= _CODED_BYTES * values_of[name])
 
 
 def _constant_bytes(plain: PlainScan) -> int:

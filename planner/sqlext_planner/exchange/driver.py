@@ -158,6 +158,7 @@ class _Input:
             router=self.shipment.router or KeyRouter(self.shipment.keys),
             partitions=partitions,
             block_bytes=context.config.block_bytes,
+            compact=True,
         )
         places = context.places()
         if self.stage is not None:

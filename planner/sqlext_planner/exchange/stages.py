@@ -38,9 +38,10 @@ def run_stage(
 ) -> DataFrame:
     """The operator's result as a DataFrame. `entry` is ``partial(module_function, frozen_spec)``."""
     from sqlext_operators.errors import explained
+    from sqlext_operators.exchange.operator import plain_results
 
     entry = partial(explained, context.places(), entry)
-    result = wire.mapInArrow(worker_function(entry), schema)
+    result = wire.mapInArrow(worker_function(partial(plain_results, entry)), schema)
     ids = output_ids(result)
     if ids is not None:
         context.stages[ids] = ArrowStage(wire, entry, ids, size)

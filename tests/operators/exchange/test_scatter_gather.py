@@ -78,12 +78,14 @@ def inputs(draw: st.DrawFn) -> list[list[Row]]:
     return tables
 
 
-def shipped(tables: list[list[Row]], *, block_bytes: int, batch_rows: int) -> dict[int, list[pa.RecordBatch]]:
+def shipped(
+    tables: list[list[Row]], *, block_bytes: int, batch_rows: int, compact: bool = False
+) -> dict[int, list[pa.RecordBatch]]:
     """Wire rows by partition, in an order that the shuffle might bring them in (last first)."""
     arrived: dict[int, list[pa.RecordBatch]] = {pid: [] for pid in range(PARTITIONS)}
     for source, rows in enumerate(tables):
         names = batch(rows).schema.names if rows else []
-        spec = ScatterSpec(source, tuple(names), KeyRouter(("k", "name")), PARTITIONS, block_bytes)
+        spec = ScatterSpec(source, tuple(names), KeyRouter(("k", "name")), PARTITIONS, block_bytes, compact=compact)
         for partition in (0, 1):
             part = [row for row in rows if row.place[0] == partition]
             batches = [batch(part[i : i + batch_rows]) for i in range(0, len(part), batch_rows)]
@@ -124,11 +126,12 @@ def rows_of(pieces: Iterable[tuple[Piece, bool]]) -> list[tuple[int, int, int, f
     st.integers(1, 7),
     st.sampled_from([1, 300, 1 << 20]),
     st.integers(1, 9),
+    st.booleans(),
 )
 def test_every_row_arrives_once_in_sequence_order(
-    tables: list[list[Row]], block_bytes: int, batch_rows: int, memory_bytes: int, piece_rows: int
+    tables: list[list[Row]], block_bytes: int, batch_rows: int, memory_bytes: int, piece_rows: int, compact: bool
 ) -> None:
-    arrived = shipped(tables, block_bytes=block_bytes, batch_rows=batch_rows)
+    arrived = shipped(tables, block_bytes=block_bytes, batch_rows=batch_rows, compact=compact)
     spec = replace(SEQUENCE, memory_bytes=memory_bytes, piece_rows=piece_rows)
     seen: set[tuple[int | None, str | None]] = set()
     total = 0

@@ -77,6 +77,26 @@ def test_pyarrow_reads_what_spark_reads(spark: SparkSession, files: str, shape: 
     assert [task.row_groups for task in found.scan.tasks] == [(0, 1, 2, 3, 4)] * 2
 
 
+def test_few_texts_are_read_as_dictionaries(spark: SparkSession, tmp_path: Path) -> None:
+    """Those that the files hold as small dictionaries, and that no filter compares."""
+    texts = pa.array([f"t{i % 9}" if i % 4 else None for i in range(20_000)])
+    columns = {"few": texts, "wide": texts.cast(pa.large_string()), "ids": pa.array([f"id-{i}" for i in range(20_000)])}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    frame = spark.read.parquet(str(tmp_path)).selectExpr("few", "wide", "ids", "few as again")
+    found = parquet_scan(frame, 4)
+    assert found is not None
+    assert found.scan.coded == {"few", "wide"}
+    (task,) = found.scan.tasks
+    (batch,) = read_task(found.scan, task, 0, found.scan.coded)
+    coded = pa.dictionary(pa.int32(), pa.string())
+    assert batch.schema.types == [coded, pa.string(), pa.string(), coded]
+    (as_plain,) = read_task(found.scan, task)
+    assert batch.to_pylist() == as_plain.to_pylist()
+    compared = parquet_scan(frame.where("few = 't3'"), 4)
+    assert compared is not None
+    assert compared.scan.coded == {"wide"}
+
+
 def test_a_large_row_group_is_read_in_parts(spark: SparkSession, tmp_path: Path) -> None:
     count = 1_500_000
     pq.write_table(pa.table({"id": range(count), "v": range(count)}), tmp_path / "t.parquet", row_group_size=count)

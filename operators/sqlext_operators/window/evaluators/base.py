@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.columns.compact import plain_column
 from sqlext_operators.window.frames import Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
 
@@ -43,6 +44,14 @@ class Rows:
         made: T = self.memo[key][1]
         return made
 
+    def plain(self) -> Rows:
+        """These rows with arguments that are no dictionaries."""
+        is_coded = [pa.types.is_dictionary(array.type) for array in self.args]
+        if not any(is_coded):
+            return self
+        pairs = zip(self.args, is_coded, strict=True)
+        return replace(self, args=tuple(self.shared(plain_column, a) if is_one else a for a, is_one in pairs))
+
     def places(self, end: int | None = None) -> IntArray:
         """Places in the buffer of the candidates, or of the first `end` of them."""
         if self.candidates is None:
@@ -61,11 +70,13 @@ class Evaluator(ABC):
     lookback    how many candidates before `Frames.before` are needed, whatever the frame holds
     newest      how many of the newest candidates of an unbounded frame are needed
     needs_rows  rows of an unbounded window cannot be folded: all have to stay in the buffer
+    takes_dictionaries  in bounded windows, strings among the arguments may be dictionaries (`columns/compact.py`)
     """
 
     lookback = 0
     newest = 0
     needs_rows = False
+    takes_dictionaries = False
 
     def __init__(self, site: CallSite) -> None:
         self.site = site

@@ -22,6 +22,8 @@ class DistinctCount(Evaluator):
     For an unbounded window it keeps all distinct values of the folded rows.
     """
 
+    takes_dictionaries = True
+
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
         self.known: _SortedCodes | _Values | None = None
@@ -131,6 +133,8 @@ def zero_filled(array: pa.Array) -> pa.Array:
     dtype = array.type
     if array.null_count == 0 or pa.types.is_date(dtype):
         return array
+    if pa.types.is_dictionary(dtype):
+        return _filled_dictionary(array)
     zero: object = 0
     if pa.types.is_boolean(dtype):
         zero = False
@@ -141,3 +145,12 @@ def zero_filled(array: pa.Array) -> pa.Array:
     elif pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
         zero = ""
     return pc.fill_null(array, pa.scalar(zero, dtype))
+
+
+def _filled_dictionary(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """NULLs of strings as the empty string, which is added to the dictionary if it is not there."""
+    empty = pa.array([""]).cast(array.dictionary.type)
+    place = pc.index(array.dictionary, empty[0]).as_py()
+    values = array.dictionary if place >= 0 else pa.concat_arrays([array.dictionary, empty])
+    places = pc.fill_null(array.indices, pa.scalar(place if place >= 0 else len(values) - 1, array.indices.type))
+    return pa.DictionaryArray.from_arrays(places, values)

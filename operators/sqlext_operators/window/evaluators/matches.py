@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.columns.codes import dense_codes
+from sqlext_operators.columns.compact import plain_column, plain_type
 from sqlext_operators.columns.flat import valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.positions import nth_newest
@@ -20,6 +21,8 @@ class CountWhereAt(Evaluator):
     A counted map of the left sides' codes: O(1) for each row that enters or leaves, whatever the frame's length.
     For an unbounded window it keeps the distinct left sides of the folded rows, with their numbers.
     """
+
+    takes_dictionaries = True
 
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
@@ -94,4 +97,9 @@ class CountWhereAt(Evaluator):
 
 def _codes_with_null(*arrays: pa.Array) -> tuple[IntArray, int]:
     """Dense codes over all arrays, with that of NULL as the last."""
-    return dense_codes(pa.concat_arrays([*arrays, pa.nulls(1, arrays[0].type)]))
+    if len(arrays) == 1 and pa.types.is_dictionary(arrays[0].type):
+        codes, count = dense_codes(arrays[0])
+        null = len(arrays[0].dictionary)
+        return np.append(codes, null), max(count, null + 1)
+    kind = plain_type(arrays[0].type)
+    return dense_codes(pa.concat_arrays([*map(plain_column, arrays), pa.nulls(1, kind)]))

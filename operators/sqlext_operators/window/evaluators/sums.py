@@ -191,6 +191,8 @@ def average(site: CallSite) -> Evaluator:
 class Count(Evaluator):
     """Number of rows with a value (and a true condition); without a value argument, of all rows (``*``)."""
 
+    takes_dictionaries = True
+
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
         self.counts = PrefixCounts()

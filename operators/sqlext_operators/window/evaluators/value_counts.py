@@ -22,6 +22,8 @@ class ValueCounts(Evaluator):
     holds these numbers and is for the kernel to change.
     """
 
+    takes_dictionaries = True
+
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
         self.folded: tuple[pa.Array, IntArray] | None = None
