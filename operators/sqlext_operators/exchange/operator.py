@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlext_operators.exchange.blocks import Block, decode
 from sqlext_operators.exchange.collect import CollectedInput, Collector, Part
 from sqlext_operators.exchange.placed import without_copies
+from sqlext_operators.exchange.profile import measured, timed
 
 
 class Operator(Protocol):
@@ -74,7 +75,8 @@ class CollectingOperator(ABC):
 
     def push(self, block: Block) -> Iterator[pa.RecordBatch]:
         """Collect a block."""
-        self._collector.add(block if self.needs_copies else replace(block, batch=without_copies(block.batch)))
+        with measured("decode"):
+            self._collector.add(block if self.needs_copies else replace(block, batch=without_copies(block.batch)))
         return iter(())
 
     def advance(self, watermark: int) -> Iterator[pa.RecordBatch]:
@@ -104,6 +106,6 @@ def run_operator(spec: OperatorSpec, partition: int, wires: Iterable[pa.RecordBa
     point's signature."""
     with spec.operator() as operator:
         for wire in wires:
-            for block in decode(wire):
+            for block in timed("decode", decode(wire)):
                 yield from operator.push(block)
         yield from operator.finish()

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.exchange.profile import timed
 from sqlext_operators.exchange.scatter import POSITION_BITS, ScatterSpec, scatter_from
 from sqlext_operators.exchange.source_files import FileState, planned
 
@@ -94,7 +95,7 @@ def scatter_parquet(
     for batch in batches:
         for number in batch.column(0).to_pylist():
             first = number << POSITION_BITS
-            yield from scatter_from(spec, first, read_task(scan, scan.tasks[number], first))
+            yield from scatter_from(spec, first, timed("read", read_task(scan, scan.tasks[number], first)))
 
 
 def read_task(scan: ParquetScan, task: ParquetTask, first: int = 0) -> Iterator[pa.RecordBatch]:
