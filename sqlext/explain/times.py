@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from sqlext_planner.relational.physical_plan import PhysicalPlan
     from sqlext_planner.spark.measures import StageFigures
 
-#: Calls that took less than this are not worth a place in a line.
-_LEAST_SECONDS = 0.005
+#: So many calls are named, the heaviest.
+_MOST_CALLS = 10
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -37,42 +37,46 @@ def _kind(figures: NodeFigures) -> str:
 
 
 def _rows(figures: NodeFigures) -> Iterator[str]:
-    yield f"{_sum(figures.rows_in)} rows in"
+    yield f"{_sum(figures.rows_in)} in"
     if figures.held:
         yield f"{figures.held:,} held by each task"
     if figures.scattering:
         yield f"{figures.moved_rows:,} moved ({_size(figures.moved_bytes)})"
-    if figures.running:
-        yield f"{_sum(figures.rows_out)} rows out"
+    yield f"{_sum(figures.rows_out)} out"
     if figures.spilled_bytes:
         yield f"{_size(figures.spilled_bytes)} to disk"
-    for tasks, what in ((figures.scattering, "scatter"), (figures.running, "compute")):
-        if tasks:
-            yield f"{len(tasks)} task{'s' if len(tasks) > 1 else ''} {what}{_busiest(tasks)}"
 
 
 def _sum(counts: Sequence[int]) -> str:
-    return " + ".join(f"{count:,}" for count in counts) or "0"
+    """`90 + 1 rows`: of each input or run by itself."""
+    return " + ".join(f"{count:,}" for count in counts or (0,)) + (" row" if counts == (1,) else " rows")
 
 
-def _busiest(tasks: Sequence[float]) -> str:
+def _tasks(tasks: Sequence[float], what: str) -> str:
+    """Their number, and the busy seconds of the busiest one compared with the average."""
+    count = f"{len(tasks)} task{'s' if len(tasks) > 1 else ''} {what} for {sum(tasks):.2f} s"
     average = sum(tasks) / len(tasks)
-    return f" (busiest {max(tasks) / average:.2f}x the average)" if len(tasks) > 1 and average else ""
+    return count + (f", the busiest {max(tasks) / average:.2f}x the average" if len(tasks) > 1 and average else "")
 
 
 def _times(figures: NodeFigures) -> Iterator[str]:
+    kinds = ((figures.scattering, "scattered"), (figures.running, "computed"))
+    yield "; ".join(_tasks(tasks, what) for tasks, what in kinds if tasks) or "no task ran"
     parts = [f"{name} {figures.parts[name]:.2f} s" for name in PARTS if figures.parts[name]]
     yield f"{', '.join(parts)}; elsewhere {figures.elsewhere:.2f} s"
+    if figures.calls:
+        yield f"evaluate: {', '.join(_calls(figures))}"
+
+
+def _calls(figures: NodeFigures) -> Iterator[str]:
+    """The seconds of each call with its evaluator, the heaviest first."""
     shown = {} if figures.node is None else {call.column.spark_name: call.text for call in figures.node.shown_calls()}
     calls = sorted(figures.calls.items(), key=lambda item: -item[1])
-    heavy = [
-        f"{shown.get(result, result)} {seconds:.2f} s ({evaluator})"
-        for (result, evaluator), seconds in calls
-        if seconds >= _LEAST_SECONDS
-    ]
-    rest = figures.parts["evaluate"] - sum(figures.calls.values())
-    if calls:
-        yield f"evaluate: {', '.join([*heavy, f'frames and the rest {rest:.2f} s'])}"
+    for (result, evaluator), seconds in calls[:_MOST_CALLS]:
+        yield f"{shown.get(result, result)} {seconds:.2f} s ({evaluator})"
+    if len(calls) > _MOST_CALLS:
+        yield f"{len(calls) - _MOST_CALLS} other calls {sum(seconds for _, seconds in calls[_MOST_CALLS:]):.2f} s"
+    yield f"frames and the rest {figures.parts['evaluate'] - sum(figures.calls.values()):.2f} s"
 
 
 def _spark(stages: StageFigures) -> str:

@@ -51,12 +51,11 @@ class BlockSpools:
 
     def read(self, name: str) -> Iterator[Block]:
         """The blocks of a file in the order of writing; none if there is no such file. Nothing is added afterwards."""
-        yield from timed("spill", self._read(name))
+        if name in self._files:
+            yield from timed("spill", self._read(name))
 
     def _read(self, name: str) -> Iterator[Block]:
-        file = self._files.get(name)
-        if file is None:
-            return
+        file = self._files[name]
         path = self._path(name)
         with spilling(str(path.parent)):
             file.flush()

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from sqlext_planner.relational.physical_plan import PhysicalPlan
     from sqlext_planner.spark.workers import BatchFunction
 
-#: `scatter`: the sending half of an exchange, for one input; `run`: the operator.
-StepKind = Literal["scatter", "run"]
+#: `scatter`: the sending half of an exchange, for one input; `run`: the operator behind it; `alone`: the operator,
+#: without an exchange.
+StepKind = Literal["scatter", "run", "alone"]
 #: (step, Spark's stage, the partition in it): the attempts of a task have one key. A step that Spark runs in two stages
 #: (a result that is read twice) has done its work twice, and counts twice.
 TaskKey = tuple[int, int, int]
 
-#: The parts in the order of the work. What takes batches from Spark reads, or decodes if they come from an exchange.
+#: The parts in the order of the work. Taking batches from Spark is decoding behind an exchange, else reading.
 PARTS = ("read", "scatter", "decode", "sort", "evaluate", "output", "spill")
 
 
@@ -74,7 +75,7 @@ class NodeFigures:
                 continue
             busy += seconds
             if name[0] == "receive":
-                self.parts["read" if kind == "scatter" else "decode"] += seconds
+                self.parts["decode" if kind == "run" else "read"] += seconds
             else:
                 self.parts[name[0]] += seconds
             if len(name) > 1:
@@ -98,7 +99,7 @@ def node_figures(steps: Sequence[Step], reports: Mapping[TaskKey, StepFigures]) 
         for figures in of_tasks:
             node.add(step.kind, figures)
         node.rows_in += tuple(_rows_in(of_tasks))
-        if step.kind == "run":
+        if step.kind != "scatter":
             node.rows_out += (sum(figures.counts.get("out", 0) for figures in of_tasks),)
     return list(found.values())
 

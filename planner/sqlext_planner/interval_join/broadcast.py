@@ -47,7 +47,7 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     check_workers(context.spark)
     big, small = (typed.right, typed.left) if side == "left" else (typed.left, typed.right)
     spec = IntervalBroadcastSpec(typed.spec, side, arrow_schema(big.schema), context.config.output_batch_rows)
-    reporting = Reporting.of(context, "run")
+    reporting = Reporting.of(context, "alone")
     files = scan_of(small, context, 1)
     scan = _big_scan(big, files, context)
     if scan is None:
