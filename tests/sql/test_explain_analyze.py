@@ -1,4 +1,4 @@
-"""EXPLAIN ANALYZE: rows, seconds, where they went, and how many periods match nothing, against counts made in Python."""
+"""EXPLAIN ANALYZE: rows, seconds, where they went, and how many periods match nothing; counts are made in Python."""
 
 from __future__ import annotations
 
@@ -116,10 +116,9 @@ def keyed(table: pa.Table) -> int:
     return table.num_rows - int(table["k"].null_count)
 
 
-JOINED = sum(R["k"].to_pylist().count(key) * S["k"].to_pylist().count(key) for key in (0, 1, 2))
 WINDOW = """SELECT id, sum(v) OVER w AS total, topn_frequency(k2, 2) OVER w AS often FROM ea_r
 WINDOW w AS (UNION ea_s PARTITION BY k ORDER BY id ROWS BETWEEN 5 PRECEDING AND CURRENT ROW)"""
-#: The operator, its statement, its settings, rows in, rows moved (None: no exchange), rows out, parts that it must have.
+#: The operator, its statement, its settings, rows in, rows moved (None: no exchange), rows out, and its parts.
 OPERATORS = {
     "window": (
         "WindowUnionExec",
@@ -168,7 +167,7 @@ OPERATORS = {
     ),
     "multi-way join": (
         "UMJoinExec",
-        "SELECT /*+ UMJOIN */ r.id, s.id, t.id FROM ea_r r JOIN ea_s s ON r.k = s.k JOIN ea_r t ON s.k = t.k AND t.id < 1",
+        "SELECT /*+ UMJOIN */ r.id, s.id FROM ea_r r JOIN ea_s s ON r.k = s.k JOIN ea_r t ON s.k = t.k AND t.id < 1",
         {"sqlext.umjoin.strategy": "operator"},
         "90 + 90 + 1 rows",
         keyed(R) + keyed(S) + keyed(R.slice(0, 1)),

@@ -169,15 +169,12 @@ def recorded(
     batches: Iterable[pa.RecordBatch],
     report: Callable[[tuple[StepFigures, ...]], None],
 ) -> Iterator[pa.RecordBatch]:
-    """The batches of `function(batches)`, a task's; at its end `report` gets what was measured. A task that fails
-    reports nothing."""
+    """The batches of `function(batches)`, a task's; at its end `report` gets what was measured. A task that fails, or
+    is left before its end, reports nothing."""
     global _watch
     watch = _watch = Stopwatch(step)
     try:
         yield from function(watch.received(batches))
         report(watch.figures())
-    except GeneratorExit:  # Spark needs no more of this task's rows
-        report(watch.figures())
-        raise
     finally:
         _watch = None
