@@ -234,3 +234,12 @@ def test_only_explain_analyze_ships_a_stopwatch(
     for word in (b"profile", b"ccumulator"):
         assert not any(word in data for data in plain)
         assert all(word in data for data in shipped)
+
+
+def test_without_accumulators_parts_are_not_measured(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under Spark Connect."""
+    monkeypatch.setattr("sqlext_planner.spark.measures.statement_measures", lambda spark: None)
+    text = explained(session, WINDOW)
+    assert "\n90 rows in " in text
+    assert "where the time went is not measured" in text
+    assert "90 + 90 rows in" not in text

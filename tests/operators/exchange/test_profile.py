@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 from sqlext_operators.exchange import profile
-from sqlext_operators.exchange.blocks import WIRE_SCHEMA
+from sqlext_operators.exchange.blocks import WIRE_SCHEMA, Block
 from sqlext_operators.exchange.profile import StepFigures, Stopwatch, as_step, counted, measured, recorded, timed
 from sqlext_operators.exchange.routing import KeyRouter
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
+from sqlext_operators.exchange.spool import BlockSpools
 
 
 class Clock:
@@ -154,3 +155,19 @@ def test_scatter_counts_its_rows_and_bytes() -> None:
     )
     ((figures,),) = reports
     assert figures.counts == {"in": 57, "moved": 57, "moved bytes": sum(wire.nbytes for wire in found)}
+
+
+def test_what_goes_to_disk_is_counted() -> None:
+    def entry(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with BlockSpools() as spools:
+            for item in batches:
+                spools.add("a", Block(0, 0, 0, item))
+            for block in spools.read("a"):
+                yield block.batch
+
+    reports: list[tuple[StepFigures, ...]] = []
+    sent = [batch(1000), batch(10)]
+    assert list(recorded(0, entry, iter(sent), reports.append)) == sent
+    ((figures,),) = reports
+    assert figures.counts["spilled bytes"] > sum(item.nbytes for item in sent)
+    assert figures.seconds[("spill",)] > 0
