@@ -2,7 +2,7 @@
 
 Reports come in an accumulator. Spark adds those of successful tasks only, before the action returns. A task that is
 retried, or runs twice (speculation, a lost executor), has one key for all its attempts (`TaskKey`), of which the last
-to end wins. Tasks that Spark stops early, below a LIMIT, report nothing.
+to end wins. Tasks that Spark stops early, below a LIMIT, may report nothing.
 
 PySpark's public status knows neither the jobs of a tag nor the metrics of a stage: both come from the JVM's status
 store, which keeps the newest stages (`spark.ui.retainedStages`).
