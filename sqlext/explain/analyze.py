@@ -1,4 +1,4 @@
-"""EXPLAIN ANALYZE: runs a query, and reports its cost and which rows' periods match nothing."""
+"""EXPLAIN ANALYZE: runs a query, and reports where its time went and which rows' periods match nothing."""
 
 from __future__ import annotations
 
@@ -13,25 +13,44 @@ from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.strategies import plan_physical
 
 from sqlext.explain.pages import explain_text
+from sqlext.explain.times import time_lines
 from sqlext.run.pipeline import StagedPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from sqlext_planner.relational.logical_plan import LogicalPlan
+    from sqlext_planner.relational.physical_plan import PhysicalPlan
 
 
 def analyze_text(plan: StagedPlan, spark: SparkSession, config: Config) -> str:
-    """The physical plan, the run's rows and seconds, and for every period that the query compares how many rows have
-    which. The rows are computed and thrown away; the counts of periods are separate jobs, after the run.
+    """The physical plan, the run's rows and seconds, where the time of each of our operators went, and for every period
+    that the query compares how many rows have which. The rows are computed and thrown away; the counts of periods are
+    separate jobs, after the run.
 
     Raises what running the query raises.
     """
     if plan.physical is None or plan.analyzed is None:
         raise InternalError("a statement without a plan was to be run")
-    rows, seconds = _run(plan.physical.execute(ExecutionContext(spark, config)))
-    lines = [explain_text(plan, ("physical",)), "", "== measured ==", f"{_rows(rows)} in {seconds:.2f} s"]
+    lines = [explain_text(plan, ("physical",)), "", "== measured ==", *_measured(plan.physical, spark, config)]
     lines += [_counted(item, spark, config) for item in period_inputs(_with_subqueries_joined(plan.analyzed))]
     return "\n".join(lines)
+
+
+def _measured(physical: PhysicalPlan, spark: SparkSession, config: Config) -> list[str]:
+    from sqlext_planner.spark.measures import statement_measures
+
+    measures = statement_measures(spark)
+    context = ExecutionContext(spark, config, measures=measures)
+    if measures is None:
+        rows, seconds = _run(physical.execute(context))
+        return [_told(rows, seconds), "Spark Connect has no accumulators: where the time went is not measured"]
+    with measures:
+        rows, seconds = _run(physical.execute(context))
+        return [_told(rows, seconds), *time_lines(physical, measures.nodes(), measures.stages())]
+
+
+def _told(rows: int, seconds: float) -> str:
+    return f"{_rows(rows)} in {seconds:.2f} s"
 
 
 def _with_subqueries_joined(analyzed: LogicalPlan) -> LogicalPlan:

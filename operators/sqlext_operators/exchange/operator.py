@@ -14,6 +14,7 @@ from sqlext_operators.columns.compact import plain
 from sqlext_operators.exchange.blocks import Block, decode
 from sqlext_operators.exchange.collect import CollectedInput, Collector, Part
 from sqlext_operators.exchange.placed import without_copies
+from sqlext_operators.exchange.profile import measured, timed
 
 
 class Operator(Protocol):
@@ -77,8 +78,9 @@ class CollectingOperator(ABC):
 
     def push(self, block: Block) -> Iterator[pa.RecordBatch]:
         """Collect a block."""
-        batch = block.batch if self.takes_dictionaries else plain(block.batch)
-        self._collector.add(replace(block, batch=batch if self.needs_copies else without_copies(batch)))
+        with measured("decode"):
+            batch = block.batch if self.takes_dictionaries else plain(block.batch)
+            self._collector.add(replace(block, batch=batch if self.needs_copies else without_copies(batch)))
         return iter(())
 
     def advance(self, watermark: int) -> Iterator[pa.RecordBatch]:
@@ -109,7 +111,10 @@ def plain_results(
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """The results of an entry point as Spark takes them, without dictionaries."""
-    return map(plain, entry(partition, batches))
+    for batch in entry(partition, batches):
+        with measured("output"):
+            decoded = plain(batch)
+        yield decoded
 
 
 def run_operator(spec: OperatorSpec, partition: int, wires: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -117,6 +122,6 @@ def run_operator(spec: OperatorSpec, partition: int, wires: Iterable[pa.RecordBa
     point's signature."""
     with spec.operator() as operator:
         for wire in wires:
-            for block in decode(wire):
+            for block in timed("decode", decode(wire)):
                 yield from operator.push(block)
         yield from operator.finish()

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqlext_operators.columns.compact import is_distinct
+from sqlext_operators.exchange.profile import timed
 from sqlext_operators.exchange.scatter import POSITION_BITS, ScatterSpec, scatter_from
 from sqlext_operators.exchange.source_files import FileState, planned
 
@@ -97,7 +98,8 @@ def scatter_parquet(
         for number in batch.column(0).to_pylist():
             first = number << POSITION_BITS
             coded = scan.coded if spec.compact else frozenset[str]()
-            yield from scatter_from(spec, first, read_task(scan, scan.tasks[number], first, coded))
+            rows = timed("read", read_task(scan, scan.tasks[number], first, coded))
+            yield from scatter_from(spec, first, rows)
 
 
 def read_task(

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sqlext_operators.columns.compact import compact, together
 from sqlext_operators.exchange.blocks import Block, WireBatch
+from sqlext_operators.exchange.profile import counted
 from sqlext_operators.exchange.routing import Router, Routes
 from sqlext_operators.kernels.key_hash import counting_sort
 
@@ -73,6 +74,7 @@ def scatter_from(spec: ScatterSpec, seq: int, batches: Iterable[pa.RecordBatch])
     size = 0
     seen: pa.RecordBatch | None = None
     for incoming in batches:
+        counted("in", incoming.num_rows)
         for batch in _within(incoming, limit):
             seen = batch.rename_columns(list(spec.columns))
             held.append(seen)
@@ -132,7 +134,10 @@ def _sent(spec: ScatterSpec, seq: int, batch: pa.RecordBatch, routes: Routes) ->
             part = part.append_column(name, column.take(pa.array(places[starts[pid] : starts[pid + 1]])))
         target = spec.pids[pid] if spec.pids else pid
         wire.add(Block(target, spec.tag, seq + int(rows[starts[pid]]), part, spec.placed))
-    return wire.finish()
+    sent = wire.finish()
+    counted("moved", len(rows))
+    counted("moved bytes", sent.nbytes)
+    return sent
 
 
 def probe(partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

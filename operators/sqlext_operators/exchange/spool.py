@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sqlext_operators.errors import spilling
 from sqlext_operators.exchange.blocks import Block, WireBatch, decode
+from sqlext_operators.exchange.profile import counted, measured, timed
 
 
 class BlockSpools:
@@ -38,10 +39,11 @@ class BlockSpools:
     def add(self, name: str, block: Block) -> None:
         """Write one block to the end of the file `name`."""
         path = self._path(name)
-        wire = WireBatch()
-        wire.add(block)
-        rows = wire.finish()
-        with spilling(str(path.parent)):
+        with measured("spill"), spilling(str(path.parent)):
+            wire = WireBatch()
+            wire.add(block)
+            rows = wire.finish()
+            counted("spilled bytes", rows.nbytes)
             if name not in self._files:
                 self._files[name] = pa.OSFile(str(path), "wb")
             with pa.ipc.new_stream(self._files[name], rows.schema) as writer:
@@ -49,9 +51,11 @@ class BlockSpools:
 
     def read(self, name: str) -> Iterator[Block]:
         """The blocks of a file in the order of writing; none if there is no such file. Nothing is added afterwards."""
-        file = self._files.get(name)
-        if file is None:
-            return
+        if name in self._files:
+            yield from timed("spill", self._read(name))
+
+    def _read(self, name: str) -> Iterator[Block]:
+        file = self._files[name]
         path = self._path(name)
         with spilling(str(path.parent)):
             file.flush()

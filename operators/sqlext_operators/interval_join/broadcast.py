@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.exchange.parquet_scan import ParquetScan, read_all, read_task
+from sqlext_operators.exchange.profile import counted, measured, timed
 from sqlext_operators.interval_join.output import Output
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import IntervalJoinProcessor
@@ -57,11 +58,15 @@ def join_with_held(
     """The join of a task's rows with the small side, which `read` returns; it is read only if there are rows."""
     processor: IntervalJoinProcessor | None = None
     for rows in _together(spec.columns, batches):
+        counted("in", rows.num_rows)
         if processor is None:
-            held = _whole(read())
+            with measured("read"):
+                held = _whole(read())
+            counted("held", held.num_rows)
             schemas = (held.schema, spec.columns) if spec.small == "left" else (spec.columns, held.schema)
             output = Output(spec.join, *schemas, spec.batch_rows)
-            processor = IntervalJoinProcessor(spec.join, spec.small, held, output)
+            with measured("sort"):
+                processor = IntervalJoinProcessor(spec.join, spec.small, held, output)
             del held
         big: Side = "right" if spec.small == "left" else "left"
         counts = np.zeros(rows.num_rows, np.int64) if spec.join.decides(big) else None
@@ -111,4 +116,4 @@ def join_parquet(
 def _rows(scan: ParquetScan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            yield from read_task(scan, scan.tasks[number])
+            yield from timed("read", read_task(scan, scan.tasks[number]))

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from sqlext_operators.exchange.collect import CollectedInput, Part, with_last
 from sqlext_operators.exchange.operator import CollectingOperator
+from sqlext_operators.exchange.profile import measured, timed
 from sqlext_operators.interval_join.output import Output
 from sqlext_operators.interval_join.output import Part as ResultPart
 from sqlext_operators.interval_join.passes import Side
@@ -79,10 +80,11 @@ def _joined(spec: IntervalOperatorSpec, part: Part) -> Iterator[pa.RecordBatch]:
     join, output = spec.join, _output(spec)
     limit = spec.memory_bytes // 3  # two right chunks and a left one at a time
     counts: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
-    for right, is_last in with_last(_or_empty(part, RIGHT, limit)):
-        processor = IntervalJoinProcessor(join, "right", _asked_for(spec, "right", right), output, _tiling(spec))
+    for right, is_last in with_last(timed("decode", _or_empty(part, RIGHT, limit))):
+        with measured("sort"):
+            processor = IntervalJoinProcessor(join, "right", _asked_for(spec, "right", right), output, _tiling(spec))
         del right
-        for number, chunk in enumerate(part.chunks(LEFT, limit)):
+        for number, chunk in enumerate(timed("decode", part.chunks(LEFT, limit))):
             left = _asked_for(spec, "left", chunk)
             if not join.decides("left"):
                 yield from processor.join(left)

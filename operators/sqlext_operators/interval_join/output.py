@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import rows_without_columns
+from sqlext_operators.exchange.profile import measured
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.spec import COUNT, MATCHES, ROW, IntervalJoinSpec
 
@@ -104,8 +105,9 @@ class Output:
 
     def _taken(self, side: Side, rows: pa.RecordBatch, places: Rows) -> list[pa.Array]:
         names = self._payload[side].names
-        indices = pa.array(places) if names else None
-        return [rows.column(name).take(indices) for name in names]
+        with measured("output"):
+            indices = pa.array(places) if names else None
+            return [rows.column(name).take(indices) for name in names]
 
     def _batch(self, columns: list[pa.Array], count: int) -> pa.RecordBatch:
         if not columns:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.join_codes import validity
+from sqlext_operators.exchange.profile import measured
 from sqlext_operators.interval_join.codes import Encoder
 from sqlext_operators.interval_join.periods import Periods
 from sqlext_operators.interval_join.tiles import UNTILED, Tiles
@@ -76,7 +77,8 @@ class CodedRows:
         """The rows that may match (none of their values `used` is NULL) by group and the value `name`."""
         found = self._orders.get((name, used))
         if found is None:
-            found = self._sorted(name, used)
+            with measured("sort"):
+                found = self._sorted(name, used)
             self._orders[(name, used)] = found
         return found
 
@@ -85,10 +87,11 @@ class CodedRows:
         if self._groups <= _FEW_GROUPS * len(self):
             found = self.ordered(name, used)
             return found.rows, found.codes
-        chosen = np.flatnonzero(self.usable(used))
-        codes = self.codes(name, 0)[chosen]
-        order = np.lexsort((codes, self.group[chosen]))
-        return chosen[order].astype(np.int32), codes[order]
+        with measured("sort"):
+            chosen = np.flatnonzero(self.usable(used))
+            codes = self.codes(name, 0)[chosen]
+            order = np.lexsort((codes, self.group[chosen]))
+            return chosen[order].astype(np.int32), codes[order]
 
     def probes(self, name: str, used: frozenset[str]) -> Sorted:
         """Like `ordered`, for the copies in the tile of their value `name`."""

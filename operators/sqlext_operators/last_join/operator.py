@@ -14,6 +14,7 @@ from sqlext_operators.columns.batches import whole
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.collect import CollectedInput, Part
 from sqlext_operators.exchange.operator import CollectingOperator
+from sqlext_operators.exchange.profile import measured, timed
 from sqlext_operators.last_join.processor import LastJoinProcessor
 from sqlext_operators.last_join.spec import LastJoinSpec
 
@@ -66,12 +67,13 @@ class LastJoinOperator(CollectingOperator):
     def _joined(self, part: Part) -> Iterator[pa.RecordBatch]:
         spec = self._spec
         processor: LastJoinProcessor | None = None
-        for batch in _chunks(spec.left, part.blocks(LEFT)):
+        for batch in timed("decode", _chunks(spec.left, part.blocks(LEFT))):
             if processor is None:
-                tables = [part.table(tag) for tag in range(1, len(spec.rights) + 1)]
-                width = sum(table.nbytes // max(1, table.num_rows) for table in tables)
-                processor = LastJoinProcessor(spec.join, tables)
-                del tables
+                with measured("sort"):
+                    tables = [part.table(tag) for tag in range(1, len(spec.rights) + 1)]
+                    width = sum(table.nbytes // max(1, table.num_rows) for table in tables)
+                    processor = LastJoinProcessor(spec.join, tables)
+                    del tables
             yield from processor.join(batch, output_rows(spec, width, batch))
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sqlext_operators.columns.flat import take, truth
 from sqlext_operators.columns.keys import KeyCodes, null_keys
+from sqlext_operators.exchange.profile import measured
 from sqlext_operators.last_join.right import SortedRight
 from sqlext_operators.last_join.spec import LastJoinSpec
 
@@ -43,10 +44,12 @@ class LastJoinProcessor:
         payload = left.select(list(self._spec.payload))
         names = [*self._spec.payload, *(name for side in self._spec.rights for name in side.payload)]
         for start in range(0, left.num_rows, batch_rows):
-            columns = list(payload.slice(start, batch_rows).columns)
-            for right, rows in zip(self._rights, winners, strict=True):
-                columns += [take(column, rows[start : start + batch_rows]) for column in right.payload.columns]
-            yield pa.RecordBatch.from_arrays(columns, names=names)
+            with measured("output"):
+                columns = list(payload.slice(start, batch_rows).columns)
+                for right, rows in zip(self._rights, winners, strict=True):
+                    columns += [take(column, rows[start : start + batch_rows]) for column in right.payload.columns]
+                batch = pa.RecordBatch.from_arrays(columns, names=names)
+            yield batch
 
     def _winners(self, left: pa.RecordBatch) -> list[IntArray]:
         """For each right side int64[m], the row that each left row gets, -1 for none."""

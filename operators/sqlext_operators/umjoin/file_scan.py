@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.exchange.parquet_scan import ParquetScan, read_all
+from sqlext_operators.exchange.profile import counted, measured
 from sqlext_operators.exchange.routing import Router
 from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
 from sqlext_operators.umjoin.processor import MultiwayJoin
@@ -32,10 +33,13 @@ def join_files(
     """
     for batch in batches:
         for cell in batch.column(0).to_pylist():
-            tables = [
-                _rows_of(read_all(scan, schema), router, cell, files.cells)
-                for scan, schema, router in zip(files.scans, spec.schemas, files.routers, strict=True)
-            ]
+            tables = []
+            for tag, (scan, schema, router) in enumerate(zip(files.scans, spec.schemas, files.routers, strict=True)):
+                with measured("read"):
+                    table = read_all(scan, schema)
+                with measured("scatter"):
+                    tables.append(_rows_of(table, router, cell, files.cells))
+                counted(f"in {tag:03}", table.num_rows if cell == 0 else 0)  # all read all
             yield from MultiwayJoin(spec.join, tables).batches(spec.batch_rows)
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from sqlext_operators.exchange.collect import CollectedInput, Part
 from sqlext_operators.exchange.operator import CollectingOperator
+from sqlext_operators.exchange.profile import timed
 from sqlext_operators.umjoin.output import Output
 from sqlext_operators.umjoin.processor import MultiwayJoin, checked_count
 from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
@@ -89,7 +90,7 @@ class MultiwayOperator(CollectingOperator):
         if tag == len(self._spec.schemas):
             yield chosen
             return
-        for chunk in self._chunks(part, tag):
+        for chunk in timed("decode", self._chunks(part, tag)):
             yield from self._tables(part, [*chosen, chunk])
 
     def _chunks(self, part: Part, tag: int) -> Iterator[pa.RecordBatch]:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import rows_without_columns
+from sqlext_operators.exchange.profile import measured
 from sqlext_operators.umjoin.spec import COUNT, MultiwayJoinSpec
 
 #: Bytes of one output batch, if rows are of even length.
@@ -40,7 +41,8 @@ class Output:
         counts: npt.NDArray[np.int64],
     ) -> pa.RecordBatch:
         """Row rows[i, k] of payloads[i], for each k; negative ones are NULLs. With `count`, the counts as well."""
-        columns = [column for batch, places in zip(payloads, rows, strict=True) for column in _taken(batch, places)]
+        with measured("output"):
+            columns = [column for batch, places in zip(payloads, rows, strict=True) for column in _taken(batch, places)]
         if self._spec.count:
             columns.append(pa.array(counts.copy()))  # an Arrow array shares the buffer, which is used again
         if not columns:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.errors import RowOverflowError
+from sqlext_operators.exchange.profile import measured
 from sqlext_operators.umjoin.class_order import search_order
 from sqlext_operators.umjoin.codes import class_codes
 from sqlext_operators.umjoin.kernels.products import fill_products
@@ -38,7 +39,8 @@ class MultiwayJoin:
         self._tries: Tries | None = None
         self._emitted = 0
         if all(rows.num_rows for item, rows in zip(spec.inputs, tables, strict=True) if item.kind in ("inner", "semi")):
-            self._prepare(tables)
+            with measured("sort"):
+                self._prepare(tables)
 
     @property
     def schema(self) -> pa.Schema:

@@ -13,6 +13,7 @@ from sqlext_operators.columns.batches import rows_without_columns
 from sqlext_operators.columns.flat import BoolArray, take
 from sqlext_operators.exchange.collect import CollectedInput, Part
 from sqlext_operators.exchange.operator import CollectingOperator
+from sqlext_operators.exchange.profile import measured, timed
 from sqlext_operators.window.frames import IntArray
 from sqlext_operators.window.piece import Piece, joined, processed
 from sqlext_operators.window.processor import WindowUnionProcessor
@@ -90,7 +91,9 @@ class GroupAggregateProcessor:
         for results in self._processor.process(shown, last):
             places = closing[done : done + results.num_rows]
             end = int(places[-1]) + 1
-            yield self._batch(piece, places, row, end, results.columns)
+            with measured("output"):
+                batch = self._batch(piece, places, row, end, results.columns)
+            yield batch
             done, row = done + results.num_rows, end
         if self._every_row and row < len(ends):
             empty = [pa.array([], field.type) for field in self._call_fields]
@@ -168,4 +171,4 @@ class GroupOperator(CollectingOperator):
             arg_types = {name: column.type for name, column in first.args.items()}
             return GroupAggregateProcessor(spec.groups, arg_types, first.payload.schema)
 
-        return processed(sorted_pieces(spec.sequence, parts), processor, spec.batch_rows)
+        return processed(timed("sort", sorted_pieces(spec.sequence, parts)), processor, spec.batch_rows)

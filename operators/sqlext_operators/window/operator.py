@@ -10,6 +10,7 @@ import pyarrow as pa
 from sqlext_operators.columns.compact import plain_type
 from sqlext_operators.exchange.collect import CollectedInput, Part
 from sqlext_operators.exchange.operator import CollectingOperator
+from sqlext_operators.exchange.profile import timed
 from sqlext_operators.window.piece import Piece, processed
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.sequence import SequenceSpec
@@ -51,4 +52,4 @@ class WindowOperator(CollectingOperator):
             return WindowUnionProcessor(spec.window, arg_types, first.payload.schema)
 
         for part in parts:
-            yield from processed(sorted_pieces(spec.sequence, [part]), processor, spec.batch_rows)
+            yield from processed(timed("sort", sorted_pieces(spec.sequence, [part])), processor, spec.batch_rows)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.errors import about
+from sqlext_operators.exchange.profile import measured
 from sqlext_operators.kernels.sequence_sort import COPIED
 from sqlext_operators.window import frames as window_frames
 from sqlext_operators.window.buffer import Buffer
@@ -95,7 +96,9 @@ class WindowUnionProcessor:
             columns = list(buffer.piece.payload.slice(start, end - start).columns)
             for state, frame in zip(self._windows, frames, strict=True):
                 columns += state.evaluate(frame[start:end])
-            yield pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
+            with measured("output"):
+                batch = pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
+            yield batch
 
     def _retain(self, buffer: Buffer, bounds: list[Bounds], from_rows: IntArray, ready: int) -> None:
         """Free what no later row needs; `bounds` at `ready` are those of the next row to be output."""
@@ -194,7 +197,7 @@ class _WindowState:
                 len(buffer),
                 buffer.memo,
             )
-            with about(call.output):
+            with about(call.output), measured("evaluate", call.output, type(evaluator).__name__):
                 evaluator.load(rows if evaluator.takes_dictionaries and not self.unbounded else rows.plain())
 
     def weights(self, frames: Frames) -> list[IntArray]:
@@ -206,7 +209,7 @@ class _WindowState:
         """One column for each call."""
         columns = []
         for call, evaluator in zip(self.window.calls, self.evaluators, strict=True):
-            with about(call.output):
+            with about(call.output), measured("evaluate", call.output, type(evaluator).__name__):
                 columns.append(evaluator.evaluate(frames))
         return columns
 
@@ -229,7 +232,7 @@ class _WindowState:
         finished = self._place.before(closed)
         folded = self._place.before(keep) - finished
         for call, evaluator in zip(self.window.calls, self.evaluators, strict=True):
-            with about(call.output):
+            with about(call.output), measured("evaluate", call.output, type(evaluator).__name__):
                 evaluator.advance(finished, folded, new_group=new_group)
 
     def forget(self) -> None:

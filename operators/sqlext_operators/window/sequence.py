@@ -20,6 +20,7 @@ from sqlext_operators.columns.compact import concatenate, plain_column, plain_ty
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placed import COPY
+from sqlext_operators.exchange.profile import measured
 from sqlext_operators.kernels.sequence_sort import (
     COPIED,
     fill_groups,
@@ -131,7 +132,8 @@ class SortedRun:
         if self.payload is None:
             payload = rows_without_columns(0)
         else:
-            payload = take_rows(self.payload, rows[source == FROM] - np.int32(self._from_start))
+            with measured("output"):
+                payload = take_rows(self.payload, rows[source == FROM] - np.int32(self._from_start))
         return Piece(self.group[part], self.order[part], source, args, payload)
 
 

@@ -19,6 +19,7 @@ from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.errors import spilling
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.collect import Part, with_last
+from sqlext_operators.exchange.profile import counted, measured
 from sqlext_operators.exchange.spool import local_folder
 from sqlext_operators.kernels.sequence_sort import merge_loaded
 from sqlext_operators.window.piece import Piece
@@ -65,10 +66,11 @@ class SpilledRuns:
         bytes_per_row = max(1, size // max(1, run.rows_in_memory))
         rows = max(1, min(_MOST_CHUNK_ROWS, self._spec.memory_bytes // (4 * _RUNS_PLANNED) // bytes_per_row))
         start = 0
-        with spilling(self._folder.name), _RunWriter(*self._paths(self._count)) as writer:
+        with measured("spill"), spilling(self._folder.name), _RunWriter(*self._paths(self._count)) as writer:
             for piece in run.pieces(rows):
                 writer.write(piece, ties[start : start + len(piece.group)])
                 start += len(piece.group)
+        counted("spilled bytes", sum(path.stat().st_size for path in self._paths(self._count)))
         self._count += 1
 
     def merged(self) -> Iterator[Piece]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.config import Config
 from sqlext_planner.exchange.arrow_scan import ArrowScan, scan_of, task_rows
 from sqlext_planner.exchange.sizes import Size, size_of
-from sqlext_planner.exchange.stages import ArrowStage, run_stage, upstream_of
+from sqlext_planner.exchange.stages import ArrowStage, Reporting, run_stage, upstream_of
 from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.session import cores
@@ -145,7 +145,6 @@ class _Input:
 
     def scattered(self, partitions: int, context: ExecutionContext) -> DataFrame:
         """The input's wire rows, before the shuffle."""
-        from sqlext_operators.errors import explained
         from sqlext_operators.exchange.parquet_scan import scatter_parquet
         from sqlext_operators.exchange.routing import KeyRouter
         from sqlext_operators.exchange.scatter import ScatterSpec, scatter
@@ -160,16 +159,15 @@ class _Input:
             block_bytes=context.config.block_bytes,
             compact=True,
         )
-        places = context.places()
+        reporting = Reporting.of(context, "scatter")
         if self.stage is not None:
             stage, upstream = self.stage
-            return stage.wire.mapInArrow(
-                worker_function(partial(explained, places, scatter_stage, spec, upstream)), WIRE
-            )
-        if self.scan is not None:
-            tasks = task_rows(len(self.scan.scan.tasks), [self.scan], context)
-            read = partial(explained, places, scatter_parquet, spec, self.scan.scan)
-            return tasks.mapInArrow(worker_function(read), WIRE)
-        # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
-        plain = frame.toDF(*(f"c{place}" for place in range(len(spec.columns))))
-        return plain.mapInArrow(worker_function(partial(explained, places, scatter, spec)), WIRE)
+            rows, entry = stage.wire, reporting.entry(scatter_stage, spec, upstream)
+        elif self.scan is not None:
+            rows = task_rows(len(self.scan.scan.tasks), [self.scan], context)
+            entry = reporting.entry(scatter_parquet, spec, self.scan.scan)
+        else:
+            # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
+            rows = frame.toDF(*(f"c{place}" for place in range(len(spec.columns))))
+            entry = reporting.entry(scatter, spec)
+        return rows.mapInArrow(reporting.function(worker_function(entry)), WIRE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -9,14 +10,52 @@ from typing import TYPE_CHECKING
 from sqlext_planner.exchange.sizes import Size
 from sqlext_planner.spark.plans import output_ids, selection_above_map
 from sqlext_planner.spark.session import arrow_type
-from sqlext_planner.spark.workers import Entry, worker_function
+from sqlext_planner.spark.workers import BatchFunction, Entry, worker_function
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
+    from sqlext_operators.errors import Places
     from sqlext_operators.exchange.stage import Upstream
 
+    from sqlext_planner.exchange.figures import Measures, Step, StepKind
     from sqlext_planner.relational.physical_plan import ExecutionContext
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """What tasks report beside their rows: errors with their places in the statement, and under EXPLAIN ANALYZE where
+    their time went, for the node that is being built."""
+
+    places: Places
+    kind: StepKind
+    measured: tuple[Measures, Step] | None
+
+    @classmethod
+    def of(cls, context: ExecutionContext, kind: StepKind) -> Reporting:
+        """For the node that is being built."""
+        measures = context.measures
+        if measures is None:
+            return cls(context.places(), kind, None)
+        node = context.building[-1] if context.building else None
+        return cls(context.places(), kind, (measures, measures.step(node, kind)))
+
+    def entry(
+        self, function: Callable[..., Iterator[pa.RecordBatch]], *args: object
+    ) -> partial[Iterator[pa.RecordBatch]]:
+        """An entry point, from a module's function and its first arguments (frozen specifications)."""
+        from sqlext_operators.errors import explained
+        from sqlext_operators.exchange.profile import as_step
+
+        if self.measured is None:
+            return partial(explained, self.places, function, *args)
+        rest = "scatter" if self.kind == "scatter" else "evaluate"
+        return partial(explained, self.places, as_step, self.measured[1].number, rest, function, *args)
+
+    def function(self, function: BatchFunction) -> BatchFunction:
+        """What `mapInArrow` gets for an entry point that was made a `worker_function` or the like."""
+        return function if self.measured is None else self.measured[0].reporting(self.measured[1], function)
 
 
 @dataclass(frozen=True)
@@ -37,14 +76,14 @@ def run_stage(
     wire: DataFrame, entry: Entry, schema: StructType, size: Size | None, context: ExecutionContext
 ) -> DataFrame:
     """The operator's result as a DataFrame. `entry` is ``partial(module_function, frozen_spec)``."""
-    from sqlext_operators.errors import explained
     from sqlext_operators.exchange.operator import plain_results
 
-    entry = partial(explained, context.places(), entry)
-    result = wire.mapInArrow(worker_function(partial(plain_results, entry)), schema)
+    reporting = Reporting.of(context, "run")
+    own = reporting.entry(plain_results, entry)
+    result = wire.mapInArrow(reporting.function(worker_function(own)), schema)
     ids = output_ids(result)
     if ids is not None:
-        context.stages[ids] = ArrowStage(wire, entry, ids, size)
+        context.stages[ids] = ArrowStage(wire, reporting.entry(entry), ids, size)
     return result
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.exchange.wire import arrow_schema
@@ -32,7 +31,6 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     `side` is collected, which runs a job at once, as Spark's own broadcast does when it plans. Raises
     ConfigurationError if the workers lack the package.
     """
-    from sqlext_operators.errors import explained
     from sqlext_operators.interval_join.broadcast import (
         IntervalBroadcastSpec,
         broadcast_interval_join,
@@ -41,6 +39,7 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     )
 
     from sqlext_planner.exchange.arrow_scan import scan_of, task_rows
+    from sqlext_planner.exchange.stages import Reporting
     from sqlext_planner.spark.session import cores
     from sqlext_planner.spark.sources import over_sources
     from sqlext_planner.spark.workers import broadcast_function, check_workers, worker_function
@@ -48,12 +47,12 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
     check_workers(context.spark)
     big, small = (typed.right, typed.left) if side == "left" else (typed.left, typed.right)
     spec = IntervalBroadcastSpec(typed.spec, side, arrow_schema(big.schema), context.config.output_batch_rows)
-    told = partial(explained, context.places())
+    reporting = Reporting.of(context, "alone")
     files = scan_of(small, context, 1)
     scan = _big_scan(big, files, context)
     if scan is None:
         entry = broadcast_function(
-            partial(told, broadcast_interval_join, spec), _collected(small, files), context.spark
+            reporting.entry(broadcast_interval_join, spec), _collected(small, files), context.spark
         )
         # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
         rows = over_sources(big.toDF(*(f"c{place}" for place in range(len(big.columns)))), [small])
@@ -62,13 +61,13 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
         rows = over_sources(task_rows(count, [scan], context), [small])
         if files is not None and count <= _READING_TASKS * cores(context.spark):
             entry = worker_function(
-                partial(told, join_parquet, spec, scan.scan, files.scan, arrow_schema(small.schema))
+                reporting.entry(join_parquet, spec, scan.scan, files.scan, arrow_schema(small.schema))
             )
         else:
             entry = broadcast_function(
-                partial(told, broadcast_parquet, spec, scan.scan), _collected(small, files), context.spark
+                reporting.entry(broadcast_parquet, spec, scan.scan), _collected(small, files), context.spark
             )
-    return from_months(rows.mapInArrow(entry, months_schema(typed.result)), typed.result)
+    return from_months(rows.mapInArrow(reporting.function(entry), months_schema(typed.result)), typed.result)
 
 
 def _big_scan(big: DataFrame, small: ArrowScan | None, context: ExecutionContext) -> ArrowScan | None:

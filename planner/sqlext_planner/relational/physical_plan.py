@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sqlext_operators.errors import Places
 
     from sqlext_planner.exchange.arrow_scan import PlainFiles
+    from sqlext_planner.exchange.figures import Measures
     from sqlext_planner.exchange.stages import ArrowStage
     from sqlext_planner.raised import Locate
 
@@ -36,7 +37,8 @@ class ExecutionContext:
     `files` maps id(frame) to (the frame, the Parquet files that it only selects from).
 
     `place` finds a span of the statement in the user's text, with the lines that show it; None if there
-    is no text. `building` are the nodes whose DataFrames are being built, the innermost last.
+    is no text. `building` are the nodes whose DataFrames are being built, the innermost last. `measures` takes what
+    tasks report of their time; None except under EXPLAIN ANALYZE: then they do not look at a clock.
     """
 
     spark: SparkSession
@@ -46,6 +48,7 @@ class ExecutionContext:
     files: dict[int, tuple[DataFrame, PlainFiles | None]] = field(default_factory=dict)
     place: Locate | None = field(default_factory=current_statement)
     building: list[PhysicalPlan] = field(default_factory=list)
+    measures: Measures | None = None
 
     def __post_init__(self) -> None:
         from sqlext_planner.spark.task_errors import show_task_errors

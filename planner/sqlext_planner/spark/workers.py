@@ -25,9 +25,11 @@ _WORKER_HELP = (
 )
 
 Entry = Callable[[int, Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
+#: What `mapInArrow` takes.
+BatchFunction = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
-def worker_function(entry: Entry) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def worker_function(entry: Entry) -> BatchFunction:
     """What to give `mapInArrow` for `partial(module_function, frozen_spec)`: it is called with the partition's
     index and batches."""
     load = _loading(entry)
@@ -44,7 +46,7 @@ def worker_function(entry: Entry) -> Callable[[Iterator[pa.RecordBatch]], Iterat
 
 def property_function(
     entry: Callable[[str | None, int, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], name: str
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+) -> BatchFunction:
     """Like `worker_function`, for an entry point whose first argument is a property of the query
     (`query_properties`), or None where it has none."""
     load = _loading(entry)
@@ -62,7 +64,7 @@ def property_function(
 
 def broadcast_function(
     entry: Callable[[bytes, int, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], data: bytes, spark: SparkSession
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+) -> BatchFunction:
     """Like `worker_function`, for an entry point whose first argument is bytes that every executor gets once.
 
     Under Spark Connect, which has no broadcast variables, they travel with the function, once a task.

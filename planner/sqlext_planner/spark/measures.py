@@ -1,0 +1,153 @@
+"""What EXPLAIN ANALYZE measures of a statement: reports of our tasks, and what Spark knows of its stages.
+
+Reports come in an accumulator. Spark adds those of successful tasks only, before the action returns. A task that is
+retried, or runs twice (speculation, a lost executor), has one key for all its attempts (`TaskKey`), of which the last
+to end wins. Tasks that Spark stops early, below a LIMIT, may report nothing.
+
+PySpark's public status knows neither the jobs of a tag nor the metrics of a stage: both come from the JVM's status
+store, which keeps the newest stages (`spark.ui.retainedStages`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from sqlext_planner.exchange.figures import NodeFigures, Step, StepKind, TaskKey, node_figures
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark import AccumulatorParam, SparkContext
+    from pyspark.sql import SparkSession
+    from sqlext_operators.exchange.profile import StepFigures
+
+    from sqlext_planner.relational.physical_plan import PhysicalPlan
+    from sqlext_planner.spark.workers import BatchFunction
+
+    Reports = dict[TaskKey, StepFigures]
+
+_TAGS = count(1)
+
+
+@dataclass(frozen=True)
+class StageFigures:
+    """What Spark measured over all stages of the jobs of a statement, in seconds and bytes. `run_seconds` are those
+    of the tasks' threads in the JVM, which wait while Python works; `cpu_seconds` are those in which they computed."""
+
+    stages: int = 0
+    tasks: int = 0
+    run_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    collect_seconds: float = 0.0
+    written_bytes: int = 0
+    write_seconds: float = 0.0
+    fetch_seconds: float = 0.0
+
+
+class StatementMeasures:
+    """Measures the statement that runs in its context."""
+
+    def __init__(self, context: SparkContext) -> None:
+        self._context = context
+        self._steps: list[Step] = []
+        self._tag = f"sqlext-analyze-{next(_TAGS)}"
+        self._reports = context.accumulator(_none(), _gathering())
+
+    def __enter__(self) -> StatementMeasures:
+        self._context.addJobTag(self._tag)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        from pyspark import accumulators
+
+        self._context.removeJobTag(self._tag)
+        accumulators._accumulatorRegistry.pop(self._reports.aid, None)  # PySpark keeps each for ever
+
+    def step(self, node: PhysicalPlan | None, kind: StepKind) -> Step:
+        """A new step."""
+        self._steps.append(Step(len(self._steps), node, kind))
+        return self._steps[-1]
+
+    def reporting(self, step: Step, function: BatchFunction) -> BatchFunction:
+        """The function, whose tasks report at their end."""
+        reports, number = self._reports, step.number
+
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            from pyspark import TaskContext
+            from sqlext_operators.exchange.profile import recorded
+
+            context = TaskContext.get()
+            stage, partition = (0, 0) if context is None else (context.stageId(), context.partitionId())
+
+            def report(found: tuple[StepFigures, ...]) -> None:
+                reports.add({(figures.step, stage, partition): figures for figures in found})
+
+            return recorded(number, function, batches, report)
+
+        return run
+
+    def nodes(self) -> list[NodeFigures]:
+        """What the tasks have reported, by node."""
+        return node_figures(self._steps, self._reports.value)
+
+    def stages(self) -> StageFigures:
+        """What Spark measured of the jobs that this thread started within the context."""
+        context: Any = self._context
+        java = context._jsc.sc()
+        java.listenerBus().waitUntilEmpty()  # the store hears of the last tasks after the action has returned
+        stages: set[int] = set()
+        for job in java.statusTracker().getJobIdsForTag(self._tag):
+            info = self._context.statusTracker().getJobInfo(int(job))
+            stages.update(info.stageIds if info is not None else ())
+        return _added(java.statusStore(), stages)
+
+
+def statement_measures(spark: SparkSession) -> StatementMeasures | None:
+    """Measures for a statement of the session; None under Spark Connect, which has no accumulators."""
+    context: SparkContext | None = getattr(spark, "_sc", None)
+    return None if context is None else StatementMeasures(context)
+
+
+def _added(store: Any, stages: set[int]) -> StageFigures:
+    """The last attempts of the stages that ran, added up."""
+    from py4j.protocol import Py4JJavaError
+
+    found = []
+    for stage in sorted(stages):
+        try:
+            data = store.lastStageAttempt(stage)
+        except Py4JJavaError:  # it has forgotten the stage
+            continue
+        if data.numCompleteTasks():
+            found.append(data)
+    return StageFigures(
+        stages=len(found),
+        tasks=sum(data.numCompleteTasks() for data in found),
+        run_seconds=sum(data.executorRunTime() for data in found) / 1e3,
+        cpu_seconds=sum(data.executorCpuTime() for data in found) / 1e9,
+        collect_seconds=sum(data.jvmGcTime() for data in found) / 1e3,
+        written_bytes=sum(data.shuffleWriteBytes() for data in found),
+        write_seconds=sum(data.shuffleWriteTime() for data in found) / 1e9,
+        fetch_seconds=sum(data.shuffleFetchWaitTime() for data in found) / 1e3,
+    )
+
+
+def _none() -> Reports:
+    return {}
+
+
+def _gathering() -> AccumulatorParam[Reports]:
+    """Puts reports together; the class travels by value, because executors lack this package."""
+    from pyspark import AccumulatorParam
+
+    class Gathering(AccumulatorParam["Reports"]):
+        def zero(self, value: Reports) -> Reports:
+            return {}
+
+        def addInPlace(self, value1: Reports, value2: Reports) -> Reports:  # noqa: N802 - Spark's name
+            value1.update(value2)
+            return value1
+
+    return Gathering()
