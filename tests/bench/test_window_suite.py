@@ -57,7 +57,7 @@ def test_checks_compare_with_the_targets_of_the_project() -> None:
     suite = window_suite(WindowOptions(rows=[100], lengths=[10]))
     cases = [
         result(5, 10, ours=5.0, spark=16.0, spark_segment_tree=14.0, duckdb=9.0),
-        result(5, 100, ours=7.0, spark=90.0, spark_segment_tree=20.0, duckdb=11.0),
+        result(5, 100, ours=6.0, spark=90.0, spark_segment_tree=18.0, duckdb=9.0),
         result(10, 10, ours=12.0),
     ]
     assert [(name, passed) for name, passed, _ in outcome(suite.checks, cases)] == [
