@@ -118,7 +118,7 @@ def _packed(column: pa.Array, field: pa.Field, most: int) -> tuple[pa.Array, pa.
         return column, field
     if pa.types.is_dictionary(packed.type):
         packed = _indexed(packed, _index_type(len(packed.dictionary)))
-    is_narrow = packed.type != kind
+    is_narrow = packed.type not in (kind, plain_type(kind))
     return packed, pa.field(field.name, packed.type, field.nullable, {_WIDE: str(kind)} if is_narrow else None)
 
 

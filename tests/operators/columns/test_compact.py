@@ -87,6 +87,7 @@ def test_a_dictionary_is_cut_to_the_values_that_rows_have() -> None:
     assert sent(packed).column(0).to_pylist() == wide.column(0).to_pylist()
     every = pa.RecordBatch.from_arrays([values.dictionary_encode()], names=["x"])
     assert compact(every, 1).schema.field("x").type == pa.string()
+    assert sent(compact(every, 1)).column(0).equals(values)
 
 
 @settings(deadline=None)
