@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
 
+from sqlext.bench.features_data import sql_file
 from sqlext.bench.harness.engines import Engines
 from sqlext.bench.harness.suite import Answer, Case, Contestant, Number
 
@@ -24,8 +24,7 @@ Tables = Mapping[str, Path]
 
 def script(name: str) -> tuple[str, ...]:
     """The statements of a file in `sqlext/bench/sql/features`, e.g. `Q0` or `spark_Q0`."""
-    text = files("sqlext.bench").joinpath("sql", "features", f"{name}.sql").read_text()
-    return tuple(part.strip() for part in text.split(";\n") if part.strip())
+    return tuple(part.strip() for part in sql_file(name).split(";\n") if part.strip())
 
 
 @dataclass
