@@ -1,4 +1,4 @@
-"""Generated tables with the schemas of FEBench's Q5: offers of a bank's products, and what it knows of the customers."""
+"""Generated tables with the schemas of FEBench's Q5: offers of a bank's products, and what it knows of customers."""
 
 from __future__ import annotations
 

@@ -1,17 +1,21 @@
-"""Contestants of the suite `features`: FEBench's scripts through `Session.sql`, plain Spark SQL through `spark.sql`."""
+"""Contestants of the suite `features`: FEBench's scripts through `Session.sql`, plain Spark SQL, and the floor."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
 from sqlext.bench.features_data import sql_file
+from sqlext.bench.features_floor import idle_operators
 from sqlext.bench.harness.engines import Engines
 from sqlext.bench.harness.suite import Answer, Case, Contestant, Number
+
+if TYPE_CHECKING:
+    from sqlext import Session
 
 #: For all contestants. OpenMLDB has no ANSI mode: a share of nothing is NULL there, not an error.
 SHARED_SETTINGS = {"spark.sql.ansi.enabled": "false"}
@@ -42,7 +46,6 @@ class FeatureContestant(Contestant):
     engines: Engines
     settings: Mapping[str, str] = field(default_factory=dict)
     _answers: dict[str, Answer] = field(default_factory=dict)
-    _session: Any = None
 
     def prepare(self, case: Case) -> None:
         """Settings, the script's tables as views, and every statement before the query."""
@@ -54,31 +57,51 @@ class FeatureContestant(Contestant):
             spark.sql(statement)
 
     def run(self, case: Case) -> None:
-        self._query(case).write.format("noop").mode("overwrite").save()
+        self.query(case).write.format("noop").mode("overwrite").save()
 
-    def answer(self, case: Case) -> Answer:
+    def answer(self, case: Case) -> Answer | None:
         if case.name not in self._answers:
-            self._answers[case.name] = answer_of(self._query(case))
+            self._answers[case.name] = answer_of(self.query(case))
         return self._answers[case.name]
 
     def interrupt(self) -> None:
         self.engines.cancel_spark()
 
-    def _query(self, case: Case) -> DataFrame:
+    def query(self, case: Case) -> DataFrame:
+        """All columns of all rows, as c0, c1, ...; after `prepare`."""
         text = script(self.prefix + str(case.parameters["script"]))[-1]
-        result: DataFrame = self._run_sql(text)
+        result = self._run_sql(text)
         # Some of FEBench's columns have the same name, which no sink accepts.
         return result.toDF(*(f"c{place}" for place in range(len(result.columns))))
 
     def _run_sql(self, text: str) -> DataFrame:
-        if self.prefix:
-            return self.engines.spark().sql(text)
+        return self.engines.spark().sql(text)
+
+
+@dataclass
+class OursContestant(FeatureContestant):
+    """The script itself, through `Session.sql`."""
+
+    _session: Session | None = None
+
+    def _run_sql(self, text: str) -> DataFrame:
         if self._session is None:
             from sqlext import Session
 
             self._session = Session(self.engines.spark(), compat="openmldb")
-        result: DataFrame = self._session.sql(text)
-        return result
+        return self._session.sql(text)
+
+
+@dataclass
+class FloorContestant(OursContestant):
+    """The script's plan with operators that compute nothing: the same rows in, as many columns out, no answer."""
+
+    def answer(self, case: Case) -> None:
+        return None
+
+    def _run_sql(self, text: str) -> DataFrame:
+        with idle_operators():
+            return super()._run_sql(text)
 
 
 def answer_of(frame: DataFrame) -> Answer:

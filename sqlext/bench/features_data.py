@@ -151,7 +151,7 @@ def timestamps(milliseconds: Ints | Floats) -> pa.Array:
     return pa.array(milliseconds.astype(np.int64) * 1_000, pa.timestamp("us", "UTC"))
 
 
-def distinct_times(milliseconds: Floats, step: int = 1) -> Ints:
+def distinct_times(milliseconds: Ints | Floats, step: int = 1) -> Ints:
     """Ascending times cut to multiples of `step` ms, each at least one step after the one before it."""
     steps = np.sort(milliseconds.astype(np.int64)) // step
     places = np.arange(len(steps))
