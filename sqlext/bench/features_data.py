@@ -205,8 +205,8 @@ def filled(
 ) -> pa.Table:
     """A table of `count` rows with these columns: the known ones, and values of their types in the others.
 
-    The others have 2 to 42 strings or integers, amounts with two decimals, or times of three years; a fiftieth of them
-    is NULL.
+    The others have 2 to 42 strings or integers, amounts of -20 to 100 with two decimals, or times of three years; a
+    fiftieth of them is NULL.
     """
     found = {}
     for place, (name, kind) in enumerate(columns.items()):
@@ -221,7 +221,7 @@ def _values(random: np.random.Generator, kind: str, size: int, count: int) -> pa
     numbers = random.random(count) ** 2
     match kind:
         case "double":
-            return pa.array(np.round(100 * numbers, 2), mask=absent)
+            return pa.array(np.round(120 * numbers - 20, 2), mask=absent)
         case "int" | "bigint":
             return pa.array((size * numbers).astype(np.int32 if kind == "int" else np.int64), mask=absent)
         case "timestamp":
