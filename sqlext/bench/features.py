@@ -22,9 +22,10 @@ from sqlext.bench.features_contestants import (
     Tables,
     script,
 )
-from sqlext.bench.features_data import CovidTables, TaxiTables, stored_tables, write_tables
+from sqlext.bench.features_data import CovidTables, TaxiTables
 from sqlext.bench.features_loans import LoanTables
 from sqlext.bench.features_shop import ShopTables
+from sqlext.bench.features_values import stored_tables, write_tables
 from sqlext.bench.features_wind import WindTables
 from sqlext.bench.harness.checks import at_most, best_ratio, timed
 from sqlext.bench.harness.engines import Engines

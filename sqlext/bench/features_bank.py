@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from sqlext.bench.features_data import Ints, by_time, filled, numbered, random_times, schemas, timestamps
+from sqlext.bench.features_values import Ints, by_time, filled, numbered, random_times, schemas, timestamps
 
 #: Tables with several versions of a customer.
 VERSIONED = ("LINK2_f6", "LINK1_f5", "AUM_f4", "debit3_f3", "debit2_f2", "debit1_f1")

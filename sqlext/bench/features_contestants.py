@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from sqlext.bench.features_data import sql_file
 from sqlext.bench.features_floor import idle_operators
+from sqlext.bench.features_values import sql_file
 from sqlext.bench.harness.engines import Engines
 from sqlext.bench.harness.suite import Answer, Case, Contestant, Number
 

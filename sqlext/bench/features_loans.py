@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from sqlext.bench.features_data import (
+from sqlext.bench.features_values import (
     DAY,
     Ints,
     by_time,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sqlext.bench.features_data import (
+from sqlext.bench.features_values import (
     DAY,
     Floats,
     Ints,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sqlext.bench.features_data import HOUR, Ints, filled, schemas, timestamps
+from sqlext.bench.features_values import HOUR, Ints, filled, schemas, timestamps
 
 
 @dataclass(frozen=True)

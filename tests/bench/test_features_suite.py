@@ -18,10 +18,11 @@ from sqlext.bench import CaseResult
 from sqlext.bench.features import FeaturesOptions, features_suite
 from sqlext.bench.features_bank import PRODUCTS, VERSIONED, BankTables
 from sqlext.bench.features_contestants import FeatureContestant
-from sqlext.bench.features_data import DAY, HOUR, CovidTables, TaxiTables
+from sqlext.bench.features_data import CovidTables, TaxiTables
 from sqlext.bench.features_floor import IdleSpec
 from sqlext.bench.features_loans import HISTORIES, LoanTables
 from sqlext.bench.features_shop import ShopTables
+from sqlext.bench.features_values import DAY, HOUR
 from sqlext.bench.features_wind import WindTables
 from sqlext.bench.harness.engines import Engines
 from tests.bench.runs import agreed, case_result, outcome
