@@ -35,7 +35,8 @@ def script(name: str) -> tuple[str, ...]:
 class FeatureContestant(Contestant):
     """Runs one script for a case on Spark: every column of every row goes to Spark's `noop` sink.
 
-    `prefix` names the file (prefix + the case's script); `settings` apply to this contestant only. The answer is
+    `prefix` names the file (prefix + the case's script); `of_scripts` are settings for one script,
+    `settings` those of this contestant. The answer is
     computed in a second run that is not timed, once for each case: otherwise more than a hundred aggregates would be
     measured with the features.
     """
@@ -44,13 +45,14 @@ class FeatureContestant(Contestant):
     prefix: str
     tables: Mapping[str, Tables]
     engines: Engines
+    of_scripts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     _answers: dict[str, Answer] = field(default_factory=dict)
 
     def prepare(self, case: Case) -> None:
         """Settings, the script's tables as views, and every statement before the query."""
-        spark = self.engines.configured({**SHARED_SETTINGS, **self.settings})
         name = str(case.parameters["script"])
+        spark = self.engines.configured({**SHARED_SETTINGS, **self.of_scripts.get(name, {}), **self.settings})
         for table, path in self.tables[name].items():
             spark.read.parquet(str(path)).createOrReplaceTempView(table)
         for statement in script(self.prefix + name)[:-1]:
