@@ -67,8 +67,8 @@ class Script:
         return tuple(name for name in CONTESTANTS if self.has_windows or name != WITH_TREE)
 
 
-#: By default Spark compiles loops over 100 columns at most. Q5 has 661 (20,000 rows, with other work on the machine: plain
-#: Spark 12 to 35 s, 5 s with this; ours 14 s, 11 s with this).
+#: By default Spark compiles loops over 100 columns at most. Q5 has 661. Measured with 20,000 rows, other work beside:
+#: plain Spark takes 12 to 35 s, 5 s with this; ours 14 s, 11 s with this.
 WIDE = {"spark.sql.codegen.maxFields": "2000"}
 SCRIPTS: Mapping[str, Script] = {
     "Q0": Script("taxi trips", TaxiTables, ("train",), 0.65),
