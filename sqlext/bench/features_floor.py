@@ -85,11 +85,14 @@ class IdleSpec:
             yield self._columns(FROM, held)
 
     def _columns(self, tag: int, batches: Sequence[pa.RecordBatch]) -> list[pa.Array]:
-        """The payload of an input's rows."""
+        """The payload of an input's rows; the results may say otherwise how the time zone is called."""
         before = sum(map(len, self.payloads[:tag]))
         types = self.schema.types[before : before + len(self.payloads[tag])]
         named = zip(self.payloads[tag], types, strict=True)
-        return [pa.concat_arrays([pa.array([], kind), *(batch[name] for batch in batches)]) for name, kind in named]
+        return [
+            pa.concat_arrays([pa.array([], kind), *(batch[name].cast(kind) for batch in batches)])
+            for name, kind in named
+        ]
 
     def _sent(self, rows: list[pa.Array], others: list[list[pa.Array]], sent: int) -> Iterator[pa.RecordBatch]:
         width = sum(column.nbytes // max(1, len(column)) for columns in (rows, *others) for column in columns)
