@@ -1,4 +1,4 @@
-"""Suite `features`: FEBench's feature scripts Q0, Q1 and Q3, ours against the best plain Spark SQL for them.
+"""Suite `features`: FEBench's feature scripts Q0 to Q5, ours against the best plain Spark SQL for them.
 
 The scripts and the Spark SQL are files in `sqlext/bench/sql/features`; docs/benchmarks.md explains how it was chosen.
 """
@@ -6,15 +6,28 @@ The scripts and the Spark SQL are files in `sqlext/bench/sql/features`; docs/ben
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
-from sqlext.bench.features_contestants import ASOF_JOIN, SEGMENT_TREE, FeatureContestant, Tables, script
-from sqlext.bench.features_data import CovidTables, TaxiTables, stored_tables, write_tables
+from sqlext.bench.features_bank import BankTables
+from sqlext.bench.features_contestants import (
+    ASOF_JOIN,
+    SEGMENT_TREE,
+    FeatureContestant,
+    FloorContestant,
+    OursContestant,
+    Tables,
+    script,
+)
+from sqlext.bench.features_data import CovidTables, TaxiTables
+from sqlext.bench.features_loans import LoanTables
 from sqlext.bench.features_shop import ShopTables
+from sqlext.bench.features_values import stored_tables, write_tables
+from sqlext.bench.features_wind import WindTables
+from sqlext.bench.harness.checks import at_most, best_ratio, timed
 from sqlext.bench.harness.engines import Engines
 from sqlext.bench.harness.options import WHO, Options, Told, Workplace, check, option, untold
 from sqlext.bench.harness.results import Report
@@ -35,17 +48,45 @@ class GeneratedTables(Protocol):
         """The tables by their names in the script."""
 
 
-#: What each script is about, the generator of its tables, their names, and how much faster than Spark it should be.
-SCRIPTS: Mapping[str, tuple[str, Generator, tuple[str, ...], float]] = {
-    "Q0": ("taxi trips", TaxiTables, ("train",), 1.0),
-    "Q1": ("cases by day", CovidTables, ("train",), 1.0),
-    "Q3": ("shop", ShopTables, ShopTables.NAMES, 3.0),
+@dataclass(frozen=True)
+class Script:
+    """What a script is about, the generator of its tables, their names, and which share of plain Spark's time it may
+    take at most. Without windows, Spark's segment tree is nothing else than Spark. `settings` are for all contestants.
+    """
+
+    about: str
+    generator: Generator
+    tables: tuple[str, ...]
+    share: float
+    has_windows: bool = True
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def contestants(self) -> tuple[str, ...]:
+        """Those that take part."""
+        return tuple(name for name in CONTESTANTS if self.has_windows or name != WITH_TREE)
+
+
+#: By default Spark compiles loops over 100 columns at most. Q5 has 661. Measured with 20,000 rows, other work beside:
+#: plain Spark takes 12 to 35 s, 5 s with this; ours 14 s, 11 s with this.
+WIDE = {"spark.sql.codegen.maxFields": "2000"}
+SCRIPTS: Mapping[str, Script] = {
+    "Q0": Script("taxi trips", TaxiTables, ("train",), 0.65),
+    "Q1": Script("cases by day", CovidTables, ("train",), 0.4),
+    "Q2": Script("wind power", WindTables, WindTables.NAMES, 0.7, has_windows=False),
+    "Q3": Script("shop", ShopTables, ShopTables.NAMES, 0.15),
+    "Q4": Script("loans", LoanTables, LoanTables.NAMES, 0.7),
+    "Q5": Script("bank", BankTables, BankTables.NAMES, 0.7, has_windows=False, settings=WIDE),
 }
-CONTESTANTS: Mapping[str, Mapping[str, str]] = {
-    "ours": {},
+WITH_TREE = "spark-segment-tree"
+#: The contestants in plain Spark SQL, and their settings.
+NATIVE: Mapping[str, Mapping[str, str]] = {
     "spark": {ASOF_JOIN: "true", SEGMENT_TREE: "false"},
-    "spark-segment-tree": {ASOF_JOIN: "true", SEGMENT_TREE: "true"},
+    WITH_TREE: {ASOF_JOIN: "true", SEGMENT_TREE: "true"},
 }
+CONTESTANTS = ("ours", *NATIVE, "floor")
+#: No Python process may hold more, in bytes.
+MOST_BYTES = int(1.5 * (1 << 30))
 
 
 @dataclass(frozen=True)
@@ -54,7 +95,7 @@ class FeaturesOptions(Options):
 
     rows: int = option(1_000_000, "Rows of each script's FROM table.", min=1, scaled=True)
     scripts: Sequence[str] = option(tuple(SCRIPTS), "Which of FEBench's scripts.")
-    contestants: Sequence[str] = option(tuple(CONTESTANTS), WHO)
+    contestants: Sequence[str] = option(CONTESTANTS, WHO)
 
 
 def features_suite(options: FeaturesOptions, engines: Engines | None = None, report: Told = untold) -> Suite:
@@ -70,18 +111,12 @@ def features_suite(options: FeaturesOptions, engines: Engines | None = None, rep
         name="features",
         title=f"FEBench's feature scripts, {options.rows:,} rows",
         parameters=options.shown("rows", "scripts", "cores", "memory"),
-        cases=tuple(
-            Case(f"{name} {SCRIPTS[name][0]}", float(name[1:]) + 1, {"script": name, "rows": options.rows})
-            for name in options.scripts
-        ),
-        contestants=tuple(
-            FeatureContestant(name, "" if name == "ours" else "spark_", tables, place.engines, CONTESTANTS[name])
-            for name in options.contestants
-        ),
+        cases=tuple(_case(name, options.rows) for name in options.scripts),
+        contestants=tuple(_contestant(name, tables, place.engines) for name in options.contestants),
         ours="ours",
-        x_label="script (Q0: 1, Q1: 2, Q3: 4)",
+        x_label="script (Q0: 1, ..., Q5: 6)",
         close=place.close,
-        checks=(_faster_than_spark,),
+        checks=(_share_of_spark, _small_processes),
         facts={
             f"{prefix}{name}": ";\n".join(script(prefix + name))
             for name in options.scripts
@@ -90,22 +125,53 @@ def features_suite(options: FeaturesOptions, engines: Engines | None = None, rep
     )
 
 
+def _case(name: str, rows: int) -> Case:
+    known = SCRIPTS[name]
+    return Case(
+        f"{name} {known.about}",
+        float(name[1:]) + 1,
+        {"script": name, "rows": rows},
+        contestants=known.contestants,
+    )
+
+
+def _contestant(name: str, tables: Mapping[str, Tables], engines: Engines) -> FeatureContestant:
+    of_scripts = {script: SCRIPTS[script].settings for script in tables}
+    match name:
+        case "ours":
+            return OursContestant(name, "", tables, engines, of_scripts)
+        case "floor":
+            return FloorContestant(name, "", tables, engines, of_scripts)
+    return FeatureContestant(name, "spark_", tables, engines, of_scripts, NATIVE[name])
+
+
 def _write(name: str, rows: int, root: Path) -> Tables:
     """The script's tables below `root`, generated if they are missing."""
-    _, generator, names, _ = SCRIPTS[name]
+    known = SCRIPTS[name]
     folder = root / f"febench-{name}-{rows}"
-    return stored_tables(names, folder) or write_tables(generator(rows).tables(), folder)
+    paths = stored_tables(known.tables, folder) or write_tables(known.generator(rows).tables(), folder)
+    # What is measured is the largest process, and this is one (loans, 200,000 rows: 735 MB are kept, 155 after this).
+    pa.default_memory_pool().release_unused()
+    return paths
 
 
-def _faster_than_spark(report: Report) -> list[Check]:
-    """The best of the Spark contestants against ours, for each script."""
+def _share_of_spark(report: Report) -> list[Check]:
+    """Ours against the best of the contestants in plain Spark SQL, for each script."""
     checks = []
-    for result in report.cases:
-        ours = result.seconds(report.ours)
-        others = [m.seconds for m in result.measurements if m.contestant != report.ours and m.seconds is not None]
-        if ours is not None and others:
-            factor = SCRIPTS[str(result.case.parameters["script"])][3]
-            ratio = min(others) / ours
-            wanted = "never slower" if factor == 1 else f"at least {factor:g}x faster"
-            checks.append(Check(f"{wanted} than plain Spark, {result.case.name}", ratio >= factor, f"{ratio:.2f}x"))
+    for result, _ in timed(report):
+        best = best_ratio(report, result, NATIVE)
+        if best is not None:
+            share = SCRIPTS[str(result.case.parameters["script"])].share
+            name = f"at most {share:g}x the time of plain Spark, {result.case.name}"
+            checks.append(at_most(name, 1 / best[0], share))
     return checks
+
+
+def _small_processes(report: Report) -> list[Check]:
+    """The largest Python process of ours, for each script."""
+    found = ((result, result.measurement(report.ours)) for result, _ in timed(report))
+    peaks = ((result, item.peak("peak_process")) for result, item in found if item is not None)
+    return [
+        Check(f"no Python process above 1.5 GiB, {result.case.name}", peak <= MOST_BYTES, f"{peak / (1 << 30):.2f} GiB")
+        for result, peak in peaks
+    ]

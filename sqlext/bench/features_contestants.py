@@ -1,17 +1,21 @@
-"""Contestants of the suite `features`: FEBench's scripts through `Session.sql`, plain Spark SQL through `spark.sql`."""
+"""Contestants of the suite `features`: FEBench's scripts through `Session.sql`, plain Spark SQL, and the floor."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
+from sqlext.bench.features_floor import idle_operators
+from sqlext.bench.features_values import sql_file
 from sqlext.bench.harness.engines import Engines
 from sqlext.bench.harness.suite import Answer, Case, Contestant, Number
+
+if TYPE_CHECKING:
+    from sqlext import Session
 
 #: For all contestants. OpenMLDB has no ANSI mode: a share of nothing is NULL there, not an error.
 SHARED_SETTINGS = {"spark.sql.ansi.enabled": "false"}
@@ -24,15 +28,15 @@ Tables = Mapping[str, Path]
 
 def script(name: str) -> tuple[str, ...]:
     """The statements of a file in `sqlext/bench/sql/features`, e.g. `Q0` or `spark_Q0`."""
-    text = files("sqlext.bench").joinpath("sql", "features", f"{name}.sql").read_text()
-    return tuple(part.strip() for part in text.split(";\n") if part.strip())
+    return tuple(part.strip() for part in sql_file(name).split(";\n") if part.strip())
 
 
 @dataclass
 class FeatureContestant(Contestant):
     """Runs one script for a case on Spark: every column of every row goes to Spark's `noop` sink.
 
-    `prefix` names the file (prefix + the case's script); `settings` apply to this contestant only. The answer is
+    `prefix` names the file (prefix + the case's script); `of_scripts` are settings for one script,
+    `settings` those of this contestant. The answer is
     computed in a second run that is not timed, once for each case: otherwise more than a hundred aggregates would be
     measured with the features.
     """
@@ -41,45 +45,65 @@ class FeatureContestant(Contestant):
     prefix: str
     tables: Mapping[str, Tables]
     engines: Engines
+    of_scripts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     _answers: dict[str, Answer] = field(default_factory=dict)
-    _session: Any = None
 
     def prepare(self, case: Case) -> None:
         """Settings, the script's tables as views, and every statement before the query."""
-        spark = self.engines.configured({**SHARED_SETTINGS, **self.settings})
         name = str(case.parameters["script"])
+        spark = self.engines.configured({**SHARED_SETTINGS, **self.of_scripts.get(name, {}), **self.settings})
         for table, path in self.tables[name].items():
             spark.read.parquet(str(path)).createOrReplaceTempView(table)
         for statement in script(self.prefix + name)[:-1]:
             spark.sql(statement)
 
     def run(self, case: Case) -> None:
-        self._query(case).write.format("noop").mode("overwrite").save()
+        self.query(case).write.format("noop").mode("overwrite").save()
 
-    def answer(self, case: Case) -> Answer:
+    def answer(self, case: Case) -> Answer | None:
         if case.name not in self._answers:
-            self._answers[case.name] = answer_of(self._query(case))
+            self._answers[case.name] = answer_of(self.query(case))
         return self._answers[case.name]
 
     def interrupt(self) -> None:
         self.engines.cancel_spark()
 
-    def _query(self, case: Case) -> DataFrame:
+    def query(self, case: Case) -> DataFrame:
+        """All columns of all rows, as c0, c1, ...; after `prepare`."""
         text = script(self.prefix + str(case.parameters["script"]))[-1]
-        result: DataFrame = self._run_sql(text)
+        result = self._run_sql(text)
         # Some of FEBench's columns have the same name, which no sink accepts.
         return result.toDF(*(f"c{place}" for place in range(len(result.columns))))
 
     def _run_sql(self, text: str) -> DataFrame:
-        if self.prefix:
-            return self.engines.spark().sql(text)
+        return self.engines.spark().sql(text)
+
+
+@dataclass
+class OursContestant(FeatureContestant):
+    """The script itself, through `Session.sql`."""
+
+    _session: Session | None = None
+
+    def _run_sql(self, text: str) -> DataFrame:
         if self._session is None:
             from sqlext import Session
 
             self._session = Session(self.engines.spark(), compat="openmldb")
-        result: DataFrame = self._session.sql(text)
-        return result
+        return self._session.sql(text)
+
+
+@dataclass
+class FloorContestant(OursContestant):
+    """The script's plan with operators that compute nothing: the same rows in, as many columns out, no answer."""
+
+    def answer(self, case: Case) -> None:
+        return None
+
+    def _run_sql(self, text: str) -> DataFrame:
+        with idle_operators():
+            return super()._run_sql(text)
 
 
 def answer_of(frame: DataFrame) -> Answer:

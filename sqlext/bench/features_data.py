@@ -1,29 +1,14 @@
-"""Generated tables with the schemas of FEBench's Q0 and Q1, and what all generators of the suite share.
-
-In every table in a script's FROM, (key, time) is unique for each of its window keys, and no window holds more rows than
-its MAXSIZE: then Spark's RANGE frames hold the same rows as ROWS_RANGE ... MAXSIZE, and the contestants need not spell
-out what the extension adds. More rows mean more keys (for the two taxi vendors, more time): window sizes stay the same.
-"""
+"""Generated tables with the schemas of FEBench's Q0 and Q1: taxi trips, and cases of an illness by day."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-#: Small enough that a scan of a million rows is split over a few cores.
-ROW_GROUP = 125_000
-DAY = 86_400_000
-HOUR = 3_600_000
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from sqlext.bench.features_values import DAY, HOUR, Floats, Ints, distinct_times, numbered, timestamps
 
 
 @dataclass(frozen=True)
@@ -141,37 +126,3 @@ class CovidTables:
         top = random.pareto(1.1, (count, 1)) * 300
         cases = np.floor(top / (1 + np.exp((middle - days) / 6)))
         return cases, np.floor(cases * random.uniform(0, 0.08, (count, 1)))
-
-
-def timestamps(milliseconds: Ints | Floats) -> pa.Array:
-    """Spark's TIMESTAMP (microseconds, UTC) from milliseconds since the epoch."""
-    return pa.array(milliseconds.astype(np.int64) * 1_000, pa.timestamp("us", "UTC"))
-
-
-def distinct_times(milliseconds: Floats, step: int = 1) -> Ints:
-    """Ascending times cut to multiples of `step` ms, each at least one step after the one before it."""
-    steps = np.sort(milliseconds.astype(np.int64)) // step
-    places = np.arange(len(steps))
-    return (np.maximum.accumulate(steps - places) + places) * step
-
-
-def numbered(prefix: str, numbers: Ints) -> pa.Array:
-    """The strings prefix + number."""
-    return pc.binary_join_element_wise(prefix, pa.array(numbers).cast(pa.string()), "")
-
-
-def write_tables(tables: Mapping[str, pa.Table], folder: Path) -> dict[str, Path]:
-    """One Parquet file for each table; an interrupted run leaves no partial file under its name."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = {name: folder / f"{name}.parquet" for name in tables}
-    for name, table in tables.items():
-        partial = paths[name].with_suffix(".partial")
-        pq.write_table(table, partial, row_group_size=ROW_GROUP)
-        partial.replace(paths[name])
-    return paths
-
-
-def stored_tables(names: Sequence[str], folder: Path) -> dict[str, Path] | None:
-    """The paths that `write_tables` wrote; None if one is missing."""
-    paths = {name: folder / f"{name}.parquet" for name in names}
-    return paths if all(path.exists() for path in paths.values()) else None

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sqlext.bench.features_data import DAY, Floats, Ints, distinct_times, numbered, timestamps
+from sqlext.bench.features_values import (
+    DAY,
+    Floats,
+    Ints,
+    by_time,
+    category,
+    numbered,
+    spread_times,
+    timestamps,
+)
 
 #: String columns of order_sales and the number of values that each has.
 SALES_CATEGORIES = {
@@ -75,7 +84,7 @@ class ShopTables:
             "Q3_Col32": timestamps(time),
             "Q3_Col33": timestamps(time + random.integers(1, 30, self.rows) * DAY),
             "Q3_Col6": numbered("item-", sku // self.SKUS_OF_AN_ITEM),
-            "Q3_Col34": self._category(random, 6, self.rows),
+            "Q3_Col34": category(random, 6, self.rows),
         }
         return pa.table(columns)
 
@@ -93,18 +102,18 @@ class ShopTables:
         columns = {
             "Q3_Col0": timestamps(time),
             "Q3_Col1": timestamps(time - DAY),
-            "Q3_Col2": self._category(random, 100_000, count),
+            "Q3_Col2": category(random, 100_000, count),
             "Q3_Col3": numbered("sku-", sku),
             "Q3_Col4": pa.array(random.integers(1, 5, count).astype(np.int32), mask=random.random(count) < 0.02),
-            "Q3_Col5": self._category(random, 9, count),
+            "Q3_Col5": category(random, 9, count),
         }
-        return self._by_time(pa.table(columns), time)
+        return by_time(pa.table(columns), time)
 
     def _sales(self, random: np.random.Generator, popularity: Floats) -> pa.Table:
         # The most popular product sells 1.6 / 0.925 times the mean: 64 days of it are 87 rows.
         sku, time = self._times(random, np.rint(popularity * self.SALES).astype(np.int64))
         count = len(sku)
-        columns = {name: self._category(random, size, count, 0.02) for name, size in SALES_CATEGORIES.items()}
+        columns = {name: category(random, size, count, 0.02) for name, size in SALES_CATEGORIES.items()}
         columns |= {
             "Q3_Col0": timestamps(time),
             "Q3_Col46": timestamps(time + DAY),
@@ -115,20 +124,20 @@ class ShopTables:
             columns[name] = pa.array(np.round(random.gamma(2, 20, count), 2), mask=random.random(count) < 0.02)
         middle = [f"Q3_Col{number}" for number in (35, 36, 37, 38, 39, 40, 41, 42, 2, 43, 44, 45, 46, 4, 47, 48, 3)]
         rest = [f"Q3_Col{number}" for number in (49, 50, 6, 51, 52, 53, 54, 55, 56, 57)]
-        return self._by_time(pa.table(columns).select(["Q3_Col0", *middle, *rest]), time)
+        return by_time(pa.table(columns).select(["Q3_Col0", *middle, *rest]), time)
 
     def _items(self, random: np.random.Generator, items: int) -> pa.Table:
         item, time = self._times(random, np.full(items, self.ITEM_CHANGES))
         count = len(item)
         columns = {"Q3_Col0": timestamps(time), "Q3_Col6": numbered("item-", item)}
-        columns |= {name: self._category(random, size, count, 0.02) for name, size in ITEM_CATEGORIES.items()}
+        columns |= {name: category(random, size, count, 0.02) for name, size in ITEM_CATEGORIES.items()}
         columns |= {f"Q3_Col{number}": timestamps(time - number * DAY) for number in (28, 29, 30)}
-        return self._by_time(pa.table(columns), time)
+        return by_time(pa.table(columns), time)
 
     def _skus(self, random: np.random.Generator, skus: int) -> pa.Table:
         time = timestamps(self.START - random.integers(0, 86_400, skus) * 1_000)
         columns = {"Q3_Col0": time, "Q3_Col3": numbered("sku-", random.permutation(skus))}
-        return pa.table(columns | {name: self._category(random, size, skus) for name, size in SKU_CATEGORIES.items()})
+        return pa.table(columns | {name: category(random, size, skus) for name, size in SKU_CATEGORIES.items()})
 
     def _shipments(self, random: np.random.Generator, skus: int) -> pa.Table:
         sku, time = self._times(random, np.full(skus, self.SHIPMENTS))
@@ -138,22 +147,8 @@ class ShopTables:
             "Q3_Col54": pa.array(np.round(random.gamma(2, 3, len(sku)), 2), mask=random.random(len(sku)) < 0.02),
         }
         columns |= {f"Q3_Col{66 + number}": timestamps(time + number * DAY) for number in range(3)}
-        return self._by_time(pa.table(columns), time)
+        return by_time(pa.table(columns), time)
 
     def _times(self, random: np.random.Generator, counts: Ints) -> tuple[Ints, Ints]:
-        """(key, time in ms), sorted: `counts[k]` distinct whole seconds of key k, evenly spread and jittered."""
-        key = np.repeat(np.arange(len(counts)), counts)
-        place = np.arange(len(key)) - np.repeat(np.cumsum(counts) - counts, counts)
-        spread = (place + random.random(len(key))) / counts[key] * self.DAYS * DAY
-        # One line of times for all keys, each key a span apart, keeps them distinct in one pass.
-        span = (self.DAYS + 1) * DAY
-        return key, distinct_times(key * span + spread, 1_000) - key * span + self.START
-
-    def _category(self, random: np.random.Generator, size: int, count: int, nulls: float = 0.0) -> pa.Array:
-        """Strings v0, v1, ... of which the first are the most frequent."""
-        numbers = (size * random.random(count) ** 2).astype(np.int64)
-        places = pa.array(numbers, mask=random.random(count) < nulls if nulls else None)
-        return numbered("v", np.arange(size)).take(places)
-
-    def _by_time(self, table: pa.Table, time: Ints) -> pa.Table:
-        return table.take(pa.array(np.argsort(time, kind="stable")))
+        key, elapsed = spread_times(random, counts, self.DAYS)
+        return key, elapsed + self.START
