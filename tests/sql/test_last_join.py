@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import duckdb
 import pytest
 from pyspark.sql import SparkSession
+from sqlext_planner.last_join.nodes import LastJoin
 
 from sqlext import Session
 
@@ -56,6 +57,27 @@ def last(left: str, right: str, on: str, order: str = "", right_id: str = "b_id"
 
 def ours(session: Session, sql: str) -> Rows:
     return sorted((tuple(row) for row in session.sql(sql).collect()), key=repr)
+
+
+@pytest.mark.parametrize(("inner", "order", "merged"), [("b_k = c_k", "c_ts", 2), ("c_k2 = b_k2", "c_ts DESC", 1)])
+def test_a_last_join_inside_a_right_side(
+    inner: str, order: str, merged: int, session: Session, oracle: Callable[[str], Rows]
+) -> None:
+    """On the right side's own key it becomes a right side beside it; rows of a without a row of b have no row of c."""
+    by = "ORDER BY c_ts DESC" if "DESC" in order else "ORDER BY c_ts"
+    columns = "b_id, b_k, b_ts, c_id, c_v"
+    outer = "a_k = b_k AND a_v > -2"
+    text = (
+        f"SELECT a_id, b_id, c_id, c_v FROM a LAST JOIN (SELECT {columns} FROM b LAST JOIN c {by} ON {inner}) x "
+        f"ORDER BY x.b_ts ON {outer}"
+    )
+    chosen = last("b", "c", inner, order, "c_id").replace("PARTITION BY a_id", "PARTITION BY b_id")
+    assert ours(session, text) == oracle(
+        f"SELECT a_id, b_id, c_id, c_v FROM {last('a', f'(SELECT {columns} FROM {chosen})', outer, 'b_ts')}"
+    )
+    plan = session.plan(text).optimized
+    assert plan is not None
+    assert [len(join.rights) for join in plan.collect(LastJoin)] == ([2] if merged == 2 else [1, 1])
 
 
 CONDITIONS = [

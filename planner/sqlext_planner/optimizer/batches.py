@@ -10,6 +10,7 @@ from sqlext_planner.interval_join.rules.count_interval_matches import count_inte
 from sqlext_planner.interval_join.rules.expand_endpoint_equalities import expand_endpoint_equalities
 from sqlext_planner.interval_join.rules.plan_interval_joins import plan_interval_joins
 from sqlext_planner.last_join.rules.compute_last_join_operands import compute_last_join_operands
+from sqlext_planner.last_join.rules.lift_last_joins import lift_last_joins
 from sqlext_planner.last_join.rules.merge_last_joins import merge_last_joins
 from sqlext_planner.last_join.rules.pull_project_above_last_join import pull_project_above_last_join
 from sqlext_planner.last_join.rules.push_filter_through_last_join import push_filter_through_last_join
@@ -79,7 +80,8 @@ BATCHES = (
     # Before pruning, whose projections would separate the joins.
     Batch("TSC", Once, (tsc,)),
     # Last: pruning sees what the final nodes read; the projections it adds may merge with their neighbours. LAST JOINs
-    # merge here because pruning drops those that nobody reads, which may have separated two of the same keys;
+    # merge here (those inside right sides too) because pruning drops those that nobody reads, which may have separated
+    # two of the same keys;
     # unlike union sources their right sides need not be alike, so pruning does not get in the way. In the end there is
     # only a plain selection of columns between two operators.
     Batch(
@@ -89,6 +91,7 @@ BATCHES = (
             prune_columns,
             pull_project_above_last_join,
             merge_last_joins,
+            lift_last_joins,
             compute_last_join_operands,
             merge_alias_into_project,
             merge_projects,
