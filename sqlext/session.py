@@ -14,6 +14,7 @@ from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.raised import statement
 from sqlext_planner.spark.session import is_stopped, substituted
 from sqlext_planner.spark.session import settings as settings_of
+from sqlext_planner.spark.views import VIEW_SETTINGS, TemporaryViews
 
 from sqlext.run.parameters import BoundText, bind_arguments, errors_show, format_references, literal, replace_spans
 from sqlext.run.passthrough_cache import PassthroughCache
@@ -41,8 +42,9 @@ class Session:
             Settings that are not given here are read from the Spark session for each statement, so
             ``SET sqlext.planner.alwaysLower = true`` works.
 
-    Between statements a Session remembers only which queries went to Spark as they are, so that it does not plan them
-    again (passthrough_cache.py). Several threads can use it.
+    Between statements a Session remembers which queries went to Spark as they are, so that it does not plan them again
+    (passthrough_cache.py), and what temporary views are, as long as Spark has the same ones (spark/views.py of the
+    planner). Several threads can use it.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Session:
         self._lock = threading.Lock()
         self._files: dict[str, Path] = {}
         self._passed = PassthroughCache()
+        self._views: TemporaryViews | None = None
         self._is_given = spark is not None
         self._spark: SparkSession | None = None
         if spark is not None:
@@ -86,7 +89,7 @@ class Session:
                         help="make a new one with SparkSession.builder.getOrCreate(), and a new Session with it",
                     )
                 self._spark = None
-                self._passed = PassthroughCache()
+                self._passed, self._views = PassthroughCache(), None
             if self._spark is None:
                 self._spark = self._found()
                 self._register_again(self._spark)
@@ -127,7 +130,7 @@ class Session:
             frame = self.spark.sql(sqlQuery, args, **kwargs) if key in self._passed else None
             if frame is not None and self._passed.holds(key, frame):
                 return frame
-            plan, frame = self._stage(text.sql, config, settings, lenient=True), None
+            plan, frame = self._stage(text.sql, config, settings, given, lenient=True), None
             unfit = wrong or next(iter(text.unbound), None)
             if not plan.passthrough and not plan.ordinary:
                 if unfit is not None:
@@ -159,7 +162,7 @@ class Session:
         given = self._given()
         settings = self._reading_settings(given)
         with self._bound(sqlQuery, None, {}, ExitStack(), settings) as text:
-            return self._stage(text.sql, self._effective_config(given), settings, lenient=False)
+            return self._stage(text.sql, self._effective_config(given), settings, given, lenient=False)
 
     @property
     def streams(self) -> Streams:
@@ -191,16 +194,22 @@ class Session:
                 raise ConfigurationError(f"setting '{key}' cannot change while Spark runs", help=help)
         return spark
 
-    def _stage(self, sql: str, config: Config, settings: SqlSettings, *, lenient: bool) -> StagedPlan:
+    def _stage(
+        self, sql: str, config: Config, settings: SqlSettings, given: Mapping[str, str], *, lenient: bool
+    ) -> StagedPlan:
         from sqlext.catalog import SparkCatalog
         from sqlext.run.pipeline import stage
 
-        catalog = SparkCatalog(self.spark, self._files, case_sensitive=settings.case_sensitive)
+        spark = self.spark
+        with self._lock:
+            views = self._views = self._views or TemporaryViews(spark)
+        exact = settings.case_sensitive
+        catalog = SparkCatalog(spark, self._files, case_sensitive=exact, views=views, settings=given)
         return stage(sql, catalog, config, self.compat, lenient=lenient, settings=settings)
 
     def _given(self) -> dict[str, str]:
         """Those of the settings that we read that are set in the Spark session."""
-        return settings_of(self.spark, (*SqlSettings.names(), *_KEYS))
+        return settings_of(self.spark, (*SqlSettings.names(), *_KEYS, *VIEW_SETTINGS))
 
     def _reading_settings(self, given: Mapping[str, str]) -> SqlSettings:
         """Spark's settings for reading SQL text."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -71,28 +71,28 @@ def window_streams(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     from sqlext_planner.window.streams import kept
 
     placing = window_placing(node, planner.config)
-    return WindowStreamExec(**_stream_fields(node, planner), phase=node.phase, placing=placing, why=kept(node))
+    return WindowStreamExec(**_stream_fields(node, planner), placing=placing, why=kept(node))
 
 
 def early_windows(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     """EarlyWindows over a WindowUnion -> EarlyWindowsExec: the window's exchange, an operator that answers twice."""
     if not isinstance(node, EarlyWindows):
         return None
-    from sqlext_planner.early_windows.execution import early_windows as physical
+    from sqlext_planner.early_windows.execution import EarlyWindowsExec, check_windows, kept
 
     if not isinstance(node.child, WindowUnion):
         raise InternalError(f"early answers over {type(node.child).__name__}")
-    return physical(node, node.child, _stream_fields(node.child, planner))
+    check_windows(node, node.child)
+    return EarlyWindowsExec(**_stream_fields(node.child, planner), early=node, why=kept(node, node.child))
 
 
 def _stream_fields(node: WindowUnion, planner: Planner) -> dict[str, Any]:
-    """The fields of a physical window over streams."""
+    """What all physical windows over streams have."""
     from sqlext_planner.window.streams import delays
 
-    children = (node.source, *node.unions)
-    inputs = [planner.later(child) for child in children]
-    spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in children)
-    return {**_window_fields(node, inputs), "stream_spans": spans, "delays": delays(node, inputs)}
+    inputs = tuple(map(planner.later, node.children))
+    spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in node.children)
+    return {"node": node, "inputs": inputs, "stream_spans": spans, "delays": delays(node, inputs)}
 
 
 def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
@@ -103,25 +103,11 @@ def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     from sqlext_planner.window.execution import WindowUnionExec
     from sqlext_planner.window.partitioning import window_partitioning
 
-    inputs = [_exchange_input(planner.later(child), planner.config) for child in (node.source, *node.unions)]
+    inputs = tuple(_exchange_input(planner.later(child), planner.config) for child in node.children)
     calls = sum(len(window.calls) for window in node.windows)
     why = f"one exchange and one sort for {len(inputs)} inputs, {len(node.windows)} windows and {calls} calls"
     found = window_partitioning(node, planner.catalog, planner.config)
-    return WindowUnionExec(**_window_fields(node, inputs), partitioning=found, why=why)
-
-
-def _window_fields(node: WindowUnion, inputs: Sequence[PhysicalPlan]) -> dict[str, Any]:
-    """What the physical nodes take over from the logical one."""
-    return {
-        "partition_by": node.partition_by,
-        "order_by": node.order_by,
-        "windows": node.windows,
-        "source": inputs[0],
-        "unions": tuple(inputs[1:]),
-        "payload": node.payload,
-        "tie_order": node.tie_order,
-        "union_spans": tuple(union.span for union in node.unions),
-    }
+    return WindowUnionExec(node, inputs, partitioning=found, why=why)
 
 
 def group_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
@@ -133,7 +119,7 @@ def group_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None
     beside = f", and Spark's aggregation for {len(node.items)} more" if node.items else ""
     why = f"one exchange and one pass over each group for {len(node.calls)} calls{beside}"
     child = _exchange_input(planner.later(node.child), planner.config)
-    return GroupAggregateExec(node.keys, node.items, node.calls, node.output, child, why=why)
+    return GroupAggregateExec(node, (child,), why=why)
 
 
 def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
@@ -145,22 +131,22 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     from sqlext_planner.last_join.execution import LastJoinExec
     from sqlext_planner.last_join.partitioning import is_one_exchange, last_join_partitioning
 
-    left, *rights = (planner.later(child) for child in (node.left, *node.rights))
+    inputs = tuple(map(planner.later, node.children))
     if node.is_streaming:
         from sqlext_planner.last_join.streams import stream_strategies
 
         strategies, why = stream_strategies(node)
-        return LastJoinExec(left, tuple(rights), node.matches, strategies, why=why)
-    strategies, why = choose_strategies(node, list(map(_scan_bytes, rights)), planner.config)
+        return LastJoinExec(node, inputs, strategies=strategies, why=why)
+    strategies, why = choose_strategies(node, list(map(_scan_bytes, inputs[1:])), planner.config)
     shipped = [strategy in ("exchange", "auto") for strategy in strategies]
-    children = [
+    inputs = tuple(
         _exchange_input(child, planner.config) if ships else child
-        for child, ships in zip((left, *rights), (any(shipped), *shipped), strict=True)
-    ]
+        for child, ships in zip(inputs, (any(shipped), *shipped), strict=True)
+    )
     partitioning = None
     if all(strategy == "exchange" for strategy in strategies) and is_one_exchange(node):
         partitioning = last_join_partitioning(node, planner.catalog, planner.config)
-    return LastJoinExec(children[0], tuple(children[1:]), node.matches, strategies, partitioning=partitioning, why=why)
+    return LastJoinExec(node, inputs, strategies=strategies, partitioning=partitioning, why=why)
 
 
 def early_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
@@ -189,18 +175,18 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         return None
     # Imported here, like the window union's: plans without the extension need none of it.
     from sqlext_planner.interval_join.choice import choose_strategy
-    from sqlext_planner.interval_join.execution import interval_join
+    from sqlext_planner.interval_join.execution import IntervalJoinExec
     from sqlext_planner.interval_join.partitioning import interval_partitioning
 
     sides = planner.later(node.left), planner.later(node.right)
     infos = [_sized_info(_plain_scan(side), node, planner) for side in sides]
     strategy, why = choose_strategy(node, infos[0], infos[1], planner.config)
     if strategy != "spark":
-        left, right = (_exchange_input(side, planner.config) for side in sides)
+        inputs = tuple(_exchange_input(side, planner.config) for side in sides)
         # By size when it runs, it is a broadcast as a rule: then a sample would be for nothing.
         ships = strategy == "exchange" or (strategy == "auto" and planner.config.partitioner != "auto")
         found = interval_partitioning(node, planner.catalog, planner.config) if ships else None
-        return interval_join(node, left, right, strategy, why, found)
+        return IntervalJoinExec(node, inputs, strategy=strategy, why=why, partitioning=found)
     kept = tuple(NamedExpr(field.column, field.column) for field in node.output if field.column != node.count)
     kind: JoinKind = "inner" if node.kind == "count" else node.kind
     joined = by_spark(lambda left, right: Join(left, right, kind, node.condition), *sides, why=why)

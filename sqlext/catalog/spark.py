@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from sqlext_planner.expressions.types import normalize
 from sqlext_planner.relational.spark_errors import sentences
 from sqlext_planner.spark.plans import estimated_bytes
 from sqlext_planner.spark.streams import watermarks
+from sqlext_planner.spark.views import TemporaryViews, View
 
 from sqlext.catalog.csv import CSV_OPTIONS
 from sqlext.catalog.files import table_files, table_info
@@ -34,12 +35,25 @@ _LISTED = 1000
 
 
 class SparkCatalog:
-    """What a Spark session knows; `files` maps the views that are plain files to their paths, also for their size."""
+    """What a Spark session knows during one statement.
+
+    `files` maps the views that are plain files to their paths, also for their size. `views` remembers temporary views
+    from statement to statement; `settings` are those of VIEW_SETTINGS that are set in the Spark session.
+    """
 
     def __init__(
-        self, spark: SparkSession, files: Mapping[str, Path | str] | None = None, *, case_sensitive: bool = False
+        self,
+        spark: SparkSession,
+        files: Mapping[str, Path | str] | None = None,
+        *,
+        case_sensitive: bool = False,
+        views: TemporaryViews | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self._spark = spark
+        self._views = views
+        self._met: dict[str, View | None] = {}
+        self._settings = settings or {}
         self._fold: Callable[[str], str] = str if case_sensitive else str.lower
         self._files = {self._fold(name): Path(path) for name, path in (files or {}).items()}
         self._known: dict[str, TableInfo | None] = {}
@@ -125,25 +139,22 @@ class SparkCatalog:
     def _parquet(self, name: str) -> tuple[str, ...]:
         """The files of a table or view: those that were registered, or those that Spark would scan for all of its
         columns under their own names (the sample then includes rows that the view filters out)."""
-        from sqlext_planner.spark.scans import plain_parquet_scan
-
         info = self.table(name)
         if info is None or info.format is not None:
             return info.paths if info is not None and info.format == "parquet" else ()
         if self._fold(name) not in self._scanned:
-            frame = self._spark.table(_quoted(name))
-            found = plain_parquet_scan(frame)
-            plain = found is not None and [str(item).lower() for item in found.columns] == _lowered(frame.columns)
-            self._scanned[self._fold(name)] = found.paths if found is not None and plain else ()
+            view = self._view(name) if self._lists_plainly else None
+            known = View() if view is None else view
+            self._scanned[self._fold(name)] = known.parquet_files(lambda: self._spark.table(_quoted(name)))
         return self._scanned[self._fold(name)]
 
     def _analyzed(self, name: str, columns: Sequence[str]) -> KeyStatistics | None:
         from pyspark.errors import PySparkException
 
         try:
-            table = self._described(name, "")
+            table = self._statistics(name, "")
             rows = re.search(r"(\d+) rows", table.get("Statistics", ""))
-            found = [self._described(name, _quoted_part(column)) for column in columns] if rows is not None else []
+            found = [self._statistics(name, _quoted_part(column)) for column in columns] if rows is not None else []
         except PySparkException:  # a temporary view, or a catalog without statistics
             return None
         if rows is None:
@@ -151,29 +162,50 @@ class SparkCatalog:
         counts = [item.get("distinct_count", "NULL") for item in found]
         return KeyStatistics(int(rows[1]), tuple(int(count) if count.isdigit() else None for count in counts))
 
-    def _described(self, name: str, column: str) -> dict[str, str]:
+    def _statistics(self, name: str, column: str) -> dict[str, str]:
         rows = self._spark.sql(f"DESCRIBE EXTENDED {_quoted(name)} {column}").collect()
         return {str(row[0]): str(row[1]) for row in rows}
 
     def _find(self, name: str) -> TableInfo | None:
+        found = self._described(name)
+        path = self._files.get(self._fold(name))
+        if found is None or path is None or found.is_streaming:
+            return found
+        try:
+            files = table_info(name, path)
+        except ConfigurationError:  # the view's data is gone or has changed: Spark will report it
+            return found
+        same = [column.lower() for column, _ in files.columns] == [column.lower() for column, _ in found.columns]
+        return replace(files, columns=found.columns) if same else found
+
+    def _described(self, name: str) -> TableInfo | None:
+        """The columns of a table or view."""
         from pyspark.errors import PySparkException
 
+        view = self._view(name)
+        if view is not None and view.columns is not None:
+            return TableInfo(name, view.columns)
         try:
             frame = self._spark.table(_quoted(name))
             columns, is_streaming = _columns(frame), frame.isStreaming
             watermark = next(iter(watermarks(frame.schema).items()), None) if is_streaming else None
         except PySparkException:
             return None
-        found = TableInfo(name, columns, is_streaming=is_streaming, watermark=watermark)
-        path = self._files.get(self._fold(name))
-        if path is None or is_streaming:
-            return found
-        try:
-            files = table_info(name, path)
-        except ConfigurationError:  # the view's data is gone or has changed: Spark will report it
-            return found
-        same = [column.lower() for column, _ in files.columns] == [column.lower() for column, _ in columns]
-        return replace(files, columns=columns) if same else found
+        if view is not None and self._views is not None and view is self._views.find(name, self._settings):
+            # it was not replaced meanwhile
+            view.columns = columns
+        return TableInfo(name, columns, is_streaming=is_streaming, watermark=watermark)
+
+    def _view(self, name: str) -> View | None:
+        """The temporary view of this name, if it can be remembered."""
+        if name not in self._met:
+            is_plain = self._views is not None and "." not in name and "`" not in name
+            self._met[name] = self._views.find(name, self._settings) if self._views is not None and is_plain else None
+        return self._met[name]
+
+    @cached_property
+    def _lists_plainly(self) -> bool:
+        return self._views is not None and self._views.lists_plainly(self._settings)
 
 
 def _place(error: PySparkException) -> tuple[int, int] | None:
@@ -184,10 +216,6 @@ def _place(error: PySparkException) -> tuple[int, int] | None:
         if context.contextType() is QueryContextType.SQL and context.startIndex() >= 0:
             return context.startIndex(), context.stopIndex() + 1
     return None
-
-
-def _lowered(names: Sequence[str]) -> list[str]:
-    return [name.lower() for name in names]
 
 
 def _quoted(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from sqlext.bench.umjoin.checks import CHECKS
 from sqlext.bench.umjoin.contestants import answer_of_table
 from sqlext.bench.umjoin.data import FanOutTables, SkewedGraph
 from sqlext.bench.umjoin.options import CONTESTANTS, UMJoinOptions
+from sqlext.bench.umjoin.session_cost import P95
 from sqlext.bench.umjoin.sql import COUNT, FAN_OUT, FAN_OUT_SUM, cycle, table_checks, vertex_checks, vertices
 from sqlext.bench.umjoin.suite import TOLERANCE, umjoin_suite
 from tests.bench.runs import agreed, case_result, measured, outcome, report_of, stored
@@ -151,8 +153,8 @@ def test_contestants_agree_on_generated_data(spark: SparkSession, tmp_path: Path
 
 @pytest.mark.slow
 def test_contestants_agree_on_tpc(spark: SparkSession, tmp_path: Path) -> None:
-    report = _agree(UMJoinOptions(cases=["seed", "tpch", "planning"], scale=0.01, data=tmp_path))
-    assert len(report.cases) == 3 + 22 + 2
+    report = _agree(UMJoinOptions(cases=["seed", "tpch", "planning", "session"], scale=0.01, data=tmp_path))
+    assert len(report.cases) == 3 + 22 + 2 + 2
     by_name = {result.case.name: result.measurements for result in report.cases}
     assert by_name["seed: count"][0].rows == by_name["seed: rows"][0].rows
     assert [m.rows for m in by_name["planning: by types"]] == [99]
@@ -164,7 +166,7 @@ def test_a_missing_generator_leaves_cases_out(tmp_path: Path, monkeypatch: pytes
         raise ConfigurationError("TPC-X needs the packages duckdb and others", help="pip install them")
 
     monkeypatch.setattr(sqlext.tpc.generate, "generate", refuse)
-    report = measured(umjoin_suite(UMJoinOptions(cases=["seed", "tpch", "planning"], data=tmp_path)))
+    report = measured(umjoin_suite(UMJoinOptions(cases=["seed", "tpch", "planning", "session"], data=tmp_path)))
     assert [result.case.name for result in report.cases] == ["planning: by types"]
     assert report.left_out == [
         f"{title}: TPC-X needs the packages duckdb and others (pip install them)" for title in ("TPC-DS", "TPC-H")
@@ -227,6 +229,15 @@ def test_checks_compare_with_what_is_asked() -> None:
             "80 ms, 99 of 99 queries planned",
         ),
     ]
+
+
+@pytest.mark.parametrize(("ms", "p95", "passed"), [(14.9, 39.0, True), (15.1, 39.0, False), (9.0, 41.0, False)])
+def test_a_session_may_add_little(ms: float, p95: float, passed: bool) -> None:
+    result = _result({"set": "session", "met": "first"}, ours=ms / 1_000)
+    run = result.measurements[0].runs[0]
+    result.measurements[0].runs = [replace(run, details={P95: p95})]
+    name = "at most 15 ms more than spark.sql, and 40 at p95, session, first"
+    assert outcome(CHECKS, [result]) == [(name, passed, f"{ms:.1f} ms, {p95:.1f} at p95")]
 
 
 def test_chart_over_skews_from_zero(tmp_path: Path) -> None:

@@ -99,29 +99,19 @@ class EarlyAggregate(LogicalPlan):
     @cached_property
     def output(self) -> tuple[Field, ...]:
         known = {**self.left.dtypes, **self.right.dtypes}
-        return early_fields(self, known)
+        kind = known.get(self.left_time)
+        found = [Field(self.start, kind), Field(self.end, kind), Field(self.phase, "string")]
+        for call in self.calls:
+            found.append(Field(call.column, call.dtype(known)))
+            found += [Field(column, kind) for column, kind in zip(call.bounds, BOUND_TYPES.values(), strict=True)]
+        return tuple(found)
 
     def expressions(self) -> Iterator[Expression]:
         yield from (*self.left_keys, *self.right_keys, self.left_time, self.right_time)
         yield from (call.value for call in self.calls if call.value is not None)
 
     def label(self) -> str:
-        return f"EarlyAggregate: {early_label(self)}"
-
-
-def early_fields(node: EarlyAggregate, known: dict[Column, str | None]) -> tuple[Field, ...]:
-    """The columns of the results."""
-    kind = known.get(node.left_time)
-    found = [Field(node.start, kind), Field(node.end, kind), Field(node.phase, "string")]
-    for call in node.calls:
-        found.append(Field(call.column, call.dtype(known)))
-        found += [Field(column, kind) for column, kind in zip(call.bounds, BOUND_TYPES.values(), strict=True)]
-    return tuple(found)
-
-
-def early_label(node: EarlyAggregate) -> str:
-    """The node's parameters for people."""
-    keys = " AND ".join(f"{a} = {b}" for a, b in zip(node.left_keys, node.right_keys, strict=True))
-    begins = f" + {node.offset / 1e6:g}s" if node.offset else ""
-    windows = f"{node.length / 1e6:g}s{begins} of {node.left_time}, {node.right_time}"
-    return f"ON {keys} WINDOWS {windows} [{comma(node.calls)}] EMIT {node.emission}"
+        keys = " AND ".join(f"{a} = {b}" for a, b in zip(self.left_keys, self.right_keys, strict=True))
+        begins = f" + {self.offset / 1e6:g}s" if self.offset else ""
+        windows = f"{self.length / 1e6:g}s{begins} of {self.left_time}, {self.right_time}"
+        return f"EarlyAggregate: ON {keys} WINDOWS {windows} [{comma(self.calls)}] EMIT {self.emission}"

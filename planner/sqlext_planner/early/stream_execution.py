@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall, Emission, early_fields, early_label
+from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.exchange.chains import ChainedExec, PlannedDelays, planned_delays
 from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
-from sqlext_planner.expressions.nodes import Column, Expression, ShownCall, SparkExpr
+from sqlext_planner.expressions.nodes import Expression, ShownCall, SparkExpr
 from sqlext_planner.expressions.types import as_type, common_type
-from sqlext_planner.relational.logical_plan import Field
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, Trial, execute_cached, tried
+from sqlext_planner.relational.physical_plan import (
+    ExecutionContext,
+    NodeExec,
+    PhysicalPlan,
+    Trial,
+    execute_cached,
+    tried,
+)
 from sqlext_planner.relational.streams import streams_of
 
 if TYPE_CHECKING:
@@ -28,49 +33,32 @@ _DOUBLES = ("float", "double")
 
 
 @dataclass(frozen=True)
-class EarlyAggregateExec(ChainedExec):
-    """Computes an EarlyAggregate node (the same fields, physical children).
+class EarlyAggregateExec(NodeExec, ChainedExec):
+    """Computes an EarlyAggregate node.
 
     Every task of the inputs sends the totals of its rows by window and key, so that one task can hold those of all
     keys, which an estimator needs. `stream_spans` are the places of the inputs' streams.
     """
 
-    left: PhysicalPlan
-    right: PhysicalPlan
-    left_keys: tuple[Expression, ...]
-    right_keys: tuple[Expression, ...]
-    left_time: Column
-    right_time: Column
-    length: int
-    offset: int
-    calls: tuple[EarlyCall, ...]
-    start: Column
-    end: Column
-    phase: Column
-    emission: Emission
-    fields: tuple[Field, ...] = field(repr=False)
+    node: EarlyAggregate
     stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
 
     is_extension = True
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.fields
-
     def label(self) -> str:
-        return f"EarlyAggregateExec: {early_label(self)}"  # type: ignore[arg-type]
+        return f"EarlyAggregateExec{self.node.label().removeprefix('EarlyAggregate')}"
 
     def shown_calls(self) -> Iterator[ShownCall]:
-        for call in self.calls:
+        for call in self.node.calls:
             yield ShownCall(call.column, call.text, () if call.value is None else (call.value,), call.span)
 
     def expressions(self) -> Iterator[Expression]:
-        yield from (*self.left_keys, *self.right_keys)
-        yield from (call.value for call in self.calls if call.value is not None)
+        yield from (*self.node.left_keys, *self.node.right_keys)
+        yield from (call.value for call in self.node.calls if call.value is not None)
 
     def trials(self, frames: Sequence[DataFrame], context: ExecutionContext) -> Iterator[tuple[Expression, Trial]]:
-        for frame, keys, side in zip(frames, (self.left_keys, self.right_keys), SIDES, strict=True):
-            own = [call.value for call in self.calls if call.side == side and call.value is not None]
+        for frame, keys, side in zip(frames, (self.node.left_keys, self.node.right_keys), SIDES, strict=True):
+            own = [call.value for call in self.node.calls if call.side == side and call.value is not None]
             yield from ((expression, tried(frame)) for expression in (*keys, *own))
 
     def details(self) -> dict[str, Any]:
@@ -87,24 +75,24 @@ class EarlyAggregateExec(ChainedExec):
         from sqlext_planner.exchange.stream_driver import run_stream
         from sqlext_planner.exchange.wire import arrow_schema
 
-        frames = [execute_cached(child, context) for child in (self.left, self.right)]
+        frames = [execute_cached(child, context) for child in self.inputs]
         streams = [self._stream(place, frame) for place, frame in enumerate(frames)]
-        chain = Chain.of(streams, [time.spark_name for time in (self.left_time, self.right_time)])
+        chain = Chain.of(streams, [time.spark_name for time in (self.node.left_time, self.node.right_time)])
         self._check_times(frames, chain)
         keys = self._keys(frames)
         values = [self._values(side, frame) for side, frame in zip(SIDES, frames, strict=True)]
-        window = Tumbling(self.length, self.offset)
+        window = Tumbling(self.node.length, self.node.offset)
         sides, shipments = [], []
         for place, frame in enumerate(frames):
-            time = (self.left_time, self.right_time)[place]
+            time = (self.node.left_time, self.node.right_time)[place]
             columns = [time, *keys[place], *values[place].shipped]
             shipped = frame.selectExpr(*(f"{item.sql()} AS c{i}" for i, item in enumerate(columns)))
             totals = TotalsSpec(window, len(keys[place]), values[place].integral)
             sides.append(totals)
             shipments.append(Shipment(place, shipped, (), before=totals))
         result = self._result(frames[0], values)
-        calls = tuple(self._operator_call(call, values) for call in self.calls)
-        emission = self.emission
+        calls = tuple(self._operator_call(call, values) for call in self.node.calls)
+        emission = self.node.emission
         late_fails = context.config.stream_late == "fail"
         spec = EarlySpec(
             (sides[0], sides[1]),
@@ -117,7 +105,7 @@ class EarlyAggregateExec(ChainedExec):
             chain.chained,
         )
         found = identity(self._parts(), [item.frame for item in shipments], result)
-        times: Mapping[str, int | str] = {self.start.spark_name: self.length, self.end.spark_name: 0}
+        times: Mapping[str, int | str] = {self.node.start.spark_name: self.node.length, self.node.end.spark_name: 0}
         # the operator counts rows itself: what it gets are totals
         uncounted = replace(chain, chained=frozenset())
         return run_stream(shipments, spec, result, context, found, uncounted, times)
@@ -125,7 +113,7 @@ class EarlyAggregateExec(ChainedExec):
     def _stream(self, place: int, frame: DataFrame) -> StreamInput:
         """A side whose windows the watermark completes. Raises AnalysisError for others."""
         stream, side = StreamInput.of(frame), SIDES[place]
-        time, span = (self.left_time, self.right_time)[place], self.stream_spans[place]
+        time, span = (self.node.left_time, self.node.right_time)[place], self.stream_spans[place]
         if not frame.isStreaming:
             raise AnalysisError(
                 f"EMIT AFTER needs streams, and the {side} side is a table",
@@ -146,22 +134,22 @@ class EarlyAggregateExec(ChainedExec):
         """Raises AnalysisError for times of two types, and for an early answer that is due when the window is final."""
         from sqlext_planner.spark.streams import watermarks
 
-        marked = list(zip(frames, (self.left_time, self.right_time), strict=True))
+        marked = list(zip(frames, (self.node.left_time, self.node.right_time), strict=True))
         kinds = [frame.schema[time.spark_name].dataType.simpleString() for frame, time in marked]
         if kinds[0] != kinds[1]:
             raise AnalysisError(
                 f"the windows of EMIT AFTER are over times of the types {kinds[0]} and {kinds[1]}",
-                span=self.stream_spans[1] or self.emission.delay_span,
+                span=self.stream_spans[1] or self.node.emission.delay_span,
                 help="cast one of them before withWatermark",
             )
         delays = [watermarks(frame.schema).get(time.spark_name) for frame, time in marked]
         known = [1_000 * delay for delay in delays if delay is not None]
-        final = self.length + max(known, default=0) + chain.delay
-        if len(known) == len(delays) and self.emission.delay >= final:
+        final = self.node.length + max(known, default=0) + chain.delay
+        if len(known) == len(delays) and self.node.emission.delay >= final:
             raise AnalysisError(
-                f"an early answer {self.emission.delay / 1e6:g}s after the start of a window is too late: windows of "
-                f"{self.length / 1e6:g}s are final {final / 1e6:g}s after their start",
-                span=self.emission.delay_span,
+                f"an early answer {self.node.emission.delay / 1e6:g}s after the start of a window is too late: "
+                f"windows of {self.node.length / 1e6:g}s are final {final / 1e6:g}s after their start",
+                span=self.node.emission.delay_span,
                 help="give a shorter DELAY, or leave EMIT AFTER out",
             )
 
@@ -172,9 +160,9 @@ class EarlyAggregateExec(ChainedExec):
         from sqlext_planner.exchange.wire import types_of
         from sqlext_planner.spark.session import arrow_type
 
-        kinds = [types_of(frames[0], self.left_keys), types_of(frames[1], self.right_keys)]
+        kinds = [types_of(frames[0], self.node.left_keys), types_of(frames[1], self.node.right_keys)]
         found: list[list[Expression]] = [[], []]
-        for left, right, own, other in zip(self.left_keys, self.right_keys, *kinds, strict=True):
+        for left, right, own, other in zip(self.node.left_keys, self.node.right_keys, *kinds, strict=True):
             common = common_type(own, other)
             if common is None:
                 raise UnsupportedError(
@@ -199,7 +187,7 @@ class EarlyAggregateExec(ChainedExec):
         """The values of a side that calls read, each once."""
         from sqlext_planner.exchange.wire import types_of
 
-        own = [call for call in self.calls if call.side == side and call.value is not None]
+        own = [call for call in self.node.calls if call.side == side and call.value is not None]
         found: dict[tuple[Expression, bool], tuple[Expression, bool]] = {}
         for call in own:
             assert call.value is not None
@@ -233,10 +221,10 @@ class EarlyAggregateExec(ChainedExec):
     def _result(self, left: DataFrame, values: Sequence[_Values]) -> StructType:
         from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
-        time = left.schema[self.left_time.spark_name].dataType
-        found = [StructField(item.spark_name, time, nullable=False) for item in (self.start, self.end)]
-        found.append(StructField(self.phase.spark_name, StringType(), nullable=False))
-        for call in self.calls:
+        time = left.schema[self.node.left_time.spark_name].dataType
+        found = [StructField(item.spark_name, time, nullable=False) for item in (self.node.start, self.node.end)]
+        found.append(StructField(self.node.phase.spark_name, StringType(), nullable=False))
+        for call in self.node.calls:
             kind = LongType() if self._operator_call(call, values).integral else DoubleType()
             found.append(StructField(call.column.spark_name, kind))
             kinds = (DoubleType(), DoubleType(), DoubleType(), BooleanType())
@@ -245,15 +233,15 @@ class EarlyAggregateExec(ChainedExec):
 
     def _parts(self) -> dict[str, str]:
         """What the state depends on besides the columns."""
-        keys = zip(self.left_keys, self.right_keys, strict=True)
+        keys = zip(self.node.left_keys, self.node.right_keys, strict=True)
         return {
             "operator": "early answers",
             "keys": ", ".join(f"{left} = {right}" for left, right in keys),
-            "windows": f"{self.length} + {self.offset} of {self.left_time}, {self.right_time}",
-            "aggregates": ", ".join(map(str, self.calls)),
-            "delay": f"{self.emission.delay / 1e6:g}s",
-            "estimator": self.emission.estimator,
-            "confidence": f"{self.emission.confidence:g}",
+            "windows": f"{self.node.length} + {self.node.offset} of {self.node.left_time}, {self.node.right_time}",
+            "aggregates": ", ".join(map(str, self.node.calls)),
+            "delay": f"{self.node.emission.delay / 1e6:g}s",
+            "estimator": self.node.emission.estimator,
+            "confidence": f"{self.node.emission.confidence:g}",
         }
 
 
@@ -282,20 +270,8 @@ def early_stream(node: EarlyAggregate, left: PhysicalPlan, right: PhysicalPlan) 
     below = [planned_delays(plan) for plan in (left, right)]
     inputs = max(found.get(time, 0) for found, time in zip(below, (node.left_time, node.right_time), strict=True))
     return EarlyAggregateExec(
-        left,
-        right,
-        node.left_keys,
-        node.right_keys,
-        node.left_time,
-        node.right_time,
-        node.length,
-        node.offset,
-        node.calls,
-        node.start,
-        node.end,
-        node.phase,
-        node.emission,
-        early_fields(node, {**node.left.dtypes, **node.right.dtypes}),
+        node,
+        (left, right),
         stream_spans=spans,
         delays=PlannedDelays(inputs, {node.start: node.length, node.end: 0}),
         why=kept(node),

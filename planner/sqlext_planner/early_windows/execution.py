@@ -6,11 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.early.nodes import Emission
-from sqlext_planner.early_windows.nodes import Bounds, EarlyWindows, early_fields
+from sqlext_planner.early_windows.nodes import Bounds, EarlyWindows
 from sqlext_planner.errors import AnalysisError, InternalError, UnsupportedError
 from sqlext_planner.exchange.chains import shown
-from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.window.nodes import WindowUnion
 from sqlext_planner.window.stream_execution import WindowStreamExec
@@ -32,16 +30,14 @@ _VALUES = ("tinyint", "smallint", "int", "bigint", "float", "double")
 class EarlyWindowsExec(WindowStreamExec):
     """Computes an EarlyWindows node over the inputs of its window union."""
 
-    calls: tuple[Bounds, ...] = field(default=(), kw_only=True)
-    early_phase: Column = field(default=Column("", "phase"), kw_only=True)
-    emission: Emission = field(default=Emission(0, "", 0.0), kw_only=True)
+    early: EarlyWindows = field(kw_only=True)
 
     @cached_property
     def output(self) -> tuple[Field, ...]:
-        return early_fields(super().output, self.calls, self.early_phase)
+        return self.early.output
 
     def label(self) -> str:
-        return f"{super().label()} EMIT {self.emission}"
+        return f"{super().label()} EMIT {self.early.emission}"
 
     def stream_spec(
         self, windows: WindowStreamSpec, result: StructType, inputs: WindowInputs, chain: Chain
@@ -61,14 +57,14 @@ class EarlyWindowsExec(WindowStreamExec):
         for call in self._in_order():
             kinds = (DoubleType(), DoubleType(), DoubleType(), BooleanType())
             found += [StructField(item.spark_name, kind) for item, kind in zip(call.bounds, kinds, strict=True)]
-        found.append(StructField(self.early_phase.spark_name, StringType(), nullable=False))
+        found.append(StructField(self.early.phase.spark_name, StringType(), nullable=False))
         spec = EarlyWindowSpec(
             windows,
             tuple(tuple(item.spark_name for item in call.bounds) for call in self._in_order()),
-            self.early_phase.spark_name,
-            self.emission.delay,
-            self.emission.estimator,
-            self.emission.confidence,
+            self.early.phase.spark_name,
+            self.early.emission.delay,
+            self.early.emission.estimator,
+            self.early.emission.confidence,
             lag=min(delays, default=0) if not chain.operators else 0,
         )
         return spec, StructType(found)
@@ -77,19 +73,19 @@ class EarlyWindowsExec(WindowStreamExec):
         """What the state depends on besides the columns."""
         return super().parts(inputs, ansi=ansi) | {
             "operator": "early answers of windows",
-            "delay": f"{self.emission.delay / 1e6:g}s",
-            "estimator": self.emission.estimator,
-            "confidence": f"{self.emission.confidence:g}",
+            "delay": f"{self.early.emission.delay / 1e6:g}s",
+            "estimator": self.early.emission.estimator,
+            "confidence": f"{self.early.emission.confidence:g}",
         }
 
     def _in_order(self) -> list[Bounds]:
         """The bounds in the order of the calls of all windows."""
-        known = {call.column: call for call in self.calls}
-        return [known[call.column] for group in self.windows for call in group.calls]
+        known = {call.column: call for call in self.early.calls}
+        return [known[call.column] for group in self.node.windows for call in group.calls]
 
     def _check_values(self, inputs: WindowInputs) -> None:
         types = {item.name: item.dataType.simpleString() for item in inputs.frames[0].schema}
-        for group, window in zip(self.windows, inputs.spec.windows, strict=True):
+        for group, window in zip(self.node.windows, inputs.spec.windows, strict=True):
             for call, shipped in zip(group.calls, window.calls, strict=True):
                 kind = types[shipped.args[0]] if shipped.args else "bigint"
                 if call.function != "count" and kind not in _VALUES:
@@ -108,11 +104,11 @@ class EarlyWindowsExec(WindowStreamExec):
         return [1_000 * delay for delay in found if delay is not None] if None not in found else []
 
     def _check_delay(self, final: int) -> None:
-        if self.emission.delay >= final:
+        if self.early.emission.delay >= final:
             raise AnalysisError(
-                f"an early answer {shown(self.emission.delay)} after a row is too late: rows are final "
+                f"an early answer {shown(self.early.emission.delay)} after a row is too late: rows are final "
                 f"{shown(final)} after their time",
-                span=self.emission.delay_span,
+                span=self.early.emission.delay_span,
                 help="give a shorter DELAY, or leave EMIT AFTER out",
             )
 
@@ -122,9 +118,8 @@ def _delay_of(frame: DataFrame, order: str, watermarks: Any) -> int | None:
     return found.get(order)
 
 
-def early_windows(node: EarlyWindows, union: WindowUnion, fields: dict[str, Any]) -> EarlyWindowsExec:
-    """The physical node; `fields` are those of the window union's. Raises UnsupportedError for windows that did not
-    become one operator."""
+def check_windows(node: EarlyWindows, union: WindowUnion) -> None:
+    """Raises UnsupportedError for windows that did not become one operator."""
     own = {call.column for group in union.windows for call in group.calls}
     if any(call.column not in own for call in node.calls):
         raise UnsupportedError(
@@ -134,9 +129,6 @@ def early_windows(node: EarlyWindows, union: WindowUnion, fields: dict[str, Any]
         )
     if union.phase is not None:
         raise InternalError("early answers give no late rows")
-    return EarlyWindowsExec(
-        **fields, calls=node.calls, early_phase=node.phase, emission=node.emission, why=kept(node, union)
-    )
 
 
 def kept(node: EarlyWindows, union: WindowUnion) -> str:

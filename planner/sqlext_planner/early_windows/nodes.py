@@ -44,7 +44,10 @@ class EarlyWindows(LogicalPlan):
 
     @cached_property
     def output(self) -> tuple[Field, ...]:
-        return early_fields(self.child.output, self.calls, self.phase)
+        found = [*self.child.output]
+        for call in self.calls:
+            found += [Field(column, kind) for column, kind in zip(call.bounds, BOUND_TYPES.values(), strict=True)]
+        return (*found, Field(self.phase, "string"))
 
     def expressions(self) -> Iterator[Expression]:
         yield from (call.column for call in self.calls)
@@ -62,11 +65,3 @@ class EarlyWindows(LogicalPlan):
 
     def label(self) -> str:
         return f"EarlyWindows: [{comma(self.calls)}] EMIT {self.emission}"
-
-
-def early_fields(below: tuple[Field, ...], calls: tuple[Bounds, ...], phase: Column) -> tuple[Field, ...]:
-    """The columns of the results: those of the windows, the bounds, the phase."""
-    found = [*below]
-    for call in calls:
-        found += [Field(column, kind) for column, kind in zip(call.bounds, BOUND_TYPES.values(), strict=True)]
-    return (*found, Field(phase, "string"))

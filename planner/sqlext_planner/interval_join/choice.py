@@ -100,20 +100,21 @@ def _rows(info: TableInfo) -> int | None:
     return None if info.bytes is None else info.bytes // (_VALUE_BYTES * (len(info.columns) + 1))
 
 
-def final_strategy(node: IntervalJoinExec, typed: TypedJoin, context: ExecutionContext) -> FinalStrategy:
+def final_strategy(planned: IntervalJoinExec, typed: TypedJoin, context: ExecutionContext) -> FinalStrategy:
     """The strategy with the sizes of the real inputs at hand."""
     from sqlext_planner.spark.session import cores
 
-    if node.strategy == "exchange":
+    node = planned.node
+    if planned.strategy == "exchange":
         return "exchange"
     sizes = {side: size_of(typed.frame(side), context) for side in ("left", "right")}
-    if node.strategy == "auto" and node.may_leave:
+    if planned.strategy == "auto" and may_leave(node):
         rows = [_frame_rows(typed.frame(side), size) for side, size in sizes.items()]
         if rows[0] is not None and rows[1] is not None and rows[0] * rows[1] < context.config.interval_join_least_pairs:
             return "spark"
     allowed = [(size.bytes, side) for side, size in sizes.items() if size and side in BROADCAST_SIDES[node.kind]]
     least = min(allowed, default=None)
-    if node.strategy == "broadcast":
+    if planned.strategy == "broadcast":
         side = least[1] if least is not None else BROADCAST_SIDES[node.kind][-1]
         return "broadcast left" if side == "left" else "broadcast right"
     if least is None or least[0] > context.config.interval_join_broadcast_bytes:

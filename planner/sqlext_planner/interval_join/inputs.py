@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from sqlext_planner.interval_join.execution import IntervalJoinExec
 
 #: Types whose values a distance can be added to.
 _SHIFTED = ("tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "timestamp_ntz")
@@ -49,7 +48,7 @@ class TypedJoin:
     @classmethod
     def of(
         cls,
-        node: IntervalJoinExec,
+        node: IntervalJoin,
         left: DataFrame,
         right: DataFrame,
         config: Config,
@@ -113,7 +112,7 @@ class _Side:
     @classmethod
     def of(
         cls,
-        node: IntervalJoinExec,
+        node: IntervalJoin,
         name: str,
         frame: DataFrame,
         keys: Sequence[tuple[str, str, str]],
@@ -135,7 +134,7 @@ class _Side:
             typed = as_type(value, *values[own])
             # The end of a period that may be one instant moves: it is a wire column of its own.
             names[own] = wire.name(SparkExpr((typed,)) if own in moving else typed)
-        payload = node.payload[0 if is_left else 1]
+        payload = node.passed_on[0 if is_left else 1]
         side = IntervalSide(
             key_names,
             tuple(dict.fromkeys(names.values())),
@@ -145,14 +144,14 @@ class _Side:
         return cls(side, wire.select(frame, (*payload, *beside)), names)
 
 
-def _common_keys(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> list[tuple[str, str, str]] | None:
+def _common_keys(node: IntervalJoin, left: DataFrame, right: DataFrame) -> list[tuple[str, str, str]] | None:
     """(left type, right type, common type) of every key."""
     pairs = zip(types_of(left, node.left_keys), types_of(right, node.right_keys), strict=True)
     found = [(a, b, common) for a, b in pairs if (common := common_type(a, b)) is not None]
     return found if len(found) == len(node.null_safe) else None
 
 
-def _common_values(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> dict[str, tuple[str, str]] | None:
+def _common_values(node: IntervalJoin, left: DataFrame, right: DataFrame) -> dict[str, tuple[str, str]] | None:
     """(own type, common type) of every value."""
     own = {f"l{i}": kind for i, kind in enumerate(types_of(left, node.left_values))}
     own |= {f"r{i}": kind for i, kind in enumerate(types_of(right, node.right_values))}
@@ -161,7 +160,7 @@ def _common_values(node: IntervalJoinExec, left: DataFrame, right: DataFrame) ->
     return None if common is None else {name: (kind, common[name]) for name, kind in own.items()}
 
 
-def common_types(node: IntervalJoin | IntervalJoinExec, own: Mapping[str, str]) -> dict[str, str] | None:
+def common_types(node: IntervalJoin, own: Mapping[str, str]) -> dict[str, str] | None:
     """The type in which each value is compared, by its name; values that are compared, even through a third one, share
     a type. None if some have none in common."""
     found: dict[str, str] = {}
@@ -175,11 +174,11 @@ def common_types(node: IntervalJoin | IntervalJoinExec, own: Mapping[str, str]) 
     return found
 
 
-def _compared(node: IntervalJoin | IntervalJoinExec) -> list[tuple[str, str]]:
+def _compared(node: IntervalJoin) -> list[tuple[str, str]]:
     return [(item.left, item.right) for terms in node.alternatives for item in terms]
 
 
-def _check_periods(node: IntervalJoinExec, own: Mapping[str, str], links: Iterable[tuple[str, str]]) -> None:
+def _check_periods(node: IntervalJoin, own: Mapping[str, str], links: Iterable[tuple[str, str]]) -> None:
     """The analyzer's checks of periods, with the real types. Raises AnalysisError."""
     periods = [*node.left_periods, *node.right_periods]
     ends = {name for period in periods for name in period}
@@ -189,7 +188,7 @@ def _check_periods(node: IntervalJoinExec, own: Mapping[str, str], links: Iterab
     compared = [link for link in links if ends.issuperset(link)]
     for group in _components(own, [*compared, *periods]):
         if ends.issuperset(group):
-            spans = {name: values[name].span or node.condition.span for name in group}
+            spans = {name: values[name].span or node.place for name in group}
             check_period_types([PeriodEnd(own[name], spans[name]) for name in group], (), node.empty)
 
 
@@ -205,12 +204,12 @@ def _components(names: Iterable[str], links: Iterable[tuple[str, str]]) -> list[
 
 
 def numeric_alternatives(
-    node: IntervalJoin | IntervalJoinExec, names: Mapping[str, str], kinds: Mapping[str, str]
+    node: IntervalJoin, names: Mapping[str, str], kinds: Mapping[str, str]
 ) -> tuple[tuple[Condition, ...], ...]:
     """The node's alternatives between columns, which `names` has by the names of the values, with shifts in the unit of
     the `kinds` of the values. Raises AnalysisError for a distance that does not fit them."""
     amounts = dict(node.amounts)
-    place = None if node.condition is None else node.condition.span
+    place = node.place
     return tuple(
         tuple(_numeric(item, names, kinds[item.left], amounts, place) for item in terms) for terms in node.alternatives
     )
@@ -235,7 +234,7 @@ def _numeric(
     return Condition(names[item.left], item.operator, names[item.right], shift)
 
 
-def _result_schema(node: IntervalJoinExec, left: DataFrame, right: DataFrame) -> StructType:
+def _result_schema(node: IntervalJoin, left: DataFrame, right: DataFrame) -> StructType:
     """The output's fields; those of a side that may be missing are nullable."""
     from pyspark.sql.types import LongType, StructField, StructType
 
@@ -244,7 +243,7 @@ def _result_schema(node: IntervalJoinExec, left: DataFrame, right: DataFrame) ->
         for item in frame.schema:
             nullable = item.nullable or node.kind in kinds
             fields[item.name] = StructField(item.name, item.dataType, nullable, item.metadata)
-    kept: list[StructField] = [fields[column.spark_name] for side in node.payload for column in side]
+    kept: list[StructField] = [fields[column.spark_name] for side in node.passed_on for column in side]
     if node.count is not None:
         kept.append(StructField(node.count.spark_name, LongType(), False))
     return StructType(kept)

@@ -9,7 +9,7 @@ from typing import Literal
 
 from sqlext_operators.interval_join.passes import Pass, Side, passes_for
 
-from sqlext_planner.errors import InternalError
+from sqlext_planner.errors import InternalError, Span
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.interval_join.open_ends import open_period
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods
@@ -91,6 +91,18 @@ class IntervalJoin(LogicalPlan):
         sides = self.left.output + (self.right.output if self.kind in ("inner", "left", "right", "full") else ())
         kept = sides if self.payload is None else tuple(item for item in sides if item.column in self.payload)
         return kept if self.count is None else (*kept, Field(self.count, "bigint"))
+
+    @cached_property
+    def passed_on(self) -> tuple[tuple[Column, ...], tuple[Column, ...]]:
+        """The columns that are passed on from the left and from the right side."""
+        theirs = self.right.column_set if self.kind in ("inner", "left", "right", "full") else frozenset()
+        kept = [column for column in self.output_columns if column != self.count]
+        return tuple(c for c in kept if c not in theirs), tuple(c for c in kept if c in theirs)
+
+    @property
+    def place(self) -> Span | None:
+        """The place of ON in the text."""
+        return None if self.condition is None else self.condition.span
 
     @cached_property
     def passes(self) -> tuple[Pass, ...]:

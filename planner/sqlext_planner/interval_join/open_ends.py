@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from sqlext_operators.interval_join.passes import Side
 
@@ -12,21 +12,8 @@ from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedE
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.periods.predicates import OpenEnd
 
-
-class _Join(Protocol):
-    """What the logical and the physical interval join have in common."""
-
-    @property
-    def left_values(self) -> tuple[Expression, ...]: ...
-
-    @property
-    def right_values(self) -> tuple[Expression, ...]: ...
-
-    @property
-    def left_periods(self) -> tuple[tuple[str, str], ...]: ...
-
-    @property
-    def right_periods(self) -> tuple[tuple[str, str], ...]: ...
+if TYPE_CHECKING:
+    from sqlext_planner.interval_join.nodes import IntervalJoin
 
 
 @dataclass(frozen=True)
@@ -43,13 +30,13 @@ class OpenPeriodOf:
         return self.end.value.references - self.start.references
 
 
-def values_of(join: _Join, side: Side) -> Mapping[str, Expression]:
+def values_of(join: IntervalJoin, side: Side) -> Mapping[str, Expression]:
     """The values of a side by name."""
     values: Sequence[Expression] = join.left_values if side == "left" else join.right_values
     return {f"{side[0]}{place}": value for place, value in enumerate(values)}
 
 
-def open_period(join: _Join, side: Side) -> OpenPeriodOf | None:
+def open_period(join: IntervalJoin, side: Side) -> OpenPeriodOf | None:
     """The first period of a side whose end is written OPEN. Whether that means "not known yet" depends on the side:
     for a table it means "for ever"."""
     values = values_of(join, side)
@@ -60,7 +47,7 @@ def open_period(join: _Join, side: Side) -> OpenPeriodOf | None:
     return None
 
 
-def open_error(join: _Join, side: Side, kind: str, span: Span | None) -> SqlExtError | None:
+def open_error(join: IntervalJoin, side: Side, kind: str, span: Span | None) -> SqlExtError | None:
     """Why open periods on a stream's side cannot be joined, as far as the text tells; None if they can."""
     values = values_of(join, side)
     wrapped = [value for value in values.values() if any(isinstance(inner, OpenEnd) for inner in value.walk())]

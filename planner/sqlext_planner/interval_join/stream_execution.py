@@ -10,7 +10,7 @@ from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.exchange.chains import ChainedExec
 from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
 from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.interval_join.execution import IntervalJoinExec, fields_of
+from sqlext_planner.interval_join.execution import IntervalJoinExec
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
 from sqlext_planner.interval_join.open_ends import OpenPeriodOf, open_period, values_of
 from sqlext_planner.interval_join.placing import endless, owned_side
@@ -55,18 +55,18 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         from sqlext_planner.exchange.stream_driver import run_stream
         from sqlext_planner.interval_join.inputs import TypedJoin
 
-        left, right = (execute_cached(child, context) for child in (self.left, self.right))
+        left, right = (execute_cached(child, context) for child in self.inputs)
         streams = [StreamInput.of(frame) for frame in (left, right)]
         times = {side: self._time(side, stream) for side, stream in zip(SIDES, streams, strict=True)}
         names = [None if time is None else time.spark_name for time in times.values()]
         chain = Chain.of(streams, names)
-        periods = {side: open_period(self, side) if times[side] is not None else None for side in SIDES}
+        periods = {side: open_period(self.node, side) if times[side] is not None else None for side in SIDES}
         beside: dict[str, list[Column]] = {side: _beside(times[side], periods[side]) for side in SIDES}
         typed = TypedJoin.of(self._with_unknown_ends(periods), left, right, context.config, beside)
         if typed is None or not _is_comparable(typed):
             raise UnsupportedError(
                 "the values of this join have a type that an interval join over a stream does not compare",
-                span=self.condition.span,
+                span=self.node.place,
                 help="compare times, dates, numbers of up to 18 digits or booleans, cast to one type, and use keys of "
                 "simple types",
             ).about_hint()
@@ -86,13 +86,17 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         table."""
         if not stream.frame.isStreaming:
             return None
-        span = self.stream_spans[SIDES.index(side)] or self.condition.span
+        span = self.stream_spans[SIDES.index(side)] or self.node.place
         error = stream.error("its rows would be kept for good", "its event time")
         if error is not None:
             raise AnalysisError(f"the {side} side {error[0]}", span=span, help=error[1]).about_hint()
-        child, values = (self.left, self.left_values) if side == "left" else (self.right, self.right_values)
+        values = self.node.left_values if side == "left" else self.node.right_values
         known = stream.times.delays
-        found = {column: known[column.spark_name] for column in child.output_columns if column.spark_name in known}
+        found = {
+            column: known[column.spark_name]
+            for column in self.inputs[SIDES.index(side)].output_columns
+            if column.spark_name in known
+        }
         if not found:
             raise AnalysisError(
                 f"the {side} side has its watermark on {stream.watermark_names()}, which the join does not read",
@@ -113,14 +117,14 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
                 found[name] = why if delay is None else delay
         return found
 
-    def _with_unknown_ends(self, periods: Mapping[Side, OpenPeriodOf | None]) -> IntervalStreamExec:
+    def _with_unknown_ends(self, periods: Mapping[Side, OpenPeriodOf | None]) -> IntervalJoin:
         """The node with NULL for an end that is not known yet."""
-        values = {side: values_of(self, side) for side in SIDES}
+        values = {side: values_of(self.node, side) for side in SIDES}
         for side, period in periods.items():
             if period is not None:
                 values[side] = {**values[side], period.names[1]: period.end.value}
         left, right = (tuple(values[side].values()) for side in SIDES)
-        return replace(self, left_values=left, right_values=right)
+        return replace(self.node, left_values=left, right_values=right)
 
     def _side(self, side: Side, time: Column | None, period: OpenPeriodOf | None, typed: TypedJoin) -> StreamSide:
         from sqlext_operators.interval_join.stream_sides import StreamSide
@@ -132,7 +136,7 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
             return StreamSide(arrow_schema(schema))
         if period is not None:
             return self._open_side(side, time, period, typed)
-        values = self.left_values if side == "left" else self.right_values
+        values = self.node.left_values if side == "left" else self.node.right_values
         names = [typed.names[f"{side[0]}{place}"] for place, value in enumerate(values) if not_below(value, time)]
         kind = schema[time.spark_name].dataType
         times = tuple(dict.fromkeys(name for name in names if schema[name].dataType == kind))
@@ -151,13 +155,13 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
             raise AnalysisError(
                 f"the watermark's column {time} and the ends of the OPEN period have different types: "
                 f"{', '.join(sorted(map(str, kinds)))}",
-                span=period.end.span or self.condition.span,
+                span=period.end.span or self.node.place,
                 help=f"the watermark belongs on coalesce({period.end.value}, {period.start}), of the ends' type",
             ).about_hint()
         if time in (period.start, period.end.value):
             raise AnalysisError(
                 f"the watermark is on {time}, but a closing row of PERIOD({period.start}, {period.end}) is at its end",
-                span=period.end.span or self.condition.span,
+                span=period.end.span or self.node.place,
                 help=f"put it on coalesce({period.end.value}, {period.start}): the end in a closing row, the start in "
                 "an opening one; if NULL means for ever, write coalesce(end, TIMESTAMP '9999-12-31') instead of OPEN",
             ).about_hint()
@@ -165,7 +169,7 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         if not all(is_key_type(schema.field(name).type) for name in key):
             raise UnsupportedError(
                 f"BY does not take columns of type {schema.field(key[0]).type}",
-                span=period.end.span or self.condition.span,
+                span=period.end.span or self.node.place,
                 help="use a column of a simple type, such as a number or a string",
             ).about_hint()
         more = [column.spark_name for column in period.closing if column.spark_name in schema.names]
@@ -187,24 +191,24 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         return PlacedInputs(placing, keys, orders, SIDES.index(self.owner), spec.join.null_safe)
 
     def _check_decided(self, spec: IntervalStreamSpec, times: dict[Side, Column | None]) -> None:
-        for side in KEPT.get(self.kind, ()):
+        for side in KEPT.get(self.node.kind, ()):
             bounds = spec.bounds(side)
             if bounds is not None and not all(bounds):
                 message, help = unbounded(side, str(times["right" if side == "left" else "left"]))
-                raise UnsupportedError(message, span=self.condition.span, help=help).about_hint()
+                raise UnsupportedError(message, span=self.node.place, help=help).about_hint()
 
     def _parts(self, times: dict[Side, Column | None]) -> dict[str, str]:
         """What the state depends on besides the columns."""
-        keys = zip(self.left_keys, self.right_keys, self.null_safe, strict=True)
-        values = [f"l{place} = {value}" for place, value in enumerate(self.left_values)]
-        values += [f"r{place} = {value}" for place, value in enumerate(self.right_values)]
-        options = [" AND ".join(map(str, terms)) for terms in self.alternatives]
-        amounts = [f"{name} = {amount.sql()}" for name, amount in self.amounts]
+        keys = zip(self.node.left_keys, self.node.right_keys, self.node.null_safe, strict=True)
+        values = [f"l{place} = {value}" for place, value in enumerate(self.node.left_values)]
+        values += [f"r{place} = {value}" for place, value in enumerate(self.node.right_values)]
+        options = [" AND ".join(map(str, terms)) for terms in self.node.alternatives]
+        amounts = [f"{name} = {amount.sql()}" for name, amount in self.node.amounts]
         return {
-            "operator": f"interval join, {self.kind}",
+            "operator": f"interval join, {self.node.kind}",
             "keys": ", ".join(f"{left} {'<=>' if safe else '='} {right}" for left, right, safe in keys),
             "conditions": "; ".join((" OR ".join(options), *values, *amounts)),
-            "periods": f"{self.left_periods} {self.right_periods} {self.empty}",
+            "periods": f"{self.node.left_periods} {self.node.right_periods} {self.node.empty}",
             "event times": ", ".join(f"{side} {time}" for side, time in times.items()),
         }
 
@@ -214,10 +218,15 @@ def interval_stream(
 ) -> IntervalStreamExec:
     """The physical node of a join over a stream; `placing` says how its keys have places."""
     spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in (node.left, node.right))
-    fields = {**fields_of(node, left, right, "exchange"), "stream_spans": spans}
-    late = delays(node, (left, right))
     return IntervalStreamExec(
-        **fields, delays=late, why=kept(node, placed=placing is not None), placing=placing, owner=owned_side(node)
+        node,
+        (left, right),
+        strategy="exchange",
+        stream_spans=spans,
+        delays=delays(node, (left, right)),
+        why=kept(node, placed=placing is not None),
+        placing=placing,
+        owner=owned_side(node),
     )
 
 

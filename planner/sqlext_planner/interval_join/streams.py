@@ -41,7 +41,7 @@ def refusal(node: IntervalJoin) -> SqlExtError | None:
                 f"{_an(node.kind)} {node.kind.upper()} JOIN of a table on the {side} and a stream needs {rows} of the "
                 "table, and a match may always come"
             )
-    span = None if node.condition is None else node.condition.span
+    span = node.place
     for side in SIDES:
         error = open_error(node, side, node.kind, span) if child_of(node, side).is_streaming else None
         if error is not None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
 from sqlext_planner.expressions.nodes import Literal as LiteralExpression
-from sqlext_planner.last_join.nodes import LastMatch
+from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.last_join.terms import ResidualTerms
-from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import (
     ExecutionContext,
-    PhysicalPlan,
+    NodeExec,
     Trial,
     execute_cached,
     quoted,
@@ -36,28 +34,22 @@ LastJoinStrategy = Literal["exchange", "reduce", "pairs", "auto", "broadcast"]
 
 
 @dataclass(frozen=True)
-class LastJoinExec(PhysicalPlan):
-    """Computes a LastJoin node (same fields, physical children); `strategies[i]` is how `rights[i]` is joined.
+class LastJoinExec(NodeExec):
+    """Computes a LastJoin node; `strategies[i]` is how `node.rights[i]` is joined.
 
     A right side whose strategy is not exact for the real types is joined by `pairs`, where Spark compares.
     """
 
-    left: PhysicalPlan
-    rights: tuple[PhysicalPlan, ...]
-    matches: tuple[LastMatch, ...]
-    strategies: tuple[LastJoinStrategy, ...]
+    node: LastJoin
+    strategies: tuple[LastJoinStrategy, ...] = field(kw_only=True)
     partitioning: Partitioning | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     is_extension = True
     reads_streams = True
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.left.output + tuple(field for right in self.rights for field in right.output)
-
     def trials(self, frames: Sequence[DataFrame], context: ExecutionContext) -> Iterator[tuple[Expression, Trial]]:
         left, *rights = frames
-        for right, match in zip(rights, self.matches, strict=True):
+        for right, match in zip(rights, self.node.matches, strict=True):
             for key in match.left_keys:
                 yield key, tried(left)
             for key in (*match.right_keys, *([match.order_by] if match.order_by is not None else [])):
@@ -73,14 +65,12 @@ class LastJoinExec(PhysicalPlan):
         from sqlext_planner.last_join.inputs import Input, TypedMatch, join_by_exchange
         from sqlext_planner.last_join.plain_spark import join_pairs, join_reduced
 
-        left, *rights = (
-            Input(execute_cached(plan, context), plan.output_columns) for plan in (self.left, *self.rights)
-        )
-        for right, match in zip(rights, self.matches, strict=True):
+        left, *rights = (Input(execute_cached(plan, context), plan.output_columns) for plan in self.inputs)
+        for right, match in zip(rights, self.node.matches, strict=True):
             _check_order(right.frame, match)
         typed = [
             TypedMatch.of(left.frame, right.frame, match, ResidualTerms.of(match, left.columns, right.columns))
-            for right, match in zip(rights, self.matches, strict=True)
+            for right, match in zip(rights, self.node.matches, strict=True)
         ]
         strategies = self._final_strategies(left, rights, typed, context)
         self._check_streams(left, rights, strategies)
@@ -96,7 +86,7 @@ class LastJoinExec(PhysicalPlan):
             added = tuple(column for place in group for column in rights[place].columns)
             joined = Input(frame, joined.columns + added)
         frame = joined.frame
-        for right, match, found, strategy in zip(rights, self.matches, typed, strategies, strict=True):
+        for right, match, found, strategy in zip(rights, self.node.matches, typed, strategies, strict=True):
             if strategy == "reduce" and found is not None:
                 frame = join_reduced(frame, right.frame, found)
             elif strategy == "pairs":
@@ -131,7 +121,7 @@ class LastJoinExec(PhysicalPlan):
         if not fits or any(right.frame.isStreaming for right in rights):
             raise UnsupportedError(
                 "this LAST JOIN cannot read a stream: its sides have types that do not compare, or a table became one",
-                span=next((match.span for match in self.matches if match.span is not None), None),
+                span=next((match.span for match in self.node.matches if match.span is not None), None),
                 help="cast what is compared to one type, and run the statement again",
             )
 
@@ -139,7 +129,7 @@ class LastJoinExec(PhysicalPlan):
         return super().details() | ({} if self.partitioning is None else self.partitioning.lines)
 
     def label(self) -> str:
-        parts = (f"[{strategy}] {match}" for strategy, match in zip(self.strategies, self.matches, strict=True))
+        parts = (f"[{strategy}] {match}" for strategy, match in zip(self.strategies, self.node.matches, strict=True))
         return f"LastJoinExec: {', '.join(parts)}"
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression
-from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, with_fields
-from sqlext_planner.relational.nodes import PartitionerHint
+from sqlext_planner.expressions.patterns import reads_only
+from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, Passed, comma, with_fields
+from sqlext_planner.relational.nodes import PartitionerHint, filtered
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,18 @@ class LastJoin(LogicalPlan):
             return built(self.left)
         rights = tuple(built(right) for right, _ in kept)
         return with_fields(self, left=built(self.left), rights=rights, matches=tuple(found for _, found in kept))
+
+    def filtered_below(self, terms: Sequence[Expression]) -> Passed | None:
+        """Terms over left columns: every left row gives exactly one row, with its own values and a match that does not
+        depend on any other left row.
+
+        Never legal for a term that reads the right side: ``WHERE b.v < 9`` keeps the rows whose *last* match has
+        v < 9; with b filtered first, a row whose last match has v = 10 would get an older match instead, and a row
+        without any match would stay with NULLs until the filter. A condition that chooses among the matches belongs in
+        ON.
+        """
+        passed = [term for term in terms if reads_only(term, self.left.column_set)]
+        return (with_fields(self, left=filtered(passed, self.left)), passed) if passed else None
 
     def _kept(self, needed: Set[Column]) -> list[tuple[LogicalPlan, LastMatch]]:
         """The right sides of which any column is needed, with their matches."""

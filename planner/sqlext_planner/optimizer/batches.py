@@ -13,7 +13,6 @@ from sqlext_planner.last_join.rules.compute_last_join_operands import compute_la
 from sqlext_planner.last_join.rules.lift_last_joins import lift_last_joins
 from sqlext_planner.last_join.rules.merge_last_joins import merge_last_joins
 from sqlext_planner.last_join.rules.pull_project_above_last_join import pull_project_above_last_join
-from sqlext_planner.last_join.rules.push_filter_through_last_join import push_filter_through_last_join
 from sqlext_planner.last_join.rules.push_last_join_condition import push_last_join_condition
 from sqlext_planner.optimizer.executor import Batch, FixedPoint, Once, PlanTrace, RuleExecutor, Step
 from sqlext_planner.optimizer.rules.decorrelate_exists import decorrelate_exists
@@ -23,17 +22,13 @@ from sqlext_planner.optimizer.rules.merge_alias_into_project import merge_alias_
 from sqlext_planner.optimizer.rules.merge_filters import merge_filters
 from sqlext_planner.optimizer.rules.merge_projects import merge_projects
 from sqlext_planner.optimizer.rules.prune_columns import prune_columns
-from sqlext_planner.optimizer.rules.push_filter_into_join import push_filter_into_join
-from sqlext_planner.optimizer.rules.push_filter_through_alias import push_filter_through_alias
-from sqlext_planner.optimizer.rules.push_filter_through_project import push_filter_through_project
+from sqlext_planner.optimizer.rules.push_filter import push_filter
 from sqlext_planner.optimizer.rules.push_join_condition import push_join_condition
 from sqlext_planner.optimizer.rules.remove_no_op_project import remove_no_op_project
 from sqlext_planner.optimizer.rules.simplify_outer_join import simplify_outer_join
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.umjoin.rules.tsc import tsc
 from sqlext_planner.window.rules.merge_window_unions import merge_window_unions
-from sqlext_planner.window.rules.push_filter_through_group_aggregate import push_filter_through_group_aggregate
-from sqlext_planner.window.rules.push_filter_through_window_union import push_filter_through_window_union
 
 __all__ = ["BATCHES", "Batch", "FixedPoint", "Once", "Optimizer", "PlanTrace", "RuleExecutor", "Step"]
 
@@ -55,14 +50,9 @@ BATCHES = (
         "Pushdown",
         FixedPoint(30),
         (
-            push_filter_through_alias,
-            push_filter_through_project,
-            push_filter_into_join,
+            push_filter,
             expand_endpoint_equalities,
             push_join_condition,
-            push_filter_through_window_union,
-            push_filter_through_group_aggregate,
-            push_filter_through_last_join,
             push_last_join_condition,
             merge_filters,
         ),
@@ -70,7 +60,7 @@ BATCHES = (
     # After pushdown, which brings the terms that reject NULLs as close to the outer joins as they get; before joins are
     # grouped or planned, since inner joins leave more choice. A join that has become inner lets more terms down.
     Batch("Outer joins", Once, (simplify_outer_join,)),
-    Batch("Pushdown again", FixedPoint(30), (push_filter_into_join, push_join_condition, merge_filters)),
+    Batch("Pushdown again", FixedPoint(30), (push_filter, push_join_condition, merge_filters)),
     # Before pruning, which would make the union sources of adjacent nodes differ.
     Batch("WindowUnion merge", FixedPoint(10), (merge_window_unions,)),
     # After pushdown, which moves predicates of WHERE into ON and terms of one side to their inputs; before pruning,

@@ -10,8 +10,7 @@ from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedE
 from sqlext_planner.expressions.numbers import INTEGERS, common_decimal
 from sqlext_planner.expressions.patterns import is_generator, is_movable, reads_only
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Join, Project, Sort
-from sqlext_planner.relational.plan_patterns import filtered
+from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Join, Project, Sort, filtered
 
 #: Whether only the set of the subquery's rows matters (EXISTS, IN), or the aggregate that it computes of them.
 Use = Literal["rows", "value"]

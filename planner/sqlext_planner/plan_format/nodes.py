@@ -7,8 +7,7 @@ from typing import Any
 
 from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.relational.logical_plan import Field
-from sqlext_planner.relational.physical_plan import PhysicalPlan
-from sqlext_planner.relational.spark_exec import SparkExec
+from sqlext_planner.relational.physical_plan import NodeExec, PhysicalPlan
 from sqlext_planner.tree import Clause, TreeNode
 
 
@@ -24,16 +23,15 @@ def tree_json(plan: TreeNode) -> dict[str, Any]:
 def node_args(node: TreeNode) -> dict[str, Any]:
     """The node's own fields as JSON values: expressions and frames as text, output fields as "column type" pairs.
 
-    Fields that are None are left out; a physical node adds its details (why it was chosen, its numbers).
+    Fields that are None are left out; a physical node has those of its
+    logical node, and adds its choices and details (why it was chosen, its numbers).
     """
-    if isinstance(node, SparkExec):
-        own = node_args(node.node) | ({} if node.info is None else {"info": json_value(node.info)})
-        return own | {name: json_value(value) for name, value in node.details().items()}
     children = {id(child) for child in node.children}
-    args: dict[str, Any] = {}
+    args = node_args(node.node) if isinstance(node, NodeExec) else {}
+    shown_by_node = ("node", "inputs") if isinstance(node, NodeExec) else ()
     for item in fields(node):  # type: ignore[arg-type]
         value = getattr(node, item.name)
-        if not item.compare or value is None or id(value) in children:
+        if not item.compare or value is None or id(value) in children or item.name in shown_by_node:
             continue
         if isinstance(value, tuple) and any(id(entry) in children for entry in value):
             continue
@@ -51,6 +49,8 @@ def json_value(value: Any) -> Any:
         return f"{value.column} {value.dtype or '?'}"
     if isinstance(value, Expression | Clause):
         return str(value)
+    if isinstance(value, TreeNode):
+        return node_args(value)
     if isinstance(value, tuple | list):
         return [json_value(entry) for entry in value]
     if isinstance(value, dict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
@@ -28,6 +28,8 @@ Plan = TypeVar("Plan", bound="LogicalPlan")
 
 #: The columns that a node reads of each child.
 Needs = list[tuple["LogicalPlan", Set[Column]]]
+#: A node with terms of a filter below it, and the terms.
+Passed = tuple["LogicalPlan", Sequence[Expression]]
 #: Returns the narrowed node of a child.
 Built = Callable[["LogicalPlan"], "LogicalPlan"]
 
@@ -137,6 +139,11 @@ class LogicalPlan(TreeNode):
     def narrowed(self, needed: Set[Column], built: Built) -> LogicalPlan:
         """The node over its narrowed children; its output holds at least `needed`, in the old order."""
         return self.map_children(built)
+
+    def filtered_below(self, terms: Sequence[Expression]) -> Passed | None:
+        """The node with some of the movable `terms` of a filter above it checked below it instead, and those terms;
+        None if none may pass. The node's class says which may, and why that is legal."""
+        return None
 
     def missing_references(self) -> frozenset[Column]:
         """Columns that the node's expressions read but no child gives; empty in a sound plan."""

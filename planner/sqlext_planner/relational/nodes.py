@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sqlext_planner.errors import InternalError, Span
-from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
-from sqlext_planner.expressions.patterns import is_generator
-from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
+from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, conjunction, conjuncts
+from sqlext_planner.expressions.patterns import is_deterministic, is_generator, is_movable, reads_only
+from sqlext_planner.relational.logical_plan import (
+    Built,
+    Field,
+    LogicalPlan,
+    Needs,
+    Passed,
+    comma,
+    reads,
+    with_fields,
+)
 
 JoinKind = Literal["inner", "left", "right", "full", "semi", "anti", "cross"]
 SetKind = Literal["union", "intersect", "except"]
@@ -99,6 +108,12 @@ class Filter(LogicalPlan):
         return f"Filter: {self.condition}"
 
 
+def filtered(conditions: Iterable[Expression], child: LogicalPlan) -> LogicalPlan:
+    """A Filter for all conditions above `child`; `child` itself if there are none."""
+    condition = conjunction(tuple(conditions))
+    return child if condition is None else Filter(condition, child)
+
+
 @dataclass(frozen=True)
 class Project(LogicalPlan):
     """Computes the SELECT items, row by row."""
@@ -125,6 +140,23 @@ class Project(LogicalPlan):
 
     def label(self) -> str:
         return f"Project: {comma(self.items)}"
+
+    def filtered_below(self, terms: Sequence[Expression]) -> Passed | None:
+        """Terms that read only movable items, if the whole projection is deterministic: it is row by row, so rows that
+        are dropped early change no other row.
+
+        Not legal for ``(SELECT a, monotonically_increasing_id() AS i FROM t) WHERE a > 5`` (fewer rows are numbered
+        differently), nor for ``(SELECT a, rank() OVER (ORDER BY b) AS r FROM t) WHERE a > 5`` (ranks are over all
+        rows). A term over a generator's column stays above; others may pass it, since all rows made from one input row
+        have the same a.
+        """
+        if not all(is_deterministic(item.expression) for item in self.items):
+            return None
+        mapping = {item.column: item.expression for item in self.items}
+        passed = [term for term in terms if all(is_movable(mapping[column]) for column in term.references)]
+        if not passed:
+            return None
+        return replace(self, child=filtered([term.substitute(mapping) for term in passed], self.child)), passed
 
 
 @dataclass(frozen=True)
@@ -179,6 +211,26 @@ class PartitionerHint:
         return f"PARTITIONER({self.name})"
 
 
+class _Sides(NamedTuple):
+    """Which terms of a filter above a join may pass: one-sided ones to their input, two-sided ones into ON."""
+
+    left: bool
+    right: bool
+    both: bool
+
+
+#: See the table in `Join.filtered_below`.
+_LEGAL: Mapping[JoinKind, _Sides] = {
+    "inner": _Sides(left=True, right=True, both=True),
+    "cross": _Sides(left=True, right=True, both=True),
+    "left": _Sides(left=True, right=False, both=False),
+    "right": _Sides(left=False, right=True, both=False),
+    "full": _Sides(left=False, right=False, both=False),
+    "semi": _Sides(left=True, right=False, both=False),
+    "anti": _Sides(left=True, right=False, both=False),
+}
+
+
 @dataclass(frozen=True)
 class Join(LogicalPlan):
     """A binary join. A semi or anti join outputs the left side's columns only.
@@ -221,6 +273,34 @@ class Join(LogicalPlan):
         hint = {None: "", True: " [SWEEP]", False: " [NO_SWEEP]"}[self.sweep]
         hint += "" if self.umjoin is None else f" [{self.umjoin}]"
         return f"Join: {self.kind}" + (f" ON {self.condition}" if self.condition is not None else "") + hint
+
+    def filtered_below(self, terms: Sequence[Expression]) -> Passed | None:
+        """Terms that read a column, to the input that they read or into the condition:
+
+        | join        | left only | right only | both sides | why                                             |
+        |-------------|-----------|------------|------------|-------------------------------------------------|
+        | inner cross | to left   | to right   | into ON    | a pair passes the filter or it does not         |
+        | left        | to left   | stays      | stays      | the right side's NULL rows are made by the join |
+        | right       | stays     | to right   | stays      | mirrored                                        |
+        | full        | stays     | stays      | stays      | both sides have made-up NULL rows               |
+        | semi anti   | to left   | -          | -          | the output is a subset of the left rows         |
+
+        Counter-example for left: ``t LEFT JOIN u ON t.a = u.x WHERE u.y IS NULL`` finds the rows of t without a
+        match; with ``u.y IS NULL`` moved to u, every row of t is without one.
+        """
+        legal = _LEGAL[self.kind]
+        read = [term for term in terms if term.references]
+        to_left = [term for term in read if legal.left and reads_only(term, self.left.column_set)]
+        to_right = [term for term in read if legal.right and reads_only(term, self.right.column_set)]
+        one_sided = [*to_left, *to_right]
+        into_on = [term for term in read if legal.both and not holds(one_sided, term)]
+        if not (one_sided or into_on):
+            return None
+        condition = conjunction([*conjuncts(self.condition), *into_on])
+        kind = "inner" if self.kind == "cross" and condition is not None else self.kind
+        sides = filtered(to_left, self.left), filtered(to_right, self.right)
+        new = replace(self, left=sides[0], right=sides[1], kind=kind, condition=condition)
+        return new, [*one_sided, *into_on]
 
 
 @dataclass(frozen=True)
@@ -417,6 +497,11 @@ class SubqueryAlias(LogicalPlan):
     def label(self) -> str:
         return f"SubqueryAlias: {self.relation}"
 
+    def filtered_below(self, terms: Sequence[Expression]) -> Passed | None:
+        """All: an alias only renames columns. (A term with a subquery is not movable: its text may name ``d.x``.)"""
+        names = dict(zip(self.output_columns, self.child.output_columns, strict=True))
+        return replace(self, child=filtered([term.substitute(names) for term in terms], self.child)), terms
+
 
 @dataclass(frozen=True)
 class Output(LogicalPlan):
@@ -431,6 +516,11 @@ class Output(LogicalPlan):
 
     def label(self) -> str:
         return f"Output: {comma(self.names)}"
+
+
+def holds(terms: Iterable[Expression], term: Expression) -> bool:
+    """Whether a term itself is among the terms; one that is written twice occurs as two."""
+    return any(term is other for other in terms)
 
 
 def _kept_items(items: tuple[NamedExpr, ...], needed: Set[Column]) -> tuple[NamedExpr, ...]:

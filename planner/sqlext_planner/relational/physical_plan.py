@@ -14,7 +14,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, ShownCall
 from sqlext_planner.raised import current_statement
-from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.logical_plan import Field, LogicalPlan
 from sqlext_planner.tree import TreeNode
 
 if TYPE_CHECKING:
@@ -140,6 +140,23 @@ class PhysicalPlan(TreeNode):
     def details(self) -> dict[str, Any]:
         """Facts for EXPLAIN beyond the label (numbers behind a choice), JSON values only."""
         return {"why": self.why} if self.why else {}
+
+
+@dataclass(frozen=True)
+class NodeExec(PhysicalPlan):
+    """Computes what a logical node says; `inputs` are the plans of the node's children, in their order."""
+
+    node: LogicalPlan
+    inputs: tuple[PhysicalPlan, ...] = ()
+
+    @cached_property
+    def output(self) -> tuple[Field, ...]:
+        return self.node.output
+
+    def expressions(self) -> Iterator[Expression]:
+        for item in self.node.expressions():
+            inner = getattr(item, "expression", None)  # an item, or a key of ORDER BY
+            yield inner if isinstance(inner, Expression) else item
 
 
 def spark_column(expression: Expression) -> SparkColumn:

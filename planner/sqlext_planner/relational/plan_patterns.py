@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 
-from sqlext_planner.expressions.nodes import RANDOM, Column, Expression, conjunction
+from sqlext_planner.expressions.nodes import RANDOM, Column, Expression
 from sqlext_planner.expressions.patterns import is_generator
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import (
@@ -22,12 +22,6 @@ from sqlext_planner.relational.nodes import (
     SubqueryAlias,
     Values,
 )
-
-
-def filtered(conditions: Iterable[Expression], child: LogicalPlan) -> LogicalPlan:
-    """A Filter for all conditions above `child`; `child` itself if there are none."""
-    condition = conjunction(tuple(conditions))
-    return child if condition is None else Filter(condition, child)
 
 
 def has_each_once(plan: LogicalPlan, keys: Collection[Expression]) -> bool:

@@ -37,6 +37,7 @@ from sqlext_planner.relational.nodes import (
 )
 from sqlext_planner.relational.physical_plan import (
     ExecutionContext,
+    NodeExec,
     PhysicalPlan,
     Trial,
     execute_cached,
@@ -72,19 +73,13 @@ class Given(LogicalPlan):
 
 
 @dataclass(frozen=True)
-class SparkExec(PhysicalPlan):
-    """What a node of the relational core says, computed by Spark over `inputs`, the plans of its children.
+class SparkExec(NodeExec):
+    """A node of the relational core, by Spark.
 
     `info` is what the catalog knows about a scanned table (files, format, sizes); None where planning had no catalog.
     """
 
-    node: LogicalPlan
-    inputs: tuple[PhysicalPlan, ...] = ()
     info: TableInfo | None = None
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.node.output
 
     @property
     def frame_columns(self) -> tuple[str, ...]:
@@ -92,9 +87,6 @@ class SparkExec(PhysicalPlan):
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         return frame_of(self.node, [execute_cached(child, context) for child in self.inputs], context)
-
-    def expressions(self) -> Iterator[Expression]:
-        return (e.expression if isinstance(e, (NamedExpr, SortKey)) else e for e in self.node.expressions())
 
     def trials(self, frames: Sequence[DataFrame], context: ExecutionContext) -> Iterator[tuple[Expression, Trial]]:
         match self.node:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def estimated_bytes(frame: DataFrame) -> int | None:
 def output_ids(frame: DataFrame) -> tuple[int, ...] | None:
     """Catalyst's ids of the frame's columns; None under Connect and for streams."""
     plan = optimized_plan(frame)
-    return _attribute_ids(plan) if plan is not None else None
+    return attribute_ids(plan) if plan is not None else None
 
 
 def selection_above_map(frame: DataFrame) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
@@ -50,7 +51,7 @@ def selection_above_map(frame: DataFrame) -> tuple[tuple[int, ...], tuple[int, .
     None for a frame that does anything else above the mapInArrow, or has none.
     """
     plan = optimized_plan(frame)
-    wanted = _attribute_ids(plan) if plan is not None else ()
+    wanted = attribute_ids(plan) if plan is not None else ()
     while plan is not None and class_name(plan) == "Project":
         items = items_of(plan.projectList())
         sources = {int(item.exprId().id()): source_attribute(item) for item in items}
@@ -61,7 +62,7 @@ def selection_above_map(frame: DataFrame) -> tuple[tuple[int, ...], tuple[int, .
         plan = plan.child()
     if plan is None or class_name(plan) != "MapInArrow":
         return None
-    ids = _attribute_ids(plan)
+    ids = attribute_ids(plan)
     return ids, tuple(ids.index(identity) for identity in wanted)
 
 
@@ -73,7 +74,7 @@ def mapped_nodes(frame: DataFrame) -> list[tuple[int, ...]]:
     while stack:
         node = stack.pop()
         if class_name(node) == "MapInArrow":
-            found.append(_attribute_ids(node))
+            found.append(attribute_ids(node))
         else:
             stack.extend(items_of(node.children()))
     return found
@@ -82,7 +83,7 @@ def mapped_nodes(frame: DataFrame) -> list[tuple[int, ...]]:
 _ATTRIBUTE_ID = re.compile(r"#(\d+)L?(-T[^#]*)?$")
 
 
-def _attribute_ids(plan: Any) -> tuple[int, ...]:
+def attribute_ids(plan: Any) -> tuple[int, ...]:
     """The ids of a plan's columns, read from their texts (`name#12`, `name#13L`): one JVM call for all."""
     count = int(plan.output().size())
     texts = str(plan.output().mkString("\0")).split("\0") if count else []
@@ -101,6 +102,20 @@ def class_name(item: Any) -> str:
 def items_of(sequence: Any) -> list[Any]:
     """A Scala Seq as a list."""
     return [sequence.apply(i) for i in range(sequence.size())]
+
+
+def texts_of(array: Any) -> list[str]:
+    """A Java array of strings as a list, in one JVM call instead of two for each."""
+    from pyspark import SparkContext
+
+    text = str(_string_utils(SparkContext._jvm).join("\0", array))
+    return text.split("\0") if text or len(array) else []
+
+
+@lru_cache(maxsize=1)
+def _string_utils(java: Any) -> Any:
+    """The class with `join`, which py4j looks for in every package of its name. (Java's own takes no array from it.)"""
+    return java.org.apache.hadoop.util.StringUtils
 
 
 def source_attribute(item: Any) -> int | None:

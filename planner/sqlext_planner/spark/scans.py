@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.spark.plans import FILE_INDEX, class_name, items_of, optimized_plan, source_attribute
+from sqlext_planner.spark.plans import (
+    FILE_INDEX,
+    attribute_ids,
+    class_name,
+    items_of,
+    optimized_plan,
+    source_attribute,
+    texts_of,
+)
+from sqlext_planner.spark.session import settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
     from sqlext_operators.exchange.parquet_scan import Constant, Position
 
 
@@ -39,13 +49,13 @@ def plain_parquet_scan(frame: DataFrame) -> PlainScan | None:
     None for every other frame, and where options or settings change how Spark reads files.
     """
     plan = optimized_plan(frame)
-    if plan is None or not _reads_plainly(frame.sparkSession):
+    if plan is None or not reads_plainly(settings(frame.sparkSession, PLAIN_SETTINGS)):
         return None
     return _scan_of(plan)
 
 
 #: Settings under which Spark's Parquet reader does more than read, with the value under which it only reads.
-_PLAIN_SETTINGS = {
+PLAIN_SETTINGS = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.parquet.mergeSchema": "false",
@@ -57,8 +67,9 @@ _PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat
 _PLAIN_OPTIONS = {"path", "paths", "serialization.format"}
 
 
-def _reads_plainly(spark: SparkSession) -> bool:
-    return all(str(spark.conf.get(key, plain)).lower() == plain for key, plain in _PLAIN_SETTINGS.items())
+def reads_plainly(known: Mapping[str, str]) -> bool:
+    """Whether Spark's reader only reads; `known` are those of PLAIN_SETTINGS that are set."""
+    return all(known.get(key, plain).lower() == plain for key, plain in PLAIN_SETTINGS.items())
 
 
 def _scan_of(plan: Any) -> PlainScan | None:
@@ -71,7 +82,7 @@ def _scan_of(plan: Any) -> PlainScan | None:
     below = _scan_of(plan.child())
     if below is None:
         return None
-    attributes = [int(attribute.exprId().id()) for attribute in items_of(plan.child().output())]
+    attributes = attribute_ids(plan.child())
     names: dict[int | None, str | Constant | Position] = dict(zip(attributes, below.columns, strict=True))
     if kind == "Filter":
         filters = _filters_of(plan.condition(), names)
@@ -105,18 +116,29 @@ def _relation_scan(plan: Any) -> PlainScan | None:
     relation = plan.relation()
     if class_name(relation) != "HadoopFsRelation" or relation.fileFormat().getClass().getName() != _PARQUET:
         return None
-    options = {str(key).lower() for key in items_of(relation.options().keys().toSeq())}
+    options = str(relation.options().keys().mkString("\0")).lower()
     location = relation.location()
-    if location.getClass().getName() != FILE_INDEX or not options <= _PLAIN_OPTIONS:
+    if location.getClass().getName() != FILE_INDEX or not set(options.split("\0")) <= {"", *_PLAIN_OPTIONS}:
         return None
     if relation.partitionSchema().size() > 0:
         return None
-    paths = [_local_path(uri) for uri in sorted(location.inputFiles())]  # the listing has no order of its own
-    known = set(relation.dataSchema().fieldNames())
-    columns = tuple(str(attribute.name()) for attribute in items_of(plan.output()))
-    if not paths or None in paths or not set(columns) <= known:
+    paths = local_paths(location)
+    columns = tuple(texts_of(plan.schema().fieldNames()))
+    if not paths or not set(columns) <= set(texts_of(relation.dataSchema().fieldNames())):
         return None
-    return PlainScan(tuple(path for path in paths if path is not None), columns, ())
+    return PlainScan(paths, columns, ())
+
+
+def file_index(plan: Any) -> Any:
+    """Where Spark lists the files of a plain scan's plan."""
+    leaf = plan.collectLeaves().head()
+    return leaf.relation().location()
+
+
+def local_paths(location: Any) -> tuple[str, ...] | None:
+    """The paths of listed files, sorted: the listing has no order of its own. None if one is on another machine."""
+    paths = [_local_path(uri) for uri in sorted(texts_of(location.inputFiles()))]
+    return None if None in paths else tuple(path for path in paths if path is not None)
 
 
 def _local_path(uri: str) -> str | None:

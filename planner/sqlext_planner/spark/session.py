@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -61,6 +63,34 @@ def is_stopped(spark: SparkSession) -> bool:
     """Whether the session's Spark has been stopped from Python. Cheap: no JVM call."""
     context = getattr(spark, "_sc", None)
     return context._jsc is None if context is not None else bool(getattr(spark, "is_stopped", False))
+
+
+@dataclass
+class Calls:
+    """How many calls to the JVM there were."""
+
+    count: int = 0
+
+
+@contextmanager
+def calls_counted(spark: SparkSession) -> Iterator[Calls]:
+    """Counts the calls that this process makes to the JVM inside; none under Connect."""
+    calls = Calls()
+    gateway = getattr(getattr(spark, "_jvm", None), "_gateway_client", None)
+    if gateway is None:
+        yield calls
+        return
+    send = gateway.send_command
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        calls.count += 1
+        return send(*args, **kwargs)
+
+    gateway.send_command = counted
+    try:
+        yield calls
+    finally:
+        del gateway.send_command
 
 
 def java_process() -> Popen[bytes] | None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.errors import Span
-from sqlext_planner.expressions.nodes import Column, Expression, ShownCall
-from sqlext_planner.relational.logical_plan import Field, comma
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
-from sqlext_planner.window.nodes import WindowGroup
+from sqlext_planner.expressions.nodes import Expression, ShownCall
+from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, execute_cached
+from sqlext_planner.window.nodes import WindowUnion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,46 +19,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WindowUnionExec(PhysicalPlan):
-    """Computes the windows of a WindowUnion node (same fields, physical children).
+class WindowUnionExec(NodeExec):
+    """Computes the windows of a WindowUnion node.
 
     Every input is cut into Arrow blocks by the hash of its partition keys (or read from Parquet by the scatter
     task itself), the blocks go through one Spark shuffle, and each partition is sorted and swept in Python.
-    `union_spans` are the places of the union sources in the text, for error messages.
     """
 
-    partition_by: tuple[Expression, ...]
-    order_by: Expression | None
-    windows: tuple[WindowGroup, ...]
-    source: PhysicalPlan
-    unions: tuple[PhysicalPlan, ...]
-    payload: tuple[Column, ...] | None = None
-    tie_order: Column | None = None
-    union_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
+    node: WindowUnion
     partitioning: Partitioning | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     is_extension = True
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        calls = (call for window in self.windows for call in window.calls)
-        return self.payload_fields + tuple(Field(call.column, call.dtype) for call in calls)
-
-    @cached_property
-    def payload_fields(self) -> tuple[Field, ...]:
-        """The source's fields that pass through."""
-        if self.payload is None:
-            return self.source.output
-        known = {item.column: item for item in self.source.output}
-        return tuple(known[column] for column in self.payload)
-
     def shown_calls(self) -> Iterator[ShownCall]:
-        return (call.shown(f" OVER {window.name}") for window in self.windows for call in window.calls)
+        return (call.shown(f" OVER {window.name}") for window in self.node.windows for call in window.calls)
 
     def expressions(self) -> Iterator[Expression]:
-        yield from self.partition_by
-        if self.order_by is not None:
-            yield self.order_by
+        yield from self.node.partition_by
+        if self.node.order_by is not None:
+            yield self.node.order_by
         yield from (arg for call in self.shown_calls() for arg in call.args)
 
     def execute(self, context: ExecutionContext) -> DataFrame:
@@ -70,7 +46,7 @@ class WindowUnionExec(PhysicalPlan):
         from sqlext_planner.exchange.sizes import row_by_row
         from sqlext_planner.window.inputs import WindowInputs
 
-        frames = [execute_cached(plan, context) for plan in (self.source, *self.unions)]
+        frames = [execute_cached(plan, context) for plan in self.inputs]
         inputs = WindowInputs.of(self, frames)
         wire = self._shipped(inputs, context)
         operator = inputs.operator(context.config, ansi=str(context.spark.conf.get(ANSI)).lower() == "true")
@@ -95,12 +71,7 @@ class WindowUnionExec(PhysicalPlan):
         return super().details() | ({} if self.partitioning is None else self.partitioning.lines)
 
     def label(self) -> str:
-        order = f" ORDER BY {self.order_by}" if self.order_by is not None else ""
-        order += f" TIES BY {self.tie_order}" if self.tie_order is not None else ""
-        unions = f" UNION {len(self.unions)} sources" if self.unions else ""
-        payload = "" if self.payload is None else f" PAYLOAD [{comma(self.payload)}]"
-        keys = f"{unions} PARTITION BY {comma(self.partition_by)}{order}"
-        return f"{type(self).__name__}:{keys} [{comma(self.windows)}]{payload}"
+        return f"{type(self).__name__}{self.node.label().removeprefix('WindowUnion')}"
 
 
 ANSI = "spark.sql.ansi.enabled"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sqlext_planner.expressions.nodes import Expression, NamedExpr, ShownCall
-from sqlext_planner.relational.logical_plan import Field, comma
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached, quoted
+from sqlext_planner.expressions.nodes import Expression, ShownCall
+from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, execute_cached, quoted
 from sqlext_planner.relational.spark_exec import spark_item, without_grouping_columns
+from sqlext_planner.window.group_nodes import GroupAggregate
 from sqlext_planner.window.nodes import WindowCall
 
 if TYPE_CHECKING:
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class GroupAggregateExec(PhysicalPlan):
-    """Computes a GroupAggregate node (same fields, physical child).
+class GroupAggregateExec(NodeExec):
+    """Computes a GroupAggregate node.
 
     The rows go through the exchange by the hash of the keys; each group's rows are then side by side in one task,
     where the window functions' evaluators see them as one window. If Spark computes other aggregates, all rows
@@ -32,24 +31,16 @@ class GroupAggregateExec(PhysicalPlan):
     even for an empty input.
     """
 
-    keys: tuple[NamedExpr, ...]
-    items: tuple[NamedExpr, ...]
-    calls: tuple[WindowCall, ...]
-    fields: tuple[Field, ...]
-    child: PhysicalPlan
+    node: GroupAggregate
 
     is_extension = True
 
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        return self.fields
-
     def shown_calls(self) -> Iterator[ShownCall]:
-        return (call.shown() for call in self.calls)
+        return (call.shown() for call in self.node.calls)
 
     def expressions(self) -> Iterator[Expression]:
-        yield from (item.expression for item in (*self.keys, *self.items))
-        yield from (arg for call in self.calls for arg in call.args)
+        yield from (item.expression for item in (*self.node.keys, *self.node.items))
+        yield from (arg for call in self.node.calls for arg in call.args)
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for key or argument types that do not fit, UnsupportedError for a column that Spark
@@ -57,10 +48,10 @@ class GroupAggregateExec(PhysicalPlan):
         from sqlext_planner.exchange.driver import Shipment, ship
         from sqlext_planner.window.group_inputs import GroupInputs
 
-        inputs = GroupInputs.of(self, execute_cached(self.child, context))
+        inputs = GroupInputs.of(self.node, execute_cached(self.inputs[0], context))
         wire = ship([Shipment(0, inputs.frame, inputs.keys)], context)
         rows = wire.run(inputs.operator(context.config), inputs.result_schema, wire.sizes[0])
-        return self._aggregated(rows, inputs) if self.items or not self.keys else self._groups(rows, inputs)
+        return self._aggregated(rows, inputs) if self.node.items or not self.node.keys else self._groups(rows, inputs)
 
     def _groups(self, rows: DataFrame, inputs: GroupInputs) -> DataFrame:
         """One row a group, as the operator returns it: keys, then calls. Spark's GROUP BY gives 0.0 for -0.0."""
@@ -68,31 +59,33 @@ class GroupAggregateExec(PhysicalPlan):
 
         types = {item.name: item.dataType for item in rows.schema}
         columns = []
-        for key, name in zip(self.keys, inputs.keys, strict=True):
+        for key, name in zip(self.node.keys, inputs.keys, strict=True):
             column = col(quoted(name))
             if types[name].simpleString() in ("float", "double"):
                 column = (column + lit(0.0)).cast(types[name])
             columns.append(column.alias(key.column.spark_name))
-        return rows.select(*columns, *(col(quoted(call.column.spark_name)) for call in self.calls))
+        return rows.select(*columns, *(col(quoted(call.column.spark_name)) for call in self.node.calls))
 
     def _aggregated(self, rows: DataFrame, inputs: GroupInputs) -> DataFrame:
         """Spark's aggregates over the rows, each call's result picked from the one row that has it."""
         from pyspark.sql.functions import col
 
-        named = zip(self.keys, inputs.keys, strict=True)
+        named = zip(self.node.keys, inputs.keys, strict=True)
         keys = [col(quoted(name)).alias(key.column.spark_name) for key, name in named]
         grouped = rows.groupBy(*(col(quoted(name)) for name in inputs.keys))
-        picked = [self._picked(call, inputs).alias(call.column.spark_name) for call in self.calls]
-        return without_grouping_columns(grouped.agg(*keys, *map(spark_item, self.items), *picked), self.frame_columns)
+        picked = [self._picked(call, inputs).alias(call.column.spark_name) for call in self.node.calls]
+        return without_grouping_columns(
+            grouped.agg(*keys, *map(spark_item, self.node.items), *picked), self.frame_columns
+        )
 
     def _picked(self, call: WindowCall, inputs: GroupInputs) -> SparkColumn:
         from pyspark.sql.functions import any_value, col, count, lit, when
 
         value = any_value(col(quoted(call.column.spark_name)), ignoreNulls=lit(True))
-        if self.keys:
+        if self.node.keys:
             return value
         empty, dtype = inputs.empty_result(call.column.spark_name)
         return when(count(lit(1)) == 0, lit(empty).cast(dtype)).otherwise(value)
 
     def label(self) -> str:
-        return f"GroupAggregateExec: [{comma(self.keys)}] {comma((*self.items, *self.calls))}"
+        return f"GroupAggregateExec{self.node.label().removeprefix('GroupAggregate')}"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
     from sqlext_operators.window.group_aggregate import GroupOperatorSpec
 
-    from sqlext_planner.window.group_execution import GroupAggregateExec
+    from sqlext_planner.window.group_nodes import GroupAggregate
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class GroupInputs:
     result_schema: StructType
 
     @classmethod
-    def of(cls, node: GroupAggregateExec, child: DataFrame) -> GroupInputs:
+    def of(cls, node: GroupAggregate, child: DataFrame) -> GroupInputs:
         """Check all types and choose what is shipped.
 
         Raises AnalysisError or UnsupportedError, which point at the text.
@@ -107,7 +107,7 @@ class GroupInputs:
         return dict(empty_group(self.spec, {name: kinds[name] for name in self._args}).to_pylist()[0])
 
 
-def _places(node: GroupAggregateExec, calls: dict[WindowCall, Call]) -> dict[str, Span | None]:
+def _places(node: GroupAggregate, calls: dict[WindowCall, Call]) -> dict[str, Span | None]:
     """Where the statement names the wire columns."""
     places: dict[str, Span | None] = {}
     for logical, call in calls.items():

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
-from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
-from sqlext_planner.relational.nodes import Aggregate
+from sqlext_planner.expressions.patterns import is_exact, is_movable, reads_only
+from sqlext_planner.relational.logical_plan import (
+    Built,
+    Field,
+    LogicalPlan,
+    Needs,
+    Passed,
+    comma,
+    reads,
+    with_fields,
+)
+from sqlext_planner.relational.nodes import Aggregate, filtered
 from sqlext_planner.window.nodes import WindowCall
 
 
@@ -44,6 +54,26 @@ class GroupAggregate(LogicalPlan):
             keys = tuple(key.expression for key in self.keys)
             return Aggregate(keys, None, (*self.keys, *items), child, span=self.span)
         return with_fields(self, items=items, calls=calls, child=child)
+
+    def filtered_below(self, terms: Sequence[Expression]) -> Passed | None:
+        """Terms over keys that are movable themselves: they drop whole groups, and the rows of one group have no part
+        in another. ``SELECT k, sum_cate(v, c) FROM t GROUP BY k HAVING k > 5`` filters t.
+
+        Keys must be of a type whose equal values are the same value: with a double key, 0.0 and -0.0 are one group, and
+        ``1 / k > 0`` would split it. (Catalyst takes care of Spark's own aggregates.) Not legal for other columns:
+        ``HAVING count_where(v, c) > 5`` is about the group. Nor without keys: ``SELECT sum_cate(v, c) FROM t HAVING
+        false`` has no row, while the aggregate over no rows has one; so a term must read a key.
+        """
+        known = self.dtypes
+        movable = {
+            key.column: key.expression
+            for key in self.keys
+            if is_exact(known.get(key.column)) and is_movable(key.expression)
+        }
+        passed = [term for term in terms if reads_only(term, movable)]
+        if not passed:
+            return None
+        return with_fields(self, child=filtered([term.substitute(movable) for term in passed], self.child)), passed
 
     def _kept(self, needed: Set[Column]) -> tuple[NamedExpr | WindowCall, ...]:
         """Spark's aggregates and the calls that are needed; at least one."""

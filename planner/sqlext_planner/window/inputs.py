@@ -15,7 +15,7 @@ from sqlext_planner.exchange.wire import WireColumns, shippable
 from sqlext_planner.exchange.year_month import as_months
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
 from sqlext_planner.window.input_types import check_key, check_order, result_type, union_columns
-from sqlext_planner.window.nodes import WindowCall
+from sqlext_planner.window.nodes import WindowCall, WindowUnion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,11 +42,12 @@ class WindowInputs:
     computed: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, node: WindowUnionExec, frames: Sequence[DataFrame]) -> WindowInputs:
+    def of(cls, planned: WindowUnionExec, frames: Sequence[DataFrame]) -> WindowInputs:
         """Check all types and choose what is shipped.
 
         Raises AnalysisError or UnsupportedError, which point at the text.
         """
+        node = planned.node
         wire = WireColumns()
         keys = tuple(wire.name(expression) for expression in node.partition_by)
         order = wire.name(node.order_by) if node.order_by is not None and not _constant(node.order_by) else None
@@ -55,8 +56,8 @@ class WindowInputs:
         source = frames[0]
         names = [column.spark_name for column in node.source.output_columns]
         unions = [
-            union_columns(node.source, source, plan, frame, number, names, _span(node.union_spans, number))
-            for number, (plan, frame) in enumerate(zip(node.unions, frames[1:], strict=True))
+            union_columns(planned.inputs[0], source, plan, frame, number, names, union.span)
+            for number, (union, plan, frame) in enumerate(zip(node.unions, planned.inputs[1:], frames[1:], strict=True))
         ]
         tie = node.tie_order
         kept = payload if tie is None else (*payload, tie)
@@ -91,7 +92,7 @@ class WindowInputs:
         return operator_spec(replace(self.spec, ansi=ansi), self.tie_order, len(self.frames), config)
 
 
-def wire_calls(node: WindowUnionExec, wire: WireColumns) -> dict[WindowCall, Call]:
+def wire_calls(node: WindowUnion, wire: WireColumns) -> dict[WindowCall, Call]:
     """Each call of a node, over the columns on the wire."""
     return {
         call: Call(call.function, tuple(wire.name(arg) for arg in call.args), call.column.spark_name, call.constants)
@@ -100,7 +101,7 @@ def wire_calls(node: WindowUnionExec, wire: WireColumns) -> dict[WindowCall, Cal
     }
 
 
-def wire_windows(node: WindowUnionExec, calls: dict[WindowCall, Call], order_type: str | None) -> tuple[Window, ...]:
+def wire_windows(node: WindowUnion, calls: dict[WindowCall, Call], order_type: str | None) -> tuple[Window, ...]:
     """The windows of a node; `order_type` is the Spark type of its order, None without one."""
     return tuple(
         Window(
@@ -133,10 +134,6 @@ def operator_spec(spec: WindowUnionSpec, tie_order: str | None, inputs: int, con
 def _constant(expression: Expression) -> bool:
     """ORDER BY a constant orders nothing."""
     return isinstance(expression, Literal)
-
-
-def _span(spans: Sequence[Span | None], number: int) -> Span | None:
-    return spans[number] if number < len(spans) else None
 
 
 def _places(calls: dict[WindowCall, Call]) -> dict[str | None, Span | None]:

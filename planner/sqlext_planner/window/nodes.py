@@ -10,8 +10,18 @@ from sqlext_operators.window.spec import Scalar
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression, ShownCall
-from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
-from sqlext_planner.relational.nodes import PartitionerHint, by_position, exactly
+from sqlext_planner.expressions.patterns import is_exact, reads_only
+from sqlext_planner.relational.logical_plan import (
+    Built,
+    Field,
+    LogicalPlan,
+    Needs,
+    Passed,
+    comma,
+    reads,
+    with_fields,
+)
+from sqlext_planner.relational.nodes import PartitionerHint, by_position, exactly, filtered, holds
 from sqlext_planner.window.frame import WindowFrame
 from sqlext_planner.window.functions import lookup
 
@@ -129,6 +139,35 @@ class WindowUnion(LogicalPlan):
             payload=None if payload == source.output_columns else payload,
             phase=self.phase if self.phase in needed else None,
         )
+
+    def filtered_below(self, terms: Sequence[Expression]) -> Passed | None:
+        """Terms over partition keys that are plain columns of the source, into every input: they drop whole partitions,
+        and rows of one partition never see another's.
+
+        ``SELECT * FROM (SELECT k, sum(v) OVER w AS s FROM a WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ...))
+        WHERE k = 7`` filters a and b. The union sources are filtered by position, on their own key columns; their rows
+        in the dropped partitions would vanish anyway. A key column beyond a narrow union source's width leaves that
+        source as it is. Keys must be of a type whose equal values are the same value: with a double key, 0.0 and -0.0
+        are one partition, and ``1 / k > 0`` would split it.
+
+        Not legal for other columns: ``WHERE ts > 100`` drops a's row with ts 99, which is in the window of the row with
+        ts 101 and belongs to its sum. The exception: if every window has INSTANCE_NOT_IN_WINDOW, a row of a is in no
+        window but its own, so any term over a's columns may filter a alone (never b).
+        """
+        known = self.source.dtypes
+        keys = {key for key in self.partition_by if isinstance(key, Column) and is_exact(known.get(key))}
+        everywhere = [term for term in terms if reads_only(term, keys)]
+        loners = all(window.frame.instance_not_in_window for window in self.windows)
+        others = [term for term in terms if loners and not holds(everywhere, term)]
+        passed = [*everywhere, *(term for term in others if reads_only(term, self.source.column_set))]
+        if not passed:
+            return None
+        unions = tuple(self._filtered_union(union, everywhere) for union in self.unions)
+        return with_fields(self, source=filtered(passed, self.source), unions=unions), passed
+
+    def _filtered_union(self, union: LogicalPlan, terms: Sequence[Expression]) -> LogicalPlan:
+        names = dict(zip(self.source.output_columns, union.output_columns, strict=False))
+        return filtered([term.substitute(names) for term in terms if term.references <= names.keys()], union)
 
     def _kept(self, needed: Set[Column]) -> tuple[WindowGroup, ...]:
         """The groups with the calls that are needed. One stays if only the phase is needed."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.exchange.chains import ChainedExec
 from sqlext_planner.exchange.stream_inputs import ADD_WATERMARK, Chain, StreamInput, identity
-from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
 from sqlext_planner.window.execution import ANSI, WindowUnionExec
 from sqlext_planner.window.streams import unbounded_refusal
@@ -37,17 +34,11 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
     """
 
     stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
-    phase: Column | None = field(default=None, kw_only=True)
     placing: StreamPlacing | None = field(default=None, kw_only=True)
 
     def details(self) -> dict[str, Any]:
         placing = {} if self.placing is None else {"partitioner": str(self.placing)}
         return super().details() | self.delays.details() | placing
-
-    @cached_property
-    def output(self) -> tuple[Field, ...]:
-        phase = () if self.phase is None else (Field(self.phase, "string"),)
-        return super().output + phase
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises what the batch node raises; AnalysisError if ORDER BY has no watermark; ConfigurationError if Spark's
@@ -61,7 +52,7 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
         from sqlext_planner.exchange.wire import arrow_schema
         from sqlext_planner.window.inputs import WindowInputs
 
-        frames = [execute_cached(plan, context) for plan in (self.source, *self.unions)]
+        frames = [execute_cached(plan, context) for plan in self.inputs]
         inputs = WindowInputs.of(self, frames)
         order = inputs.spec.order
         streams = self._streams(frames, inputs)
@@ -92,15 +83,15 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
         from sqlext_planner.exchange.wire import arrow_schema
         from sqlext_planner.exchange.year_month import months_schema
 
-        if self.phase is None:
+        if self.node.phase is None:
             return windows, result
         spec = replace(windows, late="rows", results=arrow_schema(months_schema(result)))
-        return spec, StructType([*result, StructField(self.phase.spark_name, StringType(), nullable=False)])
+        return spec, StructType([*result, StructField(self.node.phase.spark_name, StringType(), nullable=False)])
 
     @property
     def span_of_order(self) -> Span | None:
         """The place of ORDER BY."""
-        return self.order_by.span if self.order_by is not None else None
+        return self.node.order_by.span if self.node.order_by is not None else None
 
     def parts(self, inputs: WindowInputs, *, ansi: bool) -> dict[str, str]:
         """What the state depends on besides the columns, by names that a user knows."""
@@ -132,16 +123,16 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
 
     def _times(self, source: StreamInput, order: str, ahead: int) -> dict[str, int | str]:
         """The event times of the results: rows come out in the order of ORDER BY, when their windows are complete."""
-        why = f"its rows come in the order of {self.order_by}, however old their other times are"
+        why = f"its rows come in the order of {self.node.order_by}, however old their other times are"
         times: dict[str, int | str] = dict.fromkeys((*source.times.delays, *source.times.unknown), why)
         late = "its late rows come out too (sqlext.stream.late = rows)"
-        return {**times, order: ahead if self.phase is None else late}
+        return {**times, order: ahead if self.node.phase is None else late}
 
     def _check_unbounded(self, windows: Sequence[Window], schema: pa.Schema, *, ansi: bool) -> None:
         """Raises UnsupportedError for a call whose types cannot be condensed in a window without a start."""
         from sqlext_operators.window.condense import splits
 
-        for group, window in zip(self.windows, windows, strict=True):
+        for group, window in zip(self.node.windows, windows, strict=True):
             if group.frame.start.amount is not None or group.frame.maxsize is not None:
                 continue
             for call, shipped in zip(group.calls, window.calls, strict=True):

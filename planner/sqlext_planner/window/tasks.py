@@ -50,11 +50,12 @@ class WindowTasks:
     config: Config
 
     @classmethod
-    def of(cls, node: WindowUnionExec, tables: Sequence[pa.Table], partitions: int, config: Config) -> WindowTasks:
+    def of(cls, planned: WindowUnionExec, tables: Sequence[pa.Table], partitions: int, config: Config) -> WindowTasks:
         """Raises UnsupportedError for computed keys, orders and arguments, and for times of ties (TIES BY)."""
         from sqlext_operators.window.spec import WindowUnionSpec
 
         wire = WireColumns()
+        node = planned.node
         calls = wire_calls(node, wire)
         keys = tuple(wire.name(key) for key in node.partition_by)
         order = None if node.order_by is None else wire.name(node.order_by)
@@ -70,7 +71,7 @@ class WindowTasks:
             table.rename_columns(names).select(columns).combine_chunks().to_batches()[0]
             for table, columns in zip(tables, wanted, strict=True)
         )
-        routers = window_routers(spec, node.partitioning, len(inputs))
+        routers = window_routers(spec, planned.partitioning, len(inputs))
         return cls(spec, routers, inputs, partitions, config)
 
     @property

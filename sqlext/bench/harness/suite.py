@@ -149,15 +149,23 @@ class EitherContestant(Contestant):
     cases: Collection[str]
     special: Contestant
     usual: Contestant
+    _prepared: Contestant | None = None
 
     def prepare(self, case: Case) -> None:
-        self._of(case).prepare(case)
+        self._prepared = self._of(case)
+        self._prepared.prepare(case)
 
     def run(self, case: Case) -> float | None:
         return self._of(case).run(case)
 
     def answer(self, case: Case) -> Answer | None:
         return self._of(case).answer(case)
+
+    def details(self) -> Mapping[str, float]:
+        return {} if self._prepared is None else self._prepared.details()
+
+    def series(self) -> Mapping[str, Sequence[float]]:
+        return {} if self._prepared is None else self._prepared.series()
 
     def interrupt(self) -> None:
         """Interrupt both; the one that is not running has nothing to end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sqlext_planner.catalog import Catalog
@@ -44,6 +44,7 @@ CLOSE = (25, 25)
 CLOSE_AND_LONG = (5, 9)
 CLOSE_IN_TOTAL = (2, 3)
 FACTORISED = (40, 9)
+SESSION = (2, 7)
 
 #: Edges for each vertex of the graphs.
 DEGREE = 6
@@ -54,7 +55,8 @@ EXPONENTS: Mapping[str, tuple[float, ...]] = {"triangle": (0, 0.5, 0.8, 1.0), "c
 
 @dataclass
 class CaseList:
-    """The chosen cases, what they run, the catalogs of those that only plan, and what was left out.
+    """The chosen cases, what they run, the catalogs of those that only plan, the tables of those that measure sessions,
+    and what was left out.
 
     `report` is called with what is being generated.
     """
@@ -65,6 +67,7 @@ class CaseList:
     cases: list[Case] = field(default_factory=list)
     queries: dict[str, Statement] = field(default_factory=dict)
     catalogs: dict[str, Callable[[], Catalog]] = field(default_factory=dict)
+    session_tables: Mapping[str, Path] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
     def build(self) -> CaseList:
@@ -204,6 +207,19 @@ def _planning(found: CaseList, name: str) -> None:
         found.cases.append(Case(title, 1, known, panel=None, contestants=("ours",)))
 
 
+def _session(found: CaseList, name: str) -> None:
+    """What `Session.sql` adds to `spark.sql`: for texts that it meets for the first time, and for those it knows."""
+    if "ours" not in found.options.contestants:
+        return
+    found.session_tables = found.tpc("tpcds") or {}
+    for x, (met, title) in enumerate((("first", "first time"), ("again", "again"))):
+        if found.session_tables:
+            known: dict[str, int | str] = {"set": name, "met": met}
+            warm_ups, runs = SESSION
+            case = Case(f"session: {title}", x, known, panel=None, warm_ups=warm_ups, least_runs=runs)
+            found.cases.append(replace(case, contestants=("ours",)))
+
+
 #: The sets in the order in which they run.
 SETS: Mapping[str, Callable[[CaseList, str], None]] = {
     "seed": _seed,
@@ -213,4 +229,5 @@ SETS: Mapping[str, Callable[[CaseList, str], None]] = {
     "cycle4": _cycles,
     "tpch": _tpch,
     "planning": _planning,
+    "session": _session,
 }

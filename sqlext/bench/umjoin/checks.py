@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sqlext.bench.harness.checks import cases
 from sqlext.bench.harness.results import CaseResult, Measurement, Report
 from sqlext.bench.harness.suite import Check
+from sqlext.bench.umjoin.session_cost import P95
 
 #: How much slower than plain Spark ours may be if both run Spark's own plan.
 ALLOWANCE = 1.05
@@ -93,7 +94,22 @@ def planning(report: Report) -> Iterator[Check]:
             yield Check(name, item.seconds < 0.1 and whole, detail)
 
 
-CHECKS = (seed_query, factorised, flat_in_fan_out, known_results, cycles, tpch_total, planning)
+#: The most milliseconds that Session.sql may add to spark.sql: for the median text of TPC-DS, and at p95.
+ADDED = {"first": (15, 40), "again": (3, 10)}
+
+
+def session(report: Report) -> Iterator[Check]:
+    """Texts that Spark runs cost little more through a session, at first and again."""
+    for result in cases(report, set="session"):
+        seconds, p95 = result.seconds(report.ours), result.detail(report.ours, P95)
+        if seconds is not None and p95 is not None:
+            median_ms, p95_ms = ADDED[str(result.case.parameters["met"])]
+            passed = 1_000 * seconds <= median_ms and p95 <= p95_ms
+            name = f"at most {median_ms} ms more than spark.sql, and {p95_ms} at p95, {result.case.name}"
+            yield Check(name, passed, f"{1_000 * seconds:.1f} ms, {p95:.1f} at p95")
+
+
+CHECKS = (seed_query, factorised, flat_in_fan_out, known_results, cycles, tpch_total, planning, session)
 
 
 def _best(result: CaseResult, contestant: str) -> float | None:

@@ -23,9 +23,10 @@ class UMJoinOptions(Options):
     result is then only a lower bound."""
 
     cases: Sequence[str] = option(
-        ("seed", "star", "chain", "triangle", "cycle4", "tpch", "planning"),
+        ("seed", "star", "chain", "triangle", "cycle4", "tpch", "planning", "session"),
         "seed: four tables of TPC-DS on one key. star, chain: four inputs, 1e9 and 1e12 result rows. "
-        "triangle, cycle4: cycles of skewed graphs. tpch: all 22 queries. planning: 99 queries of TPC-DS, not run.",
+        "triangle, cycle4: cycles of skewed graphs. tpch: all 22 queries. planning: 99 queries of TPC-DS, not run. "
+        "session: what Session.sql adds to spark.sql for these.",
     )
     contestants: Sequence[str] = option(tuple(CONTESTANTS), WHO)
     scale: float = option(1.0, "Scale factor of TPC-H and TPC-DS; multiplies the rows of all other tables.", min=0.001)

@@ -16,6 +16,7 @@ from sqlext.bench.umjoin.checks import CHECKS
 from sqlext.bench.umjoin.contestants import PlanningContestant, WarmUp
 from sqlext.bench.umjoin.data import FanOutTables
 from sqlext.bench.umjoin.options import CONTESTANTS, UMJoinOptions
+from sqlext.bench.umjoin.session_cost import SessionCost
 from sqlext.tpc import BENCHMARKS
 
 #: Quotients are rounded to six digits after the point in Spark's decimals and not at all in DuckDB's doubles; a single
@@ -66,4 +67,7 @@ def _contestant(name: str, found: CaseList, engines: Engines, warm_up: WarmUp) -
         return SparkSql(name, engines, statement, warm_up=warm_up)
     benchmark = BENCHMARKS["tpcds"]
     planner = PlanningContestant(name, tuple(map(benchmark.query, benchmark.numbers)), found.catalogs)
-    return EitherContestant(name, found.catalogs, planner, SessionSql(name, engines, statement, warm_up=warm_up))
+    cost = SessionCost(name, engines, planner.texts, found.session_tables)
+    usual = EitherContestant(name, found.catalogs, planner, SessionSql(name, engines, statement, warm_up=warm_up))
+    measured = {case.name for case in found.cases if case.parameters["set"] == "session"}
+    return EitherContestant(name, measured, cost, usual)

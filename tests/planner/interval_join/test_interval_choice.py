@@ -11,7 +11,7 @@ from sqlext_planner.exchange.arrow_scan import ArrowScanExec
 from sqlext_planner.exchange.sizes import Size
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.expressions.weighted_aggregates import weighted
-from sqlext_planner.interval_join.choice import broadcast_pays
+from sqlext_planner.interval_join.choice import broadcast_pays, may_leave
 from sqlext_planner.interval_join.execution import IntervalJoinExec
 from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.periods.predicates import Amount
@@ -102,8 +102,8 @@ def test_large_sides_are_exchanged_and_read_in_the_task() -> None:
     found = node(plan(join(INEQUALITIES), Sizes(a=LARGE, b=LARGE)))
     assert found.strategy == "exchange"
     assert found.why == "one exchange for sides of at most 600000000 and 480000000 bytes"  # of columns that are read
-    assert isinstance(found.left, ArrowScanExec)
-    assert isinstance(found.right, ArrowScanExec)
+    assert isinstance(found.inputs[0], ArrowScanExec)
+    assert isinstance(found.inputs[1], ArrowScanExec)
 
 
 def test_a_small_side_is_broadcast_where_its_rows_need_not_see_all_matches() -> None:
@@ -126,9 +126,9 @@ def test_the_more_cores_the_smaller_a_side_has_to_be_to_be_broadcast() -> None:
 
 def test_unknown_sizes_are_decided_when_it_runs() -> None:
     found = node(plan(join(INEQUALITIES), Sizes(a=MILLION, b=None)))
-    assert (found.strategy, found.may_leave) == ("auto", True)
+    assert (found.strategy, may_leave(found.node)) == ("auto", True)
     assert found.why.startswith("by size when it runs: Spark for fewer than 20000000 pairs, broadcast of a side")
-    assert not node(plan(join(PERIODS), Sizes(a=MILLION, b=None))).may_leave
+    assert not may_leave(node(plan(join(PERIODS), Sizes(a=MILLION, b=None))).node)
 
 
 def test_the_setting_decides() -> None:

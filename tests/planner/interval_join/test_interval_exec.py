@@ -172,7 +172,7 @@ def test_counts_of_matches(spark: Spark, tables: SparkCatalog, form: str) -> Non
         "SELECT count(*) AS n, sum(a.id) AS s FROM a JOIN nobody b ON a.ts < b.te AND b.ts < a.te",
     ):
         physical, _ = planned(sql, tables, FORMS[form])
-        assert [node.kind for node in physical.walk() if isinstance(node, IntervalJoinExec)] == ["count"]
+        assert [node.node.kind for node in physical.walk() if isinstance(node, IntervalJoinExec)] == ["count"]
         expected = spark.sql(sql)
         frame = execute_cached(physical, ExecutionContext(spark, Config.from_mapping(_settings(form))))
         assert [item.dataType for item in frame.schema] == [item.dataType for item in expected.schema]

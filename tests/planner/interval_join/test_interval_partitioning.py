@@ -244,7 +244,7 @@ def test_the_side_whose_rows_are_decided_is_owned(catalog: FileCatalog) -> None:
     assert owners.pop("RIGHT JOIN") == "right"
     assert set(owners.values()) == {"left"}
     count = statement(f"a.k = b.k AND {OVERLAP}", hint="/*+ PARTITIONER(fragment) */", items="count(*) AS n")
-    assert node(count, catalog).kind == "count"
+    assert node(count, catalog).node.kind == "count"
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_forms(
     assert why in node.why
     first = next(iter(sizes))
     assert node.label().startswith(f"LastJoinExec: [{strategies[0]}] ORDER BY {first}.ts ON a.k = {first}.k")
-    marked = [isinstance(child, ArrowScanExec) for child in (node.left, *node.rights)]
+    marked = [isinstance(child, ArrowScanExec) for child in node.inputs]
     assert marked[1:] == [strategy in ("exchange", "auto") for strategy in strategies]
     assert marked[0] == any(marked[1:])
 

@@ -10,13 +10,13 @@ from sqlext_planner.optimizer.batches import Optimizer
 from sqlext_planner.optimizer.executor import apply_rule
 from sqlext_planner.optimizer.rules.merge_projects import merge_projects
 from sqlext_planner.optimizer.rules.prune_columns import prune_columns
+from sqlext_planner.optimizer.rules.push_filter import push_filter
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Join, Project, Scan, SetOperation, SparkRelation
 from sqlext_planner.relational.plan_patterns import same_query
 from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
 from sqlext_planner.window.nodes import WindowUnion
 from sqlext_planner.window.rules.merge_window_unions import merge_window_unions
-from sqlext_planner.window.rules.push_filter_through_window_union import push_filter_through_window_union
 
 from tests.planner.plans import (
     Filter,
@@ -103,7 +103,7 @@ def test_two_draws_are_not_the_same_query() -> None:
 def test_a_narrow_union_source_without_the_key_is_not_filtered() -> None:
     source, union = scan("a", "ts timestamp, v double, k bigint"), scan("b", "ts timestamp, v double")
     plan = Filter(compare("a.k", "=", 1), window_union(source, (union,)))
-    pushed = apply_rule(push_filter_through_window_union, plan)
+    pushed = apply_rule(push_filter, plan)
     assert pushed.tree_string().splitlines()[1:] == [
         "  Filter: a.k = 1",
         "    Scan: a [ts, v, k]",
@@ -117,7 +117,7 @@ def test_one_window_without_instance_not_in_window_keeps_filters_above() -> None
     merged = merge_window_unions(both)
     assert merged is not None
     plan = Filter(compare("a.v", ">", 1), merged)
-    assert apply_rule(push_filter_through_window_union, plan) is plan
+    assert apply_rule(push_filter, plan) is plan
 
 
 def test_pruning_keeps_what_any_parent_of_a_shared_node_needs() -> None:

@@ -100,7 +100,7 @@ def test_html_is_one_well_formed_page() -> None:
     checker.feed(page)
     assert checker.open == []
     assert "http" not in page
-    assert "push_filter_through_window_union" in page
+    assert "push_filter" in page
 
 
 def test_side_by_side_marks_changes_or_stacks() -> None:
@@ -111,4 +111,4 @@ def test_side_by_side_marks_changes_or_stacks() -> None:
 def test_the_trace_shows_each_rule() -> None:
     text = trace_text(Optimizer().optimize(PLAN))
     assert text.startswith("Initial:\n  Output: k, s")
-    assert "push_filter_through_window_union (Pushdown):" in text
+    assert "push_filter (Pushdown):" in text

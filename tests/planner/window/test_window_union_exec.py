@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPl
 from sqlext_planner.relational.spark_exec import SparkExec, by_spark
 from sqlext_planner.window.execution import WindowUnionExec
 from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
-from sqlext_planner.window.nodes import WindowCall, WindowGroup
+from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,8 +42,8 @@ def scan(frame: DataFrame, relation: str) -> SparkExec:
 
 
 def union_of(
-    source: PhysicalPlan,
-    unions: Sequence[PhysicalPlan],
+    source: SparkExec,
+    unions: Sequence[SparkExec],
     calls: Sequence[WindowCall],
     *,
     keys: Sequence[Expression] = (Column("a", "k"),),
@@ -51,8 +52,9 @@ def union_of(
     payload: tuple[Column, ...] | None = None,
 ) -> WindowUnionExec:
     group = WindowGroup("w", frame, tuple(range(len(unions))), tuple(calls))
-    spans = tuple(Span(100 + i, 101 + i) for i in range(len(unions)))
-    return WindowUnionExec(tuple(keys), order, (group,), source, tuple(unions), payload, union_spans=spans)
+    logical = [replace(plan.node, span=Span(100 + i, 101 + i)) for i, plan in enumerate(unions)]
+    node = WindowUnion(tuple(keys), order, (group,), source.node, tuple(logical), payload)
+    return WindowUnionExec(node, (source, *unions))
 
 
 def call(function: str, *args: Expression, name: str = "x") -> WindowCall:

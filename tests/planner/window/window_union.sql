@@ -16,13 +16,13 @@ WINDOW w1 AS (UNION b, c PARTITION BY k ORDER BY ts ROWS BETWEEN 2 PRECEDING AND
 SELECT k, v, sum(v) OVER w1 AS s1, min(v) OVER w2 AS s2 FROM a
 WINDOW w1 AS (UNION b PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW MAXSIZE 3),
        w2 AS (PARTITION BY k ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW EXCLUDE CURRENT_ROW)
--- name: filter on the key, expect push_filter_through_window_union
+-- name: filter on the key, expect push_filter
 SELECT * FROM (SELECT k, ts, sum(v) OVER w AS s FROM a
   WINDOW w AS (UNION b, c PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW)) WHERE k = 1 AND s > 3
--- name: filter on the null key, expect push_filter_through_window_union
+-- name: filter on the null key, expect push_filter
 SELECT * FROM (SELECT k, n, count(*) OVER w AS s FROM a
   WINDOW w AS (UNION b PARTITION BY k, n ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW)) WHERE k IS NULL OR n = 'p'
--- name: filter where no row is in another window, expect push_filter_through_window_union
+-- name: filter where no row is in another window, expect push_filter
 SELECT * FROM (SELECT k, ts, v, sum(v) OVER w AS s FROM a
   WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW INSTANCE_NOT_IN_WINDOW)) WHERE v > 2
 -- name: filter on the time stays above, expect prune_columns

@@ -7,8 +7,8 @@ from sqlext_planner.interval_join.conditions import IntervalTerms, guard, read_c
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Join
-from sqlext_planner.relational.plan_patterns import filtered, has_each_once
+from sqlext_planner.relational.nodes import Join, filtered
+from sqlext_planner.relational.plan_patterns import has_each_once
 from sqlext_planner.relational.streams import is_streaming
 
 #: Whether a term over both sides may be filtered above the join. See the legality table in `plan_interval_joins`.

@@ -38,8 +38,8 @@ def lift_last_joins(node: LogicalPlan) -> LogicalPlan | None:
     transitive; an int beside a string compares as numbers here and as text there); the lifted match has no other
     condition; and nothing but the selection above reads the columns of c.
 
-    Not legal for ``LAST JOIN c ON b.j = c.j``: j is only known once b is joined. Nor for an expression over c's columns,
-    ``coalesce(c.w, 0)``: it is NULL, not 0, for a row of a without a match in b.
+    Not legal for ``LAST JOIN c ON b.j = c.j``: j is only known once b is joined. Nor for an expression over the columns
+    of c, ``coalesce(c.w, 0)``: it is NULL, not 0, for a row of a without a match in b.
     """
     match node:
         case LastJoin(left, rights, matches, None):

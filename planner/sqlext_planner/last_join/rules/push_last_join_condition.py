@@ -9,7 +9,7 @@ from sqlext_planner.expressions.patterns import is_movable, reads_only
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.plan_patterns import filtered
+from sqlext_planner.relational.nodes import filtered
 
 
 @rule(order="top_down", on=(LastJoin,))

@@ -23,8 +23,19 @@ from sqlext_planner.optimizer.correlation import Lifted
 from sqlext_planner.optimizer.decorrelation import fresh_names, lifted, renamed
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Distinct, Filter, Hint, Join, JoinKind, Limit, Project, Sort
-from sqlext_planner.relational.plan_patterns import filtered, is_single_row
+from sqlext_planner.relational.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Hint,
+    Join,
+    JoinKind,
+    Limit,
+    Project,
+    Sort,
+    filtered,
+)
+from sqlext_planner.relational.plan_patterns import is_single_row
 
 
 @rule(order="top_down", on=(Filter,))

@@ -8,8 +8,7 @@ from sqlext_planner.expressions.nodes import Expression, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_movable, reads_only
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Join
-from sqlext_planner.relational.plan_patterns import filtered
+from sqlext_planner.relational.nodes import Join, filtered
 
 #: (left only, right only): may a one-sided conjunct of ON filter that input? See `push_join_condition`.
 LEGAL = {

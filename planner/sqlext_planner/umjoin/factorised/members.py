@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Join
-from sqlext_planner.relational.plan_patterns import filtered
+from sqlext_planner.relational.nodes import Join, filtered
 from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
 from sqlext_planner.umjoin.nodes import input_name
 
