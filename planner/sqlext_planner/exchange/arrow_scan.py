@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: The driver reads the footers, at about 1 ms a file.
 _MOST_FILES = 500
 #: A smaller task is not worth its start (about 10 ms); larger ones are cut for parallelism.
-_LEAST_TASK_BYTES = 4 << 20
+LEAST_TASK_BYTES = 4 << 20
 _MOST_TASK_BYTES = 64 << 20
 #: A string column with at most so many bytes a value is read as a dictionary. Indices of 32,768 values take 15 bits.
 _CODED_BYTES = 2.5
@@ -74,7 +74,7 @@ class PlainFiles:
     footers: tuple[pq.FileMetaData, ...]
     states: tuple[FileState, ...]
 
-    def scan(self, parallelism: int, least_bytes: int = _LEAST_TASK_BYTES) -> ArrowScan:
+    def scan(self, parallelism: int, least_bytes: int = LEAST_TASK_BYTES) -> ArrowScan:
         """How to read them: in `parallelism` tasks of at least `least_bytes`, or in more tasks if they are large."""
         from sqlext_operators.exchange.parquet_scan import Comparison, ParquetScan
 
@@ -89,7 +89,7 @@ class PlainFiles:
 
 
 def scan_of(
-    frame: DataFrame, context: ExecutionContext, parallelism: int, least_bytes: int = _LEAST_TASK_BYTES
+    frame: DataFrame, context: ExecutionContext, parallelism: int, least_bytes: int = LEAST_TASK_BYTES
 ) -> ArrowScan | None:
     """How pyarrow reads what a frame selects; None to leave it to Spark. Each frame is examined once."""
     if not context.config.arrow_scan:

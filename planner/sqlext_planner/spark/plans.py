@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,18 +51,20 @@ def selection_above_map(frame: DataFrame) -> tuple[tuple[int, ...], tuple[int, .
 
     None for a frame that does anything else above the mapInArrow, or has none.
     """
-    plan = optimized_plan(frame)
-    wanted = attribute_ids(plan) if plan is not None else ()
-    while plan is not None and class_name(plan) == "Project":
-        items = items_of(plan.projectList())
-        sources = {int(item.exprId().id()): source_attribute(item) for item in items}
-        traced = [sources.get(identity) for identity in wanted]
+    plan = top = optimized_plan(frame)
+    selections = []
+    while plan is not None and (kind := class_name(plan)) == "Project":
+        selections.append(plan)
+        plan = plan.child()
+    if plan is None or kind != "MapInArrow":
+        return None
+    wanted = attribute_ids(top)
+    for selection in selections:
+        sources = {item.identity: item.source for item in items_of_project(selection)}
+        traced = [sources[identity] for identity in wanted]
         wanted = tuple(identity for identity in traced if identity is not None)
         if len(wanted) < len(traced):
             return None
-        plan = plan.child()
-    if plan is None or class_name(plan) != "MapInArrow":
-        return None
     ids = attribute_ids(plan)
     return ids, tuple(ids.index(identity) for identity in wanted)
 
@@ -118,7 +121,34 @@ def _string_utils(java: Any) -> Any:
     return java.org.apache.hadoop.util.StringUtils
 
 
-def source_attribute(item: Any) -> int | None:
-    """The id of the column that a projection item passes on; None if it computes something."""
-    expression = item.child() if class_name(item) == "Alias" else item
+class ProjectItem(NamedTuple):
+    """An item of a projection: its id, the class of what is below its alias, and the id of the column that it passes
+    on, None if it computes something."""
+
+    identity: int
+    kind: str
+    source: int | None
+
+
+def items_of_project(plan: Any) -> list[ProjectItem]:
+    """The items of a Project, from Catalyst's JSON of the node alone: three JVM calls, where asking item by item takes
+    nine for each (700 columns: 0.08 s instead of 0.3 s)."""
+    from pyspark import SparkContext
+
+    java: Any = SparkContext._jvm
+    alone = plan.copy(plan.projectList(), java.org.apache.spark.sql.catalyst.plans.logical.OneRowRelation())
+    return [_project_item(nodes) for nodes in json.loads(alone.toJSON())[0]["projectList"]]
+
+
+def _project_item(nodes: list[dict[str, Any]]) -> ProjectItem:
+    """An expression as its nodes, the topmost first."""
+    first = nodes[0]
+    below = nodes[1] if first["class"].endswith(".Alias") else first
+    kind = below["class"].rsplit(".", 1)[-1]
+    source = int(below["exprId"]["id"]) if kind == "AttributeReference" else None
+    return ProjectItem(int(first["exprId"]["id"]), kind, source)
+
+
+def column_id(expression: Any) -> int | None:
+    """The id of a column; None for any other expression."""
     return int(expression.exprId().id()) if class_name(expression) == "AttributeReference" else None

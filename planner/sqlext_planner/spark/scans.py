@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.spark.plans import (
     FILE_INDEX,
+    ProjectItem,
     attribute_ids,
     class_name,
-    items_of,
+    column_id,
+    items_of_project,
     optimized_plan,
-    source_attribute,
     texts_of,
 )
 from sqlext_planner.spark.session import settings
@@ -87,7 +88,7 @@ def _scan_of(plan: Any) -> PlainScan | None:
     if kind == "Filter":
         filters = _filters_of(plan.condition(), names)
         return None if filters is None else PlainScan(below.paths, below.columns, below.filters + filters)
-    columns = [_scanned(item, names) for item in items_of(plan.projectList())]
+    columns = [_scanned(plan, place, item, names) for place, item in enumerate(items_of_project(plan))]
     if None in columns:
         return None
     return PlainScan(below.paths, tuple(column for column in columns if column is not None), below.filters)
@@ -97,18 +98,20 @@ def _scan_of(plan: Any) -> PlainScan | None:
 _LITERAL_TYPES = {"boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string"}
 
 
-def _scanned(item: Any, names: dict[int | None, str | Constant | Position]) -> str | Constant | Position | None:
-    """What a projection item reads from the files; None if it computes something."""
+def _scanned(
+    plan: Any, place: int, item: ProjectItem, names: dict[int | None, str | Constant | Position]
+) -> str | Constant | Position | None:
+    """What the item at a place of a projection reads from the files; None if it computes something."""
     from sqlext_operators.exchange.parquet_scan import POSITION, Constant
 
-    below = item.child() if class_name(item) == "Alias" else None
-    if below is None or class_name(below) == "AttributeReference":
-        return names.get(source_attribute(item))
-    if class_name(below) == "MonotonicallyIncreasingID":
+    if item.source is not None:
+        return names.get(item.source)
+    if item.kind == "MonotonicallyIncreasingID":
         return POSITION
-    if class_name(below) != "Literal" or below.dataType().sql().lower() not in _LITERAL_TYPES:
+    literal = plan.projectList().apply(place).child() if item.kind == "Literal" else None
+    if literal is None or literal.dataType().sql().lower() not in _LITERAL_TYPES:
         return None
-    value = below.value()
+    value = literal.value()
     return Constant(value if isinstance(value, (bool, int, float, type(None))) else str(value))
 
 
@@ -165,14 +168,14 @@ def _filters_of(condition: Any, names: dict[int | None, str | Constant | Positio
         left, right = _filters_of(condition.left(), names), _filters_of(condition.right(), names)
         return None if left is None or right is None else left + right
     if kind == "IsNotNull":
-        column = names.get(source_attribute(condition.child()))
+        column = names.get(column_id(condition.child()))
         return (ScannedFilter(column, "is not null"),) if isinstance(column, str) else None
     if kind not in _COMPARISONS:
         return None
     sides = (condition.left(), condition.right())
     literal_first = class_name(sides[0]) == "Literal"
     attribute, literal = reversed(sides) if literal_first else sides
-    column = names.get(source_attribute(attribute))
+    column = names.get(column_id(attribute))
     if (
         not isinstance(column, str)
         or class_name(literal) != "Literal"

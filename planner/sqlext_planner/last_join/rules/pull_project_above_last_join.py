@@ -1,4 +1,4 @@
-"""Expressions that the left input of a LAST JOIN computes from an operator's result are computed above the join."""
+"""Expressions that the left input of a LAST JOIN computes from an operator or a table are computed above the join."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Project
+from sqlext_planner.relational.nodes import Project, Scan
 
 
 @rule(order="bottom_up", on=(LastJoin, Project))
 def pull_project_above_last_join(node: LogicalPlan) -> LogicalPlan | None:
-    """``LastJoin(Project(f(x) AS y, w), b)`` -> ``Project(f(x) AS y, LastJoin(w, b))`` where w is one of our operators.
+    """``LastJoin(Project(f(x) AS y, w), b)`` -> ``Project(f(x) AS y, LastJoin(w, b))``, w an operator or a table.
 
     ``SELECT ... FROM (SELECT k, s / 2 AS h FROM (... OVER w ...)) LAST JOIN b ON k = b.k``::
 
@@ -25,7 +25,8 @@ def pull_project_above_last_join(node: LogicalPlan) -> LogicalPlan | None:
 
     Between two operators a computed column sends the rows through Spark; a plain selection of columns costs nothing:
     the join's exchange then runs the first operator itself. A Project that only reorders is pulled too: it would
-    separate two joins that can merge.
+    separate two joins that can merge. Above a table it is pulled if what it computes reads no other columns than those
+    that it outputs as well: the exchange then reads the files itself, and sends less.
 
     Legal because a LAST JOIN gives every left row once, so a movable expression is computed for the same rows as
     before; what the join's condition reads must also be a column below. Not legal for an expression of the right
@@ -33,7 +34,7 @@ def pull_project_above_last_join(node: LogicalPlan) -> LogicalPlan | None:
     rand(), which would be drawn in another order.
     """
     match node:
-        case LastJoin(Project(items, child), rights, matches) if child.feeds_exchange:
+        case LastJoin(Project(items, child), rights, matches) if child.feeds_exchange or _is_table(child, items):
             mapping = {item.column: item.expression for item in items}
             read = {column for found in matches for column in found.references if column in mapping}
             computed = [item for item in items if not isinstance(item.expression, Column)]
@@ -47,3 +48,9 @@ def pull_project_above_last_join(node: LogicalPlan) -> LogicalPlan | None:
             kept = tuple(NamedExpr(field.column, field.column) for right in rights for field in right.output)
             return Project((*items, *kept), join)
     return None
+
+
+def _is_table(child: LogicalPlan, items: tuple[NamedExpr, ...]) -> bool:
+    """Whether the child is a table, of which `items` output all columns that they read."""
+    plain = {item.expression for item in items}
+    return isinstance(child, Scan) and not child.is_stream and all(plain >= item.references for item in items)
