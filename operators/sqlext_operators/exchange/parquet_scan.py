@@ -116,7 +116,9 @@ def read_task(
         batches = file.iter_batches(_BATCH_ROWS, row_groups=list(task.row_groups), columns=needed, use_threads=False)
         for batch in _rows(batches, task.start, task.stop):
             kept = _filter(batch, scan.filters)
-            columns = [_column(kept, name, kind, first) for name, kind in zip(scan.columns, scan.types, strict=True)]
+            columns = [
+                _column(kept, name, kind, first, coded) for name, kind in zip(scan.columns, scan.types, strict=True)
+            ]
             yield pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
             first += kept.num_rows
 
@@ -134,14 +136,16 @@ def _rows(batches: Iterable[pa.RecordBatch], start: int, stop: int | None) -> It
             return
 
 
-def _column(batch: pa.RecordBatch, name: str | Constant | Position, kind: pa.DataType, first: int) -> pa.Array:
+def _column(
+    batch: pa.RecordBatch, name: str | Constant | Position, kind: pa.DataType, first: int, coded: frozenset[str]
+) -> pa.Array:
     if isinstance(name, Constant):
         return pa.repeat(pa.scalar(name.value, kind), batch.num_rows)
     if isinstance(name, Position):
         return pa.array(np.arange(first, first + batch.num_rows))
     column = batch.column(name)
-    if pa.types.is_dictionary(column.type):
-        if column.type.value_type == kind and is_distinct(column):
+    if pa.types.is_dictionary(column.type):  # asked for, or because Arrow wrote the file from one
+        if name in coded and column.type == pa.dictionary(pa.int32(), kind) and is_distinct(column):
             return column
         column = column.dictionary_decode()
     return column if column.type == kind else column.cast(kind)

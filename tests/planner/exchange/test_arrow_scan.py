@@ -80,21 +80,27 @@ def test_pyarrow_reads_what_spark_reads(spark: SparkSession, files: str, shape: 
 def test_few_texts_are_read_as_dictionaries(spark: SparkSession, tmp_path: Path) -> None:
     """Those that the files hold as small dictionaries, and that no filter compares."""
     texts = pa.array([f"t{i % 9}" if i % 4 else None for i in range(20_000)])
-    columns = {"few": texts, "wide": texts.cast(pa.large_string()), "ids": pa.array([f"id-{i}" for i in range(20_000)])}
+    columns = {
+        "few": texts,
+        "category": texts.dictionary_encode(),
+        "large": texts.cast(pa.large_string()),
+        "ids": pa.array([f"id-{i}" for i in range(20_000)]),
+    }
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
-    frame = spark.read.parquet(str(tmp_path)).selectExpr("few", "wide", "ids", "few as again")
+    frame = spark.read.parquet(str(tmp_path)).selectExpr("few", "category", "large", "ids", "few as again")
     found = parquet_scan(frame, 4)
     assert found is not None
-    assert found.scan.coded == {"few", "wide"}
+    assert found.scan.coded == {"few", "category", "large"}
     (task,) = found.scan.tasks
     (batch,) = read_task(found.scan, task, 0, found.scan.coded)
     coded = pa.dictionary(pa.int32(), pa.string())
-    assert batch.schema.types == [coded, pa.string(), pa.string(), coded]
+    assert batch.schema.types == [coded, coded, coded, pa.string(), coded]
     (as_plain,) = read_task(found.scan, task)
+    assert as_plain.schema.types == [pa.string()] * 5
     assert batch.to_pylist() == as_plain.to_pylist()
     compared = parquet_scan(frame.where("few = 't3'"), 4)
     assert compared is not None
-    assert compared.scan.coded == {"wide"}
+    assert compared.scan.coded == {"category", "large"}
 
 
 def test_a_large_row_group_is_read_in_parts(spark: SparkSession, tmp_path: Path) -> None:
