@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from sqlext_operators.exchange.parquet_scan import POSITION, ParquetScan, read_task
 from sqlext_planner.exchange.arrow_scan import ArrowScan, plain_files
+from sqlext_planner.exchange.driver import Shipment, ship
+from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.scans import ScannedFilter, plain_parquet_scan
 
 if TYPE_CHECKING:
@@ -101,6 +104,26 @@ def test_few_texts_are_read_as_dictionaries(spark: SparkSession, tmp_path: Path)
     compared = parquet_scan(frame.where("few = 't3'"), 4)
     assert compared is not None
     assert compared.scan.coded == {"category", "large"}
+
+
+def test_the_inputs_of_an_exchange_share_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    """Each input alone is cut into tasks of 4 MB; four of them are cut so that all together keep the cores busy."""
+    count = 1_500_000
+    frames = []
+    for name in "abcd":
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table({"k": range(count)}), path, row_group_size=count // 12)
+        frames.append(spark.read.parquet(str(path)))
+
+    def tasks(*inputs: DataFrame) -> list[int]:
+        shipments = [Shipment(tag, frame, ("k",)) for tag, frame in enumerate(inputs)]
+        sent = ship(shipments, ExecutionContext(spark)).frame
+        plan = str(sent._jdf.queryExecution().optimizedPlan().toString())
+        return [int(number) for number in re.findall(r"Range \(0, (\d+), step=1", plan)]
+
+    (alone,) = tasks(frames[0])
+    assert alone > 2
+    assert sum(tasks(*frames)) < 2 * alone
 
 
 def test_a_large_row_group_is_read_in_parts(spark: SparkSession, tmp_path: Path) -> None:
