@@ -15,13 +15,13 @@ from sqlglot import exp
 from sqlext.analyzer.context import Context
 from sqlext.syntax.spans import span_of
 
-_SHORT = {"ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day"}
+_SHORT = {"ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week"}
 _CALENDAR = ("month", "quarter", "year")
 _FIELDS = ("day", "hour", "minute", "second")
 
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)"
 _PLAIN = re.compile(rf"({_NUMBER}(?:e[+-]?\d+)?)(?:l|d|f|bd)?", re.IGNORECASE)
-_DURATION = re.compile(r"(\d+)(ms|s|m|h|d)", re.IGNORECASE)
+_DURATION = re.compile(r"(\d+)(ms|s|m|h|d|w)", re.IGNORECASE)
 _CAST = re.compile(r"(?:cast\s*\(\s*'([^']*)'\s*as\b.*\)|(?:double|float|decimal)\s*\(\s*'([^']*)'\s*\))", re.I | re.S)
 _PART = re.compile(rf"\s*([+-]?)\s*('?)\s*({_NUMBER})\s*\2\s*([a-z]+)\s*", re.IGNORECASE)
 _QUOTED = re.compile(r"""([+-]?)\s*(['"])(.*)\2\s*([a-z]*)(?:\s+to\s+([a-z]+))?""", re.IGNORECASE | re.DOTALL)

@@ -6,8 +6,19 @@ from collections.abc import Sequence
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Column, Expression
-from sqlext_planner.expressions.numbers import INTEGERS
-from sqlext_planner.window.frame import CURRENT_ROW, MILLISECONDS, Bound, Direction, WindowFrame
+from sqlext_planner.expressions.types import ORDER_TYPES, WINDOW_ORDER_TYPES
+from sqlext_planner.window.frame import (
+    CURRENT_ROW,
+    DAYS,
+    MICROSECONDS,
+    MILLISECONDS,
+    ONES,
+    Bound,
+    Direction,
+    Ticks,
+    WindowFrame,
+    ticks_of,
+)
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context
@@ -17,8 +28,6 @@ from sqlext.syntax.openmldb_nodes import Duration
 from sqlext.syntax.spans import span_of
 
 _EXAMPLE = "write for example ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"
-#: Types that a window and a LAST JOIN may be ordered by.
-ORDER_TYPES = (*INTEGERS, "timestamp", "timestamp_ntz")
 _INTERVAL_MS = {
     "MILLISECOND": 1,
     "SECOND": 1_000,
@@ -52,7 +61,7 @@ def partition_keys(window: exp.Window, builder: ExpressionBuilder) -> tuple[Expr
 
 
 def order_key(window: exp.Window, builder: ExpressionBuilder) -> tuple[Column | None, str | None]:
-    """ORDER BY: at most one plain column, ascending, of an integer or timestamp type; and that type if known."""
+    """ORDER BY: at most one plain column, ascending, of an integer, date or timestamp type; and that type if known."""
     order = window.args.get("order")
     if order is None:
         return None, None
@@ -78,11 +87,13 @@ def order_key(window: exp.Window, builder: ExpressionBuilder) -> tuple[Column | 
             help="compute it in a subquery of FROM, and order by its name",
         )
     dtype = builder.dtype(item.this)
-    if dtype is not None and dtype not in ORDER_TYPES:
+    allowed = ORDER_TYPES if builder.context.openmldb else WINDOW_ORDER_TYPES
+    if dtype is not None and dtype not in allowed:
+        date = "" if builder.context.openmldb else "date "
         raise AnalysisError(
             f"a window cannot be ordered by a column of type {dtype}",
             span=span_of(item.this),
-            help="order by a smallint, int, bigint or timestamp column; cast it in a subquery of FROM",
+            help=f"order by a smallint, int, bigint, {date}or timestamp column; cast it in a subquery of FROM",
         )
     return column, dtype
 
@@ -110,7 +121,8 @@ def window_frame(context: Context, window: exp.Window, order_dtype: str | None) 
             span=span_of(spec),
             help="write EXCLUDE CURRENT_ROW or EXCLUDE CURRENT_TIME",
         )
-    ticks = 1 if kind == "ROWS" or order_dtype in INTEGERS else 1_000
+    of_type = MICROSECONDS if order_dtype is None else ticks_of(order_dtype)  # the most if the type is unknown
+    ticks = ONES if kind == "ROWS" else of_type
     start, end = (_bound(context, spec, side, kind, ticks) for side in ("start", "end"))
     _check_order(spec, start, end, order_dtype)
     frame = WindowFrame(
@@ -140,8 +152,8 @@ def _check_unordered(frame: WindowFrame, spec: exp.Expr, places: dict[str, tuple
         )
 
 
-def _bound(context: Context, spec: exp.Expr, side: str, kind: str, ticks: int) -> Bound:
-    """One end of the frame; `ticks`: ticks of the order column in a millisecond, the most if it is unknown."""
+def _bound(context: Context, spec: exp.Expr, side: str, kind: str, ticks: Ticks) -> Bound:
+    """One end of the frame, over an order column that counts in `ticks`."""
     span = Span(*spec.meta["places"][side])
     value = spec.args[side]
     if value == "CURRENT ROW":
@@ -159,8 +171,14 @@ def _bound(context: Context, spec: exp.Expr, side: str, kind: str, ticks: int) -
             span=span,
             help="write ROWS_RANGE for a time range, or a number of rows",
         )
+    if unit and ticks == DAYS and amount * MILLISECONDS[unit] % MILLISECONDS["d"]:
+        raise AnalysisError(
+            "the window is ordered by a date, so its bounds are whole days",
+            span=span,
+            help="write days or weeks, such as 7d or 1w, or order by a timestamp",
+        )
     is_open = bool(spec.args.get(f"{side}_open"))
-    reach = Bound(direction, amount, unit, is_open).offset(ticks_per_ms=ticks, is_start=side == "start")
+    reach = Bound(direction, amount, unit, is_open).offset(ticks, is_start=side == "start")
     if amount > _LARGEST or reach is None or abs(reach) > LARGEST:
         raise AnalysisError("the bound is too large", span=span, help=_NO_BOUND)
     if amount == 0 and not is_open:
@@ -185,7 +203,7 @@ def _amount(context: Context, value: exp.Expr, span: Span) -> tuple[int, str]:
     raise AnalysisError(
         f"a frame bound must be a literal, not {context.slice(span_of(value))!r}",
         span=span,
-        help="write a number, a number with a unit (10s; units: ms s m h d), or INTERVAL '10' SECOND",
+        help="write a number, a number with a unit (10s; units: ms s m h d w), or INTERVAL '10' SECOND",
     )
 
 
@@ -212,8 +230,8 @@ def _in_units(milliseconds: int) -> tuple[int, str]:
 
 def _check_order(spec: exp.Expr, start: Bound, end: Bound, order_dtype: str | None) -> None:
     """Raises AnalysisError if the lower bound is above the upper one, OPEN included."""
-    ticks = 1_000 if order_dtype is not None and order_dtype.startswith("timestamp") else 1
-    low, high = start.offset(ticks_per_ms=ticks, is_start=True), end.offset(ticks_per_ms=ticks, is_start=False)
+    ticks = ticks_of(order_dtype)
+    low, high = start.offset(ticks, is_start=True), end.offset(ticks, is_start=False)
     if low is not None and high is not None and low > high:
         raise AnalysisError(
             f"the frame is empty: its lower bound {start} is above its upper bound {end}",

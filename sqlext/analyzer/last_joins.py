@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from sqlext_planner.errors import AnalysisError, SqlExtError
 from sqlext_planner.expressions.nodes import RANDOM, Column, Compare, Expression, Literal, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_generator, reads_only
+from sqlext_planner.expressions.types import ORDER_TYPES
 from sqlext_planner.last_join.nodes import LastJoin, LastMatch
 from sqlglot import exp
 
 from sqlext.analyzer import hints, relations
 from sqlext.analyzer.context import Context, Env, Relation
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.frames import ORDER_TYPES
 from sqlext.analyzer.items import aggregate_calls, own_nodes
 from sqlext.syntax.openmldb_nodes import LastJoinClause
 from sqlext.syntax.spans import span_of

@@ -78,7 +78,7 @@ def plan_nested(
             )
     levels = _by_level(wanted, deep)
     columns = {id(node): column for group in levels for node, column, _ in group}
-    builder = ExpressionBuilder(wanted.context, wanted.scope, wanted.env, lambda node: columns.get(id(node)))
+    builder = ExpressionBuilder(wanted.context, wanted.call_scope, wanted.env, lambda node: columns.get(id(node)))
     made = [
         [calls.window_call(builder, node, column, whole=False, in_argument=True) for node, column, _ in group]
         for group in levels

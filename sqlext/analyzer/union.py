@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from sqlext_planner.errors import AnalysisError
 from sqlext_planner.expressions.nodes import Column, NamedExpr
-from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.logical_plan import LogicalPlan, reads
 from sqlext_planner.relational.nodes import Project
 from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 from sqlglot import exp
@@ -16,7 +16,8 @@ from sqlext.analyzer import frames, hints, relations
 from sqlext.analyzer.context import ComputedNames, Context, Env
 from sqlext.analyzer.definitions import Definition
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.scope import Scope
+from sqlext.analyzer.scope import Scope, Visible
+from sqlext.analyzer.union_by_name import NamedSources, is_by_name, label, refuse_other_type
 from sqlext.syntax.spans import span_of
 
 Call = tuple[exp.Anonymous, Column, bool]
@@ -32,6 +33,12 @@ class WindowPlan:
     names: ComputedNames
     definition: Definition
     tie_order: Column | None = None
+    named: NamedSources | None = None
+
+    @property
+    def call_scope(self) -> Scope:
+        """What the arguments of calls see."""
+        return self.scope if self.named is None else self.named.call_scope(self.definition.node)
 
 
 def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: LogicalPlan) -> WindowUnion:
@@ -41,9 +48,11 @@ def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: Logical
     keys = frames.partition_keys(node, builder)
     order, order_dtype = frames.order_key(node, builder)
     frame = frames.window_frame(context, node, order_dtype)
-    unions = tuple(_source(wanted, item) for item in node.args.get("union") or [])
+    needed = reads((*keys, *(() if order is None else (order,))))
+    unions = tuple(_source(wanted, item, needed) for item in node.args.get("union") or [])
     if unions:
-        source = _in_star_order(wanted.scope, source)
+        extras = wanted.named.extras if wanted.named is not None else ()
+        source = _in_star_order((*wanted.scope.star(), *extras), source)
     group = WindowGroup(wanted.definition.name, frame, tuple(range(len(unions))), tuple(made), span=span_of(node))
     return WindowUnion(
         keys,
@@ -62,42 +71,40 @@ def key_builder(context: Context, scope: Scope, env: Env) -> ExpressionBuilder:
     return ExpressionBuilder(context, scope.left_first() if context.openmldb else scope, env)
 
 
-def _in_star_order(scope: Scope, source: LogicalPlan) -> LogicalPlan:
+def _in_star_order(columns: Sequence[Visible], source: LogicalPlan) -> LogicalPlan:
     """The source with the columns of ``*`` first, to which union rows correspond by position (USING reorders them)."""
-    first = tuple(item.column for item in scope.star())
+    first = tuple(item.column for item in columns)
     if source.output_columns[: len(first)] == first:
         return source
     rest = tuple(column for column in source.output_columns if column not in set(first))
     return Project(tuple(NamedExpr(column, column) for column in (*first, *rest)), source)
 
 
-def _source(wanted: WindowPlan, node: exp.Expr) -> LogicalPlan:
-    """A UNION source, with the same columns as FROM (docs/reference/windows.md, section 2), or as the part of FROM
-    before a LAST JOIN: its rows then have NULL in the columns that the LAST JOIN added."""
+def _source(wanted: WindowPlan, node: exp.Expr, needed: Set[Column]) -> LogicalPlan:
+    """A UNION source with the columns of FROM (docs/reference/windows.md, section 2): found by their names
+    (union_by_name.py), or the same ones in the same order, or those of the part of FROM before a LAST JOIN. Its rows
+    have NULL in the columns that it lacks."""
+    if wanted.named is not None and is_by_name(wanted.definition.node):
+        return wanted.named.arranged(node, needed)
     plan, scope = relations.relation(wanted.context, node, wanted.env)
     ours = wanted.scope.star()
     theirs = scope.star()
-    shown = wanted.context.slice(span_of(node))
-    label = f"'{shown}'" if len(shown) <= 40 else "this source"
+    shown = label(wanted.context, node)
     if len(ours) != len(theirs) and len(theirs) not in wanted.scope.prefixes:
         widths = " or ".join(map(str, (*wanted.scope.prefixes, len(ours))))
         raise AnalysisError(
-            f"UNION source {label} has {len(theirs)} columns, FROM has {widths}",
+            f"UNION source {shown} has {len(theirs)} columns, FROM has {widths}",
             span=span_of(node),
-            help="select the same columns in the same order: UNION (SELECT ... FROM ...)",
+            help="select the same columns in the same order: UNION (SELECT ... FROM ...), or write BY NAME behind it",
             notes=(f"FROM has the columns {', '.join(item.name for item in ours)}",),
         )
     for position, (mine, other) in enumerate(zip(ours, theirs, strict=False), 1):
         if scope.fold(mine.name) != scope.fold(other.name):
             raise AnalysisError(
-                f"column {position} of UNION source {label} is called '{other.name}', in FROM '{mine.name}'",
+                f"column {position} of UNION source {shown} is called '{other.name}', in FROM '{mine.name}'",
                 span=span_of(node),
-                help=f"rename it in a subquery: UNION (SELECT ..., {other.name} AS {mine.name}, ... FROM ...)",
+                help=f"rename it in a subquery: UNION (SELECT ..., {other.name} AS {mine.name}, ... FROM ...), or "
+                "write BY NAME behind the source if its columns only have another order",
             )
-        if mine.dtype is not None and other.dtype is not None and mine.dtype != other.dtype:
-            raise AnalysisError(
-                f"column '{mine.name}' of UNION source {label} has type {other.dtype}, in FROM {mine.dtype}",
-                span=span_of(node),
-                help=f"cast it in a subquery: CAST({other.name} AS {mine.dtype}) AS {mine.name}",
-            )
+        refuse_other_type(wanted.context, mine, other, node)
     return plan

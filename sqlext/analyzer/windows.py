@@ -25,6 +25,7 @@ from sqlext.analyzer.list_aggregates import is_scalar
 from sqlext.analyzer.nested import has_inner_calls, plan_nested
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.union import Call, WindowPlan, key_builder, window_union
+from sqlext.analyzer.union_by_name import NamedSources
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.sql_settings import normal_text
 
@@ -127,10 +128,14 @@ class BlockWindows:
         reordered = is_reordered(child) and not child.is_streaming
         if pending and not child.is_streaming and (reordered or len(pending) > 1):
             child, position = with_input_position(child, self._names)
+        named = NamedSources(self._context, self._env, self._scope, self._names)
+        for group in pending:
+            named.collect(group.definition.node)
+        child = named.with_extras(child)
         for number, group in enumerate(self._neighbours(pending)):
             # The first window reads its rows in input order; each later one gets them as an Exchange left them.
             ties = position if number or reordered else None
-            wanted = WindowPlan(self._context, self._env, self._scope, self._names, group.definition, ties)
+            wanted = WindowPlan(self._context, self._env, self._scope, self._names, group.definition, ties, named)
             child = self._with_phase(_plan_window_union(wanted, list(group.calls.values()), child))
         for key, inner in self._expressions.items():
             builder = self._builder()
@@ -239,7 +244,7 @@ def _is_whole(root: exp.Expr, call: exp.Window) -> bool:
 
 def _plan_window_union(wanted: WindowPlan, found: Sequence[Call], source: LogicalPlan) -> LogicalPlan:
     """`source` with one more column for each call. Calls with aggregates in their arguments come last (nested.py)."""
-    builder = ExpressionBuilder(wanted.context, wanted.scope, wanted.env)
+    builder = ExpressionBuilder(wanted.context, wanted.call_scope, wanted.env)
     flat = [(call, _flat_call(builder, call)) for call in found]
     made = [made for _, made in flat if made is not None]
     deep = [call for call, made in flat if made is None]

@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlext.syntax.openmldb_nodes import Duration
 from sqlext.syntax.spans import PlacedParseError
 
-_DURATION = re.compile(r"(\d+)(ms|s|m|h|d)", re.IGNORECASE)
+_DURATION = re.compile(r"(\d+)(ms|s|m|h|d|w)", re.IGNORECASE)
 _SUFFIX_TYPES = {TokenType.SMALLINT: "s", TokenType.DOUBLE: "d"}  # Spark reads 10s as a SMALLINT, 3d as a DOUBLE
 
 

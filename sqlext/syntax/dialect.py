@@ -201,7 +201,7 @@ class SqlExtParser(PeriodParser, EmitParser):
             if extras.get("spec") is not None:
                 node.set("spec", extras["spec"])
             if extras.get("union"):
-                node = UnionWindow(**node.args, union=extras["union"])
+                node = UnionWindow(**node.args, union=extras["union"], by_name=extras["by_name"])
             if not alias and node.args.get("alias") is None and self._prev.token_type == TokenType.OVER:
                 self.raise_error(
                     "OVER must be followed by a window's name or a definition in parentheses",
@@ -217,7 +217,11 @@ class SqlExtParser(PeriodParser, EmitParser):
         """What is inside a window's parentheses, after the optional base name and up to the closing one."""
         extras = self._frames[-1]
         if self._match(TokenType.UNION):
+            before = self._match_text_seq("BY", "NAME")
             extras["union"] = self._parse_csv(self._parse_union_source)
+            extras["by_name"] = bool(self._match_text_seq("BY", "NAME") or before)
+            if extras["by_name"] and self._curr.token_type == TokenType.COMMA:
+                self.raise_error("BY NAME stands behind the last source", self._prev, help="it is for all sources")
         partition, order = super()._parse_partition_and_order()
         if self._curr.text.upper() in _FRAME_WORDS and self._curr.token_type != TokenType.IDENTIFIER:
             extras["spec"] = self._parse_frame()
@@ -234,11 +238,15 @@ class SqlExtParser(PeriodParser, EmitParser):
             return mark(self, self._parse_table_parts(), index)
         source = self._parse_select(table=True, parse_subquery_alias=False)
         named = self._match(TokenType.ALIAS)
-        if source is not None and (named or self._curr.text.upper() not in _FRAME_WORDS):
+        ends = self._curr.text.upper() in _FRAME_WORDS or self._at_by_name()
+        if source is not None and (named or not ends):
             name = self._parse_id_var(any_token=bool(named), tokens=self.TABLE_ALIAS_TOKENS)
             if name is not None:
                 source.set("alias", exp.TableAlias(this=name))
         return mark(self, source, index)
+
+    def _at_by_name(self) -> bool:
+        return self._curr.text.upper() == "BY" and self._next.text.upper() == "NAME"
 
     def _warn_unsupported(self) -> None:
         """Statements that sqlglot keeps as a Command go to Spark as they are: no warning is needed."""
@@ -274,7 +282,7 @@ class SqlExtParser(PeriodParser, EmitParser):
         if args[side] is None or not self._match_texts(self.WINDOW_SIDES):
             self.raise_error(
                 "a frame bound must end with PRECEDING or FOLLOWING",
-                help="write CURRENT ROW, UNBOUNDED PRECEDING, 10 PRECEDING or 10s PRECEDING (units: ms s m h d)",
+                help="write CURRENT ROW, UNBOUNDED PRECEDING, 10 PRECEDING or 10s PRECEDING (units: ms s m h d w)",
             )
         args[f"{side}_side"] = self._prev.text.upper()
         places[side] = (first.start, self._prev.end + 1)

@@ -20,7 +20,7 @@ ATTRIBUTES = {
 
 
 class Duration(exp.Expression):
-    """A frame bound such as ``10s``: `this` is the digits, `unit` one of ms s m h d."""
+    """A frame bound such as ``10s``: `this` is the digits, `unit` one of ms s m h d w."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "unit": True}
 
@@ -40,9 +40,10 @@ class FrameSpec(exp.WindowSpec):
 
 
 class UnionWindow(exp.Window):
-    """A window definition with UNION sources; `union` lists tables and aliased subqueries."""
+    """A window definition with UNION sources; `union` lists tables and aliased subqueries, which are read by their
+    columns' names if `by_name` is set."""
 
-    arg_types: ClassVar[dict[str, bool]] = {**exp.Window.arg_types, "union": True}
+    arg_types: ClassVar[dict[str, bool]] = {**exp.Window.arg_types, "union": True, "by_name": False}
 
 
 def _frame_sql(generator: SparkGenerator, spec: FrameSpec) -> str:
@@ -69,7 +70,8 @@ def _frame_sql(generator: SparkGenerator, spec: FrameSpec) -> str:
 def _union_window_sql(generator: SparkGenerator, window: UnionWindow) -> str:
     base = ("alias",) if window.args.get("alias") else ()
     words = [generator.sql(window, key) for key in base]
-    words.append("UNION " + generator.expressions(window, key="union", flat=True))
+    by_name = " BY NAME" if window.args.get("by_name") else ""
+    words.append(f"UNION {generator.expressions(window, key='union', flat=True)}{by_name}")
     words.append(generator.partition_by_sql(window))
     if window.args.get("order"):
         words.append(generator.order_sql(window.args["order"], flat=True))

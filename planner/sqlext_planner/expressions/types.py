@@ -20,6 +20,8 @@ from sqlext_planner.expressions.typed import cast
 
 #: Types that may order rows: integers and points in time.
 ORDER_TYPES = ("tinyint", "smallint", "int", "bigint", "timestamp", "timestamp_ntz")
+#: Types that may order the rows of a window.
+WINDOW_ORDER_TYPES = (*ORDER_TYPES, "date")
 
 _SIMPLE: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),

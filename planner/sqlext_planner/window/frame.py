@@ -11,7 +11,32 @@ from sqlext_planner.tree import Clause
 
 Direction = Literal["preceding", "following"]
 
-MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """The unit that an order column counts in: so many in an amount without a unit, and in a day."""
+
+    plain: int
+    day: int
+
+    def of(self, amount: int, unit: str) -> int:
+        """Ticks in an amount, which must be whole."""
+        return amount * self.day * MILLISECONDS[unit] // MILLISECONDS["d"] if unit else amount * self.plain
+
+
+#: An integer's own units, in which a time unit means milliseconds; and what ROWS counts.
+ONES = Ticks(1, MILLISECONDS["d"])
+MICROSECONDS = Ticks(1_000, 1_000 * MILLISECONDS["d"])
+DAYS = Ticks(1, 1)
+
+
+def ticks_of(order_dtype: str | None) -> Ticks:
+    """What ROWS_RANGE counts over an order column of a Spark type; those of an integer if it is unknown."""
+    if order_dtype is None:
+        return ONES
+    return DAYS if order_dtype == "date" else MICROSECONDS if order_dtype.startswith("timestamp") else ONES
 
 
 @dataclass(frozen=True)
@@ -19,7 +44,7 @@ class Bound:
     """One end of a frame: ``3h OPEN PRECEDING`` is Bound("preceding", 3, "h", True).
 
     `amount` None is UNBOUNDED; CURRENT ROW, 0 PRECEDING and 0 FOLLOWING are all amount 0.
-    A unitless amount counts rows, or units of the order column (milliseconds for a timestamp).
+    A unitless amount counts rows, or units of the order column (milliseconds for a timestamp, days for a date).
     """
 
     direction: Direction
@@ -27,12 +52,11 @@ class Bound:
     unit: str = ""
     open: bool = False
 
-    def offset(self, *, ticks_per_ms: int, is_start: bool) -> int | None:
+    def offset(self, ticks: Ticks, *, is_start: bool) -> int | None:
         """Signed distance from the current row in ticks, OPEN folded in; None for UNBOUNDED."""
         if self.amount is None:
             return None
-        scale = ticks_per_ms * MILLISECONDS[self.unit] if self.unit else ticks_per_ms
-        signed = self.amount * scale * (-1 if self.direction == "preceding" else 1)
+        signed = ticks.of(self.amount, self.unit) * (-1 if self.direction == "preceding" else 1)
         return signed + ((1 if is_start else -1) if self.open else 0)
 
     def __str__(self) -> str:
@@ -59,12 +83,11 @@ class WindowFrame(Clause):
     instance_not_in_window: bool = False
 
     def resolve(self, order_dtype: str | None) -> Frame:
-        """The operator's frame. Timestamps are counted in microseconds, integers in their own units,
+        """The operator's frame. Timestamps are counted in microseconds, dates in days, integers in their own units,
         in which a time unit (`3s`) means milliseconds."""
-        is_time = self.unit == "range" and order_dtype is not None and order_dtype.startswith("timestamp")
-        ticks = 1_000 if is_time else 1
-        start = self.start.offset(ticks_per_ms=ticks, is_start=True)
-        end = self.end.offset(ticks_per_ms=ticks, is_start=False)
+        ticks = ticks_of(order_dtype) if self.unit == "range" else ONES
+        start = self.start.offset(ticks, is_start=True)
+        end = self.end.offset(ticks, is_start=False)
         return Frame(
             unit=self.unit,
             start=start,

@@ -18,7 +18,7 @@ from sqlext_planner.exchange.year_month import YEAR_MONTH
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.numbers import decimal_shape
 from sqlext_planner.expressions.typed import is_null, plain_number
-from sqlext_planner.expressions.types import ORDER_TYPES
+from sqlext_planner.expressions.types import WINDOW_ORDER_TYPES
 from sqlext_planner.relational.nodes import Filter, Limit, Project, Sort, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan, quoted
 from sqlext_planner.relational.spark_exec import SparkExec
@@ -58,12 +58,12 @@ def check_key(expression: Expression, kind: DataType, arrow: pa.DataType) -> Non
 
 
 def check_order(expression: Expression | None, kind: DataType) -> None:
-    """ORDER BY takes integers and timestamps. Raises AnalysisError."""
-    if expression is not None and kind.simpleString() not in ORDER_TYPES:
+    """ORDER BY takes integers, dates and timestamps. Raises AnalysisError."""
+    if expression is not None and kind.simpleString() not in WINDOW_ORDER_TYPES:
         raise AnalysisError(
             f"ORDER BY of a window union does not take {kind.simpleString()}: {expression}",
             span=expression.span,
-            help="order by a smallint, int, bigint or timestamp column; cast it in a subquery if necessary",
+            help="order by a smallint, int, bigint, date or timestamp column; cast it in a subquery if necessary",
         )
 
 

@@ -1,0 +1,163 @@
+"""UNION ... BY NAME: sources of a window whose columns are found by name, in any order.
+
+``views WINDOW w AS (UNION orders BY NAME PARTITION BY user_id ORDER BY ts ...)``: a column that only `views` has is
+NULL in the rows of `orders`. A column that only `orders` has (an *extra*) is NULL in the rows of `views`, and calls
+over the window may read it: ``sum(price) OVER w``. FROM gets the extras of all windows of its block once, behind its
+own columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, field, replace
+
+from sqlext_planner.errors import AnalysisError
+from sqlext_planner.expressions.nodes import Column, Literal, NamedExpr, SparkExpr
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.nodes import Project
+from sqlglot import exp
+
+from sqlext.analyzer import relations
+from sqlext.analyzer.context import ComputedNames, Context, Env, Relation
+from sqlext.analyzer.scope import Scope, Visible
+from sqlext.syntax.openmldb_nodes import UnionWindow
+from sqlext.syntax.spans import span_of
+
+
+@dataclass
+class NamedSources:
+    """The sources BY NAME of a block's windows, and the columns that they add to FROM, in order of appearance."""
+
+    context: Context
+    env: Env
+    scope: Scope
+    names: ComputedNames
+    extras: list[Visible] = field(default_factory=list)
+    _found: dict[int, Relation] = field(default_factory=dict)
+
+    def collect(self, window: exp.Window) -> None:
+        """Take in a definition's sources. Raises AnalysisError for an extra whose type is not known, or not the same in
+        all sources."""
+        if not is_by_name(window):
+            return
+        known = {self.scope.fold(item.name) for item in self.scope.star()}
+        for node in window.args["union"]:
+            relation = self._found[id(node)] = relations.relation(self.context, node, self.env)
+            for item in relation[1].star():
+                if self.scope.fold(item.name) not in known:
+                    self._add(item, node)
+
+    def _add(self, item: Visible, node: exp.Expr) -> None:
+        if item.dtype is None:
+            raise AnalysisError(
+                f"the type of column '{item.name}' is not known here, and FROM has no such column",
+                span=span_of(node),
+                help=f"write the type in a subquery: UNION (SELECT ..., CAST(... AS type) AS {item.name} FROM ...) "
+                "BY NAME, or leave the column out",
+            )
+        other = self._extra(item.name)
+        if other is None:
+            self.extras.append(Visible((), item.name, self.names.column(item.name), item.dtype))
+        elif other.dtype != item.dtype:
+            raise AnalysisError(
+                f"column '{item.name}' has type {item.dtype} here and {other.dtype} in another source BY NAME",
+                span=span_of(node),
+                help=f"cast it in a subquery: CAST({item.name} AS {other.dtype}) AS {item.name}",
+            )
+
+    def _extra(self, name: str) -> Visible | None:
+        folded = self.scope.fold(name)
+        return next((item for item in self.extras if self.scope.fold(item.name) == folded), None)
+
+    def with_extras(self, plan: LogicalPlan) -> LogicalPlan:
+        """FROM with NULL in the extras."""
+        if not self.extras:
+            return plan
+        kept = (NamedExpr(column, column) for column in plan.output_columns)
+        nulls = (
+            NamedExpr(SparkExpr((f"CAST(NULL AS {item.dtype})",), dtype=item.dtype), item.column)
+            for item in self.extras
+        )
+        return Project((*kept, *nulls), plan)
+
+    def call_scope(self, window: exp.Window) -> Scope:
+        """What the arguments of calls over a definition see: FROM's columns, and the extras if it is BY NAME."""
+        if not (is_by_name(window) and self.extras):
+            return self.scope
+        return replace(self.scope, columns=(*self.scope.columns, *self.extras))
+
+    def arranged(self, node: exp.Expr, needed: Set[Column]) -> LogicalPlan:
+        """A source with FROM's columns and the extras in their order, NULL where it has none of the name.
+
+        `needed` are the columns of FROM that the window is partitioned and ordered by. Raises AnalysisError if the
+        source lacks one of these, for a name that stands for two columns, and for columns of other types.
+        """
+        plan, theirs = self._found[id(node)]
+        sources = {
+            item.column: self._source_of(item, theirs, node) for item in (*self._targets(theirs, node), *self.extras)
+        }
+        relation = self.context.names.unique("by_name")
+        items: list[NamedExpr] = []
+        for mine in (*self.scope.star(), *self.extras):
+            found = sources.get(mine.column)
+            if found is None and mine.column in needed:
+                raise AnalysisError(
+                    f"UNION source {label(self.context, node)} has no column '{mine.name}', which the window needs",
+                    span=span_of(node),
+                    help=f"add it in a subquery: UNION (SELECT ... AS {mine.name}, ... FROM ...) BY NAME",
+                )
+            if found is not None:
+                refuse_other_type(self.context, mine, found, node)
+            value = Literal("NULL") if found is None else found.column
+            items.append(NamedExpr(value, Column(relation, mine.column.name)))
+        return Project(tuple(items), plan, span=span_of(node))
+
+    def _targets(self, theirs: Scope, node: exp.Expr) -> Iterator[Visible]:
+        """The columns of FROM that a column of the source has the name of. Of two with one name it is that of the table
+        before a LAST JOIN."""
+        ours = self.scope.star()
+        width = self.scope.prefixes[0] if self.scope.prefixes else len(ours)
+        for name in dict.fromkeys(self.scope.fold(item.name) for item in theirs.star()):
+            named = [(place, item) for place, item in enumerate(ours) if self.scope.fold(item.name) == name]
+            first = [item for place, item in named if place < width]
+            found = first if len(named) > 1 and len(first) == 1 else [item for _, item in named]
+            if len({item.column for item in found}) > 1:
+                raise _ambiguous(found[0].name, "FROM", node)
+            yield from found[:1]
+
+    def _source_of(self, mine: Visible, theirs: Scope, node: exp.Expr) -> Visible | None:
+        """The source's column of this name."""
+        found = [item for item in theirs.star() if self.scope.fold(item.name) == self.scope.fold(mine.name)]
+        if len(found) > 1:
+            raise _ambiguous(mine.name, f"UNION source {label(self.context, node)}", node)
+        return found[0] if found else None
+
+
+def is_by_name(window: exp.Window) -> bool:
+    """Whether a definition's sources are found by name."""
+    return isinstance(window, UnionWindow) and bool(window.args.get("by_name"))
+
+
+def label(context: Context, node: exp.Expr) -> str:
+    """What an error message calls a source."""
+    shown = context.slice(span_of(node))
+    return f"'{shown}'" if len(shown) <= 40 else "this source"
+
+
+def refuse_other_type(context: Context, mine: Visible, theirs: Visible, node: exp.Expr) -> None:
+    """Raises AnalysisError if a source's column is known to have another type than FROM's."""
+    if mine.dtype is not None and theirs.dtype is not None and mine.dtype != theirs.dtype:
+        raise AnalysisError(
+            f"column '{mine.name}' of UNION source {label(context, node)} has type {theirs.dtype}, "
+            f"in FROM {mine.dtype}",
+            span=span_of(node),
+            help=f"cast it in a subquery: CAST({theirs.name} AS {mine.dtype}) AS {mine.name}",
+        )
+
+
+def _ambiguous(name: str, where: str, node: exp.Expr) -> AnalysisError:
+    return AnalysisError(
+        f"{where} has two columns '{name}', so BY NAME is ambiguous",
+        span=span_of(node),
+        help="rename one of them in a subquery, or leave it out",
+    )
