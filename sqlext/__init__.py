@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sqlext_planner.errors import SqlExtError
 from sqlext_planner.exchange.stream_settings import stream_settings
 
+from sqlext.enable import disable, enable
 from sqlext.session import Session, sql
 
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
 __version__ = "0.1.0"
-__all__ = ["Session", "SqlExtError", "__version__", "sql", "stream_settings"]
+__all__ = ["Session", "SqlExtError", "__version__", "disable", "enable", "sql", "stream_settings"]
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """``%load_ext sqlext``: the magics `%sqlext` and `%%sqlext` (sqlext.notebook)."""
+    from sqlext.notebook import load_ipython_extension as load
+
+    load(shell)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.config import PREFIX, Config
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.raised import statement
-from sqlext_planner.spark.session import is_stopped, substituted
+from sqlext_planner.spark.session import is_stopped, settings_changed, substituted
 from sqlext_planner.spark.session import settings as settings_of
 from sqlext_planner.spark.views import VIEW_SETTINGS, TemporaryViews
 
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     from sqlext.streams import Streams
 
 COMPAT = ("openmldb",)
+#: What OpenMLDB's statements mean by arithmetic and by times as text: no ANSI errors, and UTC+8.
+OPENMLDB_SETTINGS = {ANSI: "false", "spark.sql.session.timeZone": "Asia/Shanghai"}
+#: Whether a Session is at work in this thread. What it asks Spark then is Spark's own SQL, also if `enable` has given
+#: spark.sql to the extension.
+AT_WORK: ContextVar[bool] = ContextVar("sqlext_at_work", default=False)
 #: Our own settings.
 _KEYS = tuple(key for key, _, _ in Config.documentation())
 
@@ -37,7 +43,8 @@ class Session:
 
     spark   the session to run on; None uses the one running in this process, else starts an embedded local one
             (when it is first needed)
-    compat  "openmldb": every window of a statement follows OpenMLDB, with its dialect and what it refuses
+    compat  "openmldb": every window of a statement follows OpenMLDB, with its dialect, its arithmetic and time zone
+            (`OPENMLDB_SETTINGS`, for the statement only; a value given in `config` wins), and what it refuses
     config  settings: a Config, or a mapping of `sqlext.*` keys (and `spark.*` keys, applied to the Spark session).
             Settings that are not given here are read from the Spark session for each statement, so
             ``SET sqlext.planner.alwaysLower = true`` works.
@@ -115,13 +122,23 @@ class Session:
         A statement that leaves the extension nothing to do goes to `spark.sql` exactly as written, arguments
         included. Raises SqlExtError for a mistake in a statement of the extension; Spark's own errors otherwise.
         """
+        with self._working(), ExitStack() as views:
+            return self._answer(sqlQuery, args, kwargs, views)
+
+    def _answer(
+        self,
+        sqlQuery: str,  # noqa: N803 - as `sql`
+        args: dict[str, Any] | list[Any] | None,
+        kwargs: dict[str, Any],
+        views: ExitStack,
+    ) -> DataFrame:
         from sqlext.run.pipeline import left_to_spark, too_deep
         from sqlext.run.spark_analysis import lowered_ordinary
         from sqlext.run.statements import run, run_lowered
 
         given = self._given()
         settings = self._reading_settings(given)
-        with ExitStack() as views, self._bound(sqlQuery, args, kwargs, views, settings) as text:
+        with self._bound(sqlQuery, args, kwargs, views, settings) as text:
             try:
                 config, wrong = self._effective_config(given), None
             except ConfigurationError as error:  # our setting must not stop a Spark statement, least of all SET
@@ -159,10 +176,11 @@ class Session:
 
     def plan(self, sqlQuery: str) -> StagedPlan:  # noqa: N803 - as `sql`
         """The statement at every stage of planning; nothing is run."""
-        given = self._given()
-        settings = self._reading_settings(given)
-        with self._bound(sqlQuery, None, {}, ExitStack(), settings) as text:
-            return self._stage(text.sql, self._effective_config(given), settings, given, lenient=False)
+        with self._working():
+            given = self._given()
+            settings = self._reading_settings(given)
+            with self._bound(sqlQuery, None, {}, ExitStack(), settings) as text:
+                return self._stage(text.sql, self._effective_config(given), settings, given, lenient=False)
 
     @property
     def streams(self) -> Streams:
@@ -181,6 +199,23 @@ class Session:
         read_files(self.spark, path).createOrReplaceTempView(name)
         with self._lock:
             self._files = {**self._files, name: Path(path)}
+
+    def __repr__(self) -> str:
+        mode = "" if self.compat is None else f", compat={self.compat!r}"
+        running = self._spark is not None and not is_stopped(self._spark)
+        return f"Session({f'Spark {self.spark.version}' if running else 'no Spark yet'}{mode})"
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """A statement is planned inside: under OpenMLDB's settings, if it is OpenMLDB's."""
+        before = AT_WORK.set(True)
+        try:
+            wanted = OPENMLDB_SETTINGS if self.compat == "openmldb" else {}
+            missing = {key: value for key, value in wanted.items() if key not in self._spark_settings}
+            with settings_changed(self.spark, missing) if missing else nullcontext():
+                yield
+        finally:
+            AT_WORK.reset(before)
 
     def _attached(self, spark: SparkSession) -> SparkSession:
         """A running Spark, with the settings given here applied.

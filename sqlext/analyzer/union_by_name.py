@@ -96,7 +96,9 @@ class NamedSources:
         sources = {
             item.column: self._source_of(item, theirs, node) for item in (*self._targets(theirs, node), *self.extras)
         }
-        relation = self.context.names.unique("by_name")
+        # FROM may have one name in two relations.
+        ours = dict.fromkeys(mine.column.relation for mine in (*self.scope.star(), *self.extras))
+        renamed = {relation: self.context.names.unique("by_name") for relation in ours}
         items: list[NamedExpr] = []
         for mine in (*self.scope.star(), *self.extras):
             found = sources.get(mine.column)
@@ -109,7 +111,7 @@ class NamedSources:
             if found is not None:
                 refuse_other_type(self.context, mine, found, node)
             value = Literal("NULL") if found is None else found.column
-            items.append(NamedExpr(value, Column(relation, mine.column.name)))
+            items.append(NamedExpr(value, Column(renamed[mine.column.relation], mine.column.name)))
         return Project(tuple(items), plan, span=span_of(node))
 
     def _targets(self, theirs: Scope, node: exp.Expr) -> Iterator[Visible]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.plan_format import dot, html_page, mermaid, tree_json, tree_text
+from sqlext_planner.plan_format import dot, html_fragment, html_page, mermaid, tree_json, tree_text
 from sqlext_planner.tree import TreeNode
 from sqlglot import exp
 
@@ -38,14 +38,23 @@ def render(plan: StagedPlan, stages: Sequence[str], format: str) -> str:
         case "json":
             return explain_json(plan, stages) + "\n"
         case "html":
-            pages: dict[str, TreeNode | str] = {**trees}
-            if plan.passthrough:
-                pages["spark.sql"] = _passthrough_note(plan)
-            return html_page(plan.sql, pages, plan.trace)
+            return html_page(plan.sql, _sections(plan, stages), plan.trace)
         case "mermaid" | "dot":
             last = list(trees.values())[-1] if trees else syntax_tree(plan.statement)
             return (mermaid if format == "mermaid" else dot)(last) + "\n"
     return explain_text(plan, stages) + "\n"
+
+
+def plan_html(plan: StagedPlan, stages: Sequence[str]) -> str:
+    """The stages as one HTML element, for a notebook."""
+    return html_fragment(plan.sql, _sections(plan, stages), plan.trace)
+
+
+def _sections(plan: StagedPlan, stages: Sequence[str]) -> dict[str, TreeNode | str]:
+    pages: dict[str, TreeNode | str] = {**stage_trees(plan, stages)}
+    if plan.passthrough:
+        pages["spark.sql"] = _passthrough_note(plan)
+    return pages
 
 
 def explain_text(plan: StagedPlan, stages: Sequence[str]) -> str:

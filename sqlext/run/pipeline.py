@@ -35,6 +35,8 @@ _EXPLAIN = re.compile(
 _LOG = logging.getLogger("sqlext")
 
 STAGES = ("parsed", "analyzed", "optimized", "physical")
+#: What a plan shows of itself.
+SHOWN = ("optimized", "physical")
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class StagedPlan:
     means that the user's text goes to spark.sql unchanged; `extensions` names the nodes that prevent it.
     `explain` is the mode of an EXPLAIN statement ("simple", "extended", "analyze", ...), else None. With a mode,
     everything else describes the explained statement.
+
+    Printed, it is the text of `sqlext plan` for the stages `SHOWN`; a notebook shows these side by side.
     """
 
     sql: str
@@ -65,6 +69,19 @@ class StagedPlan:
     def optimized(self) -> LogicalPlan | None:
         """The logical plan after all rules."""
         return None if self.trace is None else self.trace.final
+
+    def __str__(self) -> str:
+        from sqlext.explain.pages import explain_text
+
+        return explain_text(self, SHOWN)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from sqlext.explain.pages import plan_html
+
+        return plan_html(self, SHOWN)
 
 
 def stage(

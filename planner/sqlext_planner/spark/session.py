@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from sqlext_planner.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -39,6 +42,38 @@ def settings(spark: SparkSession, keys: Iterable[str]) -> dict[str, str]:
     text = java_session.sessionState().conf().getAllConfs().mkString(_BETWEEN)
     known = dict(entry.split(" -> ", 1) for entry in str(text).split(_BETWEEN) if " -> " in entry)
     return {key: known[key] for key in keys if key in known}
+
+
+#: Statements that change Spark's settings for themselves run one after the other.
+_CHANGING = threading.RLock()
+
+
+@contextmanager
+def settings_changed(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Spark with these settings inside, and as it was afterwards.
+
+    A DataFrame that is made inside keeps their meaning, as Spark analyzes it at once. Under Connect the server analyzes
+    it when it runs: then the settings must be so already. Raises ConfigurationError if they are not.
+    """
+    with _CHANGING:
+        before = settings(spark, wanted)
+        changed = {key: value for key, value in wanted.items() if before.get(key) != value}
+        if changed and getattr(spark, "_jsparkSession", None) is None:
+            commands = ", ".join(f"spark.conf.set({key!r}, {value!r})" for key, value in changed.items())
+            raise ConfigurationError(
+                "Spark Connect reads a statement's settings when it runs, so they cannot be set for one statement",
+                help=f"set them for the whole session: {commands}",
+            )
+        try:
+            for key, value in changed.items():
+                spark.conf.set(key, value)
+            yield
+        finally:
+            for key in changed:
+                if key in before:
+                    spark.conf.set(key, before[key])
+                else:
+                    spark.conf.unset(key)
 
 
 def arrow_type(kind: DataType) -> pa.DataType | None:
