@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -99,8 +100,21 @@ def stage(
     extension syntax passes through whatever fails: Spark may understand it, or reports its own error. Only an error
     about one of our hints is still raised then.
     """
+    start = time.perf_counter()
     with _without_collecting():
-        return _staged(sql, catalog, config, compat, lenient=lenient, settings=settings)
+        staged = _staged(sql, catalog, config, compat, lenient=lenient, settings=settings)
+    if _LOG.isEnabledFor(logging.DEBUG):
+        _LOG.debug("planned in %.1f ms: %s", 1000 * (time.perf_counter() - start), _told(staged))
+    return staged
+
+
+def _told(plan: StagedPlan) -> str:
+    """What became of a statement, for the log."""
+    if plan.physical is None or plan.trace is None:
+        return "goes to Spark as it is"
+    rules = ", ".join(plan.trace.rules) or "none"
+    how = "goes to Spark as it is" if plan.passthrough else ", ".join(plan.extensions) or "lowered"
+    return f"{how}; rules: {rules}"
 
 
 @contextmanager

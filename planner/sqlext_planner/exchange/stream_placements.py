@@ -24,7 +24,7 @@ from sqlext_planner.spark.query_properties import RunningQuery
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger("sqlext.placements")
 _FOLDER = "sqlext/placements"
 #: Files of changes that stay.
 _KEPT = 3
