@@ -115,8 +115,8 @@ def wire_windows(node: WindowUnion, calls: dict[WindowCall, Call], order_type: s
 
 def operator_spec(spec: WindowUnionSpec, tie_order: str | None, inputs: int, config: Config) -> WindowOperatorSpec:
     """The operator of a specification over so many inputs."""
+    from sqlext_operators.sequences.sequence import SequenceSpec
     from sqlext_operators.window.operator import WindowOperatorSpec
-    from sqlext_operators.window.sequence import SequenceSpec
 
     args = dict.fromkeys(arg for window in spec.windows for call in window.calls for arg in call.args)
     sequence = SequenceSpec(
