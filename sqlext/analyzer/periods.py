@@ -21,7 +21,7 @@ from sqlext_planner.periods.types import check_period_types
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import amount
-from sqlext.analyzer.period_operands import End, Operand, operand
+from sqlext.analyzer.period_operands import Operand, cast_end, operand
 from sqlext.analyzer.scope import suggest
 from sqlext.syntax.period_calls import is_period_call, nearest_function
 from sqlext.syntax.period_nodes import ALLEN_RELATION, PeriodComparison, PeriodOperand
@@ -168,18 +168,8 @@ def _predicate(
 
 
 def _period(side: Operand, dtype: str | None) -> Period:
-    _refuse_open_of_unknown(side.end, dtype)
-    start = side.start.cast(dtype)
-    return Period(start, start if side.end is None else side.end.cast(dtype), span=side.start.type.span)
-
-
-def _refuse_open_of_unknown(end: End | None, dtype: str | None) -> None:
-    if end is not None and end.open and dtype is None:
-        raise AnalysisError(
-            "OPEN needs the types of all ends, and one of them is unknown here",
-            span=end.type.span,
-            help="CAST(... AS its type)",
-        )
+    start = cast_end(side.start, dtype)
+    return Period(start, start if side.end is None else cast_end(side.end, dtype), span=side.start.type.span)
 
 
 def _allen_relation(builder: ExpressionBuilder, node: exp.Expr) -> AllenRelation:

@@ -11,10 +11,10 @@ from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 from sqlext_planner.config import Config
 from sqlext_planner.errors import Span
 from sqlext_planner.exchange.driver import memory_bytes
-from sqlext_planner.exchange.wire import WireColumns, shippable
+from sqlext_planner.exchange.wire import WireColumns, check_key, shippable
 from sqlext_planner.exchange.year_month import as_months
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
-from sqlext_planner.window.input_types import check_key, check_order, result_type, union_columns
+from sqlext_planner.window.input_types import check_order, result_type, union_columns
 from sqlext_planner.window.nodes import WindowCall, WindowUnion
 
 if TYPE_CHECKING:
