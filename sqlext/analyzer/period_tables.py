@@ -70,15 +70,16 @@ def _input(
     plan, scope = relation(context, node.this, env)
     builder = ExpressionBuilder(context.inside(), scope, env)
     written = node.args.get("keys") or []
-    keys = tuple(builder.build(key.unalias()) for key in written)
-    for key, place in zip(keys, written, strict=True):
+    nodes = [key.unalias() for key in written]
+    keys = tuple(map(builder.build, nodes))
+    for key, place in zip(keys, nodes, strict=True):
         if key.traits:
             raise UnsupportedError(
                 f"PARTITION BY takes plain expressions of a row, not {context.slice(span_of(place))!r}",
                 span=span_of(place),
                 help="compute it in a subquery, and name its column",
             )
-    types = tuple(builder.dtype(key.unalias()) for key in written)
+    types = tuple(map(builder.dtype, nodes))
     found = operand(builder, node.args["period"])
     if found.end is None:
         raise AnalysisError(

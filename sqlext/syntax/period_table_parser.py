@@ -72,8 +72,6 @@ class PeriodTableParser(PeriodParser):
         outer, self._in_operation = self._in_operation, True
         source = self._parse_table()
         self._in_operation = outer
-        if source is None:
-            self._refuse(f"a table or a query in parentheses must come first in {word}", self._curr, help=_form(word))
         keys = None
         if self._match(TokenType.PARTITION_BY):
             keys = self._parse_csv(self._parse_period_key)
