@@ -56,6 +56,6 @@ def _is_ours(name: str) -> bool:
 
 def _is_scalar(node: exp.Anonymous) -> bool:
     parent = node.parent
-    if isinstance(parent, (exp.Dot, exp.Table, exp.Lateral)):
+    if isinstance(parent, (exp.Table, exp.Lateral)) or (isinstance(parent, exp.Dot) and node.arg_key == "expression"):
         return False
     return not (isinstance(parent, exp.Window) and node.arg_key == "this")

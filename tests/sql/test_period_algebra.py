@@ -128,3 +128,14 @@ def test_a_stream_is_refused(spark: SparkSession, session: Session) -> None:
             session.sql("SELECT * FROM NORMALIZE(pa_stream PERIOD (value, value + 1))")
     finally:
         spark.catalog.dropTempView("pa_stream")
+
+
+def test_explain_analyze_counts_what_covers_nothing(session: Session, tables: tuple[Rows, Rows]) -> None:
+    left, _ = tables
+    sql = "EXPLAIN ANALYZE SELECT * FROM GAPS(pa_left PARTITION BY k PERIOD (ts, te))"
+    text = session.sql(sql).collect()[0]["plan"]
+    ends = [row[2:] for row in left]
+    unknown = sum(None in pair for pair in ends)
+    dropped = sum(start >= end for start, end in ends if start is not None and end is not None)
+    assert f"of 120 rows, {dropped} empty or reversed and {unknown} with an end that is NULL cover nothing" in text
+    assert "PeriodAlgebraExec" in text

@@ -10,7 +10,8 @@ from typing import Literal
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.patterns import is_exact, reads_only
-from sqlext_planner.periods.predicates import EmptyPeriods
+from sqlext_planner.periods.counts import PeriodInput
+from sqlext_planner.periods.predicates import EmptyPeriods, Period
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan, Needs, Passed, comma, with_fields
 from sqlext_planner.relational.nodes import filtered
 
@@ -68,6 +69,14 @@ class PeriodAlgebra(LogicalPlan):
     def _filtered_removed(self, plan: LogicalPlan, terms: Sequence[Expression]) -> LogicalPlan:
         names = dict(zip(self.source.output_columns, plan.output_columns, strict=True))
         return filtered([term.substitute(names) for term in terms], plan)
+
+    def period_inputs(self) -> list[PeriodInput]:
+        """The periods of each input, for counts of those that cover nothing."""
+        found = []
+        for plan in (self.source, *self.removed):
+            start, end = plan.output_columns[-2:]
+            found.append(PeriodInput(Period(start, end), plan.dtypes[start], self.empty, plan, "cover nothing"))
+        return found
 
     def __post_init__(self) -> None:
         if len(self.removed) != (self.operation == "difference"):
