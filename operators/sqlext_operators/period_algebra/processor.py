@@ -74,7 +74,7 @@ class PeriodAlgebraProcessor:
         """How many periods are complete, and (payload row, start, end[, count]) of each."""
         group, starts, state = piece.group[run], piece.order[run], self._state
         room = len(group) + 2
-        with measured("sweep"):
+        with measured("evaluate"):
             if self._spec.operation == "concurrent":
                 self._reserve(len(group))
                 room += len(group) + int(state[HELD])
