@@ -9,6 +9,7 @@ from pathlib import Path
 from sqlext_operators.interval_join.passes import passes_for
 from sqlext_operators.interval_join.sweep.transforms import documented as sweeps
 from sqlext_planner.config import Config
+from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
 from sqlext_planner.periods.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Relation
 from sqlext_planner.window.functions import FUNCTIONS
 
@@ -45,6 +46,15 @@ def relation_table(family: str) -> str:
             cells = [f"`{row.name}`", words, f"`{row.formula}`", _inverse(row), row.doc]
             rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
+
+
+def period_function_table() -> str:
+    """One row for each function that makes a period or a length."""
+    rows = ["| function | meaning |", "|---|---|"]
+    ends = {1: "start, end", 2: "start, end, start2, end2"}
+    return "\n".join(
+        [*rows, *(f"| `{row.name}({ends[row.periods]})` | {row.doc} |" for row in PERIOD_FUNCTIONS.values())]
+    )
 
 
 def window_table() -> str:
@@ -105,6 +115,7 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "allen": lambda: relation_table("allen"),
         "windows": window_table,
     },
+    "period-algebra.md": {"functions": period_function_table},
     "sweeps.md": {"transforms": sweep_table},
     "tpcds.md": {"groups": lambda: umjoin_table("tpcds")},
 }

@@ -15,6 +15,7 @@ from sqlext_planner.exchange.sizes import dtype_bytes
 from sqlext_planner.expressions.nodes import Column, Compare, Literal, NamedExpr, conjuncts
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.last_join.nodes import LastJoin
+from sqlext_planner.period_algebra.nodes import PeriodAlgebra
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Join, JoinKind, Project, Scan, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan
@@ -195,6 +196,17 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     return joined if node.output == joined.output else by_spark(lambda rows: Project(kept, rows), joined)
 
 
+def period_algebra(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
+    """PeriodAlgebra -> PeriodAlgebraExec: one Arrow-block exchange by the keys, one sort by start, one pass."""
+    if not isinstance(node, PeriodAlgebra):
+        return None
+    from sqlext_planner.period_algebra.execution import PeriodAlgebraExec
+
+    inputs = tuple(_exchange_input(planner.later(child), planner.config) for child in node.children)
+    why = f"one exchange and one sort for {len(inputs)} input{'s' if len(inputs) > 1 else ''}, one pass over each key"
+    return PeriodAlgebraExec(node, inputs, why=why)
+
+
 def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     """UMJoin, and Aggregate over one -> Catalyst's binary joins, one operator behind one exchange, or aggregates before
     the joins, by cost."""
@@ -276,6 +288,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     early_aggregates,
     interval_streams,
     interval_joins,
+    period_algebra,
     umjoins,
     # Last, so that every query that Spark can run does run.
     plain_spark,

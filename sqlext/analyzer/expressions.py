@@ -25,6 +25,7 @@ from sqlext.analyzer.forms import OPAQUE, Form, call_form, form_of, is_call, is_
 from sqlext.analyzer.items import WRAPPERS
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.analyzer.types import field_type, infer, is_suffixed
+from sqlext.syntax.period_calls import is_period_function
 from sqlext.syntax.spans import has_place, span_of
 from sqlext.syntax.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS, NONDETERMINISTIC, UNIT_FUNCTIONS
 from sqlext.syntax.sql_settings import string_literal
@@ -130,6 +131,8 @@ class ExpressionBuilder:
 
     def dtype(self, node: exp.Expr) -> str | None:
         """The type of `node`, if certain."""
+        if is_period_function(node):
+            return self.build(node).result_type({})
         return infer(
             node,
             self._column_type,

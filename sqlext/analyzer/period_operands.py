@@ -62,14 +62,26 @@ class End:
 
 @dataclass(frozen=True)
 class Operand:
-    """A period, or a point if `end` is None."""
+    """A period, or a point if `end` is None. `names` are those of the ends where they are columns or fields."""
 
     start: End
     end: End | None
+    names: tuple[str, str] = ("start", "end")
 
     @property
     def ends(self) -> tuple[End, ...]:
         return (self.start,) if self.end is None else (self.start, self.end)
+
+
+def cast_end(end: End, dtype: str | None) -> Expression:
+    """An end as a value of the common type, if that is known. Raises AnalysisError for OPEN if it is not."""
+    if end.open and dtype is None:
+        raise AnalysisError(
+            "OPEN needs the types of all ends, and one of them is unknown here",
+            span=end.type.span,
+            help="CAST(... AS its type)",
+        )
+    return end.cast(dtype)
 
 
 def greatest(dtype: str) -> str:
@@ -90,13 +102,16 @@ def operand(builder: ExpressionBuilder, node: exp.Expr) -> Operand:
                 builder, plain, closed=bool(plain.args.get("closed")), open_end=bool(plain.args.get("open"))
             )
         case exp.Tuple(expressions=[start, end]):
-            return Operand(end_of(builder, start), end_of(builder, end))
+            return Operand(end_of(builder, start), end_of(builder, end), _names(start, end))
         case exp.Tuple():
             raise _wrong_count(plain, "a period in parentheses", len(plain.expressions))
         case exp.Anonymous() if plain.name.upper() == "PERIOD":
+            if len(plain.expressions) == 1 and (builder.dtype(plain.expressions[0]) or "").startswith("struct<"):
+                return operand(builder, plain.expressions[0])
             if len(plain.expressions) != 2:
                 raise _wrong_count(plain, "PERIOD", len(plain.expressions))
-            return Operand(*(end_of(builder, item) for item in plain.expressions))
+            start, end = plain.expressions
+            return Operand(end_of(builder, start), end_of(builder, end), _names(start, end))
     dtype = builder.dtype(plain)
     if dtype is not None and dtype.startswith("struct<"):
         return _struct(builder, plain, dtype)
@@ -139,7 +154,7 @@ def _written(builder: ExpressionBuilder, node: PeriodOperand, *, closed: bool, o
                 span=span_of(place),
                 help="name the column that tells its periods apart: PERIOD(a.ts, a.te OPEN BY a.id)",
             )
-    return Operand(end_of(builder, node.this), replace(end, by=by))
+    return Operand(end_of(builder, node.this), replace(end, by=by), _names(node.this, node.args["expression"]))
 
 
 def _after(end: Expression, dtype: str, span: Span) -> tuple[Expression, str]:
@@ -170,7 +185,15 @@ def _struct(builder: ExpressionBuilder, node: exp.Expr, dtype: str) -> Operand:
     base = builder.build(node)
     _refuse_unrepeatable(base, span)
     start, end = (_field(base, name, kind, span) for name, kind in fields)
-    return Operand(start, end)
+    return Operand(start, end, (fields[0][0], fields[1][0]))
+
+
+def _names(*ends: exp.Expr) -> tuple[str, str]:
+    """The names of a written period's ends."""
+    start, end = (
+        item.name if isinstance(item, exp.Column) else name for item, name in zip(ends, ("start", "end"), strict=True)
+    )
+    return start, end
 
 
 def _field(base: Expression, name: str, dtype: str, span: Span) -> End:

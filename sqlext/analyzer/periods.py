@@ -1,4 +1,4 @@
-"""Period predicates, infix or as functions: both become the same `PeriodPredicate`."""
+"""Period predicates, infix or as functions: both become the same `PeriodPredicate`; and functions of periods."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Expression, SparkExpr
+from sqlext_planner.periods.functions import PERIOD_FUNCTIONS, PeriodFunction
 from sqlext_planner.periods.predicates import (
     ALLEN,
     NO_RELATION,
@@ -21,7 +22,7 @@ from sqlext_planner.periods.types import check_period_types
 from sqlglot import exp
 
 from sqlext.analyzer.amounts import amount
-from sqlext.analyzer.period_operands import End, Operand, operand
+from sqlext.analyzer.period_operands import Operand, cast_end, operand
 from sqlext.analyzer.scope import suggest
 from sqlext.syntax.period_calls import is_period_call, nearest_function
 from sqlext.syntax.period_nodes import ALLEN_RELATION, PeriodComparison, PeriodOperand
@@ -84,6 +85,8 @@ def _call(builder: ExpressionBuilder, node: exp.Expr) -> Expression:
     name = node.name.lower()
     if name == ALLEN_RELATION:
         return _allen_relation(builder, node)
+    if name in PERIOD_FUNCTIONS:
+        return _function(builder, node)
     relation = RELATIONS.get(name)
     if relation is None:
         near = nearest_function(name) or suggest(name, RELATIONS)
@@ -97,6 +100,45 @@ def _call(builder: ExpressionBuilder, node: exp.Expr) -> Expression:
     named = [item for item in node.expressions if isinstance(item, exp.Kwarg)]
     left, right = _sides(builder, ends, node, relation)
     return _predicate(builder, (name,), left, right, _named_amounts(builder, named, relation), span_of(node))
+
+
+def _function(builder: ExpressionBuilder, node: exp.Expr) -> PeriodFunction:
+    """``period_intersect(p, q)``, ``period_length(p)`` and the like."""
+    name, empty = node.name.lower(), builder.context.options.empty
+    row = PERIOD_FUNCTIONS[name]
+    sides = _periods(builder, node.expressions)
+    if sides is None or len(sides) != row.periods:
+        ends = "start, end, start2, end2" if row.periods > 1 else "start, end"
+        raise AnalysisError(
+            f"{name}() does not take these {len(node.expressions)} arguments",
+            span=span_of(node),
+            help=f"write {name}({ends}), or a PERIOD or a struct for two ends",
+        )
+    dtype = check_period_types([end.type for side in sides for end in side.ends], (), empty)
+    if dtype is None and not row.condition:
+        raise AnalysisError(
+            f"{name}() needs the types of the ends, and one of them is unknown here",
+            span=span_of(node),
+            help="CAST(... AS its type)",
+        )
+    left, *others = (_period(side, dtype) for side in sides)
+    return PeriodFunction(name, left, others[0] if others else None, empty, dtype=dtype, span=span_of(node))
+
+
+def _periods(builder: ExpressionBuilder, arguments: Sequence[exp.Expr]) -> list[Operand] | None:
+    """The periods that arguments make, one or two arguments each; None if they make none."""
+    if any(isinstance(item, (exp.Star, exp.Kwarg)) for item in arguments):
+        return None
+    given = [operand(builder, item) for item in arguments]
+    sides: list[Operand] = []
+    while given:
+        first = given.pop(0)
+        if first.end is None:
+            if not given or given[0].end is not None:
+                return None
+            first = Operand(first.start, given.pop(0).start)
+        sides.append(first)
+    return sides
 
 
 def _named_amounts(
@@ -168,18 +210,8 @@ def _predicate(
 
 
 def _period(side: Operand, dtype: str | None) -> Period:
-    _refuse_open_of_unknown(side.end, dtype)
-    start = side.start.cast(dtype)
-    return Period(start, start if side.end is None else side.end.cast(dtype), span=side.start.type.span)
-
-
-def _refuse_open_of_unknown(end: End | None, dtype: str | None) -> None:
-    if end is not None and end.open and dtype is None:
-        raise AnalysisError(
-            "OPEN needs the types of all ends, and one of them is unknown here",
-            span=end.type.span,
-            help="CAST(... AS its type)",
-        )
+    start = cast_end(side.start, dtype)
+    return Period(start, start if side.end is None else cast_end(side.end, dtype), span=side.start.type.span)
 
 
 def _allen_relation(builder: ExpressionBuilder, node: exp.Expr) -> AllenRelation:

@@ -13,7 +13,9 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation
 from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.period_tables import period_table
 from sqlext.analyzer.scope import Scope, Visible, suggest
+from sqlext.syntax.period_table_nodes import PeriodTable
 from sqlext.syntax.spans import span_of
 
 _SPARK_ONLY = (
@@ -43,6 +45,8 @@ def relation(context: Context, node: exp.Expr, env: Env) -> Relation:
                 found = _renamed(context, found, node.alias, _alias_columns(node))
         case exp.Values():
             found = _values(context, node)
+        case PeriodTable():
+            found = aliased(context, *period_table(context, node, env, relation), node.alias, _alias_columns(node))
         case _:
             raise LeftToSparkError(f"{type(node).__name__.upper()} in FROM is left to Spark", span=span_of(node))
     database = context.catalog.current_database() if context.openmldb else None

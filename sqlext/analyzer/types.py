@@ -11,7 +11,7 @@ from sqlext_planner.expressions.numbers import FLOATS, INTEGERS, MOST_DIGITS, de
 from sqlext_planner.expressions.types import normalize, struct_fields
 from sqlglot import exp
 
-from sqlext.syntax.period_calls import is_period_call
+from sqlext.syntax.period_calls import is_period_call, is_period_function
 from sqlext.syntax.period_nodes import ALLEN_RELATION
 from sqlext.syntax.spans import NoPlaceError
 
@@ -211,6 +211,8 @@ def infer(
             return "string"
         case exp.Window(this=exp.Anonymous() as call) if _keeps_type(call):
             return of(call.expressions[0])
+        case exp.Anonymous() if is_period_function(node):
+            return None
         case exp.Anonymous() if is_period_call(node):
             return "string" if node.name.lower() == ALLEN_RELATION else "boolean"
         case exp.Anonymous():

@@ -20,6 +20,7 @@ from sqlext.bench.harness.runner import Limits, run
 from sqlext.bench.harness.suite import Suite
 from sqlext.bench.interval.options import IntervalOptions
 from sqlext.bench.interval.suite import interval_suite
+from sqlext.bench.periods import PeriodsOptions, periods_suite
 from sqlext.bench.skew.suite import SkewOptions, skew_suite
 from sqlext.bench.skew.tasks import SkewTasksOptions, skew_tasks_suite
 from sqlext.bench.stream.options import StreamOptions
@@ -96,6 +97,11 @@ SUITES: dict[str, tuple[type[Options], Callable[..., Suite], tuple[str, ...]]] =
         ("FEBench's feature scripts against plain Spark SQL for the same features.",),
     ),
     "interval": (IntervalOptions, interval_suite, _INTERVAL_HELP),
+    "periods": (
+        PeriodsOptions,
+        periods_suite,
+        ("Unions, gaps, numbers and differences of periods by key, against hand-written window functions.",),
+    ),
     "umjoin": (UMJoinOptions, umjoin_suite, _UMJOIN_HELP),
     "stream": (StreamOptions, stream_suite, _STREAM_HELP),
     "skew": (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError
 from sqlext_planner.optimizer.batches import BATCHES, Optimizer
+from sqlext_planner.period_algebra.nodes import PeriodAlgebra
 from sqlext_planner.periods.counts import PeriodInput, period_inputs
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.strategies import plan_physical
@@ -32,7 +33,12 @@ def analyze_text(plan: StagedPlan, spark: SparkSession, config: Config) -> str:
     if plan.physical is None or plan.analyzed is None:
         raise InternalError("a statement without a plan was to be run")
     lines = [explain_text(plan, ("physical",)), "", "== measured ==", *_measured(plan.physical, spark, config)]
-    lines += [_counted(item, spark, config) for item in period_inputs(_with_subqueries_joined(plan.analyzed))]
+    joined = _with_subqueries_joined(plan.analyzed)
+    inputs = [
+        *period_inputs(joined),
+        *(item for node in joined.collect(PeriodAlgebra) for item in node.period_inputs()),
+    ]
+    lines += [_counted(item, spark, config) for item in inputs]
     return "\n".join(lines)
 
 
@@ -77,7 +83,7 @@ def _counted(item: PeriodInput, spark: SparkSession, config: Config) -> str:
         f"{counts['dropped']:,} empty or reversed",
         f"{counts['unknown']:,} with an end that is NULL",
     ]
-    what = "stop the job" if item.empty == "error" and counts["dropped"] else "match nothing"
+    what = "stop the job" if item.empty == "error" and counts["dropped"] else item.effect
     text = f"{item.period}: of {_rows(counts['rows'])}, {' and '.join(notes)} {what}"
     return text + (f"; {counts['points']:,} are one instant" if item.empty == "point" else "")
 

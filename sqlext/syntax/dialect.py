@@ -27,6 +27,7 @@ from sqlext.syntax.emit_parser import EmitParser
 from sqlext.syntax.hint_nodes import read_hints
 from sqlext.syntax.openmldb_nodes import ATTRIBUTES, Duration, FrameSpec, LastJoinClause, SqlExtGenerator, UnionWindow
 from sqlext.syntax.period_parser import PeriodParser
+from sqlext.syntax.period_table_parser import PeriodTableParser
 from sqlext.syntax.spans import located, mark, mark_until
 from sqlext.syntax.sql_settings import SqlSettings
 
@@ -46,8 +47,9 @@ _NOT_NESTED = object()
 _WATERMARK_TOKENS = 64
 
 
-class SqlExtParser(PeriodParser, EmitParser):
-    """Spark's parser with window definitions, LAST JOIN, period predicates, EMIT AFTER, and a place for every node."""
+class SqlExtParser(PeriodTableParser, EmitParser):
+    """Spark's parser with window definitions, LAST JOIN, period predicates and operations over periods, EMIT AFTER, and
+    a place for every node."""
 
     #: Spark refuses a comma before FROM; OpenMLDB takes it.
     TRAILING_COMMA: ClassVar[bool] = False
@@ -122,7 +124,7 @@ class SqlExtParser(PeriodParser, EmitParser):
 
     def _parse_table(self, schema: bool = False, joins: bool = False, *args: Any, **kwargs: Any) -> Any:
         index = self._index
-        table = super()._parse_table(schema, False, *args, **kwargs)
+        table = self._parse_period_table() or super()._parse_table(schema, False, *args, **kwargs)
         if isinstance(table, (exp.Table, exp.Subquery)) and self._at_watermark():
             self._parse_watermark(table)
         if joins and table is not None:

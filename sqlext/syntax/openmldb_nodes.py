@@ -10,6 +10,7 @@ from sqlglot.generators.spark import SparkGenerator
 from sqlext.syntax.emit_nodes import EmitClause, emit_clause_sql
 from sqlext.syntax.hint_nodes import HintCall, hint_call_sql
 from sqlext.syntax.period_nodes import PeriodComparison, PeriodOperand, period_comparison_sql, period_operand_sql
+from sqlext.syntax.period_table_nodes import PeriodSource, PeriodTable, period_source_sql, period_table_sql
 
 #: What may follow a frame, by its words.
 ATTRIBUTES = {
@@ -102,7 +103,7 @@ def _last_join_sql(generator: Any, join: LastJoinClause) -> str:
 
 
 class SqlExtGenerator(SparkGenerator):
-    """Writes the extended windows, LAST JOIN and period predicates back as text."""
+    """Writes the extended windows, LAST JOIN, period predicates and operations over periods back as text."""
 
     SUPPORTS_WINDOW_EXCLUDE = True
 
@@ -115,5 +116,7 @@ class SqlExtGenerator(SparkGenerator):
         LastJoinClause: _last_join_sql,
         PeriodComparison: period_comparison_sql,
         PeriodOperand: period_operand_sql,
+        PeriodSource: period_source_sql,
+        PeriodTable: period_table_sql,
         UnionWindow: _union_window_sql,
     }

@@ -21,6 +21,7 @@ from sqlext.syntax.hint_nodes import HintCall, refuse_malformed, without_inner_e
 from sqlext.syntax.openmldb_nodes import FrameSpec, LastJoinClause, UnionWindow
 from sqlext.syntax.period_calls import is_period_call, mark_period_calls, names_period_function
 from sqlext.syntax.period_nodes import LONGEST_PHRASE, PHRASES, PeriodComparison, PeriodOperand
+from sqlext.syntax.period_table_nodes import PERIOD_TABLES, PeriodTable
 from sqlext.syntax.scripts import query_tokens
 from sqlext.syntax.spans import PlacedParseError, span_of
 from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
@@ -203,13 +204,15 @@ def uses_extension(tree: exp.Expr, compat: str | None = None) -> bool:
     return next(extension_nodes(tree, compat), None) is not None
 
 
-ExtensionNode = exp.Window | LastJoinClause | exp.Anonymous | PeriodComparison | PeriodOperand | EmitClause
+ExtensionNode = (
+    exp.Window | LastJoinClause | exp.Anonymous | PeriodComparison | PeriodOperand | PeriodTable | EmitClause
+)
 
 
 def extension_nodes(tree: exp.Expr, compat: str | None = None) -> Iterator[ExtensionNode]:
     """LAST JOINs, window definitions and calls that Spark could not run (in OpenMLDB mode all of them), calls of
-    functions that only the window table has, period predicates, and EMIT AFTER."""
-    kinds = (exp.Window, LastJoinClause, exp.Anonymous, PeriodComparison, PeriodOperand, EmitClause)
+    functions that only the window table has, period predicates, operations over periods, and EMIT AFTER."""
+    kinds = (exp.Window, LastJoinClause, exp.Anonymous, PeriodComparison, PeriodOperand, PeriodTable, EmitClause)
     found: Iterator[Any] = tree.find_all(*kinds)
     for node in found:
         if isinstance(node, exp.Window):
@@ -228,6 +231,8 @@ def extension_name(node: ExtensionNode) -> str:
         return f"{node.name}()"
     if isinstance(node, (PeriodComparison, PeriodOperand)):
         return "a period predicate"
+    if isinstance(node, PeriodTable):
+        return f"{node.args['word']}()"
     if isinstance(node, EmitClause):
         return "EMIT AFTER"
     return "a LAST JOIN" if isinstance(node, LastJoinClause) else "a sqlext window"
@@ -273,6 +278,8 @@ def _mentions_extension(tokens: list[Token], compat: str | None) -> bool:
         if pair == ("EMIT", "AFTER"):
             return True
         if pair in (("(", "UNION"), ("EXCLUDE", "CURRENT_ROW"), ("EXCLUDE", "CURRENT_TIME"), ("OPEN", "PRECEDING")):
+            return True
+        if word in PERIOD_TABLES and after == "(" and "PERIOD" in words[at:]:
             return True
         if word.lower() in EXTENSION_FUNCTIONS and after == "(" and "OVER" in words[at:]:
             return True

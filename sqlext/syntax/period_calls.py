@@ -1,4 +1,4 @@
-"""Finds the calls that are period predicates in function form (``allen_meets(a, b, c, d)``).
+"""Finds the calls that are period predicates in function form (``allen_meets(a, b, c, d)``) or functions of periods.
 
 The parser marks them in the tree once, because that needs the catalog: a function that the user has registered under
 such a name remains the user's.
@@ -9,17 +9,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable
 
+from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
 from sqlext_planner.periods.relations import RELATIONS
 from sqlglot import exp
 
 from sqlext.syntax.period_nodes import ALLEN_RELATION
 
 _MARK = "sqlext_period_call"
-_FUNCTIONS = (*RELATIONS, ALLEN_RELATION)
+_FUNCTIONS = (*RELATIONS, ALLEN_RELATION, *PERIOD_FUNCTIONS)
 
 
 def mark_period_calls(calls: Iterable[exp.Anonymous], is_user_function: Callable[[str], bool]) -> None:
-    """Mark the calls that mean a relation of the table, and misspelt ones, which the analyzer refuses."""
+    """Mark the calls of relations and functions of the tables, and misspelt ones, which the analyzer refuses."""
     for node in calls:
         name = node.name.lower()
         if _is_ours(name) and _is_scalar(node) and not is_user_function(name):
@@ -29,6 +30,11 @@ def mark_period_calls(calls: Iterable[exp.Anonymous], is_user_function: Callable
 def is_period_call(node: exp.Expr) -> bool:
     """Whether `mark_period_calls` has marked the node."""
     return isinstance(node, exp.Anonymous) and _MARK in node.meta
+
+
+def is_period_function(node: exp.Expr) -> bool:
+    """Whether the node is a marked call that gives a period or a length, not one that compares periods."""
+    return is_period_call(node) and node.name.lower() in PERIOD_FUNCTIONS
 
 
 def names_period_function(name: str) -> bool:
@@ -45,11 +51,11 @@ def nearest_function(name: str) -> str | None:
 def _is_ours(name: str) -> bool:
     if name.startswith(("allen_", "iseql_")):
         return True
-    return name in RELATIONS or (name.startswith("period_") and nearest_function(name) is not None)
+    return name in _FUNCTIONS or (name.startswith("period_") and nearest_function(name) is not None)
 
 
 def _is_scalar(node: exp.Anonymous) -> bool:
     parent = node.parent
-    if isinstance(parent, (exp.Dot, exp.Table, exp.Lateral)):
+    if isinstance(parent, (exp.Table, exp.Lateral)) or (isinstance(parent, exp.Dot) and node.arg_key == "expression"):
         return False
     return not (isinstance(parent, exp.Window) and node.arg_key == "this")

@@ -9,15 +9,26 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .aggregates import Call, window_call
+from .algebra import STRETCHES, periods_between
 from .data import COLUMNS, IDS, PERIODS, DataSet
-from .intervals import inequalities, predicate
+from .intervals import inequalities, period, predicate
 from .scalars import INTEGERS, Scalars
 from .texts import Col, Rel, Text, fill, join, same
 from .windows import Window, duck_windows, random_window
 
 ORDER_TYPES = ("smallint", "int", "bigint", "timestamp")
 #: feature -> weight at the top of a statement
-FEATURES = {"window": 5, "last_join": 4, "interval": 6, "multiway": 4, "group": 3, "union": 2, "join": 1, "simple": 2}
+FEATURES = {
+    "window": 5,
+    "last_join": 4,
+    "interval": 6,
+    "multiway": 4,
+    "group": 3,
+    "union": 2,
+    "join": 1,
+    "simple": 2,
+    "algebra": 3,
+}
 #: about as many rows as an intermediate result may have
 MOST_ROWS = 3000
 
@@ -598,6 +609,48 @@ class Generator:
         on = join([t.both("({})") if " OR " in t.ours else t for t in terms], " AND ")
         hint = rng.choice(["", "", "", "/*+ SWEEP */ ", "/*+ NO_SWEEP */ "])
         return self._joined(left, a, right, b, on, hint, count_form=rng.random() < 0.3)
+
+    def make_algebra(self, depth: int) -> Rel:
+        """An operation over the periods of a key, with more columns and a condition around it."""
+        rng = self.rng
+        operation = rng.choice(list(STRETCHES))
+        left, right = self.with_periods(depth, 300), self.with_periods(depth - 1, 60)
+        found = self.period_pair(left, right)
+        while found is None:
+            left, right = self.table(300), self.table(60)
+            found = self.period_pair(left, right)
+        dtype, first, second = found
+        shared = [(c, d) for c in left.of_role("key") for d in right.of_role("key") if c.dtype == d.dtype != "double"]
+        pairs = rng.sample(shared, min(len(shared), rng.choice([0, 1, 1, 2])))
+        keys = [replace(c, name=self.fresh(c.name), role="key") for c, _ in pairs]
+        names = [key.name for key in keys]
+        sides = [self._periods(left, dtype, first, [c for c, _ in pairs], names)]
+        if operation == "EXCEPT":
+            sides.append(self._periods(right, dtype, second, [d for _, d in pairs], names))
+        duck = periods_between(operation, names or ["_k"], sides[0].duck, sides[1].duck if sides[1:] else None)
+        word = "NORMALIZE" if operation == "EXCEPT" else operation
+        ours, alias = f"{word}({' EXCEPT '.join(side.ours for side in sides)})", self.alias()
+        ends = [Col(name, dtype, "end") for name in first]
+        counts = [Col("concurrent", "bigint", "value")] if operation == "CONCURRENT" else []
+        shown = ", ".join([*names, f"_s AS {first[0]}", f"_e AS {first[1]}", *(["_n AS concurrent"] if counts else [])])
+        source = Text(f"{ours} {alias}", f"(SELECT {shown} FROM ({duck})) {alias}")
+        columns = [*keys, *ends, *counts]
+        items = [self.renamed(alias, col) for col in columns]
+        where = self.scalars.condition([(alias, col) for col in columns]) if rng.random() < 0.4 else None
+        periods = ((dtype, items[len(keys)][1].name, items[len(keys) + 1][1].name),)
+        return Rel(
+            self.select(items, source, where), tuple(col for _, col in items), left.rows, None, 0, False, periods
+        )
+
+    def _periods(self, rel: Rel, dtype: str, ends: tuple[str, str], keys: list[Col], names: list[str]) -> Text:
+        """An input of an operation: for DuckDB its keys (_k without any) and the ends _s and _e."""
+        a = self.alias()
+        source = self.named(rel, a)
+        written = ", ".join(f"{key.at(a)} AS {name}" for key, name in zip(keys, names, strict=True))
+        start, end = (f"{a}.{name}" for name in ends)
+        last = period(self.rng, dtype, start, end, empty=self.empty)[2] if self.empty == "point" else end
+        ours = f"{source.ours}{f' PARTITION BY {written}' if keys else ''} PERIOD ({start}, {end})"
+        return Text(ours, f"SELECT {written or '1 AS _k'}, {start} AS _s, {last} AS _e FROM {source.duck}")
 
     def with_periods(self, depth: int, limit: int) -> Rel:
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""Period predicates outside of joins, in Spark, against the formulas in Python."""
+"""Period predicates and functions outside of joins, in Spark, against the formulas in Python."""
 
 from __future__ import annotations
 
@@ -92,6 +92,49 @@ def test_every_relation(typed: tuple[str, str], session: Session) -> None:
     check(session, "period_rows", wanted)
     few = [text for i, text in enumerate(wanted) if i % 3 == 0 and not ("delta" in text and dtype == "date")]
     check(session, untyped, {text: wanted[text] for text in few})
+
+
+#: type -> the length of a period of so many units
+LENGTHS: dict[str, Callable[[int], Any]] = {
+    "date": lambda v: datetime.timedelta(days=v),
+    "timestamp": lambda v: datetime.timedelta(microseconds=v),
+    "timestamp_ntz": lambda v: datetime.timedelta(microseconds=v),
+    "double": lambda v: v / 4,
+    "float": lambda v: v / 4,
+    "decimal(12,2)": lambda v: Decimal(v) / 100,
+}
+
+
+def made_of(name: str, a: Any, b: Any, c: Any, d: Any) -> tuple[str, str] | None:
+    """Which ends a function of two periods gives, by their names; None for NULL."""
+    if None in (a, b, c, d) or a >= b or c >= d:
+        return None
+    late, early = ("a" if a >= c else "c"), ("b" if b <= d else "d")
+    first, last = ("c" if late == "a" else "a"), ("d" if early == "b" else "b")
+    if name == "period_intersect":
+        return (late, early) if max(a, c) < min(b, d) else None
+    if name == "period_union":
+        return (first, last) if max(a, c) <= min(b, d) else None
+    return (early, late) if min(b, d) < max(a, c) else None
+
+
+def test_functions_of_periods(typed: tuple[str, str], session: Session) -> None:
+    dtype, untyped = typed
+    names = ("period_intersect", "period_union", "period_gap")
+    calls = ", ".join(f"{name}(a, b, PERIOD(c, d)) AS {name}" for name in names)
+    lengths = "period_length(a, b) AS length, period_length(period_gap(a, b, c, d)) AS gap_length"
+    for items, source in ((f"{calls}, {lengths}", "period_rows"), (calls, untyped)):
+        for row, found in zip(ROWS, session.sql(f"SELECT a, b, c, d, {items} FROM {source}").collect(), strict=True):
+            for name in names:
+                ends = made_of(name, *row)
+                assert found[name] == (None if ends is None else tuple(found[end] for end in ends)), (name, row)
+            if "length" in found:
+                a, b = row[:2]
+                gap = made_of("period_gap", *row)
+                ends_of: dict[str, Any] = dict(zip("abcd", row, strict=True))
+                length = LENGTHS.get(dtype, int)
+                assert found.length == (None if a is None or b is None or a >= b else length(b - a)), row
+                assert found.gap_length == (None if gap is None else length(ends_of[gap[1]] - ends_of[gap[0]])), row
 
 
 @pytest.fixture
@@ -304,3 +347,42 @@ def test_blocks_that_only_spark_reads(session: Session, integers: str) -> None:
     assert session.sql(lambdas).first()[0] == either
     sampled = f"SELECT count(*) FROM {integers} TABLESAMPLE (100 PERCENT) WHERE (a, b) CONTAINS 2"
     assert session.sql(sampled).first()[0] == sum(contains_point(a, b, 2) is True for a, b, _, _ in ROWS)
+
+
+def test_functions_of_periods_anywhere_in_a_statement(integers: str, session: Session, spark: SparkSession) -> None:
+    """In WHERE, ON, GROUP BY, HAVING and over aggregates; elapsed time where clocks are put forward."""
+    lengths = [b - a for a, b, c, _ in ROWS if a is not None and b is not None and a < b and c == 0]
+    grouped = session.sql(
+        f"SELECT period_length(a, b) AS n, count(*) AS c, sum(period_length(a, b)) AS s FROM {integers} "
+        "WHERE c = 0 AND period_length(a, b) > 0 GROUP BY period_length(a, b) HAVING sum(period_length(a, b)) > 0"
+    )
+    assert sorted(map(tuple, grouped.collect())) == [
+        (n, lengths.count(n), n * lengths.count(n)) for n in sorted(set(lengths))
+    ]
+    joined = session.sql(
+        f"SELECT count(*) FROM {integers} x JOIN {integers} y "
+        "ON x.id = y.id AND period_intersect(x.a, x.b, y.c, y.d).start = 1"
+    )
+    shared = [
+        dict(zip("abcd", row, strict=True))[made[0]] for row in ROWS if (made := made_of("period_intersect", *row))
+    ]
+    assert joined.first()[0] == shared.count(1)
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        night = "TIMESTAMP '2024-03-31 00:00:00', TIMESTAMP '2024-03-31 12:00:00'"
+        assert session.sql(f"SELECT period_length({night}) AS n").first()[0] == datetime.timedelta(hours=11)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
+def test_functions_of_periods_under_other_rules_for_empty_ones(integers: str, spark: SparkSession) -> None:
+    point = Session(spark, config={"sqlext.interval.empty": "point"})
+    found = point.sql(
+        "SELECT period_intersect(2, 2, 1, 5), period_length(DATE '2024-01-01', DATE '2024-01-01')"
+    ).first()
+    assert tuple(found[0]) == (2, 3)
+    assert found[1] == datetime.timedelta(days=1)
+    strict = Session(spark, config={"sqlext.interval.empty": "error"})
+    with pytest.raises(DataError, match="there is an empty or reversed period"):
+        strict.sql(f"SELECT period_union(a, b, c, d) FROM {integers}").collect()

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqlext_operators.columns.compact import coded, plain_type
-from sqlext_operators.columns.flat import fixed_width, limbs
+from sqlext_operators.columns.flat import fixed_width, limbs, to_array, to_decimals
 
 IntArray = npt.NDArray[np.int64]
 
@@ -37,6 +37,15 @@ def own_codes(array: pa.Array) -> IntArray | None:
     if pa.types.is_primitive(dtype):
         return fixed_width(array).astype(np.int64, copy=False)
     return None
+
+
+def values_of(codes: IntArray, dtype: pa.DataType) -> pa.Array:
+    """The values of a type whose `own_codes` these are; the type is no boolean."""
+    if pa.types.is_floating(dtype):
+        return pa.array(_floats_of(codes), pa.float64()).cast(dtype)
+    if pa.types.is_decimal(dtype):
+        return to_decimals(codes.view(np.uint64), codes >> 63, None, dtype)
+    return to_array(codes.astype(f"i{dtype.bit_width // 8}", copy=False), None, dtype)
 
 
 def dense_codes(array: pa.Array) -> tuple[IntArray, int]:

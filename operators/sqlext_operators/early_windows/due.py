@@ -13,9 +13,9 @@ from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.early.key_totals import Ints
 from sqlext_operators.exchange.placed import COPY, owned_rows
+from sqlext_operators.sequences.sequence import FROM
 from sqlext_operators.window.frames import BoolArray
 from sqlext_operators.window.parts import Part
-from sqlext_operators.window.sequence import FROM
 from sqlext_operators.window.stream_state import FAR, WindowState
 
 #: Positions of rows begin with the numbers of their chunks.

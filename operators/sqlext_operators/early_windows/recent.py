@@ -19,11 +19,11 @@ from sqlext_operators.early_windows.calls import RowCall
 from sqlext_operators.early_windows.due import Due, of_keys
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placed import COPY
+from sqlext_operators.sequences.sequence import FROM
 from sqlext_operators.window.frames import BoolArray, has_own
 from sqlext_operators.window.newest import POSITION
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.parts import Part
-from sqlext_operators.window.sequence import FROM
 from sqlext_operators.window.spec import Call
 from sqlext_operators.window.stream_state import WindowState
 

@@ -10,10 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.columns.empty_periods import Empty, refuse_empty
 from sqlext_operators.columns.flat import fixed_width, to_array, to_decimals, truth, valid_mask
 from sqlext_operators.columns.join_codes import validity
 from sqlext_operators.interval_join.codes import GREATEST, IntArray, is_plain, plain_codes
-from sqlext_operators.interval_join.spec import Empty, EmptyPeriodError, IntervalSide
+from sqlext_operators.interval_join.spec import IntervalSide
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -47,8 +48,8 @@ def periods_of(side: IntervalSide, rows: pa.RecordBatch, empty: Empty) -> Period
                 points[second] = points[second] | instant if second in points else instant
                 good = good | instant
         good &= known
-        if empty == "error" and not good[known].all():
-            _refuse(start, end, known & ~good)
+        if empty == "error":
+            refuse_empty(start, end, known & ~good)
         if not good.all():
             valid = good if valid is None else valid & good
     ends = {name: _with_next(rows.column(name), instants) for name, instants in points.items()}
@@ -88,12 +89,3 @@ def _compared(start: pa.Array, end: pa.Array) -> tuple[BoolArray, BoolArray]:
             good &= ~np.isnan(fixed_width(column))
             equal &= np.isfinite(fixed_width(column))
     return good, equal
-
-
-def _refuse(start: pa.Array, end: pa.Array, bad: BoolArray) -> None:
-    row = int(np.flatnonzero(bad)[0])
-    raise EmptyPeriodError(
-        f"{np.count_nonzero(bad)} of {len(bad)} rows have an empty or reversed period, "
-        f"such as [{start[row].as_py()}, {end[row].as_py()})",
-        "correct or leave out such rows, or set sqlext.interval.empty=drop",
-    )

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from sqlext_operators.columns.empty_periods import Empty, EmptyPeriodError
 from sqlext_operators.columns.reference import compare
 from sqlext_operators.interval_join.conditions import Condition
-from sqlext_operators.interval_join.spec import Empty, EmptyPeriodError, IntervalJoinSpec, IntervalSide
+from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide
 
 Row = Mapping[str, Any]
 

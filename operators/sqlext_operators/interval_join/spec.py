@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from sqlext_operators.errors import RowError
+from sqlext_operators.columns.empty_periods import Empty
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.passes import Pass, Side, pass_of_windows, passes_for
 
 Kind = Literal["inner", "left", "right", "full", "semi", "anti", "count"]
-Empty = Literal["drop", "error", "point"]
 PairAlgorithm = Literal["slices", "join-by-s", "lazy-join-by-s"]
 
 #: The columns that tiles add to the output of every kind but `inner` (output.py).
@@ -132,7 +131,3 @@ def _period(side: IntervalSide, name: Side, conditions: Sequence[Condition]) -> 
     scored = [(len(used & set(period)), period) for period in side.periods]
     best = max(scored, key=lambda item: item[0], default=None)
     return best[1] if best is not None and best[0] else None
-
-
-class EmptyPeriodError(RowError):
-    """Periods that are empty or reversed, where the statement says that there are none."""

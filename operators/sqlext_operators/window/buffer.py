@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.sequences.piece import Piece, joined
 from sqlext_operators.window.frames import IntArray
-from sqlext_operators.window.piece import Piece, joined
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ from sqlext_operators.columns.flat import BoolArray, take
 from sqlext_operators.exchange.collect import CollectedInput, Part
 from sqlext_operators.exchange.operator import CollectingOperator
 from sqlext_operators.exchange.profile import measured, timed
+from sqlext_operators.sequences.piece import Piece, joined, processed
+from sqlext_operators.sequences.sequence import SequenceSpec
+from sqlext_operators.sequences.sorted_runs import sorted_pieces
 from sqlext_operators.window.frames import IntArray
-from sqlext_operators.window.piece import Piece, joined, processed
 from sqlext_operators.window.processor import WindowUnionProcessor
-from sqlext_operators.window.sequence import SequenceSpec
-from sqlext_operators.window.sorted_runs import sorted_pieces
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 
 #: The last row of a group sees all of it; the rows before it are candidates, as union rows are.

@@ -11,10 +11,10 @@ from sqlext_operators.columns.compact import plain_type
 from sqlext_operators.exchange.collect import CollectedInput, Part
 from sqlext_operators.exchange.operator import CollectingOperator
 from sqlext_operators.exchange.profile import timed
-from sqlext_operators.window.piece import Piece, processed
+from sqlext_operators.sequences.piece import Piece, processed
+from sqlext_operators.sequences.sequence import SequenceSpec
+from sqlext_operators.sequences.sorted_runs import sorted_pieces
 from sqlext_operators.window.processor import WindowUnionProcessor
-from sqlext_operators.window.sequence import SequenceSpec
-from sqlext_operators.window.sorted_runs import sorted_pieces
 from sqlext_operators.window.spec import WindowUnionSpec
 
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 from sqlext_operators.errors import about
 from sqlext_operators.exchange.profile import measured
 from sqlext_operators.kernels.sequence_sort import COPIED
+from sqlext_operators.sequences.piece import Piece
 from sqlext_operators.window import frames as window_frames
 from sqlext_operators.window.buffer import Buffer
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.frames import BoolArray, Bounds, Candidates, Frames, FromRows, IntArray
 from sqlext_operators.window.functions import FUNCTIONS, CallSite
-from sqlext_operators.window.piece import Piece
 from sqlext_operators.window.spec import Call, Scalar, Window, WindowUnionSpec
 
 #: Output batches have at most this many rows.

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole, without_names
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
+from sqlext_operators.sequences.sequence import FROM
 from sqlext_operators.window.condense import Partial, SplitCall, condensed, split_call
 from sqlext_operators.window.parts import Part, joined
-from sqlext_operators.window.sequence import FROM
 from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 from sqlext_operators.window.stream_state import WindowState, history_kind
 

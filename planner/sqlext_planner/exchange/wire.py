@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from sqlext_planner.errors import Span, UnsupportedError
+from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.exchange.year_month import YEAR_MONTH, is_year_month
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.relational.physical_plan import quoted, spark_column
@@ -14,7 +14,7 @@ from sqlext_planner.spark.session import arrow_type
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import DataType, StructField, StructType
 
 
 class WireColumns:
@@ -51,6 +51,31 @@ def shippable(item: StructField, span: Span | None) -> pa.DataType:
             help="leave it out of the SELECT list, or cast it (for example to string) in a subquery",
         )
     return kind
+
+
+def check_key(expression: Expression, kind: DataType, arrow: pa.DataType) -> None:
+    """PARTITION BY takes every type with an exact equality except float and double. Raises AnalysisError."""
+    from sqlext_operators.columns.keys import is_key_type
+
+    name = kind.simpleString()
+    if name in ("float", "double"):
+        raise AnalysisError(
+            f"PARTITION BY does not take {name}: {expression}",
+            span=expression.span,
+            help="cast it to decimal or bigint, so that equal keys are equal",
+        )
+    if "collate" in name.lower():
+        raise UnsupportedError(
+            f"PARTITION BY does not take a string with a collation: {expression} is {name}",
+            span=expression.span,
+            help="use lower(...) or COLLATE UTF8_BINARY in a subquery",
+        )
+    if arrow != YEAR_MONTH and not is_key_type(arrow):
+        raise AnalysisError(
+            f"PARTITION BY does not take {name}: {expression}",
+            span=expression.span,
+            help="use one of its fields, or cast it to string",
+        )
 
 
 def is_shippable(frame: DataFrame) -> bool:

@@ -1,4 +1,4 @@
-"""Counts of rows whose periods match nothing, read from the inputs of a statement's period predicates."""
+"""Counts of rows whose periods match nothing, read from the inputs of a statement's period predicates and functions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlext_planner.expressions.nodes import Column, NamedExpr
+from sqlext_planner.periods.functions import PeriodFunction
 from sqlext_planner.periods.predicates import AllenRelation, EmptyPeriods, Period, PeriodPredicate
 from sqlext_planner.periods.sql import EndTexts
 from sqlext_planner.relational.logical_plan import LogicalPlan
@@ -16,12 +17,14 @@ _START, _END = Column("", "start"), Column("", "end")
 
 @dataclass(frozen=True)
 class PeriodInput:
-    """A period of a statement and the plan whose rows hold it; `dtype` is the type of its ends."""
+    """A period of a statement and the plan whose rows hold it; `dtype` is the type of its ends, `effect` says what rows
+    without one do."""
 
     period: Period
     dtype: str | None
     empty: EmptyPeriods
     child: LogicalPlan
+    effect: str = "match nothing"
 
     @property
     def ends(self) -> LogicalPlan:
@@ -45,24 +48,25 @@ class PeriodInput:
 
 
 def period_inputs(plan: LogicalPlan) -> list[PeriodInput]:
-    """The periods that predicates of an analyzed plan compare, each with the deepest filter, join or source below the
-    predicate that has all its columns: a WHERE or ON of the same SELECT is not applied yet. Points have no period."""
+    """The periods that predicates and functions of an analyzed plan read, each with the deepest filter, join or source
+    below that has all its columns: a WHERE or ON of the same SELECT is not applied yet. Points have no period."""
     found: dict[tuple[Period, int], PeriodInput] = {}
     for node in plan.walk():
         for predicate in (item for expression in node.expressions() for item in expression.walk()):
-            if not isinstance(predicate, PeriodPredicate | AllenRelation):
+            if not isinstance(predicate, PeriodPredicate | AllenRelation | PeriodFunction):
                 continue
+            effect = "give NULL" if isinstance(predicate, PeriodFunction) else "match nothing"
             for period in _periods(predicate):
                 child = _source(node, period)
                 if child is not None:
-                    item = PeriodInput(period, predicate.dtype, predicate.empty, child)
+                    item = PeriodInput(period, predicate.dtype, predicate.empty, child, effect)
                     found.setdefault((period, id(child)), item)
     return list(found.values())
 
 
-def _periods(predicate: PeriodPredicate | AllenRelation) -> Iterator[Period]:
+def _periods(predicate: PeriodPredicate | AllenRelation | PeriodFunction) -> Iterator[Period]:
     yield predicate.left
-    if not (isinstance(predicate, PeriodPredicate) and predicate.point):
+    if predicate.right is not None and not (isinstance(predicate, PeriodPredicate) and predicate.point):
         yield predicate.right
 
 

@@ -31,8 +31,9 @@ class EndTexts:
     empty: EmptyPeriods
     span: Span | None = None
 
-    def case(self, otherwise: str, null: str, dtype: str) -> str:
-        """`otherwise` for valid periods, `null` where an end is NULL, the error that `empty` may ask for."""
+    def case(self, otherwise: str, null: str, dtype: str | None) -> str:
+        """`otherwise` for valid periods, `null` where an end is NULL, the error that `empty` may ask for; all of them
+        of type `dtype`, if that is known."""
         ends = [self.a, self.b, self.c, *([self.d] if self.d is not None else [])]
         nulls = " OR ".join(f"{text} IS NULL" for text in dict.fromkeys(ends))
         raised = ""
@@ -40,12 +41,13 @@ class EndTexts:
             message = "there is an empty or reversed period, and sqlext.interval.empty is error"
             help = "correct or leave out such rows, or set sqlext.interval.empty=drop"
             failure = raise_error(message, help, self.span)
-            raised = f"WHEN NOT ({self.valid()}) THEN CAST({failure} AS {dtype}) "
+            failed = failure if dtype is None else f"CAST({failure} AS {dtype})"
+            raised = f"WHEN NOT ({self.valid()}) THEN {failed} "
         return f"(CASE {raised}WHEN {nulls} THEN {null} {otherwise} END)"
 
     def valid(self) -> str:
         """That each period has start < end, without NaN; NULL where an end is NULL."""
-        periods = [(self.a, self._end("a", "b")), *([(self.c, self._end("c", "d"))] if self.d is not None else [])]
+        periods = [(self.a, self.end("a", "b")), *([(self.c, self.end("c", "d"))] if self.d is not None else [])]
         terms = [f"{start} < {end}" for start, end in periods]
         if self.dtype in _FLOATS:
             terms += [f"NOT isnan({end})" for _, end in periods]
@@ -91,10 +93,10 @@ class EndTexts:
 
     def _named(self, name: str) -> str:
         if name in ("b", "d"):
-            return self._end("a" if name == "b" else "c", name)
+            return self.end("a" if name == "b" else "c", name)
         return str(getattr(self, name))
 
-    def _end(self, start: str, end: str) -> str:
+    def end(self, start: str, end: str) -> str:
         """The end; the instant after t if `empty` is "point" and the period is [t, t)."""
         first, second = str(getattr(self, start)), str(getattr(self, end))
         return (

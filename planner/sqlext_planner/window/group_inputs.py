@@ -80,8 +80,8 @@ class GroupInputs:
 
     def operator(self, config: Config) -> GroupOperatorSpec:
         """What a worker does with a partition."""
+        from sqlext_operators.sequences.sequence import SequenceSpec
         from sqlext_operators.window.group_aggregate import GroupOperatorSpec
-        from sqlext_operators.window.sequence import SequenceSpec
 
         sequence = SequenceSpec(
             keys=self.keys,

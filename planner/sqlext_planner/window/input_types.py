@@ -32,31 +32,6 @@ if TYPE_CHECKING:
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 
 
-def check_key(expression: Expression, kind: DataType, arrow: pa.DataType) -> None:
-    """PARTITION BY takes every type with an exact equality except float and double. Raises AnalysisError."""
-    from sqlext_operators.columns.keys import is_key_type
-
-    name = kind.simpleString()
-    if name in ("float", "double"):
-        raise AnalysisError(
-            f"PARTITION BY does not take {name}: {expression}",
-            span=expression.span,
-            help="cast it to decimal or bigint, so that equal keys are equal",
-        )
-    if "collate" in name.lower():
-        raise UnsupportedError(
-            f"PARTITION BY does not take a string with a collation: {expression} is {name}",
-            span=expression.span,
-            help="use lower(...) or COLLATE UTF8_BINARY in a subquery",
-        )
-    if arrow != YEAR_MONTH and not is_key_type(arrow):
-        raise AnalysisError(
-            f"PARTITION BY does not take {name}: {expression}",
-            span=expression.span,
-            help="use one of its fields, or cast it to string",
-        )
-
-
 def check_order(expression: Expression | None, kind: DataType) -> None:
     """ORDER BY takes integers, dates and timestamps. Raises AnalysisError."""
     if expression is not None and kind.simpleString() not in WINDOW_ORDER_TYPES:

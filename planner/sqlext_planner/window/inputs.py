@@ -11,10 +11,10 @@ from sqlext_operators.window.spec import Call, Window, WindowUnionSpec
 from sqlext_planner.config import Config
 from sqlext_planner.errors import Span
 from sqlext_planner.exchange.driver import memory_bytes
-from sqlext_planner.exchange.wire import WireColumns, shippable
+from sqlext_planner.exchange.wire import WireColumns, check_key, shippable
 from sqlext_planner.exchange.year_month import as_months
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
-from sqlext_planner.window.input_types import check_key, check_order, result_type, union_columns
+from sqlext_planner.window.input_types import check_order, result_type, union_columns
 from sqlext_planner.window.nodes import WindowCall, WindowUnion
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def wire_windows(node: WindowUnion, calls: dict[WindowCall, Call], order_type: s
 
 def operator_spec(spec: WindowUnionSpec, tie_order: str | None, inputs: int, config: Config) -> WindowOperatorSpec:
     """The operator of a specification over so many inputs."""
+    from sqlext_operators.sequences.sequence import SequenceSpec
     from sqlext_operators.window.operator import WindowOperatorSpec
-    from sqlext_operators.window.sequence import SequenceSpec
 
     args = dict.fromkeys(arg for window in spec.windows for call in window.calls for arg in call.args)
     sequence = SequenceSpec(

@@ -11,8 +11,8 @@ from sqlext_operators.early_windows.stream import EarlyWindowSpec
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import MemoryChunks
 from sqlext_operators.exchange.stream import Progress
+from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.window.operator import WindowOperatorSpec
-from sqlext_operators.window.sequence import SequenceSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.stream import WindowStreamSpec
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from sqlext_operators.exchange.blocks import decode
 from sqlext_operators.exchange.collect import CollectedInput, Collector
-from sqlext_operators.window.piece import Piece
-from sqlext_operators.window.sequence import SequenceSpec
-from sqlext_operators.window.sorted_runs import sorted_pieces
+from sqlext_operators.sequences.piece import Piece
+from sqlext_operators.sequences.sequence import SequenceSpec
+from sqlext_operators.sequences.sorted_runs import sorted_pieces
 
 
 def gather(spec: SequenceSpec, wires: Iterable[pa.RecordBatch]) -> Iterator[tuple[Piece, bool]]:

@@ -14,7 +14,7 @@ import pytest
 from sqlext_operators.errors import Place, Places, RowError, TaskError, about, explained, spilling
 from sqlext_operators.exchange.blocks import decode
 from sqlext_operators.exchange.spool import BlockSpools
-from sqlext_operators.window.sorted_runs import SpilledRuns
+from sqlext_operators.sequences.sorted_runs import SpilledRuns
 
 from tests.operators.exchange.pieces import gather
 from tests.operators.exchange.test_scatter_gather import SEQUENCE, Row, shipped

@@ -16,10 +16,10 @@ from sqlext_operators.exchange.collect import CollectedInput, Collector
 from sqlext_operators.exchange.operator import Operator, OperatorSpec, run_operator
 from sqlext_operators.exchange.routing import KeyRouter
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
+from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.umjoin.operator import MultiwayOperatorSpec
 from sqlext_operators.umjoin.spec import MultiwayJoinSpec
 from sqlext_operators.window.operator import WindowOperatorSpec
-from sqlext_operators.window.sequence import SequenceSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 
 from tests.operators.umjoin.test_umjoin_operator import wires_of

@@ -18,8 +18,8 @@ from sqlext_operators.columns.codes import NULL_ORDER
 from sqlext_operators.exchange.blocks import decode
 from sqlext_operators.exchange.routing import KeyRouter, Routes
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
-from sqlext_operators.window.piece import Piece
-from sqlext_operators.window.sequence import SequenceSpec
+from sqlext_operators.sequences.piece import Piece
+from sqlext_operators.sequences.sequence import SequenceSpec
 
 from tests.operators.exchange.pieces import gather
 
@@ -203,7 +203,7 @@ def test_groups_in_memory_are_in_descending_order_of_the_keys_with_null_last() -
 def test_other_groups_are_in_the_order_of_first_appearance(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = tables_of_mixed_keys()
     spilled = group_keys(tables, replace(SEQUENCE, memory_bytes=1))
-    monkeypatch.setattr("sqlext_operators.window.sequence.MOST_RANKED_GROUPS", 2)
+    monkeypatch.setattr("sqlext_operators.sequences.sequence.MOST_RANKED_GROUPS", 2)
     many = group_keys(tables, SEQUENCE)
     assert [sorted(map(str, keys)) for keys in spilled] == [sorted(map(str, keys)) for keys in many]
     union_order = [(row.k, row.name) for row in tables[1]]

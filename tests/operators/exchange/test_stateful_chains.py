@@ -17,9 +17,9 @@ from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.chunk_cache import ChunkCache
 from sqlext_operators.exchange.chunks import decoded
 from sqlext_operators.exchange.stateful import FIGURES, StatefulOperator, StatefulSpec
+from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.reach import reach_of
-from sqlext_operators.window.sequence import SequenceSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.stream import WindowStreamSpec
 

@@ -21,8 +21,8 @@ from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind
 from sqlext_operators.interval_join.stream_sides import OpenPeriod, StreamSide
 from sqlext_operators.interval_join.stream_spec import IntervalStreamSpec
+from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.window.operator import WindowOperatorSpec
-from sqlext_operators.window.sequence import SequenceSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.stream import WindowStreamSpec
 

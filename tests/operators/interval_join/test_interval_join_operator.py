@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlext_operators.columns.empty_periods import EmptyPeriodError
 from sqlext_operators.columns.keys import hash_keys
 from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.placed import Part, PlacedRows
@@ -19,13 +20,7 @@ from sqlext_operators.interval_join.broadcast import IntervalBroadcastSpec, broa
 from sqlext_operators.interval_join.operator import IntervalOperatorSpec
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.relations import RELATIONS
-from sqlext_operators.interval_join.spec import (
-    ROW,
-    EmptyPeriodError,
-    IntervalJoinSpec,
-    IntervalSide,
-    Kind,
-)
+from sqlext_operators.interval_join.spec import ROW, IntervalJoinSpec, IntervalSide, Kind
 from sqlext_operators.interval_join.tile_routing import TILE, TileRouter
 from sqlext_operators.interval_join.tiles import Tiles, tile_bounds
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlext_operators.columns.empty_periods import Empty, EmptyPeriodError
 from sqlext_operators.columns.keys import KeyTypeError
 from sqlext_operators.interval_join import reference
 from sqlext_operators.interval_join.codes import is_plain, plain_codes, saturating_add, shifted_codes
@@ -19,7 +20,7 @@ from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.output import Output
 from sqlext_operators.interval_join.processor import IntervalJoinProcessor, join_batches
 from sqlext_operators.interval_join.relations import RELATIONS
-from sqlext_operators.interval_join.spec import COUNT, Empty, EmptyPeriodError, IntervalJoinSpec, IntervalSide, Kind
+from sqlext_operators.interval_join.spec import COUNT, IntervalJoinSpec, IntervalSide, Kind
 
 from tests.operators.interval_join.interval_data import DELTAS, EPSILONS, INF, named
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from sqlext_operators.columns.empty_periods import Empty, EmptyPeriodError
 from sqlext_operators.errors import RowError
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import MemoryChunks
@@ -22,7 +23,7 @@ from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import join_batches
 from sqlext_operators.interval_join.relations import RELATIONS
-from sqlext_operators.interval_join.spec import Empty, EmptyPeriodError, IntervalJoinSpec, IntervalSide, Kind
+from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind
 from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows
 from sqlext_operators.interval_join.stream_sides import SIDES, StreamSide
 from sqlext_operators.interval_join.stream_spec import IntervalStreamSpec

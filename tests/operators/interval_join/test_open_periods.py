@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from sqlext_operators.columns.empty_periods import Empty
 from sqlext_operators.errors import RowError
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import MemoryChunks
@@ -21,7 +22,7 @@ from sqlext_operators.interval_join.open_terms import OpenTerms
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import join_batches
 from sqlext_operators.interval_join.relations import RELATIONS
-from sqlext_operators.interval_join.spec import Empty, IntervalJoinSpec, IntervalSide, Kind
+from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind
 from sqlext_operators.interval_join.stream_rows import NEVER
 from sqlext_operators.interval_join.stream_sides import SIDES, OpenPeriod, StreamSide
 from sqlext_operators.interval_join.stream_spec import IntervalStreamSpec

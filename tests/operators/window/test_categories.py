@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlext_operators.sequences.piece import Piece
 from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError
-from sqlext_operators.window.piece import Piece
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Scalar, Window, WindowUnionSpec
 from sqlext_operators.window.twins import TWINS, View

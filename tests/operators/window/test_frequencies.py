@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 from sqlext_operators.columns.codes import order_codes, ranked
 from sqlext_operators.errors import TaskError
+from sqlext_operators.sequences.piece import Piece
 from sqlext_operators.window.evaluators import frequencies, splits
 from sqlext_operators.window.evaluators.base import Rows
 from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions import FUNCTIONS, CallSite, FunctionTypeError
-from sqlext_operators.window.piece import Piece
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.texts import Texts, value_texts

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlext_operators.sequences.piece import Piece
 from sqlext_operators.window.functions import FUNCTIONS
 from sqlext_operators.window.group_aggregate import GroupAggregateProcessor, GroupAggregateSpec, empty_group
-from sqlext_operators.window.piece import Piece
 from sqlext_operators.window.spec import Call
 from sqlext_operators.window.twins import TWINS, View
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlext_operators.sequences.piece import Piece
 from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError, lookup
 from sqlext_operators.window.functions.types import sql_name
-from sqlext_operators.window.piece import Piece
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Scalar, Window, WindowUnionSpec
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from sqlext_operators.exchange.routing import KeyRouter
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
-from sqlext_operators.window.sequence import SequenceSpec
+from sqlext_operators.sequences.sequence import SequenceSpec
 
 from tests.operators.exchange.pieces import gather
 

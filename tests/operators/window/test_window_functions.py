@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sqlext_operators.columns.batches import rows_without_columns
+from sqlext_operators.sequences.piece import Piece
 from sqlext_operators.window.functions import FUNCTIONS, CallSite, FunctionTypeError, lookup
 from sqlext_operators.window.functions.types import sql_name
-from sqlext_operators.window.piece import Piece
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 

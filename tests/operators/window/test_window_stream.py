@@ -15,9 +15,9 @@ from sqlext_operators.errors import RowError
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import MemoryChunks
 from sqlext_operators.exchange.stream import Progress
+from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.reach import reach_of, window_reach
-from sqlext_operators.window.sequence import SequenceSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.stream import WindowStreamSpec
 from sqlext_operators.window.stream_split import split_windows

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 from sqlext_operators.columns.codes import NULL_ORDER
+from sqlext_operators.sequences.piece import Piece
 from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError, WindowFunction
-from sqlext_operators.window.piece import Piece
 from sqlext_operators.window.spec import Call, Frame, Window
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

@@ -29,7 +29,7 @@ from sqlext_operators.kernels.sequence_sort import (
     group_rows,
     sort_groups,
 )
-from sqlext_operators.window.piece import Piece
+from sqlext_operators.sequences.piece import Piece
 
 FROM = 0
 #: Groups are ranked by their keys up to this many: sorting the keys then takes 5 ms (integers) to 13 ms (strings).

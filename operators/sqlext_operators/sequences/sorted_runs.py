@@ -22,8 +22,8 @@ from sqlext_operators.exchange.collect import Part, with_last
 from sqlext_operators.exchange.profile import counted, measured
 from sqlext_operators.exchange.spool import local_folder
 from sqlext_operators.kernels.sequence_sort import merge_loaded
-from sqlext_operators.window.piece import Piece
-from sqlext_operators.window.sequence import FROM, SequenceSpec, SortedRun
+from sqlext_operators.sequences.piece import Piece
+from sqlext_operators.sequences.sequence import FROM, SequenceSpec, SortedRun
 
 #: Loaded parts of all runs together take about 1/4 of the budget if there are this many runs.
 _RUNS_PLANNED = 16

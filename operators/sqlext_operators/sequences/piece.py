@@ -1,4 +1,4 @@
-"""A run of consecutive rows of one partition's sorted sequence: what the exchange hands to a window operator."""
+"""A run of consecutive rows of one partition's sorted sequence: what the exchange hands to operators that sweep it."""
 
 from __future__ import annotations
 

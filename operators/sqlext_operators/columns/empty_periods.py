@@ -1,0 +1,30 @@
+"""What a period that is empty or reversed does (docs/reference/periods.md, section 6)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from sqlext_operators.columns.flat import BoolArray
+from sqlext_operators.errors import RowError
+
+#: It counts for nothing, raises EmptyPeriodError, or ([t, t) only) counts as the one instant t.
+Empty = Literal["drop", "error", "point"]
+
+
+class EmptyPeriodError(RowError):
+    """Periods that are empty or reversed, where the statement says that there are none."""
+
+
+def refuse_empty(start: pa.Array, end: pa.Array, bad: BoolArray) -> None:
+    """Raises EmptyPeriodError if a row is bad: its period [start, end) is empty or reversed."""
+    places = np.flatnonzero(bad)
+    if len(places):
+        row = int(places[0])
+        raise EmptyPeriodError(
+            f"{len(places)} of {len(bad)} rows have an empty or reversed period, "
+            f"such as [{start[row].as_py()}, {end[row].as_py()})",
+            "correct or leave out such rows, or set sqlext.interval.empty=drop",
+        )

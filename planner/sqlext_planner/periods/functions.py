@@ -1,0 +1,131 @@
+"""Functions that make a period, or the length of one, out of periods: plain Spark SQL wherever they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.expressions.numbers import INTEGERS
+from sqlext_planner.periods.predicates import EmptyPeriods, Period
+from sqlext_planner.periods.sql import EndTexts
+
+
+@dataclass(frozen=True)
+class PeriodFunctionRow:
+    """One function: the result of periods [a, b) and [c, d) is [start, end) where `condition` holds, else NULL. Without
+    these texts, which name the ends in braces, it is the length of the one period."""
+
+    name: str
+    periods: int
+    doc: str
+    condition: str = ""
+    start: str = ""
+    end: str = ""
+
+
+#: In the order of the documentation.
+PERIOD_FUNCTIONS: Mapping[str, PeriodFunctionRow] = {
+    row.name: row
+    for row in (
+        PeriodFunctionRow(
+            "period_intersect",
+            2,
+            "What both periods cover; NULL if they share no instant.",
+            "{a} < {d} AND {c} < {b}",
+            "greatest({a}, {c})",
+            "least({b}, {d})",
+        ),
+        PeriodFunctionRow(
+            "period_union",
+            2,
+            "What either period covers, if they overlap or touch; NULL if there is a gap between them.",
+            "{a} <= {d} AND {c} <= {b}",
+            "least({a}, {c})",
+            "greatest({b}, {d})",
+        ),
+        PeriodFunctionRow(
+            "period_gap",
+            2,
+            "What lies between the periods; NULL if they overlap or touch.",
+            "{b} < {c} OR {d} < {a}",
+            "least({b}, {d})",
+            "greatest({a}, {c})",
+        ),
+        PeriodFunctionRow(
+            "period_length",
+            1,
+            "The end minus the start: an INTERVAL for times, of elapsed time for TIMESTAMP; a number for numbers.",
+        ),
+    )
+}
+
+#: The type of a length by that of the ends; decimals keep theirs.
+_LENGTHS = {
+    **dict.fromkeys(INTEGERS, "bigint"),
+    "float": "double",
+    "double": "double",
+    "date": "interval day",
+    "timestamp": "interval day to second",
+    "timestamp_ntz": "interval day to second",
+}
+
+
+@dataclass(frozen=True)
+class PeriodFunction(Expression):
+    """``period_intersect(p, q)`` and the like; `right` is None for a function of one period.
+
+    A period is a struct of the fields `start` and `end`. NULL where an end is NULL, and where a period is empty,
+    reversed or has a NaN end: `empty` says what else may happen. `dtype` is the common type of the ends, None where it
+    is unknown.
+    """
+
+    name: str
+    left: Period
+    right: Period | None = None
+    empty: EmptyPeriods = "drop"
+    dtype: str | None = field(default=None, compare=False, kw_only=True, repr=False)
+
+    @cached_property
+    def references(self) -> frozenset[Column]:
+        return frozenset().union(*(period.references for period in (self.left, self.right) if period is not None))
+
+    def sql(self) -> str:
+        """Plain Spark SQL: a CASE over the ends."""
+        known = self.result_type({})
+        texts = self._texts()
+        null = "NULL" if known is None else f"CAST(NULL AS {known})"
+        row = PERIOD_FUNCTIONS[self.name]
+        if not row.condition:
+            return texts.case(f"WHEN {texts.valid()} THEN {self._length(texts)}", null, known)
+        ends = {"a": texts.a, "b": texts.end("a", "b"), "c": texts.c, "d": texts.end("c", "d")}
+        condition, start, end = (text.format_map(ends) for text in (row.condition, row.start, row.end))
+        made = f"named_struct('start', {start}, 'end', {end})"
+        made = made if known is None else f"CAST({made} AS {known})"
+        return texts.case(f"WHEN {texts.valid()} AND ({condition}) THEN {made}", null, known)
+
+    def _texts(self) -> EndTexts:
+        a, b = self.left.start.sql(), self.left.end.sql()
+        c, d = (a, None) if self.right is None else (self.right.start.sql(), self.right.end.sql())
+        return EndTexts(a, b, c, d, self.dtype, self.empty, self.span)
+
+    def _length(self, texts: EndTexts) -> str:
+        start, end = texts.a, texts.end("a", "b")
+        if self.dtype == "timestamp":  # the difference of two timestamps would be that of their local times
+            return f"(unix_micros({end}) - unix_micros({start})) * INTERVAL '0.000001' SECOND"
+        wide = self.result_type({})
+        if wide not in ("bigint", "double"):
+            return f"{end} - {start}"
+        return f"CAST({end} AS {wide}) - CAST({start} AS {wide})"
+
+    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
+        if self.dtype is None:
+            return None
+        end = "bigint" if self.empty == "point" and self.dtype in INTEGERS else self.dtype
+        if PERIOD_FUNCTIONS[self.name].condition:
+            return f"struct<start:{end},end:{end}>"
+        return _LENGTHS.get(self.dtype)
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(str(item) for item in (self.left, self.right) if item is not None)})"
