@@ -54,9 +54,7 @@ def text_of(spec: TextSpec, batch: pa.RecordBatch) -> pa.Buffer | bytes:
     """
     if batch.num_rows == 0:
         return b""
-    columns = [
-        _cast(column, field.type) for column, field in zip(batch.columns, spec.schema, strict=True)
-    ]
+    columns = [_cast(column, field.type) for column, field in zip(batch.columns, spec.schema, strict=True)]
     cells = [(_csv_cells if spec.layout == "csv" else _json_cells)(column) for column in columns]
     if spec.layout == "csv" and len(cells) == 1:  # readers skip an empty line
         cells = [pc.if_else(pc.equal(cells[0], ""), _scalar('""'), cells[0])]
@@ -81,9 +79,7 @@ def _around(spec: TextSpec, cells: list[pa.Array]) -> list[pa.Array | pa.Scalar]
         return [*parts, _scalar("\n")]
     keys = [json.dumps(name, ensure_ascii=False) for name in spec.schema.names]
     parts = [
-        part
-        for key, cell in zip(keys, cells, strict=True)
-        for part in (_scalar(f", {_escape_unseen(key)}: "), cell)
+        part for key, cell in zip(keys, cells, strict=True) for part in (_scalar(f", {_escape_unseen(key)}: "), cell)
     ]
     first = parts[0].as_py().removeprefix(", ")
     opening, closing = ("{", "}\n") if spec.layout == "lines" else (",\n{", "}")
@@ -110,7 +106,9 @@ def _csv_cells(column: pa.Array) -> pa.Array:
         quoted = pc.match_substring_regex(cells, _QUOTED)
         if pc.any(quoted).as_py():
             inside = pc.replace_substring(cells, '"', '""')
-            cells = pc.if_else(quoted, pc.binary_join_element_wise(_scalar('"'), inside, _scalar('"'), _scalar("")), cells)
+            cells = pc.if_else(
+                quoted, pc.binary_join_element_wise(_scalar('"'), inside, _scalar('"'), _scalar("")), cells
+            )
     return cells.fill_null("")
 
 

@@ -2,8 +2,8 @@
 
 Spark itself offers an iterator over partitions, each computed and held as a whole, one job after the other, or all rows
 at once. Here one job computes all partitions, and its tasks send their text to this process over connections of their
-own. The text of the first unfinished partition goes on to the reader as it comes. That of later ones waits in files, so
-that no task waits; if too much waits there, their tasks do. So the memory of this process does not grow with the result.
+own. The text of the first unfinished partition goes on to the reader as it comes. That of later ones waits in files,
+so that no task waits; if too much waits there, their tasks do. This process needs the same memory for any result.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 from sqlext_planner.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from sqlext_operators.results.text import Layout
+
+#: What the text is: csv, a line a row; lines, a JSON object a line; array, a JSON object with a comma before it.
+Layout = Literal["csv", "lines", "array"]
 
 #: Text of later partitions that waits in files; then their tasks wait.
 MOST_WAITING = 4 << 30
@@ -36,6 +38,13 @@ _COPIED_BYTES = 1 << 20
 _HANDSHAKE_SECONDS = 30
 _BACKLOG = 128
 _TAGS = count(1)
+
+
+def csv_header(names: list[str]) -> bytes:
+    """The first line of a CSV file."""
+    from sqlext_operators.results.text import csv_header
+
+    return csv_header(names)
 
 
 @contextmanager
@@ -217,7 +226,7 @@ class _Receiver:
     def _keep(self, incoming: _Incoming, piece: bytes) -> None:
         try:
             if incoming.waiting is None:
-                incoming.waiting = tempfile.TemporaryFile(dir=self._folder)
+                incoming.waiting = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - closed by `_forget`
             incoming.waiting.write(piece)
         except OSError as error:
             raise ConfigurationError(
