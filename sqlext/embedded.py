@@ -68,6 +68,11 @@ logger.writers.name = org.apache.spark.sql.execution.datasources
 logger.writers.level = off
 logger.tasks.name = org.apache.spark.util.Utils
 logger.tasks.level = off
+# What a task that failed leaves in its Arrow buffers.
+logger.context.name = org.apache.spark.TaskContextImpl
+logger.context.level = off
+logger.arrow.name = org.apache.arrow.memory
+logger.arrow.level = off
 logger.codegen.name = org.apache.spark.sql.catalyst.expressions.codegen
 logger.codegen.level = off
 """

@@ -31,6 +31,30 @@ def _setting(key: str, default: Any, doc: str, kind: str, most: int | None = Non
 
 
 @dataclass(frozen=True)
+class Setting:
+    """A setting, for people: its key, its default as text, what it takes, what it means."""
+
+    key: str
+    default: str
+    kind: str
+    most: int | None
+    doc: str
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The values it takes, where they are words."""
+        return ("true", "false") if self.kind == "boolean" else tuple(self.kind.split("|")) if "|" in self.kind else ()
+
+    @property
+    def values(self) -> str:
+        """What it takes, in words."""
+        if self.words:
+            return " | ".join(self.words)
+        numbers = "bytes such as 134217728 or 128m" if self.kind == "bytes" else "a whole number"
+        return f"{numbers}, at most {self.most}"
+
+
+@dataclass(frozen=True)
 class Config:
     """Settings of one session; immutable, so that a plan and its execution see the same values."""
 
@@ -196,10 +220,16 @@ class Config:
         return {item.metadata["key"]: str(getattr(self, item.name)).lower() for item in fields(self)}
 
     @classmethod
+    def described(cls) -> Iterator[Setting]:
+        """Every setting, for the command line."""
+        for item in fields(cls):
+            kind, most = item.metadata["kind"], item.metadata["most"]
+            yield Setting(item.metadata["key"], str(item.default).lower(), kind, most, item.metadata["doc"])
+
+    @classmethod
     def documentation(cls) -> Iterator[tuple[str, str, str]]:
         """(key, default, doc) of every setting, for the manual and `--help`."""
-        for item in fields(cls):
-            yield item.metadata["key"], str(item.default).lower(), item.metadata["doc"]
+        return ((setting.key, setting.default, setting.doc) for setting in cls.described())
 
 
 def _unknown_key(key: str, known: list[str]) -> ConfigurationError:

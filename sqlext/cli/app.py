@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from sqlext import __version__
+from sqlext.cli.config import completed_names, completed_settings
 from sqlext.cli.pecj import pecj_app
 from sqlext.cli.tpc import tpc_app
 
 app = typer.Typer(
     name="sqlext",
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="""SQL for time on Spark: windows over the union of tables, on an ordinary Spark.
@@ -34,6 +34,12 @@ app = typer.Typer(
                      ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW)"
 
     DIR contains the tables: NAME.parquet, NAME.csv, or a folder NAME of such files, is table NAME.
+
+    [bold]More[/]
+
+      sqlext config                  the settings, with defaults and meaning
+
+      sqlext --install-completion    completes commands, options, formats and settings in your shell
     """,
 )
 
@@ -64,6 +70,7 @@ class RunFormat(StrEnum):
     table = "table"
     csv = "csv"
     json = "json"
+    jsonl = "jsonl"
     parquet = "parquet"
 
 
@@ -73,14 +80,29 @@ class Compat(StrEnum):
     openmldb = "openmldb"
 
 
-File = Annotated[str | None, typer.Argument(metavar="FILE", help="File with the SQL; - is standard input.")]
+class ConfigFormat(StrEnum):
+    """How `config` prints."""
+
+    table = "table"
+    json = "json"
+
+
+File = Annotated[
+    str | None,
+    typer.Argument(metavar="FILE", help="File with the SQL; - is standard input, as is nothing at the end of a pipe."),
+]
 Sql = Annotated[str | None, typer.Option("-e", "--sql", metavar="SQL", help="The SQL itself.")]
 Data = Annotated[
     Path | None,
     typer.Option(help="Folder of tables: NAME.parquet, NAME.csv or a folder NAME of such files.", metavar="DIR"),
 ]
 Conf = Annotated[
-    list[str] | None, typer.Option(metavar="K=V", help="A setting, `sqlext.*` or Spark's. Can be given several times.")
+    list[str] | None,
+    typer.Option(
+        metavar="K=V",
+        help="A setting, `sqlext.*` (`sqlext config` lists them) or Spark's. Can be given several times.",
+        autocompletion=completed_settings,
+    ),
 ]
 CompatOption = Annotated[
     Compat | None,
@@ -158,6 +180,8 @@ def plan(
       sqlext plan --compat openmldb --schema Q3_create.sql Q3_deploy.sql
 
       sqlext plan --data DIR query.sql --format html -o plan.html
+
+      echo "SELECT ..." | sqlext plan --data DIR
     """
     from sqlext.cli.plan import run_plan
 
@@ -170,9 +194,18 @@ def run(
     sql: Sql = None,
     data: Data = None,
     format: Annotated[
-        RunFormat, typer.Option(help="A table of the first rows, or the whole result as csv, json or parquet.")
-    ] = RunFormat.table,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file.", metavar="OUT")] = None,
+        RunFormat | None,
+        typer.Option(
+            help="A table of the first rows, or the whole result as csv, json (an array), jsonl (an object a line) or "
+            "parquet. By default what the suffix of -o says, else a table."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Write to this file: .csv .json .jsonl .ndjson .parquet .pq .txt", metavar="OUT"
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option(help="Number of rows that a table shows; 0 shows all.", min=0)] = 20,
     conf: Conf = None,
     compat: CompatOption = None,
@@ -183,23 +216,61 @@ def run(
 
       sqlext run --data DIR query.sql
 
-      sqlext run --data DIR query.sql --format parquet -o features.parquet
+      sqlext run --data DIR query.sql -o features.parquet
 
-      sqlext run --data DIR -e "SELECT count(*) FROM orders" --conf spark.driver.memory=8g
+      sqlext run --data DIR query.sql --format csv | head
+
+      echo "SELECT count(*) AS n FROM orders" | sqlext run --data DIR
+
+      sqlext run --data DIR query.sql --conf spark.driver.memory=8g --conf sqlext.exchange.partitions=64
+
+    Rows of csv, json and jsonl come as they are computed, and head ends the run. A file appears when it is whole.
     """
     from sqlext.cli.run import run_query
 
     run_query(file, sql, data, format, output, limit, conf or [], compat)
 
 
+@app.command()
+def config(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Only settings with this in their name.", autocompletion=completed_names),
+    ] = None,
+    format: Annotated[ConfigFormat, typer.Option(help="How to print it.")] = ConfigFormat.table,
+) -> None:
+    """List the settings: name, default, values, meaning, and where each can be set. Starts no Spark.
+
+    [bold]Examples[/]
+
+      sqlext config
+
+      sqlext config exchange
+
+      sqlext config --format json
+    """
+    from sqlext.cli.config import run_config
+
+    run_config(name, format)
+
+
+def _completed_suites(incomplete: str) -> list[tuple[str, str]]:
+    from sqlext.bench.cli import SUITES
+
+    return [(name, help[0]) for name, (_, _, help) in SUITES.items() if name.startswith(incomplete)]
+
+
 @app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )
-def bench(context: typer.Context) -> None:
+def bench(
+    context: typer.Context,
+    suite: Annotated[str | None, typer.Argument(autocompletion=_completed_suites)] = None,
+) -> None:
     """Compare with native Spark and DuckDB: `sqlext bench --help` lists the suites."""
     from sqlext.bench.cli import app as suites
 
-    suites(args=context.args, prog_name="sqlext bench")
+    suites(args=[*([] if suite is None else [suite]), *context.args], prog_name="sqlext bench")
 
 
 app.add_typer(pecj_app)

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import json
-import math
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import IO, TYPE_CHECKING
 
 import typer
+from rich.console import Console
 from sqlext_planner.errors import ConfigurationError, Span, SqlExtError
 
 from sqlext.cli.console import console, print_rows, progress
+from sqlext.cli.outputs import byte_sink, chosen_format, replacing, write_pieces
 from sqlext.cli.source import read_settings, read_sql, split_statements
-from sqlext.cli.terminal import exact_output, json_visible, visible, writing
+from sqlext.cli.spark_mistakes import placed
+from sqlext.cli.stages import StageProgress
+from sqlext.cli.terminal import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+    from sqlext_planner.spark.results import Layout
 
     from sqlext.session import Session
 
-BATCH_ROWS = 65_536
+#: Wide enough for any result in a file.
+_FILE_WIDTH = 1 << 14
 
 
 def run_query(
     file: str | None,
     sql: str | None,
     data: Path | None,
-    format: str,
+    format: str | None,
     output: Path | None,
     limit: int,
     conf: Sequence[str],
@@ -39,26 +46,24 @@ def run_query(
 ) -> None:
     """Run every statement of the text in order; print or write the result of the last."""
     text = read_sql(file, sql)
-    if format == "parquet" and output is None:
-        raise typer.BadParameter("--format parquet needs a file: -o OUT.parquet")
+    kind = chosen_format(format, output)
     places = split_statements(text)
     if compat == "openmldb":
         places = _without_declarations(text, places)
     if not places:
         raise ConfigurationError("the text contains no statement", help="give the SQL with -e or as a file")
-    with progress("Starting Spark"):
-        session = _session(data, conf, compat)
-    try:
-        with progress("Running"):
-            for place in places[:-1]:
-                _execute(session, text, place)
-            frame = _execute(session, text, places[-1])
-            shown = limit if format == "table" and limit else None
-            with _errors_in(text, places[-1]):
-                result = (frame if shown is None else frame.limit(shown + 1)).toArrow()
-        _write(result, format, output, shown)
-    finally:
-        session.spark.stop()
+    with _writer(kind, output, limit or None) as write:  # opened first: what cannot be written fails at once
+        with progress("Starting Spark"):
+            session = _session(data, conf, compat)
+        try:
+            with StageProgress(session.spark) as shown:
+                for place in places[:-1]:
+                    _execute(session, text, place)
+                frame = _execute(session, text, places[-1])
+                with _errors_in(text, places[-1]):
+                    write(frame, shown)
+        finally:
+            session.spark.stop()
 
 
 def _without_declarations(text: str, places: Sequence[Span]) -> list[Span]:
@@ -83,13 +88,20 @@ def _summary(statement: str) -> str:
     return words if len(words) <= 60 else words[:57] + "..."
 
 
+#: `--limit 0` collects a whole result to show it as a table: no guard against that. Times in Parquet as every reader
+#: knows them, with statistics; Spark's default is the older INT96, which has none.
+_DEFAULTS = {
+    "spark.driver.maxResultSize": "0",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+
+
 def _session(data: Path | None, conf: Sequence[str], compat: str | None) -> Session:
     from sqlext.catalog import data_files
     from sqlext.session import Session
 
     ours, spark = read_settings(conf)
-    # Results are collected whole, so Spark's 1 GiB guard against that is switched off.
-    session = Session(compat=compat, config={"spark.driver.maxResultSize": "0", **spark, **ours})
+    session = Session(compat=compat, config={**_DEFAULTS, **spark, **ours})
     for name, path in (data_files(data) if data is not None else {}).items():
         session.register(name, path)
     return session
@@ -106,109 +118,86 @@ def _errors_in(text: str, place: Span) -> Iterator[None]:
     try:
         yield
     except SqlExtError as error:
-        if error.span is not None:
-            error.span = Span(error.span.start + place.start, error.span.end + place.start)
-        error.sql = text
-        raise
+        raise _moved(error, text, place) from error.__cause__
+    except Exception as error:
+        mistake = placed(error, text[place.start : place.end])
+        if mistake is None:
+            raise
+        raise _moved(mistake, text, place) from error
 
 
-def _write(result: pa.Table, format: str, output: Path | None, shown: int | None) -> None:
-    if format == "parquet" and output is not None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            # a stream: pyarrow deletes a path that it fails to write, even /dev/full
-            with writing(output), output.open("wb") as sink:
-                pq.write_table(result, sink, write_statistics=_without_nan(result.schema))
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            help = "cast that column in the statement, or write csv or json"
-            raise ConfigurationError(f"a Parquet file cannot store this result: {error}", help=help) from error
-        return
-    if format == "table":
-        if output is not None:
-            from rich.console import Console
-
-            with writing(output), output.open("w", encoding="utf-8", errors="backslashreplace") as sink:
-                _table(result, shown, Console(file=sink, width=1 << 14))
-        else:
-            _table(result, shown, console())
-        return
-    with nullcontext() if output is None else writing(output), _sink(output) as stream:
-        (_write_csv if format == "csv" else _write_json)(result, stream)
+def _moved(error: SqlExtError, text: str, place: Span) -> SqlExtError:
+    if error.span is not None:
+        error.span = Span(error.span.start + place.start, error.span.end + place.start)
+    error.sql = text
+    return error
 
 
-def _without_nan(schema: pa.Schema) -> list[str]:
-    """The paths of the columns that hold no floating-point numbers.
-
-    Arrow ignores NaN for a column's largest value. Spark, for which NaN is the largest of all, would skip rows because
-    of it.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    written = pa.BufferOutputStream()
-    pq.write_table(schema.empty_table(), written)
-    columns = pq.ParquetFile(pa.BufferReader(written.getvalue())).schema
-    kinds = {columns.column(place).path: columns.column(place).physical_type for place in range(len(columns))}
-    return [path for path, kind in kinds.items() if kind not in ("FLOAT", "DOUBLE")]
+#: Writes the result of a frame.
+_Write = Callable[["DataFrame", StageProgress], None]
 
 
-def _table(result: pa.Table, shown: int | None, out: Any) -> None:
-    more = shown is not None and result.num_rows > shown
-    print_rows(out, result.slice(0, shown) if shown is not None else result, more=more)
+@contextmanager
+def _writer(kind: str, output: Path | None, limit: int | None) -> Iterator[_Write]:
+    """What writes a result to its place, which is open."""
+    if kind == "parquet" and output is not None:
+        with replacing(output) as path:
+            yield partial(_write_parquet, path)
+    elif kind == "table" and output is None:
+        yield partial(_write_table, None, limit)
+    else:
+        with byte_sink(output) as sink:
+            if kind == "table":
+                yield partial(_write_table, sink, limit)
+            else:
+                yield partial(_write_text, sink, kind, output is None and sys.stdout.isatty())
 
 
-def _sink(output: Path | None) -> AbstractContextManager[TextIO]:
-    if output is None:
-        return exact_output()
-    return output.open("w", encoding="utf-8", newline="")
+def _write_parquet(path: Path, frame: DataFrame, shown: StageProgress) -> None:
+    from sqlext_planner.spark.one_parquet import write_one_parquet
+
+    path.with_name("written").mkdir()
+    write_one_parquet(frame, path.with_name("written")).replace(path)
 
 
-def _write_csv(result: pa.Table, stream: TextIO) -> None:
-    """With a header; NULL is an empty field, booleans are true and false, times are ISO 8601."""
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(result.column_names)
-    for batch in result.to_batches(BATCH_ROWS):
-        columns = [column.to_pylist() for column in batch.columns]
-        buffer = io.StringIO()
-        rows = csv.writer(buffer, lineterminator="\n")
-        rows.writerows([_csv_cell(value) for value in row] for row in zip(*columns, strict=True))
-        stream.write(buffer.getvalue())
+def _write_table(sink: IO[bytes] | None, limit: int | None, frame: DataFrame, shown: StageProgress) -> None:
+    """The first rows, one more than shown to know whether there are more; all with no limit."""
+    rows = (frame if limit is None else frame.limit(limit + 1)).toArrow()
+    shown.stop()
+    if sink is None:
+        _print_table(console(), rows, limit)
+    else:
+        page = io.StringIO()
+        _print_table(Console(file=page, width=_FILE_WIDTH), rows, limit)
+        sink.write(page.getvalue().encode("utf-8", "backslashreplace"))
 
 
-def _write_json(result: pa.Table, stream: TextIO) -> None:
-    """An array of objects, one row a line."""
-    separator = "[\n"
-    for batch in result.to_batches(BATCH_ROWS):
-        for row in batch.to_pylist():
-            stream.write(separator + json_visible(json.dumps(_finite(row), default=_text, ensure_ascii=False)))
-            separator = ",\n"
-    stream.write("[]\n" if separator == "[\n" else "\n]\n")
+def _print_table(out: Console, rows: pa.Table, limit: int | None) -> None:
+    more = limit is not None and rows.num_rows > limit
+    print_rows(out, rows.slice(0, limit), more=more)
 
 
-def _csv_cell(value: Any) -> Any:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (dict, list)):
-        return json.dumps(_finite(value), default=_text, ensure_ascii=False)
-    return value if value is None or isinstance(value, (int, float, str)) else _text(value)
+def _write_text(sink: IO[bytes], kind: str, is_terminal: bool, frame: DataFrame, shown: StageProgress) -> None:
+    """CSV with a header, JSON as an array of objects or as lines; rows come as they are computed."""
+    from sqlext_planner.spark.results import csv_header, text_stream
+
+    names = frame.columns
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice and kind != "csv":
+        help = "name them with AS, or write csv"
+        raise ConfigurationError(
+            f"two columns of the result are named '{twice[0]}', and JSON tells them apart by their names", help=help
+        )
+    with text_stream(frame, _LAYOUTS[kind]) as pieces:
+        coming = iter(pieces)
+        first = next(coming, b"")
+        if is_terminal:
+            shown.stop()
+        before = csv_header(names) if kind == "csv" else b""
+        after = b""
+        if kind == "json":  # each row comes with a comma before it
+            first, before, after = first[1:], b"[", b"\n]\n" if first else b"]\n"
+        write_pieces(chain((first,), coming), sink, before, after)
 
 
-def _finite(value: Any) -> Any:
-    """JSON has no NaN and no Infinity: they become strings, as in Spark's JSON writer."""
-    match value:
-        case float() if not math.isfinite(value):
-            return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
-        case dict():
-            return {str(key): _finite(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_finite(item) for item in value]
-    return value
-
-
-def _text(value: Any) -> Any:
-    """Dates and times in ISO 8601, bytes in hexadecimal, anything else as `str` prints it."""
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    return value.hex() if isinstance(value, bytes) else str(value)
+_LAYOUTS: dict[str, Layout] = {"csv": "csv", "jsonl": "lines", "json": "array"}

@@ -19,12 +19,17 @@ _MOST_BYTES = 64 << 20
 
 
 def read_sql(file: str | None, text: str | None) -> str:
-    """The SQL of `-e TEXT`, of FILE, or of stdin (`-`). Raises ConfigurationError for a file that cannot be read."""
-    if (file is None) == (text is None):
+    """The SQL of `-e TEXT`, of FILE, or of stdin (`-`, or neither where stdin is no terminal).
+
+    Raises ConfigurationError for what cannot be read, typer.BadParameter if there is no SQL, or two.
+    """
+    if file is not None and text is not None:
         raise typer.BadParameter("give the SQL either as a FILE (`-` is standard input) or with -e")
     if text is not None:
         return _utf8(text)
-    if file == "-":
+    if file is None and sys.stdin is not None and sys.stdin.isatty():
+        raise typer.BadParameter("give the SQL as a FILE, with -e, or through a pipe")
+    if file is None or file == "-":
         return _from_stdin()
     return read_text(Path(str(file)))
 

@@ -154,6 +154,12 @@ def _staged(
     if refusal is not None and (statement.uses_extension or mode == "analyze"):
         raise refusal.with_sql(statement.sql)
     passed = StagedPlan(sql, statement, None, None, None, (), mode, passthrough=True)
+    if statement.kind == "spark" and not lenient and compat is None:
+        from sqlext.syntax.typos import misspelt
+
+        typo = misspelt(text, settings)
+        if typo is not None:
+            raise typo
     if statement.kind == "spark" or refusal is not None:
         return passed
     may_pass = plain and not statement.uses_extension

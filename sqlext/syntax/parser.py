@@ -41,6 +41,7 @@ class Statement:
     query      the query itself, the one inside for a wrapped statement
     query_span its place
     uses_extension  the text is not Spark SQL, or means something else there: it must never be passed through
+    stopped    where we could not go on reading the text of a "spark" statement
     """
 
     sql: str
@@ -51,6 +52,7 @@ class Statement:
     query_span: Span | None = None
     uses_extension: bool = False
     compat: str | None = None
+    stopped: Span | None = None
 
 
 class _VerbatimParser(SqlExtParser):
@@ -116,7 +118,7 @@ def parse(
     except Exception as error:  # sqlglot answers some texts that it does not know with plain Python errors
         if (isinstance(error, PlacedParseError) and error.ours) or _mentions_extension(tokens, compat):
             raise _parse_error(error, text, _place(parser)) from None
-        return Statement(text, "spark", blanked)
+        return Statement(text, "spark", blanked, stopped=_place(parser))
     if len(trees) != 1:
         if _mentions_extension(tokens, compat):
             raise ParseError(f"the text contains {len(trees)} statements", help="run them one by one", sql=text)

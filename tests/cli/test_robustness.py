@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -9,17 +10,18 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sqlext_planner.errors import AnalysisError, ConfigurationError, Span, SqlExtError
+from sqlext_planner.errors import AnalysisError, Span, SqlExtError
 
 from sqlext.cli import _run
 from sqlext.cli.console import console, print_rows
 from sqlext.cli.failures import report
-from sqlext.cli.run import _write_csv, _write_json
+from sqlext.cli.outputs import byte_sink, replacing, write_pieces
 from sqlext.cli.terminal import json_visible, visible
 from tests.cli.conftest import ROOT, WINDOW, Sqlext
 
@@ -191,17 +193,10 @@ def test_errors_show_no_control_characters(capsys: pytest.CaptureFixture[str]) -
     assert raw(capsys.readouterr().err) == []
 
 
-def test_rows_show_no_control_characters_and_data_stays_exact(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_rows_show_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     rows = pa.table({EVIL: [EVIL, None]})
     print_rows(console(), rows)
     assert raw(capsys.readouterr().out) == []
-    for write in (_write_csv, _write_json):
-        with (tmp_path / "out").open("w", encoding="utf-8", newline="") as file:
-            write(rows, file)
-        text = (tmp_path / "out").read_text(encoding="utf-8")
-        assert (EVIL in text) if write is _write_csv else json.loads(text)[0] == {EVIL: EVIL}
 
 
 @pytest.mark.parametrize(
@@ -348,12 +343,74 @@ def test_a_signal_ends_the_embedded_spark(tmp_path: Path, data: Path, when: str)
     assert list(temporary.iterdir()) == []
 
 
-def test_parquet_that_cannot_hold_a_result(tmp_path: Path) -> None:
-    from sqlext.cli.run import _write
+# --- results
 
-    table = pa.table({"x": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
-    with pytest.raises(ConfigurationError, match="a Parquet file cannot store this result"):
-        _write(table, "parquet", tmp_path / "x.parquet", None)
-    with pytest.raises(OSError, match="No space left") as caught:
-        _write(pa.table({"x": list(range(100_000))}), "parquet", Path("/dev/full"), None)
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("-o", "out.foo"), "the suffix '.foo' does not tell the format"),
+        (("-o", "out"), "a name without a suffix does not tell the format"),
+        (("-o", "out.parquet", "--format", "csv"), "--format csv contradicts the suffix"),
+        (("--format", "parquet"), "add -o OUT.parquet"),
+        (("-o", "nosuch/out.csv"), "nosuch/out.csv: No such file or directory"),
+        (("-o", "nosuch/out.parquet"), "nosuch/out.parquet: No such file or directory"),
+        (("-o", "folder.csv"), "folder.csv: Is a directory"),
+    ],
+)
+def test_an_output_is_refused_before_spark_starts(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    options: tuple[str, ...],
+    words: str,
+) -> None:
+    monkeypatch.setattr("sqlext.cli.run._session", None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.csv").mkdir()
+    assert words in refused(capsys, "run", "-e", "SELECT 1", *options)
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.csv"]
+
+
+def test_a_file_is_replaced_by_a_whole_one_or_not_at_all(tmp_path: Path) -> None:
+    out, link = tmp_path / "out.csv", tmp_path / "link.csv"
+    out.write_bytes(b"before")
+    out.chmod(0o640)
+    link.symlink_to(out)
+
+    def half_way() -> Iterator[bytes]:
+        yield b"half"
+        raise ValueError("half way")
+
+    with pytest.raises(ValueError, match="half way"), byte_sink(link) as sink:
+        write_pieces(half_way(), sink)
+    assert out.read_bytes() == b"before"
+    with byte_sink(link) as sink:
+        sink.write(b"after")
+    assert (out.read_bytes(), link.is_symlink(), out.stat().st_mode & 0o777) == (b"after", True, 0o640)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.csv", "out.csv"]
+    with pytest.raises(OSError, match="No space left") as caught, replacing(Path("/dev/full")) as path:
+        path.write_bytes(b"x")
     assert caught.value.filename == "/dev/full"
+
+
+def test_sql_comes_from_a_pipe_or_the_user_is_asked(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"SELECT 1 AS one"), encoding="utf-8"))
+    assert _run(["plan"]) == 0
+    assert "1 AS one" in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    assert "through a pipe" in refused(capsys, "plan")
+    assert "either as a FILE" in refused(capsys, "plan", "-e", "SELECT 1", "file.sql")
+
+
+@pytest.mark.slow
+def test_head_ends_an_endless_run(tmp_path: Path) -> None:
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "planner", ROOT / "operators")))
+    env = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(tmp_path)}
+    command = f"{sys.executable} -m sqlext run -e 'SELECT id FROM range(1000000000000000)' --format csv"
+    shell = f"{command} | head -2; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", shell], env=env, capture_output=True, text=True, timeout=250, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (141, "id\n0\n", "")
+    assert list(tmp_path.iterdir()) == []

@@ -5,14 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sqlext.cli import run
 from tests.cli.conftest import WINDOW, Sqlext
 
 pytestmark = pytest.mark.spark
@@ -37,27 +34,55 @@ def test_csv_to_stdout(here: Sqlext, data: Path) -> None:
     assert {int(row["id"]): int(row["s"]) for row in rows} == EXPECTED
 
 
-def test_json_to_a_file(here: Sqlext, data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["out.json", "out.JSONL", "out.ndjson"])
+def test_the_suffix_tells_the_format(here: Sqlext, data: Path, tmp_path: Path, name: str) -> None:
     sql = WINDOW.replace("AS s", "AS s, double('nan') AS x, timestamp '2024-01-02 03:04:05' AS t, array(1, 2) AS l")
-    out = tmp_path / "out.json"
-    done = here(
-        "run", "--data", data, "-e", sql, "--format", "json", "-o", out, "--conf", "spark.sql.session.timeZone=UTC"
-    )
+    out = tmp_path / name
+    done = here("run", "--data", data, "-e", sql, "-o", out, "--conf", "spark.sql.session.timeZone=UTC")
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    rows = {row["id"]: row for row in json.loads(out.read_text())}
+    text = out.read_text()
+    read = json.loads(text) if name == "out.json" else [json.loads(line) for line in text.splitlines()]
+    rows = {row["id"]: row for row in read}
     assert {key: row["s"] for key, row in rows.items()} == EXPECTED
     assert (rows[1]["x"], rows[1]["l"]) == ("NaN", [1, 2])
     assert rows[1]["t"].startswith("2024-01-02T03:04:05")
 
 
-def test_parquet_to_a_file(here: Sqlext, data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.parquet"
+def test_parquet_and_a_table_of_text_to_files(here: Sqlext, data: Path, tmp_path: Path) -> None:
+    out, page = tmp_path / "out.parquet", tmp_path / "out.txt"
     file = tmp_path / "query.sql"
     file.write_text(WINDOW)
-    done = here("run", "--data", data, file, "--format", "parquet", "-o", out)
+    done = here("run", "--data", data, file, "-o", out)
     assert done.returncode == 0, done.stderr
     table = pq.read_table(out).to_pydict()
     assert dict(zip(table["id"], table["s"], strict=True)) == EXPECTED
+    assert here("run", "--data", data, file, "-o", page).returncode == 0
+    assert page.read_text().endswith("3 rows\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.parquet", "out.txt", "query.sql"]
+
+
+def test_results_without_rows(here: Sqlext, data: Path) -> None:
+    shown = {"csv": "id\n", "json": "[]\n", "jsonl": ""}
+    for format, text in shown.items():
+        done = here("run", "--data", data, "-e", "SELECT id FROM a WHERE id > 9", "--format", format)
+        assert (done.returncode, done.stdout) == (0, text), done.stderr
+
+
+def test_a_failed_run_leaves_the_file_that_was_there(here: Sqlext, data: Path, tmp_path: Path) -> None:
+    for name in ("out.csv", "out.parquet"):
+        (tmp_path / name).write_text("before")
+        done = here("run", "--data", data, "-e", "SELECT id, 1 / (id - 2) AS x FROM a", "-o", tmp_path / name)
+        assert done.returncode == 2
+        assert "DataError: Division by zero" in done.stderr
+        assert "1 | SELECT id, 1 / (id - 2) AS x FROM a\n               ^^^^^^^^^^^^\n" in done.stderr
+        assert (tmp_path / name).read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "out.parquet"]
+
+
+def test_json_needs_names_that_differ(here: Sqlext, data: Path) -> None:
+    done = here("run", "--data", data, "-e", "SELECT id, k AS id FROM a", "--format", "json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "two columns of the result are named 'id'" in done.stderr
 
 
 @pytest.mark.slow
@@ -79,11 +104,12 @@ def test_settings_reach_spark_and_the_planner(sqlext: Sqlext, data: Path) -> Non
             WINDOW.replace("id,", "id, nosuch(ts),"),
             "query:1:12\n1 | SELECT id, nosuch(ts), sum(v) OVER w AS s\n               ^^^^^^^^^^",
         ),
-        ("SELECT nothing FROM a", "nothing"),
-        ("SELEC 1", "SELEC"),
+        ("SELECT 1;\nSELECT nothing FROM a", "query:2:8\n2 | SELECT nothing FROM a\n           ^^^^^^^\n"),
+        ("SELECT 1;\nSELEC 1", "query:2:1\n2 | SELEC 1\n    ^^^^^\nhelp: did you mean SELECT?"),
+        ("SELECT id FROM a FETCH 1", "query:1:24\n1 | SELECT id FROM a FETCH 1\n"),
         ("SELECT raise_error('stop here')", "stop here"),
     ],
-    ids=["ours", "a function inside ours", "analysis", "syntax", "run time"],
+    ids=["ours", "a function inside ours", "analysis", "a typo", "syntax", "run time"],
 )
 def test_a_mistake_in_the_sql_has_no_traceback(here: Sqlext, data: Path, sql: str, words: str) -> None:
     done = here("run", "--data", data, "-e", sql)
@@ -106,13 +132,3 @@ def test_demo_shows_sql_plan_rows_and_time(here: Sqlext, tmp_path: Path) -> None
     ):
         assert words in done.stdout
     assert {path.name for path in tmp_path.iterdir()} == {"views.parquet", "orders.parquet"}
-
-
-def test_a_written_file_says_no_largest_number_where_nan_may_be_larger(tmp_path: Path) -> None:
-    """Spark would pass over the rows with NaN: to it NaN is larger than what Arrow says is the largest."""
-    rows = {"i": [1, 2], "x": [1.5, math.nan], "s": [{"n": 1, "y": math.nan}, None], "l": [[0.5, math.nan], [2.5]]}
-    run._write(pa.table(rows), "parquet", tmp_path / "out.parquet", None)
-    group = pq.ParquetFile(tmp_path / "out.parquet").metadata.row_group(0)
-    columns = [group.column(place) for place in range(group.num_columns)]
-    assert [column.path_in_schema for column in columns if column.is_stats_set] == ["i", "s.n"]
-    assert len(columns) == 5

@@ -1,0 +1,1 @@
+"""Results on their way to the user: rows as text, and the connection over which tasks send it."""

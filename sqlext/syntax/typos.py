@@ -1,0 +1,90 @@
+"""Misspelt keywords of a statement that nobody can parse: `SELEC 1`, `SELECT a FORM t`."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+from sqlext_planner.errors import ParseError, Span
+
+from sqlext.syntax.parser import parse
+from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
+
+#: Words with which statements begin that we parse.
+_FIRST = ("SELECT", "WITH", "FROM", "VALUES", "INSERT", "CREATE")
+_LATER = (
+    *("SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "ORDER", "LIMIT", "OFFSET", "QUALIFY", "WINDOW"),
+    *(
+        "JOIN",
+        "INNER",
+        "LEFT",
+        "RIGHT",
+        "FULL",
+        "OUTER",
+        "CROSS",
+        "LATERAL",
+        "ON",
+        "USING",
+        "UNION",
+        "EXCEPT",
+        "INTERSECT",
+    ),
+    *(
+        "OVER",
+        "PARTITION",
+        "ROWS",
+        "RANGE",
+        "BETWEEN",
+        "PRECEDING",
+        "FOLLOWING",
+        "CURRENT",
+        "UNBOUNDED",
+        "CASE",
+        "WHEN",
+    ),
+    *("THEN", "ELSE", "END", "AND", "OR", "NOT", "IN", "LIKE", "IS", "NULL", "AS", "INTO", "TABLE", "VIEW", "VALUES"),
+)
+#: Comments and quoted text are parts too, so that no word is found in them.
+_PARTS = re.compile(
+    r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|(?P<word>[A-Za-z_]\w*)", re.DOTALL
+)
+#: Words before the place where parsing stopped that may be the cause.
+_WORDS_BACK = 3
+_LIKENESS = 0.7
+
+
+def misspelt(text: str, settings: SqlSettings = DEFAULT) -> ParseError | None:
+    """An error that names a misspelt keyword and its place: a word with whose correction the text can be parsed.
+
+    None for a text that can be parsed, and where no correction helps: Spark may know words that we do not.
+    """
+    statement = parse(text, settings=settings)
+    if statement.ast is not None:
+        return None
+    words = [found for found in _PARTS.finditer(text) if found["word"]]
+    if not words:
+        return None
+    stop = statement.stopped.end if statement.stopped is not None else 0
+    for found in (*reversed([word for word in words if word.start() < stop][-_WORDS_BACK:]), words[0]):
+        for keyword in _near(found["word"], _FIRST if found is words[0] else _LATER):
+            if _is_parsed(text[: found.start()] + keyword + text[found.end() :], settings):
+                return ParseError(
+                    f"the statement cannot be parsed: '{found['word']}' is no keyword",
+                    span=Span(found.start(), found.end()),
+                    help=f"did you mean {keyword}?",
+                    sql=text,
+                )
+    return None
+
+
+def _near(word: str, keywords: tuple[str, ...]) -> list[str]:
+    if word.upper() in keywords:
+        return []
+    return difflib.get_close_matches(word.upper(), keywords, n=3, cutoff=_LIKENESS)
+
+
+def _is_parsed(text: str, settings: SqlSettings) -> bool:
+    try:
+        return parse(text, settings=settings).ast is not None
+    except ParseError:
+        return False
