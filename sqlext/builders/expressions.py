@@ -27,6 +27,9 @@ PeriodLike: TypeAlias = Union["Expr", str, tuple[Value, Value]]
 Amount: TypeAlias = str | int | float | datetime.timedelta
 
 
+_OR = re.compile(r"\bor\b|\|\|", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class Over:
     """The place of OVER behind a function; `window` is a name, a window, or None: that of the query, if it has one."""
@@ -69,6 +72,14 @@ class Expr:
     def write(self, writer: Writer) -> None:
         """The expression, without its alias."""
         writer.write(*self.parts)
+
+    @property
+    def holds_or(self) -> bool:
+        """Whether it has to be in parentheses beside AND, for all that its text tells."""
+        return any(
+            part.holds_or if isinstance(part, Expr) else isinstance(part, str) and _OR.search(part) is not None
+            for part in self.parts
+        )
 
     def alias(self, name: str) -> Expr:
         """The expression under a name."""
@@ -150,7 +161,7 @@ def expression(value: Value) -> Expr:
         case Expr():
             return value
         case str():
-            return Expr((value,), is_atom=_is_simple(value))
+            return Expr((value + "\n" if "--" in value else value,), is_atom=_is_simple(value))  # ends a comment
         case None | bool() | int() | float() | Decimal() | datetime.date() | datetime.timedelta():
             return Expr((literal_text(value),), is_atom=True)
     return Expr((ColumnPart(value),), is_atom=True)

@@ -249,8 +249,11 @@ class Query:
         return self._wrapped() if self._is_closed else self
 
     def _wrapped(self) -> Query:
-        """A block that reads the result of this one."""
-        name = self.relations[0].qualifier if len(self.relations) == 1 else None
+        """A block that reads the result of this one, under the name of its only input: a name given with `alias`, or
+        any as long as the columns are those of the input."""
+        first = self.relations[0]
+        name = first.qualifier if self.items is None else first.name
+        name = name if len(self.relations) == 1 else None
         return Query(self.runner, (Relation(self, name),))
 
     def _joined(self, right: Source, words: str, on: Conditions, method: str, order_by: Expr | None = None) -> Query:
@@ -413,7 +416,7 @@ def _write_clause(writer: Writer, words: str, parts: Sequence[Expr], separator: 
     writer.write(words)
     with writer.argument(argument):
         if separator == " AND " and len(parts) > 1:
-            parts = [part if part.is_atom else Expr(("(", part, ")")) for part in parts]
+            parts = [Expr(("(", part, ")")) if part.holds_or else part for part in parts]
         writer.list(tuple(parts), separator)
 
 

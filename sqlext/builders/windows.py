@@ -24,6 +24,14 @@ Bound: TypeAlias = str | int | datetime.timedelta | None
 #: What rows a query or a window reads: the name of a table, a DataFrame, or a query.
 Source: TypeAlias = Union[str, "DataFrame", "Query"]
 
+#: The units of times in a frame, the largest first.
+_UNITS = (
+    (datetime.timedelta(days=1), "d"),
+    (datetime.timedelta(hours=1), "h"),
+    (datetime.timedelta(minutes=1), "m"),
+    (datetime.timedelta(seconds=1), "s"),
+    (datetime.timedelta(milliseconds=1), "ms"),
+)
 _DIRECTION = re.compile(r"\b(preceding|following|current\s+row)\s*$", re.IGNORECASE)
 
 
@@ -134,11 +142,12 @@ def _bound(bound: Bound, *, is_start: bool) -> str:
             f"the end of a frame, {bound!r}, has no direction",
             help="write for example '5m preceding', '5m following' or 'current row'; 0 is the current row",
         )
-    return f"{bound if isinstance(bound, str) else _milliseconds(bound)} PRECEDING"
+    return f"{bound if isinstance(bound, str) else _time(bound)} PRECEDING"
 
 
-def _milliseconds(bound: datetime.timedelta) -> str:
-    milliseconds, rest = divmod(bound, datetime.timedelta(milliseconds=1))
-    if rest or milliseconds < 0:
-        raise AnalysisError(f"a frame cannot begin {bound!s} before a row", help="give whole milliseconds, 0 or more")
-    return f"{milliseconds}ms"
+def _time(bound: datetime.timedelta) -> str:
+    for unit, word in _UNITS:
+        count, rest = divmod(bound, unit)
+        if not rest and count >= 0:
+            return f"{count}{word}"
+    raise AnalysisError(f"a frame cannot begin {bound!s} before a row", help="give whole milliseconds, 0 or more")
