@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.config import PREFIX, Config
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.raised import statement
-from sqlext_planner.spark.session import is_stopped, substituted
+from sqlext_planner.spark.session import check_version, is_stopped, substituted
 from sqlext_planner.spark.session import settings as settings_of
 from sqlext_planner.spark.views import VIEW_SETTINGS, TemporaryViews
 
@@ -195,7 +195,8 @@ class Session:
     def _attached(self, spark: SparkSession) -> SparkSession:
         """A running Spark, with the settings given here applied.
 
-        Raises ConfigurationError for a setting that can no longer change."""
+        Raises ConfigurationError for a setting that can no longer change, and for a server of another version."""
+        check_version(spark)
         for key, value in self._spark_settings.items():
             if spark.conf.isModifiable(key):
                 spark.conf.set(key, value)
