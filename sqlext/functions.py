@@ -18,9 +18,9 @@ from sqlext.builders import period_functions, window_functions
 from sqlext.builders.expressions import Expr, PeriodLike, Value, expression, period_call, period_of, template
 from sqlext.builders.period_functions import *  # noqa: F403
 from sqlext.builders.queries import Conditions, JoinKind, Query
-from sqlext.builders.text import literal_text
+from sqlext.builders.text import Source, Subquery, literal_text
 from sqlext.builders.window_functions import *  # noqa: F403
-from sqlext.builders.windows import Bound, Source, Window, window
+from sqlext.builders.windows import Bound, Window, window
 
 __all__ = ["Expr", "Query", "Window", "allen_relation", "desc", "exists", "expr", "interval_join", "last_join"]
 __all__ += ["lit", "multiway_join", "period", "window", "window_union"]
@@ -118,5 +118,5 @@ def _query(*sources: Source) -> Query:
     for source in sources:
         if isinstance(source, Query):
             return source.runner.table(first)
-    frames = [source for source in sources if not isinstance(source, str | Query)]
+    frames = [source for source in sources if not isinstance(source, str | Subquery)]
     return Session(frames[0].sparkSession if frames else None).table(first)

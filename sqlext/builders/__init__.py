@@ -2,6 +2,7 @@
 
 from sqlext.builders.expressions import Amount, Expr, PeriodLike, Value
 from sqlext.builders.queries import Conditions, JoinKind, Query
-from sqlext.builders.windows import Bound, Source, Window
+from sqlext.builders.text import Source
+from sqlext.builders.windows import Bound, Window
 
 __all__ = ["Amount", "Bound", "Conditions", "Expr", "JoinKind", "PeriodLike", "Query", "Source", "Value", "Window"]

@@ -7,17 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, NoReturn, TypeAlias, Union
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias, Union
 
 from sqlext_planner.errors import AnalysisError
 
-from sqlext.builders.text import Literal, Part, Writer, is_name, literal_text, quoted
+from sqlext.builders.text import Literal, Part, Subquery, Writer, is_name, literal_text, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
-
-    from sqlext.builders.queries import Query
-    from sqlext.builders.windows import Window
 
 #: What an expression is given as: SQL text, an expression of this package, a Column, or a value that is no text.
 Value: TypeAlias = Union[str, "Expr", "Column", Literal]
@@ -30,11 +27,19 @@ Amount: TypeAlias = str | int | float | datetime.timedelta
 _OR = re.compile(r"\bor\b|\|\|", re.IGNORECASE)
 
 
+class AnyWindow(Protocol):
+    """A window that functions run over: `sqlext.builders.windows.Window`."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the text, if that is free."""
+
+
 @dataclass(frozen=True)
 class Over:
     """The place of OVER behind a function; `window` is a name, a window, or None: that of the query, if it has one."""
 
-    window: str | Window | None = None
+    window: str | AnyWindow | None = None
 
     def write(self, writer: Writer) -> None:
         """`` OVER w``, or nothing."""
@@ -85,7 +90,7 @@ class Expr:
         """The expression under a name."""
         return replace(self, name=name)
 
-    def over(self, window: str | Window) -> Expr:
+    def over(self, window: str | AnyWindow) -> Expr:
         """Its functions over a window: ``fx.window(...)``, or the name of one of the query's windows."""
         found = tuple(
             Over(window)
@@ -97,7 +102,7 @@ class Expr:
         )
         return replace(self, parts=found)
 
-    def isin(self, *values: Value | Query) -> Expr:
+    def isin(self, *values: Value | Subquery) -> Expr:
         """Whether it is one of these values or expressions, or in the rows of a query. A str is a text here, not SQL:
         ``fx.allen_relation(p, q).isin("overlaps", "meets")``."""
         items: list[str | Part] = []
@@ -215,7 +220,7 @@ def amount_text(amount: Amount) -> str:
     return f"INTERVAL {plain[1]} {plain[2]}" if plain is not None else amount
 
 
-def template(text: str, values: Sequence[Value | Query]) -> Expr:
+def template(text: str, values: Sequence[Value | Subquery]) -> Expr:
     """Text whose ``{}`` are replaced by expressions and queries in their order; without values, the text as it is.
 
     Raises AnalysisError if there are more or fewer of them than values.
@@ -241,7 +246,7 @@ def columns_in(parts: Iterator[str | Part] | tuple[str | Part, ...]) -> Iterator
             yield from columns_in(part.parts)
 
 
-def windows_in(parts: Iterator[str | Part] | tuple[str | Part, ...]) -> Iterator[Window]:
+def windows_in(parts: Iterator[str | Part] | tuple[str | Part, ...]) -> Iterator[AnyWindow]:
     """The windows that functions in expressions run over, other than by name."""
     for part in parts:
         if isinstance(part, Over) and part.window is not None and not isinstance(part.window, str):
@@ -250,10 +255,8 @@ def windows_in(parts: Iterator[str | Part] | tuple[str | Part, ...]) -> Iterator
             yield from windows_in(part.parts)
 
 
-def _operand(value: Value | Query) -> str | Part:
-    from sqlext.builders.queries import Query
-
-    return value if isinstance(value, Query) else expression(value)
+def _operand(value: Value | Subquery) -> str | Part:
+    return value if isinstance(value, Subquery) else expression(value)
 
 
 def _inside(item: Expr) -> Expr:

@@ -10,8 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 
 from sqlext.builders.expressions import ColumnPart, Expr, Value, amount_text, columns_in, expression, windows_in
-from sqlext.builders.text import Block, Rendered, Writer, column_name, is_name, quoted, table_name
-from sqlext.builders.windows import Bound, Source, Window, window
+from sqlext.builders.text import (
+    Block,
+    Rendered,
+    Source,
+    Subquery,
+    Writer,
+    column_name,
+    is_name,
+    opened_table,
+    quoted,
+    table_name,
+)
+from sqlext.builders.windows import Bound, Window, window
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -73,7 +84,7 @@ class Relation:
 
 
 @dataclass(frozen=True, eq=False)
-class Query:
+class Query(Subquery):
     """A SELECT. `Session.table` makes the first one. Methods are written in any order of joins and conditions; what
     comes after `select` or `agg` reads its result. Names, text and meaning are those of SQL."""
 
@@ -93,7 +104,7 @@ class Query:
     def alias(self, name: str) -> Query:
         """The same rows under a name, by which joins and conditions call their columns."""
         name = quoted(name)
-        if self._is_table:
+        if self.table is not None:
             return replace(self, relations=(replace(self.relations[0], name=name),))
         return Query(self.runner, (Relation(self, name),))
 
@@ -235,10 +246,12 @@ class Query:
         return f"<Query: {self.to_sql()}>"
 
     @property
-    def _is_table(self) -> bool:
-        """Nothing but a name or a DataFrame, perhaps under another name."""
+    def table(self) -> tuple[Source, str | None] | None:
+        """What a query that is nothing but a table reads, and its name there; None for any other query."""
         clauses = (self.conditions, self.windows, self.keys, self.group_conditions, self.hints)
-        return len(self.relations) == 1 and not any(clauses) and not self._is_closed
+        if len(self.relations) > 1 or any(clauses) or self._is_closed:
+            return None
+        return self.relations[0].source, self.relations[0].name
 
     @property
     def _is_closed(self) -> bool:
@@ -281,9 +294,9 @@ class Query:
         return writer.rendered()
 
     def write(self, writer: Writer) -> None:
-        """Append the text, without parentheses."""
+        """Append its text, without parentheses."""
         computed = self._computed()
-        windows = _named((*self.windows, *windows_in(self._expressions())))
+        windows = _named((*self.windows, *_windows_of(self._expressions())))
         names = {id(window): name for window, name in windows}
         columns = {id(column): name for name, column in computed.items()}
         with writer.block(Block(columns, names, self.default_window, self._opened(computed))):
@@ -326,7 +339,7 @@ class Query:
     def _write_relation(self, writer: Writer, number: int, relation: Relation) -> None:
         writer.write({"": "", ",": ", "}.get(relation.words, f" {relation.words} "))
         with writer.argument(f"the right side of {relation.method}" if relation.method else "table"):
-            write_source(writer, relation.source)
+            writer.source(relation.source)
         name = self._name(number)
         is_bare = isinstance(relation.source, str) and relation.name is None and writer.block_now.opened is None
         if name is not None and not is_bare:
@@ -354,7 +367,7 @@ class Query:
     def _expressions(self) -> tuple[Expr, ...]:
         """The expressions over the rows of FROM, but not those in conditions of joins."""
         items = (*(self.items or ()), *(self.keys or ()), *self.conditions, *self.group_conditions, *self.order)
-        windows = (*self.windows, *windows_in(items))
+        windows = (*self.windows, *_windows_of(items))
         return (*items, *(item for window in windows for item in window.expressions))
 
     def _computed(self) -> dict[str, Column]:
@@ -378,35 +391,11 @@ def query_over(runner: Runner, source: Source) -> Query:
     return source if isinstance(source, Query) else Query(runner, (Relation(source),))
 
 
-def opened_table(source: Source) -> tuple[Source, str | None]:
-    """What a query that is nothing but a table reads, and its name there; anything else as it is."""
-    if isinstance(source, Query) and source._is_table:
-        return source.relations[0].source, source.relations[0].name
-    return source, None
-
-
 def opened_frame(runner: Runner, source: Source) -> DataFrame:
     """The rows of a source as a DataFrame."""
     if isinstance(source, str):
         return runner.spark.table(source)
-    return source.df() if isinstance(source, Query) else source
-
-
-def write_source(writer: Writer, source: Source) -> None:
-    """Append what FROM and UNION read: a name, a reference to a DataFrame, or a query in parentheses.
-
-    Raises AnalysisError for text that is no name of a table.
-    """
-    source, _ = opened_table(source)
-    opened = writer.block_now.opened
-    if opened is not None:
-        writer.frame(opened(source))
-    elif isinstance(source, str):
-        writer.write(table_name(source))
-    elif isinstance(source, Query):
-        writer.write("(", source, ")")
-    else:
-        writer.frame(source)
+    return source.df() if isinstance(source, Subquery) else source
 
 
 def _write_clause(writer: Writer, words: str, parts: Sequence[Expr], separator: str, argument: str) -> None:
@@ -418,6 +407,10 @@ def _write_clause(writer: Writer, words: str, parts: Sequence[Expr], separator: 
         if separator == " AND " and len(parts) > 1:
             parts = [Expr(("(", part, ")")) if part.holds_or else part for part in parts]
         writer.list(tuple(parts), separator)
+
+
+def _windows_of(items: Sequence[Expr]) -> list[Window]:
+    return [item for item in windows_in(tuple(items)) if isinstance(item, Window)]
 
 
 def _named(windows: Sequence[Window]) -> list[tuple[Window, str]]:

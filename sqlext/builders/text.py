@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias, Union
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 
@@ -28,6 +29,27 @@ class Part(Protocol):
 
     def write(self, writer: Writer) -> None:
         """Append the text to the writer's."""
+
+
+class Subquery(ABC):
+    """A query, as expressions and other queries read it."""
+
+    @abstractmethod
+    def write(self, writer: Writer) -> None:
+        """Append its text, without parentheses."""
+
+    @abstractmethod
+    def df(self) -> DataFrame:
+        """Its DataFrame."""
+
+    @property
+    @abstractmethod
+    def table(self) -> tuple[Source, str | None] | None:
+        """What a query that is nothing but a table reads, and its name there; None for any other query."""
+
+
+#: What rows a query or a window reads: the name of a table, a DataFrame, or a query.
+Source: TypeAlias = Union[str, "DataFrame", Subquery]
 
 
 @dataclass(frozen=True)
@@ -56,7 +78,7 @@ class Block:
     columns: Mapping[int, str] = field(default_factory=dict)
     windows: Mapping[int, str] = field(default_factory=dict)
     default_window: str | None = None
-    opened: Callable[[Any], DataFrame] | None = None
+    opened: Callable[[Source], DataFrame] | None = None
 
 
 @dataclass
@@ -96,8 +118,22 @@ class Writer:
             )
         self.write(name)
 
-    def frame(self, frame: DataFrame) -> None:
-        """Append a reference to a DataFrame."""
+    def source(self, source: Source) -> None:
+        """Append what FROM and UNION read: a name, a reference to a DataFrame, or a query in parentheses.
+
+        Raises AnalysisError for text that is no name of a table.
+        """
+        source, _ = opened_table(source)
+        if self.block_now.opened is not None:
+            self._frame(self.block_now.opened(source))
+        elif isinstance(source, str):
+            self.write(table_name(source))
+        elif isinstance(source, Subquery):
+            self.write("(", source, ")")
+        else:
+            self._frame(source)
+
+    def _frame(self, frame: DataFrame) -> None:
         name = next((name for name, known in self._frames.items() if known is frame), None)
         if name is None:
             name = f"df{len(self._frames) + 1}"
@@ -136,6 +172,12 @@ class Writer:
             texts.append(text)
             length += len(text)
         return Rendered("".join(texts), self._frames, tuple(places))
+
+
+def opened_table(source: Source) -> tuple[Source, str | None]:
+    """What a query that is nothing but a table reads, and its name there; anything else as it is."""
+    found = source.table if isinstance(source, Subquery) else None
+    return (source, None) if found is None else found
 
 
 def column_name(column: Column) -> str | None:

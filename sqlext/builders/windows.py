@@ -6,24 +6,16 @@ import datetime
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias, Union
+from typing import TypeAlias
 
 from sqlext_planner.errors import AnalysisError
 
 from sqlext.builders.expressions import Expr, Value, expression
-from sqlext.builders.text import Writer
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from sqlext.builders.queries import Query
+from sqlext.builders.text import Source, Writer
 
 #: The end of a frame. None is UNBOUNDED; a number counts as in PySpark: -5 is 5 PRECEDING, 0 CURRENT ROW, 5 is 5
 #: FOLLOWING; text is as in SQL, ``"1h preceding"``. The first end may be an amount alone, which is PRECEDING.
 Bound: TypeAlias = str | int | datetime.timedelta | None
-#: What rows a query or a window reads: the name of a table, a DataFrame, or a query.
-Source: TypeAlias = Union[str, "DataFrame", "Query"]
-
 #: The units of times in a frame, the largest first.
 _UNITS = (
     (datetime.timedelta(days=1), "d"),
@@ -86,15 +78,13 @@ class Window:
 
     def write(self, writer: Writer) -> None:
         """The window in its parentheses."""
-        from sqlext.builders.queries import write_source
-
         writer.write("(")
         if self.sources:
             writer.write("UNION ")
             for number, source in enumerate(self.sources):
                 writer.write(", " if number else "")
                 with writer.argument("the union of the window"):
-                    write_source(writer, source)
+                    writer.source(source)
             writer.write(" ")
         writer.write("PARTITION BY ")
         with writer.argument("partition_by of the window"):

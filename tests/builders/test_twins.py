@@ -23,7 +23,7 @@ from sqlext.cli.source import split_statements
 from sqlext.run.pipeline import StagedPlan, stage
 from tests.builders.twins import STREAM_TWINS, TWINS, Twin
 
-DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent.parent
 ROWS = {"user_id": "bigint", "ts": "timestamp", "item": "string", "price": "double"}
 LASTING = {"room": "int", "ts": "timestamp", "te": "timestamp"}
 PRICED = {"item": "int", "ts": "timestamp", "price": "bigint"}
@@ -70,7 +70,7 @@ class Planner:
 
 def statements(page: str) -> Iterator[str]:
     """The queries among the SQL of a page."""
-    text = (DOCS / page).read_text(encoding="utf-8")
+    text = (ROOT / page).read_text(encoding="utf-8")
     for block in re.findall(r"^```sql\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         for place in split_statements(block):
             if SQL_ONLY not in block:
@@ -79,7 +79,7 @@ def statements(page: str) -> Iterator[str]:
 
 def statements_in_python(page: str) -> Iterator[str]:
     """The statements in the Python of a page, with those that they are made of in their places."""
-    text = (DOCS / page).read_text(encoding="utf-8")
+    text = (ROOT / page).read_text(encoding="utf-8")
     blocks = "".join(re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     named: dict[str, str] = {}
     for name, sql in re.findall(r'^(\w+) = f?"""\s*(SELECT.*?)"""', blocks, re.MULTILINE | re.DOTALL):
@@ -94,7 +94,7 @@ def pairs(found_twins: Mapping[str, Sequence[Twin]], of_page: Callable[[str], It
         written = list(of_page(page))
         assert len(written) == len(twins), f"{page} has {len(written)} statements and {len(twins)} twins"
         found += [
-            pytest.param(sql, twin, id=f"{page}-{number}")
+            pytest.param(sql, twin, id=f"{Path(page).name}-{number}")
             for number, (sql, twin) in enumerate(zip(written, twins, strict=True))
         ]
     return found
@@ -146,8 +146,8 @@ def shop(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Session:
     session = Session(spark.newSession())
     for name in ("views", "orders"):
         session.register(name, folder / f"{name}.parquet")
-    written = dict(zip(("visits", "offers"), statements("interval-joins.md"), strict=False))
-    written["spent"] = list(statements("windows.md"))[6]
+    written = dict(zip(("visits", "offers"), statements("docs/interval-joins.md"), strict=False))
+    written["spent"] = list(statements("docs/windows.md"))[6]
     for name, sql in written.items():
         session.sql(sql).createOrReplaceTempView(name)
     return session
@@ -164,4 +164,5 @@ def test_rows(sql: str, twin: Twin, shop: Session) -> None:
         return
     found = twin(shop.table).df()
     assert found.columns == list(map(named, wanted.columns))
-    assert Counter(map(repr, found.collect())) == Counter(map(repr, wanted.collect()))
+    given, rows = ([repr(tuple(row)) for row in frame.collect()] for frame in (found, wanted))
+    assert Counter(given) == Counter(rows)

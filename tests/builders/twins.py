@@ -302,7 +302,7 @@ def bought(table: Table) -> Query:
     )
 
 
-#: The statements in the Python blocks of streams.md.
+#: The statements in the Python blocks of docs/streams.md.
 STREAMS: Sequence[Twin] = (
     lambda table: (
         table("views")
@@ -341,7 +341,7 @@ STREAMS: Sequence[Twin] = (
     lambda table: bought(table).select("user_id", "viewed", payments=fx.count("paid").over(hour("viewed"))),
 )
 
-#: The statements in the Python blocks of early-answers.md.
+#: The statements in the Python blocks of docs/early-answers.md.
 EMITS: Sequence[Twin] = (
     lambda table: (
         table("asks")
@@ -406,13 +406,13 @@ def ten(name: str) -> fx.Expr:
 
 
 TWINS: Mapping[str, Sequence[Twin]] = {
-    "windows.md": WINDOWS,
-    "last-join.md": LAST_JOIN,
-    "interval-joins.md": INTERVAL_JOINS,
-    "umjoin.md": UMJOIN,
-    "early-answers.md": EARLY_ANSWERS,
-    "predicates.md": PREDICATES,
+    "docs/windows.md": WINDOWS,
+    "docs/last-join.md": LAST_JOIN,
+    "docs/interval-joins.md": INTERVAL_JOINS,
+    "docs/umjoin.md": UMJOIN,
+    "docs/early-answers.md": EARLY_ANSWERS,
+    "docs/predicates.md": PREDICATES,
 }
 
 #: As `TWINS`, for the statements in Python blocks.
-STREAM_TWINS: Mapping[str, Sequence[Twin]] = {"streams.md": STREAMS, "early-answers.md": EMITS}
+STREAM_TWINS: Mapping[str, Sequence[Twin]] = {"docs/streams.md": STREAMS, "docs/early-answers.md": EMITS}

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.errors import ConfigurationError, UnsupportedError
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -18,13 +18,27 @@ if TYPE_CHECKING:
 
 
 def substituted(spark: SparkSession, text: str) -> str:
-    """A text with ``${name}`` replaced as Spark does before it parses; unchanged under Connect, where the settings
-    of the server are out of reach."""
+    """A text such as ``${name}`` replaced as Spark does before it parses.
+
+    Raises UnsupportedError under Connect for a value with a quote: there the server puts it into a literal.
+    """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
-        return text
+        return _substituted_there(spark, text)
     jvm.SparkSession.setActiveSession(spark._jsparkSession)  # the JVM's class reads the settings of the active one
     return str(jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(text))
+
+
+def _substituted_there(spark: SparkSession, text: str) -> str:
+    from pyspark.errors import PySparkException
+
+    try:
+        return str(spark.sql(f"SELECT r'{text}'").collect()[0][0])
+    except PySparkException:
+        raise UnsupportedError(
+            f"under Spark Connect the value of {text} cannot be put into a statement of the extension",
+            help="write the value into the text, or give it as a parameter (:name, with args)",
+        ) from None
 
 
 #: Stands in no setting.
