@@ -81,10 +81,24 @@ def window_union(
     order_by: Value | None = None,
     rows_range: tuple[Bound, Bound] | None = None,
     rows: tuple[Bound, Bound] | None = None,
+    maxsize: int | None = None,
+    exclude_current_row: bool = False,
+    exclude_current_time: bool = False,
+    instance_not_in_window: bool = False,
+    name: str = "w",
 ) -> Query:
     """`Query.window_union` for a table, a DataFrame or a query."""
-    return _query(left).window_union(
-        *sources, partition_by=partition_by, order_by=order_by, rows_range=rows_range, rows=rows
+    return _query(left, *sources).window_union(
+        *sources,
+        partition_by=partition_by,
+        order_by=order_by,
+        rows_range=rows_range,
+        rows=rows,
+        maxsize=maxsize,
+        exclude_current_row=exclude_current_row,
+        exclude_current_time=exclude_current_time,
+        instance_not_in_window=instance_not_in_window,
+        name=name,
     )
 
 

@@ -69,6 +69,22 @@ def test_a_filter_stays_below_a_join_that_keeps_the_right_side() -> None:
     assert query.to_sql() == "SELECT * FROM (SELECT * FROM a WHERE a.x > 1) AS a RIGHT JOIN b ON a.k = b.k"
 
 
+def test_functions_do_what_methods_do() -> None:
+    a, b = table("a"), table("b")
+    given: dict[str, Any] = {
+        "partition_by": "k",
+        "order_by": "ts",
+        "rows_range": ("1h", 0),
+        "exclude_current_row": True,
+    }
+    given |= {"maxsize": 3, "exclude_current_time": True, "instance_not_in_window": True, "name": "v"}
+    assert fx.window_union(a, "b", **given).to_sql() == a.window_union(b, **given).to_sql()
+    assert fx.last_join("a", b, on="k").to_sql() == a.last_join("b", on=["k"]).to_sql()
+    assert fx.interval_join(a, "b", on="k", how="anti").to_sql() == a.interval_join(b, on="k", how="anti").to_sql()
+    merged = a.multiway_join(b, "c", on=["a.k = b.k", "b.k = c.k"], merge=True)
+    assert fx.multiway_join("a", b, "c", on=["a.k = b.k", "b.k = c.k"], merge=True).to_sql() == merged.to_sql()
+
+
 def test_windows_of_one_name_get_numbers() -> None:
     first, second = fx.window("k", "ts").rows(-1), fx.window("k", "ts").rows(-2)
     total = (fx.sum("x") + fx.sum("y")).over(first)
