@@ -18,6 +18,7 @@ from sqlext.builders.text import (
     Writer,
     column_name,
     is_name,
+    last_part,
     opened_table,
     quoted,
     table_name,
@@ -80,7 +81,7 @@ class Relation:
         """The name that its columns are called by."""
         if self.name is not None or not isinstance(self.source, str):
             return self.name
-        return self.source.rpartition(".")[2]
+        return last_part(self.source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +233,7 @@ class Query(Subquery):
     def explain(self, mode: Literal["physical", "extended", "analyze"] = "physical") -> str:
         """What EXPLAIN, EXPLAIN EXTENDED or EXPLAIN ANALYZE says of the query."""
         words = {"physical": "EXPLAIN ", "extended": "EXPLAIN EXTENDED ", "analyze": "EXPLAIN ANALYZE "}[mode]
-        return self._run(lambda rendered: str(self.runner.sql(words + rendered.sql, **rendered.frames).collect()[0][0]))
+        return self._run(lambda rendered: str(self.runner.sql(rendered.sql, **rendered.frames).collect()[0][0]), words)
 
     def to_sql(self) -> str:
         """The query's text. DataFrames in it are ``{df1}``, ``{df2}``, ...: those of `frames`."""
@@ -278,8 +279,8 @@ class Query(Subquery):
         added = Relation(source, name, words, tuple(map(expression, given)), order_by, method)
         return replace(block, relations=(*block.relations, added))
 
-    def _run(self, run: Callable[[Rendered], _Found]) -> _Found:
-        rendered = self._rendered()
+    def _run(self, run: Callable[[Rendered], _Found], words: str = "") -> _Found:
+        rendered = self._rendered(words)
         try:
             return run(rendered)
         except SqlExtError as error:
@@ -288,9 +289,9 @@ class Query(Subquery):
                 error.notes = (*error.notes, f"this text comes from {argument}")
             raise
 
-    def _rendered(self) -> Rendered:
+    def _rendered(self, words: str = "") -> Rendered:
         writer = Writer()
-        self.write(writer)
+        writer.write(words, self)
         return writer.rendered()
 
     def write(self, writer: Writer) -> None:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 #: What a literal is made of. (A str is SQL text, never a literal.)
 Literal = bool | int | float | Decimal | datetime.date | datetime.timedelta | None
 
-_NAME = re.compile(r"(?:\w+|`(?:[^`]|``)+`)(?:\.(?:\w+|`(?:[^`]|``)+`))*")
+_PART = r"(?:\w+|`(?:[^`]|``)+`)"
+_NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
 
 
 class Part(Protocol):
@@ -208,9 +209,15 @@ def table_name(text: str) -> str:
     return text
 
 
+def last_part(name: str) -> str:
+    """The last part of a table's name, by which its columns are called."""
+    parts: list[str] = re.findall(_PART, name)
+    return parts[-1] if parts else name
+
+
 def is_name(text: str) -> bool:
     """Whether a text is a name without dots."""
-    return "." not in text and _NAME.fullmatch(text) is not None
+    return re.fullmatch(_PART, text) is not None
 
 
 def quoted(name: str) -> str:

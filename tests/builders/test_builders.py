@@ -85,6 +85,15 @@ def test_functions_do_what_methods_do() -> None:
     assert fx.multiway_join("a", b, "c", on=["a.k = b.k", "b.k = c.k"], merge=True).to_sql() == merged.to_sql()
 
 
+def test_inputs_are_called_by_the_last_part_of_their_names() -> None:
+    query = table("shop.`a.b`").last_join(table("`c d`"), on="k")
+    assert query.to_sql() == "SELECT * FROM shop.`a.b` LAST JOIN `c d` ON `a.b`.k = `c d`.k"
+    nameless = table("a").select("k").last_join(table("b").select("k"), on="k")
+    assert nameless.to_sql() == (
+        "SELECT * FROM (SELECT k FROM a) AS _t1 LAST JOIN (SELECT k FROM b) AS _t2 ON _t1.k = _t2.k"
+    )
+
+
 def test_windows_of_one_name_get_numbers() -> None:
     first, second = fx.window("k", "ts").rows(-1), fx.window("k", "ts").rows(-2)
     total = (fx.sum("x") + fx.sum("y")).over(first)
