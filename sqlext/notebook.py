@@ -64,10 +64,11 @@ class SqlMagics(Magics):
 
     def _run(self, sql: str, options: Any) -> None:
         session = self._session(options.compat)
+        values = self._values(sql)
         if options.plan:
-            display(session.plan(sql))
+            display(session.plan(sql, **values))
             return
-        frame = session.sql(sql, **self._values(sql))
+        frame = session.sql(sql, **values)
         if options.output:
             self._variables[options.output] = frame
         _show(frame, options.rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.config import PREFIX, Config
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.raised import statement
-from sqlext_planner.spark.session import is_stopped, settings_changed, substituted
+from sqlext_planner.spark.session import check_version, is_stopped, settings_changed, substituted
 from sqlext_planner.spark.session import settings as settings_of
 from sqlext_planner.spark.views import VIEW_SETTINGS, TemporaryViews
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from sqlext_planner.errors import Span
 
+    from sqlext.builders import Query, Source
     from sqlext.run.pipeline import StagedPlan
     from sqlext.streams import Streams
 
@@ -174,13 +174,23 @@ class Session:
             self._passed.remember(key, frame)
         return frame
 
-    def plan(self, sqlQuery: str) -> StagedPlan:  # noqa: N803 - as `sql`
-        """The statement at every stage of planning; nothing is run."""
-        with self._working():
+    def plan(self, sqlQuery: str, **kwargs: Any) -> StagedPlan:  # noqa: N803 - as `sql`
+        """The statement at every stage of planning, with the `kwargs` of `sql`; nothing is run."""
+        with self._working(), ExitStack() as views:
             given = self._given()
             settings = self._reading_settings(given)
-            with self._bound(sqlQuery, None, {}, ExitStack(), settings) as text:
+            with self._bound(sqlQuery, None, kwargs, views, settings) as text:
                 return self._stage(text.sql, self._effective_config(given), settings, given, lenient=False)
+
+    def table(self, source: Source) -> Query:
+        """A query over a table or view, a DataFrame, or another query, to which Python adds windows, joins and
+        conditions (`sqlext.builders`): ``session.table("a").last_join("b", on="k", order_by="ts").df()``.
+
+        Raises AnalysisError for text that is no name of a table.
+        """
+        from sqlext.builders.queries import query_over
+
+        return query_over(self, source)
 
     @property
     def streams(self) -> Streams:
@@ -220,7 +230,8 @@ class Session:
     def _attached(self, spark: SparkSession) -> SparkSession:
         """A running Spark, with the settings given here applied.
 
-        Raises ConfigurationError for a setting that can no longer change."""
+        Raises ConfigurationError for a setting that can no longer change, and for a server of another version."""
+        check_version(spark)
         for key, value in self._spark_settings.items():
             if spark.conf.isModifiable(key):
                 spark.conf.set(key, value)
@@ -302,15 +313,16 @@ def sql(sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs:
 def _reference(value: Any, views: ExitStack, settings: SqlSettings) -> Any:
     """What `{name}` in a text becomes: a view for a DataFrame, a name for a column, a literal for a string."""
     from pyspark.sql import Column, DataFrame
+    from sqlext_planner.spark.columns import name_of
 
     from sqlext.run.statements import temporary_view
 
     if isinstance(value, DataFrame):
         return views.enter_context(temporary_view(value))
     if isinstance(value, Column):
-        name = re.fullmatch(r"Column<'([\w.`]+)'>", str(value))
+        name = name_of(value)
         if name is None:
             help = "write the expression into the text, or give a plain column"
             raise UnsupportedError(f"{value} is not a plain column", help=help)
-        return name.group(1)
+        return name
     return literal(value, settings) if isinstance(value, str) else value

@@ -102,7 +102,7 @@ def _rows(info: TableInfo) -> int | None:
 
 def final_strategy(planned: IntervalJoinExec, typed: TypedJoin, context: ExecutionContext) -> FinalStrategy:
     """The strategy with the sizes of the real inputs at hand."""
-    from sqlext_planner.spark.session import cores
+    from sqlext_planner.spark.session import REMOTE_BYTES, cores, is_remote
 
     node = planned.node
     if planned.strategy == "exchange":
@@ -117,7 +117,10 @@ def final_strategy(planned: IntervalJoinExec, typed: TypedJoin, context: Executi
     if planned.strategy == "broadcast":
         side = least[1] if least is not None else BROADCAST_SIDES[node.kind][-1]
         return "broadcast left" if side == "left" else "broadcast right"
-    if least is None or least[0] > context.config.interval_join_broadcast_bytes:
+    limit = context.config.interval_join_broadcast_bytes
+    # files are smaller than their rows
+    limit = min(limit, REMOTE_BYTES // 4) if is_remote(context.spark) else limit
+    if least is None or least[0] > limit:
         return "exchange"
     other = "right" if least[1] == "left" else "left"
     if not broadcast_pays(least[0], sizes[other], cores(context.spark)):

@@ -26,18 +26,43 @@ def optimized_plan(frame: DataFrame) -> Any | None:
 
 
 def estimated_bytes(frame: DataFrame) -> int | None:
-    """Catalyst's estimate of the size of the frame's rows; None where it has none.
+    """Catalyst's estimate of the size of the frame's rows; None where it has none, and for streams.
 
     With several sources at most their sum: without statistics on columns Catalyst estimates a join as the product of
     its sides (measured, two joins of 20,000 rows: 10,000 partitions instead of 2).
     """
     plan = optimized_plan(frame)
-    if plan is None:
+    if plan is not None:
+        sources = [int(leaf.stats().sizeInBytes()) for leaf in items_of(plan.collectLeaves())]
+        size = int(plan.stats().sizeInBytes())
+    elif not frame.isStreaming:
+        size, sources = told_bytes(_cost_text(frame))
+    else:
         return None
-    sources = [int(leaf.stats().sizeInBytes()) for leaf in items_of(plan.collectLeaves())]
-    size = int(plan.stats().sizeInBytes())
     size = min(size, sum(sources)) if len(sources) > 1 else size
     return size if size < _UNKNOWN_BYTES else None
+
+
+def _cost_text(frame: Any) -> str:
+    """What EXPLAIN COST says of a DataFrame under Connect, where plans are texts."""
+    return str(frame._explain_string(mode="cost"))
+
+
+def told_bytes(cost: str) -> tuple[int, list[int]]:
+    """The size of the optimised plan in a text of EXPLAIN COST, and the sizes of its leaves; 2^63 if it has none."""
+    plan = cost.partition("== Optimized Logical Plan ==")[2].partition("== Physical Plan ==")[0]
+    found = [(len(line[1]), _bytes_of(line[2], line[3])) for line in _COST_LINE.finditer(plan)]
+    below = [depth for depth, _ in found[1:]] + [-1]
+    leaves = [size for (depth, size), next_depth in zip(found, below, strict=False) if next_depth <= depth]
+    return (found[0][1], leaves) if found else (1 << 63, [])
+
+
+#: A node of a plan: what is before its name tells how deep it is.
+_COST_LINE = re.compile(r"^([ :+|-]*)\S.*Statistics\(sizeInBytes=([\d.]+(?:E[+]?\d+)?) ([KMGTPE]i)?B", re.MULTILINE)
+
+
+def _bytes_of(number: str, unit: str | None) -> int:
+    return int(float(number) * 1024 ** (0 if unit is None else 1 + "KMGTPE".index(unit[0])))
 
 
 def output_ids(frame: DataFrame) -> tuple[int, ...] | None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.errors import ConfigurationError, UnsupportedError
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -19,13 +19,27 @@ if TYPE_CHECKING:
 
 
 def substituted(spark: SparkSession, text: str) -> str:
-    """A text with ``${name}`` replaced as Spark does before it parses; unchanged under Connect, where the settings
-    of the server are out of reach."""
+    """A text such as ``${name}`` replaced as Spark does before it parses.
+
+    Raises UnsupportedError under Connect for a value with a quote: there the server puts it into a literal.
+    """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
-        return text
+        return _substituted_there(spark, text)
     jvm.SparkSession.setActiveSession(spark._jsparkSession)  # the JVM's class reads the settings of the active one
     return str(jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(text))
+
+
+def _substituted_there(spark: SparkSession, text: str) -> str:
+    from pyspark.errors import PySparkException
+
+    try:
+        return str(spark.sql(f"SELECT r'{text}'").collect()[0][0])
+    except PySparkException:
+        raise UnsupportedError(
+            f"under Spark Connect the value of {text} cannot be put into a statement of the extension",
+            help="write the value into the text, or give it as a parameter (:name, with args)",
+        ) from None
 
 
 #: Stands in no setting.
@@ -33,12 +47,12 @@ _BETWEEN = "\x01"
 
 
 def settings(spark: SparkSession, keys: Iterable[str]) -> dict[str, str]:
-    """Those of the settings that are set, with their values: one question to the JVM for all, where asking for each of
-    our thirty took 3 ms a statement."""
+    """Those of the settings that are set, with their values: one question to the JVM, or to a server, for all, where
+    asking for each of our thirty took 3 ms a statement."""
     java_session = getattr(spark, "_jsparkSession", None)
     if java_session is None:
-        found = {key: spark.conf.get(key, None) for key in keys}
-        return {key: value for key, value in found.items() if value is not None}
+        found = spark.conf.getAll
+        return {key: found[key] for key in keys if key in found}
     text = java_session.sessionState().conf().getAllConfs().mkString(_BETWEEN)
     known = dict(entry.split(" -> ", 1) for entry in str(text).split(_BETWEEN) if " -> " in entry)
     return {key: known[key] for key in keys if key in known}
@@ -92,6 +106,33 @@ def spark_type(kind: pa.DataType) -> DataType:
     from pyspark.sql.pandas.types import from_arrow_type
 
     return from_arrow_type(kind)
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Whether the session is a client of Spark Connect."""
+    return getattr(spark, "_jsparkSession", None) is None
+
+
+#: The most bytes that are sent with a function under Spark Connect, where they are part of the plan and travel once a
+#: task. A message has at most 128 MiB (`spark.connect.grpc.maxInboundMessageSize`).
+REMOTE_BYTES = 64 << 20
+
+
+def check_version(spark: SparkSession) -> None:
+    """Raises ConfigurationError if a Spark Connect server has another Spark than this process: 4.3.1 will do for 4.3.0,
+    4.4.0 will not. (A classic session has the Spark of its PySpark.)"""
+    import pyspark
+
+    if not is_remote(spark):
+        return
+    server, ours = str(spark.version), str(pyspark.__version__)
+    if server.split(".")[:2] != ours.split(".")[:2]:
+        wanted = ".".join(ours.split(".")[:2])
+        raise ConfigurationError(
+            f"the Spark Connect server runs Spark {server}, and this process has PySpark {ours}",
+            help=f"connect to a server with Spark {wanted}, or install the version of this package and of PySpark that "
+            "belongs to the server's",
+        )
 
 
 def is_stopped(spark: SparkSession) -> bool:

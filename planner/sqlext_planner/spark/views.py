@@ -93,8 +93,9 @@ class TemporaryViews:
         return self._added(relation)
 
     def lists_plainly(self, settings: Mapping[str, str]) -> bool:
-        """Whether `View.parquet_files` tells all: no setting changes how files are read, and nothing is cached."""
-        return reads_plainly(settings) and bool(self._cached.isEmpty())
+        """Whether `View.parquet_files` tells all: no setting changes how files are read, and nothing is cached. Never
+        under Connect."""
+        return self._numbers is not None and reads_plainly(settings) and bool(self._cached.isEmpty())
 
     def _added(self, relation: Any) -> View | None:
         plan = relation.plan()

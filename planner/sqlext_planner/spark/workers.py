@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.errors import ConfigurationError, UnsupportedError
+from sqlext_planner.spark.session import REMOTE_BYTES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,9 +68,16 @@ def broadcast_function(
 ) -> BatchFunction:
     """Like `worker_function`, for an entry point whose first argument is bytes that every executor gets once.
 
-    Under Spark Connect, which has no broadcast variables, they travel with the function, once a task.
+    Under Spark Connect, which has no broadcast variables, they travel with the function, once a task. Raises
+    UnsupportedError there if they are too many for a message.
     """
     context = getattr(spark, "_sc", None)
+    if context is None and len(data) > REMOTE_BYTES:
+        raise UnsupportedError(
+            f"the smaller side of a join has {len(data):,} bytes, and under Spark Connect at most {REMOTE_BYTES:,} can "
+            "be sent to every task",
+            help="SET sqlext.intervalJoin.strategy = exchange, and sqlext.lastJoin.strategy = exchange",
+        )
     shared = context.broadcast(data) if context is not None else None
     held = data if shared is None else b""
     load = _loading(entry)

@@ -1,0 +1,115 @@
+"""Writes the Python functions of the tables, `sqlext/builders/window_functions.py` and `period_functions.py`:
+`python docs/functions.py`. A test checks that they agree."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlext_planner.periods.relations import RELATIONS, Relation
+from sqlext_planner.window.functions import FUNCTIONS, Parameter, WindowFunction
+
+BUILDERS = Path(__file__).resolve().parent.parent / "sqlext" / "builders"
+
+_TYPES = {"integer": "int", "boolean": "bool", "number": "float", "string": "str"}
+
+
+def window_module() -> str:
+    """The module with a function for each window function."""
+    lines = ['"""The window functions. Written by `python docs/functions.py`."""', ""]
+    lines += ["from __future__ import annotations", ""]
+    lines += ["from sqlext.builders.expressions import Expr, Value, call, expression"]
+    lines += ["from sqlext.builders.text import literal_text"]
+    functions = [function for function in FUNCTIONS.values() if not function.internal]
+    names, others = [], []
+    for function in functions:
+        lines += ["", "", *_function(function)]
+        names += [function.name, *function.aliases]
+        others += [f"{alias} = {function.name}" for alias in function.aliases]
+    return _module([*lines, "", "", *others], names)
+
+
+def period_module() -> str:
+    """The module with a function for each period relation, also under the words of its infix form."""
+    lines = ['"""The period predicates. Written by `python docs/functions.py`."""', ""]
+    lines += ["from __future__ import annotations", ""]
+    lines += ["from sqlext.builders.expressions import (", "    Amount,", "    Expr,", "    PeriodLike,", "    Value,"]
+    lines += ["    period_call,", "    period_of,", "    period_or_point,", ")"]
+    names, others = [], []
+    for row in RELATIONS.values():
+        lines += ["", "", *_relation(row)]
+        names.append(row.name)
+        for words in row.words:
+            name = words.lower().replace(" ", "_")
+            if name not in RELATIONS:
+                others.append(f"{name} = {row.name}")
+                names.append(name)
+    return _module([*lines, "", "", *others], names)
+
+
+#: The modules by their names.
+MODULES = {"window_functions.py": window_module, "period_functions.py": period_module}
+
+
+def _module(lines: list[str], names: list[str]) -> str:
+    listed = [f'    "{name}",' for name in sorted(names)]
+    place = next(i for i, line in enumerate(lines) if line == "" and lines[i + 1 : i + 2] == [""])
+    return "\n".join([*lines[:place], "", "__all__ = [", *listed, "]", *lines[place:], ""])
+
+
+def _function(function: WindowFunction) -> Iterator[str]:
+    """A function. Its constants are values of Python, its other arguments expressions; ``*`` alone is a default."""
+    parameters, arguments = [], [f'"{function.name}"']
+    for parameter in function.parameters:
+        is_star = function.accepts_star and len(function.parameters) == 1
+        parameters.append(f'{parameter.name}: Value = "*"' if is_star else _parameter(parameter))
+        value = "literal_text" if parameter.is_constant else "expression"
+        arguments.append(f"{value}({parameter.name})")
+    yield from _head(function.name, *parameters)
+    yield from _doc(function.doc, function.signature)
+    yield f"    return call({', '.join(arguments)})"
+
+
+def _parameter(parameter: Parameter) -> str:
+    kind = _TYPES.get(parameter.kind, "Value") + (" | None" if parameter.nullable else "")
+    return f"{parameter.name}: {kind}" + (f" = {parameter.default!r}" if parameter.optional else "")
+
+
+def _head(name: str, *parameters: str) -> Iterator[str]:
+    """The line with `def`, as `ruff format` breaks it."""
+    line = f"def {name}({', '.join(parameters)}) -> Expr:"
+    if len(line) <= 120:
+        yield line
+        return
+    yield f"def {name}("
+    yield f"    {', '.join(parameters)}"
+    yield ") -> Expr:"
+
+
+def _relation(row: Relation) -> Iterator[str]:
+    right = "PeriodLike | Value" if row.point else "PeriodLike"
+    bounds = [f"{name}: Amount | None = None" for name in row.parameters]
+    yield from _head(row.name, "left: PeriodLike", f"right: {right}", *["*"] * bool(bounds), *bounds)
+    signs = "r is the left period [a, b), s the right one [c, d)"
+    yield from _doc(row.doc, f"SQL: {', '.join(row.words)}. {signs}: {row.formula}")
+    given = "".join(f", {name}={name}" for name in row.parameters)
+    take = "period_or_point" if row.point else "period_of"
+    yield f'    return period_call("{row.name}", period_of(left), {take}(right){given})'
+
+
+def _doc(text: str, more: str) -> Iterator[str]:
+    lines = textwrap.wrap(text, 110)
+    if len(lines) == 1 and not more:
+        yield f'    """{lines[0]}"""'
+        return
+    yield f'    """{lines[0]}'
+    yield from (f"    {line}" for line in lines[1:])
+    yield ""
+    yield from (f"    {line}" for line in textwrap.wrap(more, 114))
+    yield '    """'
+
+
+if __name__ == "__main__":
+    for name, module in MODULES.items():
+        (BUILDERS / name).write_text(module(), encoding="utf-8")

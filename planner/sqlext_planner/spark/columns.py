@@ -1,0 +1,34 @@
+"""Columns of PySpark, classic and of Spark Connect, looked into."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_CLASSIC = "UnresolvedAttribute"
+_CONNECT = "ColumnReference"
+
+
+def name_of(column: Column) -> str | None:
+    """The name of a plain column as SQL writes it, such as ``v.ts``; None for a literal and for anything computed.
+
+    PySpark's text of a Column does not tell ``col("a")`` from ``lit("a")``; the node below does.
+    """
+    raw: Any = column
+    node = getattr(raw, "_expr", None)
+    if node is not None:
+        return str(node._unparsed_identifier) if type(node).__name__ == _CONNECT else None
+    node = raw._jc.node()
+    if node.getClass().getSimpleName() == _CLASSIC:
+        parts = node.nameParts()
+        return ".".join(_quoted(str(parts.apply(i))) for i in range(parts.size()))
+    expression = node.expression() if node.getClass().getSimpleName() == "ExpressionColumnNode" else None
+    if expression is not None and expression.getClass().getSimpleName() == "AttributeReference":
+        return _quoted(str(expression.name()))
+    return None
+
+
+def _quoted(name: str) -> str:
+    return name if name.isascii() and name.isidentifier() else "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,231 @@
+"""The text that builders write, what they refuse, Columns and DataFrames in them, and the written modules."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
+
+from sqlext import Session
+from sqlext import functions as fx
+from sqlext.builders.queries import Query
+from tests.builders.test_twins import Planner
+from tests.test_docs import load
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+table = Planner().table
+
+
+def rows_range(start: Any, end: Any = 0) -> str:
+    text = table("t").window("w", fx.window("k", "ts").rows_range(start, end)).to_sql()
+    return text.partition("ROWS_RANGE BETWEEN ")[2].removesuffix(")")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [
+        (("1h",), "1h PRECEDING AND CURRENT ROW"),
+        ((None, None), "UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"),
+        ((-5, 5), "5 PRECEDING AND 5 FOLLOWING"),
+        ((2, 3), "2 FOLLOWING AND 3 FOLLOWING"),
+        ((timedelta(minutes=90), "10s preceding"), "90m PRECEDING AND 10s preceding"),
+        ((timedelta(milliseconds=1500), "current row"), "1500ms PRECEDING AND current row"),
+        (("1h open preceding", 0), "1h open preceding AND CURRENT ROW"),
+    ],
+)
+def test_bounds(bounds: tuple[Any, ...], text: str) -> None:
+    assert rows_range(*bounds) == text
+
+
+def test_a_condition_keeps_its_meaning_beside_others() -> None:
+    either = table("t").where("a = 1 OR b = 2", fx.expr("c") > 3, "d = 4 -- four")
+    assert either.select("a").to_sql() == "SELECT a FROM t WHERE (a = 1 OR b = 2) AND c > 3 AND d = 4 -- four\n"
+    assert ((fx.expr("a + b") * 2) & ~fx.expr("c OR d")).parts
+    written = table("t").where((fx.expr("a + b") * 2 > 4) & ~fx.expr("c OR d")).to_sql()
+    assert written == "SELECT * FROM t WHERE (((a + b) * 2) > 4) AND (NOT (c OR d))"
+
+
+def test_what_comes_after_a_select_reads_its_result() -> None:
+    query = table("t").alias("x").select("a", n="b").where("n > 1").order_by("n").limit(3).where("a > 2")
+    assert query.to_sql() == (
+        "SELECT * FROM (SELECT * FROM (SELECT a, b AS n FROM t AS x) AS x WHERE n > 1 ORDER BY n LIMIT 3) AS x "
+        "WHERE a > 2"
+    )
+
+
+def test_a_filter_stays_below_a_join_that_keeps_the_right_side() -> None:
+    query = table("a").where("a.x > 1").join("b", on="k", how="right_outer")
+    assert query.to_sql() == "SELECT * FROM (SELECT * FROM a WHERE a.x > 1) AS a RIGHT JOIN b ON a.k = b.k"
+
+
+def test_functions_do_what_methods_do() -> None:
+    a, b = table("a"), table("b")
+    given: dict[str, Any] = {
+        "partition_by": "k",
+        "order_by": "ts",
+        "rows_range": ("1h", 0),
+        "exclude_current_row": True,
+    }
+    given |= {"maxsize": 3, "exclude_current_time": True, "instance_not_in_window": True, "name": "v"}
+    assert fx.window_union(a, "b", **given).to_sql() == a.window_union(b, **given).to_sql()
+    assert fx.last_join("a", b, on="k").to_sql() == a.last_join("b", on=["k"]).to_sql()
+    assert fx.interval_join(a, "b", on="k", how="anti").to_sql() == a.interval_join(b, on="k", how="anti").to_sql()
+    merged = a.multiway_join(b, "c", on=["a.k = b.k", "b.k = c.k"], merge=True)
+    assert fx.multiway_join("a", b, "c", on=["a.k = b.k", "b.k = c.k"], merge=True).to_sql() == merged.to_sql()
+
+
+def test_inputs_are_called_by_the_last_part_of_their_names() -> None:
+    query = table("shop.`a.b`").last_join(table("`c d`"), on="k")
+    assert query.to_sql() == "SELECT * FROM shop.`a.b` LAST JOIN `c d` ON `a.b`.k = `c d`.k"
+    nameless = table("a").select("k").last_join(table("b").select("k"), on="k")
+    assert nameless.to_sql() == (
+        "SELECT * FROM (SELECT k FROM a) AS _t1 LAST JOIN (SELECT k FROM b) AS _t2 ON _t1.k = _t2.k"
+    )
+
+
+def test_windows_of_one_name_get_numbers() -> None:
+    first, second = fx.window("k", "ts").rows(-1), fx.window("k", "ts").rows(-2)
+    total = (fx.sum("x") + fx.sum("y")).over(first)
+    written = table("t").select(total, fx.sum("x").over(first), fx.max(fx.at("x", 0)).over(second)).to_sql()
+    assert written == (
+        "SELECT sum(x) OVER w + sum(y) OVER w, sum(x) OVER w, max(lag(x, 0)) OVER w2 FROM t WINDOW "
+        "w AS (PARTITION BY k ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW), "
+        "w2 AS (PARTITION BY k ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)"
+    )
+
+
+def test_texts_and_names_are_quoted() -> None:
+    query = table("`my t`").select(fx.lit("it's").alias("a b"), fx.window_split("s", "'"), fx.lit(None), fx.lit(1))
+    assert query.to_sql() == "SELECT 'it\\'s' AS `a b`, window_split(s, '\\''), NULL, 1 FROM `my t`"
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: table("orders o"), "is not the name of a table"),
+        (lambda: table("a").join("b; drop", on="k").to_sql(), "is not the name of a table"),
+        (lambda: fx.window("k", "ts").rows_range("1h", "5m"), "has no direction"),
+        (lambda: fx.window("k", "ts").rows_range(timedelta(microseconds=1)), "cannot begin"),
+        (lambda: table("a").window_union("b", partition_by="k"), "needs one frame"),
+        (lambda: fx.expr("{} = {}", 1), "2 places for 1 values"),
+        (lambda: table("a").hint("x */"), "a hint cannot hold"),
+        (lambda: table("a").join("b", on="k", how="sideways"), "there is no join 'sideways'"),
+        (lambda: table("a").emit_after("7s"), "needs a select list"),
+        (lambda: fx.lit(object()), "has no SQL literal"),
+    ],
+)
+def test_refusals(build: Callable[[], object], message: str) -> None:
+    with pytest.raises(SqlExtError, match=message) as caught:
+        build()
+    assert caught.value.help is not None
+
+
+def test_python_does_not_compare_expressions() -> None:
+    with pytest.raises(TypeError, match="eq"):
+        assert fx.expr("a") == "b"
+    with pytest.raises(TypeError, match="neither true nor false"):
+        assert fx.expr("a")
+
+
+def test_an_error_names_the_argument() -> None:
+    query = table("views").last_join("orders", on=["user_id", "orders.nothing > 1"], order_by="ts")
+    with pytest.raises(AnalysisError) as caught:
+        query.plan()
+    assert "note: this text comes from on of last_join" in str(caught.value)
+    query = table("views").window_union("orders", partition_by="who", order_by="ts", rows_range=("1h", 0))
+    with pytest.raises(AnalysisError, match="this text comes from partition_by of the window"):
+        query.select(fx.count()).plan()
+
+
+def test_dataframes_and_columns(spark: SparkSession) -> None:
+    """A DataFrame is a reference of the text, where braces are doubled; computed Columns are made in its rows."""
+    from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+    frame = spark.range(6).selectExpr("id % 2 AS k", "id AS ts", "id * 10 AS x")
+    query = (
+        Session(spark)
+        .table(frame)
+        .window_union(frame, partition_by=F.col("k") + 1, order_by=frame.ts, rows_range=(None, 0))
+        .select("*", F.upper(F.lit("{a}")), text="'{b}'", most=fx.max(F.col("x") * 2))
+    )
+    assert "{{b}}" in query.to_sql()
+    assert set(query.frames()) == {"df1", "df2"}
+    found = query.df()
+    assert found.columns == ["k", "ts", "x", "upper({a})", "text", "most"]
+    assert sorted(tuple(row)[2:] for row in found.collect()) == [(x, "{A}", "{b}", 2 * x) for x in range(0, 60, 10)]
+    joined = Session(spark).table(frame).alias("a").last_join(frame, on=F.col("k"))
+    assert joined.df().count() == 6
+    with pytest.raises(UnsupportedError, match=r"on of last_join: .* is computed"):
+        Session(spark).table(frame).last_join(frame, on=F.col("k") == F.col("x")).df()
+    with pytest.raises(UnsupportedError, match="is not a plain column"):
+        Session(spark).sql("SELECT {c} FROM {t}", c=F.lit("k"), t=frame)
+
+
+@pytest.mark.parametrize("name", ["window_functions.py", "period_functions.py"])
+def test_written_modules_are_those_of_the_tables(name: str) -> None:
+    written = load(ROOT / "docs" / "functions.py").MODULES[name]()
+    assert (ROOT / "sqlext" / "builders" / name).read_text(encoding="utf-8") == written, (
+        "run `python docs/functions.py`"
+    )
+
+
+SCRIPT = """
+from datetime import timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sqlext import Session
+from sqlext import functions as fx
+
+
+def features(spark: SparkSession, orders: DataFrame) -> DataFrame:
+    session = Session(spark)
+    w = fx.window("user_id", F.col("ts")).union(orders, "returns").rows_range(timedelta(days=1), maxsize=100)
+    views = session.table("views").select("user_id", "ts", spent=fx.sum("price").over(w), n=fx.count().over(w))
+    joined = views.alias("v").last_join(orders, on=["user_id"], order_by=fx.desc("ts"))
+    during = fx.overlaps(("l.s", "l.e"), fx.period("r.s", "r.e", open=True)) | fx.before("l.p", "r.p", delta="5m")
+    visits = fx.interval_join(session.table("a").alias("l"), session.table("b").alias("r"), on=during, how="semi")
+    return joined.df().union(visits.select(fx.top("x", 3)).df())
+"""
+
+
+@pytest.mark.slow
+def test_a_users_script_passes_mypy(tmp_path: Path) -> None:
+    """mypy reads the whole package for it, which takes longer than all other tests of this file."""
+    right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
+    right.write_text(SCRIPT)
+    wrong.write_text(SCRIPT.replace('fx.top("x", 3)', 'fx.top("x", "3")').replace('how="semi"', 'how="sideways"'))
+    path = ":".join(map(str, (ROOT, ROOT / "planner", ROOT / "operators")))
+    done = [
+        subprocess.run(
+            [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(file)],
+            cwd=tmp_path,
+            env={**os.environ, "MYPYPATH": path, "PYTHONPATH": ""},
+            capture_output=True,
+            text=True,
+            timeout=500,
+            check=False,
+        )
+        for file in (right, wrong)
+    ]
+    told = [[line for line in item.stdout.splitlines() if line.startswith(("right", "wrong"))] for item in done]
+    assert told[0] == []
+    assert len(told[1]) == 2, done[1].stdout
+
+
+def test_every_function_is_in_the_namespace() -> None:
+    assert {"sum", "fz_top1_ratio", "overlaps", "allen_meets", "before", "strictly_contains"} <= set(fx.__all__)
+    assert all(hasattr(fx, name) for name in fx.__all__)
+    assert isinstance(table("a"), Query)
