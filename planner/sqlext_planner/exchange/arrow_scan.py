@@ -120,7 +120,7 @@ def reading_files() -> Iterator[None]:
 def plain_files(frame: DataFrame) -> PlainFiles | None:
     """The files, if `frame` only selects rows and columns of them; None for any other frame.
 
-    Only where pyarrow and Spark read the same: unpartitioned local files of one schema, types that need no rebasing
+    Only where pyarrow and Spark read the same: local files of one schema, types that need no rebasing
     (no INT96, no files of Spark 2) and agree with Spark's, no settings that change Spark's reading.
     """
     from pyarrow import ArrowException
@@ -245,8 +245,11 @@ def _tasks(files: PlainFiles, sizes: list[list[int]], parallelism: int, least_by
 
     target = min(max(sum(map(sum, sizes)) // parallelism, least_bytes), _MOST_TASK_BYTES)
     tasks: list[ParquetTask] = []
-    for path, footer, state, groups in zip(files.plain.paths, files.footers, files.states, sizes, strict=True):
-        whole = ParquetTask(path, state, ())
+    partitions = files.plain.partitions or ((),) * len(sizes)
+    for path, footer, state, groups, values in zip(
+        files.plain.paths, files.footers, files.states, sizes, partitions, strict=True
+    ):
+        whole = ParquetTask(path, state, (), partition=values)
         held: list[int] = []
         for number, size in enumerate(groups):
             if held and sum(groups[i] for i in held) + size > target:

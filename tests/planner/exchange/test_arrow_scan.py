@@ -182,10 +182,8 @@ def test_options_and_settings_that_change_reading_are_left_to_spark(spark: Spark
     assert parquet_scan(frame, 4) is not None
 
 
-def test_partitioned_cached_and_other_formats_are_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_cached_and_other_formats_are_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.range(10).selectExpr("id", "id % 2 p")
-    frame.write.partitionBy("p").parquet(str(tmp_path / "p"))
-    assert parquet_scan(spark.read.parquet(str(tmp_path / "p")).select("id"), 4) is None
     frame.write.orc(str(tmp_path / "o"))
     assert parquet_scan(spark.read.orc(str(tmp_path / "o")), 4) is None
     frame.write.parquet(str(tmp_path / "q"))
