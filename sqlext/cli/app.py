@@ -76,8 +76,12 @@ class Compat(StrEnum):
 File = Annotated[str | None, typer.Argument(metavar="FILE", help="File with the SQL; - is standard input.")]
 Sql = Annotated[str | None, typer.Option("-e", "--sql", metavar="SQL", help="The SQL itself.")]
 Data = Annotated[
-    Path | None,
-    typer.Option(help="Folder of tables: NAME.parquet, NAME.csv or a folder NAME of such files.", metavar="DIR"),
+    str | None,
+    typer.Option(
+        help="Folder of tables: NAME.parquet, .csv, .orc, .json, .avro, or a folder NAME of such files. "
+        "`run` takes URIs such as s3a://bucket/folder.",
+        metavar="DIR",
+    ),
 ]
 Conf = Annotated[
     list[str] | None, typer.Option(metavar="K=V", help="A setting, `sqlext.*` or Spark's. Can be given several times.")

@@ -30,7 +30,7 @@ BATCH_ROWS = 65_536
 def run_query(
     file: str | None,
     sql: str | None,
-    data: Path | None,
+    data: str | None,
     format: str,
     output: Path | None,
     limit: int,
@@ -83,14 +83,14 @@ def _summary(statement: str) -> str:
     return words if len(words) <= 60 else words[:57] + "..."
 
 
-def _session(data: Path | None, conf: Sequence[str], compat: str | None) -> Session:
-    from sqlext.catalog import data_files
+def _session(data: str | None, conf: Sequence[str], compat: str | None) -> Session:
+    from sqlext.catalog import tables_at
     from sqlext.session import Session
 
     ours, spark = read_settings(conf)
     # Results are collected whole, so Spark's 1 GiB guard against that is switched off.
     session = Session(compat=compat, config={"spark.driver.maxResultSize": "0", **spark, **ours})
-    for name, path in (data_files(data) if data is not None else {}).items():
+    for name, path in (tables_at(data, lambda: session.spark) if data is not None else {}).items():
         session.register(name, path)
     return session
 
