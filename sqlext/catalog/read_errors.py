@@ -50,10 +50,10 @@ _MEANT = {"s3": "s3a", "s3n": "s3a", "gcs": "gs", "adl": "abfss", "wasb": "wasbs
 #: Words of errors of storage that knows its caller not, or not as one who may read.
 _REFUSED = re.compile(
     r"NoAwsCredentials|NoAuthWithAWS|Unable to load credentials|AccessDenied|Access Denied|Forbidden|"
-    r"InvalidAccessKeyId|SignatureDoesNotMatch|Status Code: 40[13]|, 40[13],|\b40[13] (Unauthorized|Forbidden)|"
-    r"AuthorizationFailure|AuthenticationFailed|Failure to initialize configuration|InvalidConfigurationValueException|KeyProviderException|"
-    r"default credentials|AccessControlException|SIMPLE authentication is not enabled|GSS initiate failed|"
-    r"Permission denied",
+    r"InvalidAccessKeyId|SignatureDoesNotMatch|Status Code: 40[13]|, 40[13],|\b401 Unauthorized|AuthorizationFailure|"
+    r"AuthenticationFailed|Failure to initialize configuration|InvalidConfigurationValueException|"
+    r"KeyProviderException|default credentials|AccessControlException|SIMPLE authentication is not enabled|"
+    r"GSS initiate failed|Permission denied",
     re.IGNORECASE,
 )
 _UNREACHABLE = re.compile(r"UnknownHostException|ConnectException|Connection refused|NoRouteToHost|SocketTimeout")
