@@ -66,12 +66,11 @@ _AVRO = "start Spark with spark.jars.packages=org.apache.spark:spark-avro_2.13:{
 @contextmanager
 def told(spark: SparkSession, path: str) -> Iterator[None]:
     """Errors of Spark and of a file system become a ConfigurationError about the path or URI; one of ours stays."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
     try:
         yield
-    except (Py4JJavaError, PySparkException) as error:
+    except Exception as error:
+        if not type(error).__module__.startswith(("py4j", "pyspark")):  # a Connect client may have no py4j
+            raise
         message, help = explained(path, _text(error), spark.version)
         raise ConfigurationError(message, help=help) from error
 

