@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
-from sqlext_planner.spark.scans import PlainScan, plain_parquet_scan
+from sqlext_planner.spark.scans import MOST_FILES, PlainScan, plain_parquet_scan
 from sqlext_planner.spark.session import arrow_type
 from sqlext_planner.spark.sources import over_sources
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.parquet_scan import ParquetScan, ParquetTask
     from sqlext_operators.exchange.source_files import FileState
 
-#: The driver reads the footers, at about 1 ms a file.
-_MOST_FILES = 500
 #: A smaller task is not worth its start (about 10 ms); larger ones are cut for parallelism.
 LEAST_TASK_BYTES = 4 << 20
 _MOST_TASK_BYTES = 64 << 20
@@ -127,7 +125,7 @@ def plain_files(frame: DataFrame) -> PlainFiles | None:
 
     plain = plain_parquet_scan(frame)
     kinds = [arrow_type(field.dataType) for field in frame.schema]
-    if plain is None or len(plain.paths) > _MOST_FILES or not plain.columns:
+    if plain is None or len(plain.paths) > MOST_FILES or not plain.columns:
         return None
     collated = any("COLLATE" in field.dataType.simpleString().upper() for field in frame.schema)
     try:
@@ -232,10 +230,12 @@ def _coded(footers: Sequence[pq.FileMetaData], stored: dict[str, pa.DataType]) -
 
 
 def _constant_bytes(plain: PlainScan) -> int:
-    """Estimated Arrow bytes that literals add to a row."""
-    from sqlext_operators.exchange.parquet_scan import Constant
+    """Estimated Arrow bytes that literals and partition columns add to a row."""
+    from sqlext_operators.exchange.parquet_scan import Constant, Partition
 
+    first = plain.partitions[0] if plain.partitions else ()
     values = [column.value for column in plain.columns if isinstance(column, Constant)]
+    values += [first[column.place] for column in plain.columns if isinstance(column, Partition)]
     return sum(4 + len(value) if isinstance(value, str) else 8 for value in values)
 
 

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.parquet_scan import PartitionValue, Source
 
 
+#: The driver reads the footers, at about 1 ms a file.
+MOST_FILES = 500
+
+
 @dataclass(frozen=True)
 class ScannedFilter:
     """`column op value`, or `column is not null`."""
@@ -190,8 +194,8 @@ def is_file_index(location: Any) -> bool:
 
 
 def _listed(relation: Any, conditions: Sequence[Any]) -> dict[str, tuple[PartitionValue, ...]] | None:
-    """The files of a partitioned relation, sorted, with the values of its partition columns; None if one is on another
-    machine or a value is of another type. About 0.1 ms a file."""
+    """The files of a partitioned relation, sorted, with the values of its partition columns; None for more than
+    MOST_FILES, and if one is on another machine or a value is of another type. About 0.1 ms a file."""
     from pyspark import SparkContext
 
     java: Any = SparkContext._jvm
@@ -202,11 +206,16 @@ def _listed(relation: Any, conditions: Sequence[Any]) -> dict[str, tuple[Partiti
     schema = relation.partitionSchema()
     kinds = [str(field.dataType().simpleString()) for field in schema.fields()]
     found: dict[str, tuple[PartitionValue, ...]] = {}
-    for directory in items_of(relation.location().listFiles(to_seq(chosen), to_seq(none))):
+    directories = relation.location().listFiles(to_seq(chosen), to_seq(none))
+    if directories.size() > MOST_FILES:
+        return None
+    for directory in items_of(directories):
         values = _values(directory.values(), kinds, schema)
+        if values is None or len(found) + directory.files().size() > MOST_FILES:
+            return None
         for file in items_of(directory.files()):
             path = _local_path(str(file.getPath().toUri().toString()))
-            if path is None or values is None:
+            if path is None:
                 return None
             found[path] = values
     return dict(sorted(found.items()))
