@@ -135,6 +135,16 @@ def test_two_types_have_sparks_common_type(spark: SparkSession, tmp_path: Path) 
     assert described(tmp_path / "t")[2:] == tuple((str(place), expected[pair]) for place, pair in enumerate(pairs))
 
 
+def test_text_files_with_null_and_typed_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    for value in ("2024-01-01 10%3A00%3A00", NULL):
+        folder = tmp_path / "t" / f"at={value}" / f"nothing={NULL}"
+        folder.mkdir(parents=True)
+        (folder / "a.csv").write_text("v\n1\n", encoding="utf-8")
+    assert described(tmp_path / "t") == in_spark(spark, tmp_path / "t")
+    rows = read_files(spark, tmp_path / "t").selectExpr("v", "string(at)", "nothing").collect()
+    assert sorted(map(tuple, rows), key=str) == [(1, "2024-01-01 10:00:00", None), (1, None, None)]
+
+
 def test_without_inference_every_column_is_text(spark: SparkSession, tmp_path: Path) -> None:
     setting = "spark.sql.sources.partitionColumnTypeInference.enabled"
     (tmp_path / "t" / "p=1").mkdir(parents=True)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.spark.scans import plain_parquet_scan
 
 from sqlext import Session
 from sqlext.catalog import FileCatalog, read_files, table_info, tables_at
@@ -76,6 +77,8 @@ def test_registered_again_after_a_restart(spark: SparkSession, remote: str) -> N
 
 
 def test_a_statement_over_files_by_uri_and_pattern(session: Session, folder: Path) -> None:
+    for path in (folder / "days", f"{folder}/days/day=2024-*", f"file://{folder}/days/day=2024-01-01/part.parquet"):
+        assert plain_parquet_scan(read_files(session.spark, path)) is not None, "not read by ArrowScan"
     session.register("storage_pattern", f"file://{folder}/days/day=2024-*")
     session.register("storage_files", str(folder / "days" / "day={2024-01-01,2025-01-01}" / "*.parquet"))
     query = (
