@@ -6,7 +6,8 @@ import datetime as dt
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -131,6 +132,15 @@ def test_remote_tables_need_spark_or_a_schema() -> None:
     with pytest.raises(ConfigurationError, match="cannot be described without Spark") as caught:
         FileCatalog("s3a://bucket/tables")
     assert "--schema" in str(caught.value.help)
+
+
+def test_a_client_of_connect_cannot_list() -> None:
+    client: Any = SimpleNamespace(version="4.3.0")  # no JVM
+    with pytest.raises(ConfigurationError, match="cannot be listed under Spark Connect") as caught:
+        tables_at("hdfs://h/tables", lambda: client)
+    assert "one by one" in str(caught.value.help)
+    with pytest.raises(ConfigurationError, match="the format of 'hdfs://h/orders' is not in its name"):
+        read_files(client, "hdfs://h/orders")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ from sqlext_planner.spark.session import settings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from sqlext_operators.exchange.parquet_scan import PartitionValue, Source
+
+    #: The paths of a partition's files (None: on another machine), and its values (None: of another type).
+    Directory = tuple[list[str | None], tuple[PartitionValue, ...] | None]
 
 
 #: The driver reads the footers, at about 1 ms a file.
@@ -195,7 +199,7 @@ def is_file_index(location: Any) -> bool:
 
 def _listed(relation: Any, conditions: Sequence[Any]) -> dict[str, tuple[PartitionValue, ...]] | None:
     """The files of a partitioned relation, sorted, with the values of its partition columns; None for more than
-    MOST_FILES, and if one is on another machine or a value is of another type. About 0.1 ms a file."""
+    MOST_FILES, and if one is on another machine or a value is of another type."""
     from pyspark import SparkContext
 
     java: Any = SparkContext._jvm
@@ -203,40 +207,77 @@ def _listed(relation: Any, conditions: Sequence[Any]) -> dict[str, tuple[Partiti
     for condition in conditions:
         chosen.add(condition)
     to_seq, none = java.org.apache.spark.api.python.PythonUtils.toSeq, java.java.util.ArrayList()
-    schema = relation.partitionSchema()
-    kinds = [str(field.dataType().simpleString()) for field in schema.fields()]
-    found: dict[str, tuple[PartitionValue, ...]] = {}
+    kinds = [str(field.dataType().simpleString()) for field in relation.partitionSchema().fields()]
     directories = relation.location().listFiles(to_seq(chosen), to_seq(none))
     if directories.size() > MOST_FILES:
         return None
-    for directory in items_of(directories):
-        values = _values(directory.values(), kinds, schema)
-        if values is None or len(found) + directory.files().size() > MOST_FILES:
+    found: dict[str, tuple[PartitionValue, ...]] = {}
+    for place, text in enumerate(str(directories.mkString("\0")).split("\0")) if directories.size() else ():
+        read = _read_directory(text, kinds)
+        paths, values = _asked(directories.apply(place), kinds, relation.partitionSchema()) if read is None else read
+        if values is None or None in paths or len(found) + len(paths) > MOST_FILES:
             return None
-        for file in items_of(directory.files()):
-            path = _local_path(str(file.getPath().toUri().toString()))
-            if path is None:
-                return None
-            found[path] = values
+        found.update({path: values for path in paths if path is not None})
     return dict(sorted(found.items()))
 
 
-def _values(row: Any, kinds: Sequence[str], schema: Any) -> tuple[PartitionValue, ...] | None:
-    """The values of a Catalyst row: days and microseconds for dates and times. None for a value of another type."""
+#: What a partition and its files print: one JVM call for all, where asking takes 1.5 ms a file.
+_DIRECTORY = re.compile(r"PartitionDirectory\(\[(.*?)\],\w+\((FileStatusWithMetadata\(.*)\)\)", re.DOTALL)
+_STATUS = re.compile(r"FileStatusWithMetadata\(\w+\{path=(.*?); isDirectory=false;", re.DOTALL)
+
+
+def _read_directory(text: str, kinds: Sequence[str]) -> Directory | None:
+    """The local paths of a partition's files and its values, of its text; None if it can be read in two ways."""
+    match = _DIRECTORY.fullmatch(text)
+    if match is None:
+        return None
+    paths, texts = _STATUS.findall(match[2]), match[1].split(",")
+    is_sure = len(texts) == len(kinds) and not any(
+        kind == "string" and value == "null" for kind, value in zip(kinds, texts, strict=True)
+    )
+    if not is_sure or len(paths) != match[2].count("FileStatusWithMetadata("):
+        return None
+    local = [path[5:] if re.match("file:/(?!/)", path) else None for path in paths]
+    return local, _values(texts, kinds)
+
+
+def _asked(directory: Any, kinds: Sequence[str], schema: Any) -> Directory:
+    """The same, asked of the JVM one by one."""
+    paths = [_local_path(str(file.getPath().toUri().toString())) for file in items_of(directory.files())]
+    row = directory.values()
+    fields = [schema.apply(place).dataType() for place in range(len(kinds))]
+    texts = [
+        None if row.isNullAt(place) else _text(row.get(place, field), kind)
+        for place, (field, kind) in enumerate(zip(fields, kinds, strict=True))
+    ]
+    return paths, _values(texts, kinds)
+
+
+def _text(value: Any, kind: str) -> str:
+    return str(value.toString()) if kind == "string" or kind.startswith("decimal") else str(value)
+
+
+def _values(texts: Sequence[str | None], kinds: Sequence[str]) -> tuple[PartitionValue, ...] | None:
+    """Values of their texts: days and microseconds for dates and times. None for a value of another type."""
     found: list[PartitionValue] = []
-    for place, kind in enumerate(kinds):
-        value = None if row.isNullAt(place) else row.get(place, schema.apply(place).dataType())
-        if value is None or kind in ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double"):
-            found.append(value)
-        elif kind in ("date", "timestamp", "timestamp_ntz"):
-            found.append(int(value))
-        elif kind == "string":
-            found.append(str(value.toString()))
-        elif kind.startswith("decimal"):
-            found.append(Decimal(str(value.toString())))
-        else:
+    for text, kind in zip(texts, kinds, strict=True):
+        read = _READ.get(kind.partition("(")[0])
+        if text is None or (text == "null" and kind != "string"):
+            found.append(None)
+        elif read is None:
             return None
+        else:
+            found.append(read(text))
     return tuple(found)
+
+
+_READ: Mapping[str, Callable[[str], PartitionValue]] = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz"), int),
+    **dict.fromkeys(("float", "double"), float),
+    "string": str,
+    "decimal": Decimal,
+    "boolean": lambda text: text.lower() == "true",
+}
 
 
 def file_index(plan: Any) -> Any:
