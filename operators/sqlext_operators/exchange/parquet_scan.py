@@ -30,7 +30,7 @@ class ParquetTask:
     """Row groups of one file, read in this order, and of their rows those from `start` up to `stop` (None: the end).
 
     `state` is the file's state when the row groups were chosen: a task reads a file in no other state. `partition` are
-    the values of the partition columns, which all of its rows have.
+    the values of the partition columns, which all of its rows have. `also` are small files that are read after it.
     """
 
     path: str
@@ -39,6 +39,7 @@ class ParquetTask:
     start: int = 0
     stop: int | None = None
     partition: tuple[PartitionValue, ...] = ()
+    also: tuple[ParquetTask, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,13 @@ def read_task(
 
     Raises SourceChangedError for a file that is not the one that was planned.
     """
+    for part in (task, *task.also):
+        for batch in _read_file(scan, part, first, coded):
+            yield batch
+            first += batch.num_rows
+
+
+def _read_file(scan: ParquetScan, task: ParquetTask, first: int, coded: frozenset[str]) -> Iterator[pa.RecordBatch]:
     names = (*scan.columns, *(item.column for item in scan.filters))
     needed = list(dict.fromkeys(name for name in names if isinstance(name, str)))
     with planned(task.path, task.state, coded.intersection(needed)) as file:

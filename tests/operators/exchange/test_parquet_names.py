@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -41,3 +42,7 @@ def test_the_values_of_partition_columns(tmp_path: Path) -> None:
     rows = [tuple(row.values()) for row in first.to_pylist()]
     assert rows == [("x", Decimal("12"), at, dt.date(1970, 1, 8), v) for v in (1, 2)]
     assert [tuple(row.values()) for row in second.to_pylist()] == [(None,) * 4 + (v,) for v in (1, 2)]
+    both = replace(tasks[0], also=tasks[1:])
+    numbered = ParquetScan((both,), (POSITION, columns[3]), (pa.int64(), pa.string()))
+    found = [tuple(row.values()) for batch in read_task(numbered, both, 5) for row in batch.to_pylist()]
+    assert found == [(5, "x"), (6, "x"), (7, None), (8, None)]
