@@ -70,7 +70,7 @@ class Session:
         self._spark_settings = {key: value for key, value in given.items() if key not in self._settings}
         Config.from_mapping(self._settings)  # a wrong key or value fails now, not at the first statement
         self._lock = threading.Lock()
-        self._files: dict[str, Path] = {}
+        self._files: dict[str, str | Path] = {}
         self._passed = PassthroughCache()
         self._views: TemporaryViews | None = None
         self._is_given = spark is not None
@@ -200,15 +200,16 @@ class Session:
         return Streams(self.spark)
 
     def register(self, name: str, path: str | Path) -> None:
-        """Make a Parquet or CSV file, or a folder of such files, the temporary view `name`.
+        """Make data files the temporary view `name`: a file, a folder, a pattern (`2024-*.parquet`) or a URI of
+        Parquet, CSV, ORC, JSON or Avro files. Names of folders like `dt=2024-01-01` are columns (docs/storage.md).
 
-        Raises ConfigurationError if the path does not exist or holds neither.
+        Raises ConfigurationError if there are none, or if Spark cannot read them.
         """
         from sqlext.catalog import read_files
 
         read_files(self.spark, path).createOrReplaceTempView(name)
         with self._lock:
-            self._files = {**self._files, name: Path(path)}
+            self._files = {**self._files, name: path}
 
     def __repr__(self) -> str:
         mode = "" if self.compat is None else f", compat={self.compat!r}"

@@ -19,6 +19,7 @@ from sqlext.bench.harness.results import CaseResult, Report
 from sqlext.bench.harness.statements import DuckSql, SessionSql, SparkSql, Statement
 from sqlext.bench.harness.suite import Case, Check, Suite, short
 from sqlext.bench.points import PointTables
+from sqlext.bench.storage import HELP, storage_checks, storage_names, stored_contestant
 
 SEGMENT_TREE = "spark.sql.window.segmentTree.enabled"
 
@@ -54,6 +55,7 @@ class WindowOptions(Options):
     keys: int = option(100, "Number of partition keys.", min=1)
     lengths: Sequence[int] = option((1_000, 10_000, 100_000), "Window lengths in time units.")
     contestants: Sequence[str] = option(tuple(CONTESTANTS), WHO)
+    storage: Sequence[str] = option(("files",), HELP)
     hot: float = option(0.0, "Share of the rows that one hot key holds.", flag="skew", min=0.0, max=0.99)
 
 
@@ -63,6 +65,7 @@ def window_suite(options: WindowOptions, engines: Engines | None = None, report:
     Raises AnalysisError for an unknown contestant.
     """
     check("contestant", options.contestants, CONTESTANTS)
+    elsewhere = storage_names(options.storage)
     place = Workplace(options, engines)
     hot = options.hot if options.keys > 1 else 0.0
     files = {rows: PointTables(rows, options.keys, hot).write(place.root) for rows in dict.fromkeys(options.rows)}
@@ -77,13 +80,17 @@ def window_suite(options: WindowOptions, engines: Engines | None = None, report:
         + (f", {hot:.0%} of the rows on one key" if hot else ""),
         parameters={**options.shown("rows", "keys", "lengths", "hot", "cores", "memory"), "hot": hot},
         cases=cases,
-        contestants=tuple(
-            CONTESTANTS[name](name, place.engines, partial(_statement, name, files)) for name in options.contestants
+        contestants=(
+            *(CONTESTANTS[name](name, place.engines, partial(_statement, name, files)) for name in options.contestants),
+            *(
+                stored_contestant(name, place.engines, partial(_statement, "ours", files), place.root)
+                for name in elsewhere
+            ),
         ),
         ours="ours",
         x_label="window length (time units)",
         close=place.close,
-        checks=(_faster_than_spark, _faster_than_duckdb, _flat_in_length, _linear_in_rows),
+        checks=(_faster_than_spark, _faster_than_duckdb, _flat_in_length, _linear_in_rows, storage_checks),
         facts={"ours": OURS_SQL, "spark, spark-segment-tree, duckdb": NATIVE_SQL},
     )
 

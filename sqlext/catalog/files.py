@@ -1,10 +1,11 @@
-"""Tables that are Parquet or CSV files, described without Spark: from footers and from the CSV text itself."""
+"""Tables that are files of this machine, described without Spark: from footers and from the CSV text itself."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,22 +13,26 @@ from sqlext_planner.catalog import KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.catalog.csv import csv_columns
+from sqlext.catalog.formats import LAYOUT, TITLES, format_of, table_name, titles
+from sqlext.catalog.locations import LocalData, is_hidden, located
+from sqlext.catalog.orc import orc_columns
 from sqlext.catalog.parquet import parquet_columns
+from sqlext.catalog.partitions import Partitioning, partitioning
 from sqlext.catalog.samples import file_sample
 from sqlext.catalog.statistics import file_statistics
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SUFFIXES = (".parquet", ".csv")
-_LAYOUT = "tables are NAME.parquet, NAME.csv, or folders NAME/ of such files"
+#: Formats whose columns are known without Spark. Of JSON Spark infers them by rules of its own, Avro needs a package.
+_READERS = {"parquet": parquet_columns, "csv": csv_columns, "orc": orc_columns}
 
 
 class FileCatalog:
-    """The tables of a folder: every NAME.parquet, NAME.csv and folder NAME/ of such files is table NAME.
+    """The tables of a folder: every NAME.parquet, NAME.csv, NAME.orc and folder NAME/ of such files is table NAME.
 
-    A file is read when its table is first needed. Raises ConfigurationError for a folder that does not exist, for two
-    tables of one name, and for a file that cannot be read.
+    A file is read when its table is first needed. Raises ConfigurationError for a folder that does not exist or that
+    only Spark can list, for two tables of one name, and for a file that cannot be read.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -94,8 +99,14 @@ class FileCatalog:
 
 def data_files(folder: Path | str) -> dict[str, Path]:
     """The tables of a folder by name. Raises ConfigurationError."""
-    root = Path(folder)
-    help = f"give a folder of data files: {_LAYOUT}"
+    place = located(folder)
+    if not isinstance(place, LocalData):
+        raise ConfigurationError(
+            f"the tables of '{place.uri}' cannot be described without Spark",
+            help="describe them with --schema FILE, or use `sqlext run`, which starts Spark",
+        )
+    root = Path(place.text)
+    help = f"give a folder of data files: {LAYOUT}"
     if not root.is_dir():
         exists = os.path.lexists(root)
         raise ConfigurationError(
@@ -105,70 +116,116 @@ def data_files(folder: Path | str) -> dict[str, Path]:
         paths = sorted(root.iterdir())
     except OSError as error:
         raise ConfigurationError(f"folder '{root}' cannot be read: {error.strerror}", help=help) from error
-    found: dict[str, Path] = {}
-    for path in paths:
-        if path.name.startswith((".", "_")):
-            continue
-        is_table = path.suffix.lower() in SUFFIXES or (path.is_dir() and next(_parts(path), None) is not None)
-        if not is_table:
-            continue
-        name = path.stem if path.suffix.lower() in SUFFIXES else path.name
+    tables = (path for path in paths if _is_table(path))
+    return {name: root / found for name, found in named_tables((path.name for path in tables), str(root)).items()}
+
+
+def _is_table(path: Path) -> bool:
+    if is_hidden(path.name):
+        return False
+    return format_of(path.name) is not None or (path.is_dir() and next(_parts(path), None) is not None)
+
+
+def named_tables(names: Iterable[str], folder: str) -> dict[str, str]:
+    """The files and folders of a folder of tables by the tables' names.
+
+    Raises ConfigurationError for two tables of one name, and if there is none.
+    """
+    found: dict[str, str] = {}
+    for file in names:
+        name = table_name(file)
         other = next((known for known in found if known.lower() == name.lower()), None)
         if other is not None:
             raise ConfigurationError(
-                f"'{found[other].name}' and '{path.name}' would both be table '{name}'", help="rename one of them"
+                f"'{found[other]}' and '{file}' would both be table '{name}'", help="rename one of them"
             )
-        found[name] = path
+        found[name] = file
     if not found:
-        raise ConfigurationError(f"folder '{root}' contains no data files", help=_LAYOUT)
+        raise ConfigurationError(f"folder '{folder}' contains no data files", help=LAYOUT)
     return found
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """The files of a table in Spark's order, their format, and the columns that are in the names of their folders."""
+
+    files: tuple[Path, ...]
+    format: str
+    partitioning: Partitioning | None
 
 
 def table_info(name: str, path: Path | str) -> TableInfo:
     """What is known about the files at `path`: columns as Spark reads them, rows, uncompressed bytes.
 
-    Raises ConfigurationError that names the file and the reason.
+    Raises ConfigurationError that names the file and the reason; also where only Spark can tell the columns.
     """
-    files, kind, is_partitioned = table_files(Path(path))
+    place = located(path)
+    if not isinstance(place, LocalData):
+        raise ConfigurationError(
+            f"the columns of '{place.uri}' cannot be told without Spark", help="describe the table with --schema FILE"
+        )
+    found = table_files(place)
+    if found.format not in _READERS:
+        raise ConfigurationError(
+            f"the columns of {TITLES[found.format]} files ('{path}') cannot be told without Spark",
+            help="describe the tables of the statement with --schema FILE",
+        )
     try:
-        columns, rows, size = (parquet_columns if kind == "parquet" else csv_columns)(files)
+        columns, rows, size = _READERS[found.format](found.files)
     except ConfigurationError:
         raise
     except (OSError, ValueError) as error:  # pyarrow's errors are of both kinds
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigurationError(
-            f"table '{name}' cannot be read from '{path}': {reason}", help=f"give a readable {kind} file"
+            f"table '{name}' cannot be read from '{path}': {reason}",
+            help=f"give a readable {TITLES[found.format]} file",
         ) from error
-    if is_partitioned:
+    if found.partitioning is not None:
+        _check_text(found, columns, str(path))
+        columns = found.partitioning.beside(columns)
+    return TableInfo(name, columns, found.format, tuple(str(file) for file in found.files), rows, size)
+
+
+def _check_text(found: TableFiles, columns: Sequence[tuple[str, str]], path: str) -> None:
+    """Spark reads the values of a CSV file by their places: there a column in both would move all others."""
+    partition = {name.lower() for name, _ in found.partitioning.columns} if found.partitioning is not None else set()
+    both = next((name for name, _ in columns if name.lower() in partition), None)
+    if found.format == "csv" and both is not None:
         raise ConfigurationError(
-            f"'{path}' is split into folders like '{files[0].parent.name}', which is not supported",
-            help="register it in your own Spark session: spark.read.parquet(...).createOrReplaceTempView(...)",
+            f"column '{both}' of '{path}' is in the CSV files and in the names of their folders",
+            help="rename the folders: another name before the '='",
         )
-    return TableInfo(name, columns, kind, tuple(str(file) for file in files), rows, size)
 
 
-def table_files(path: Path) -> tuple[list[Path], str, bool]:
-    """The files of a table, their format, and whether they are in ``key=value`` folders.
+def table_files(place: LocalData, *, typed: bool = True) -> TableFiles:
+    """The files of a table; partition columns have types unless `typed` is false.
 
     Raises ConfigurationError, also for something among the files that is not a file: reading it might never end.
     """
-    help = "give a Parquet or CSV file, or a folder of them"
-    if not os.path.lexists(path):
-        raise ConfigurationError(f"'{path}' does not exist", help=help)
-    files = sorted(_parts(path)) if path.is_dir() else [path]
+    help = "give a Parquet, CSV, ORC, JSON or Avro file, or a folder of them"
+    files: list[Path] = []
+    for root in place.roots:
+        if not os.path.lexists(root):
+            raise ConfigurationError(f"'{root}' does not exist", help=help)
+        files += _parts(root) if root.is_dir() else [root]
+    files.sort(key=str)
     for file in files:
         if not file.is_file():
             raise ConfigurationError(f"'{file}' is {_kind(file)}, not a file", help=help)
-    kinds = {file.suffix.lower() for file in files}
-    if not files or not kinds <= set(SUFFIXES):
-        raise ConfigurationError(f"'{path}' contains no Parquet or CSV file", help=_LAYOUT)
-    if len(kinds) > 1:
-        raise ConfigurationError(f"'{path}' contains both Parquet and CSV files", help="keep only one kind in a folder")
-    return (
-        files,
-        kinds.pop()[1:],
-        any("=" in file.parent.name and file.parent != path for file in files if path.is_dir()),
-    )
+    kinds = {format_of(file.name) for file in files}
+    known = {kind for kind in kinds if kind is not None}
+    if len(known) < len(kinds) or not known:
+        raise ConfigurationError(f"'{place.text}' contains no data file" if not files else _odd(files), help=LAYOUT)
+    if len(known) > 1:
+        raise ConfigurationError(
+            f"'{place.text}' contains both {titles(known)} files", help="keep only one kind in a folder"
+        )
+    bases = {root if root.is_dir() else root.parent for root in place.roots} if place.base is None else {place.base}
+    return TableFiles(tuple(files), known.pop(), partitioning(files, bases, place.text, typed=typed))
+
+
+def _odd(files: Sequence[Path]) -> str:
+    return f"'{next(file for file in files if format_of(file.name) is None)}' is not a data file"
 
 
 def _parts(folder: Path) -> Iterator[Path]:
@@ -181,11 +238,10 @@ def _parts(folder: Path) -> Iterator[Path]:
         ) from error
 
     for root, folders, files in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith((".", "_"))]
+        folders[:] = [name for name in folders if not is_hidden(name)]
         for name in (*files, *(name for name in folders if Path(root, name).is_symlink())):
-            path = Path(root, name)
-            if path.suffix.lower() in SUFFIXES and not name.startswith((".", "_")):
-                yield path
+            if format_of(name) is not None and not is_hidden(name):
+                yield Path(root, name)
 
 
 def _kind(path: Path) -> str:

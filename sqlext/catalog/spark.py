@@ -1,4 +1,4 @@
-"""Tables and views of a running Spark session, and files as Spark reads them."""
+"""Tables and views of a running Spark session."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from sqlext_planner.spark.plans import estimated_bytes
 from sqlext_planner.spark.streams import watermarks
 from sqlext_planner.spark.views import TemporaryViews, View
 
-from sqlext.catalog.csv import CSV_OPTIONS
-from sqlext.catalog.files import table_files, table_info
+from sqlext.catalog.files import table_info
 from sqlext.catalog.samples import file_sample
 from sqlext.catalog.statistics import file_statistics
 
@@ -37,8 +36,8 @@ _LISTED = 1000
 class SparkCatalog:
     """What a Spark session knows during one statement.
 
-    `files` maps the views that are plain files to their paths, also for their size. `views` remembers temporary views
-    from statement to statement; `settings` are those of VIEW_SETTINGS that are set in the Spark session.
+    `files` maps the views that are files to their paths, patterns or URIs, also for their size. `views` remembers
+    temporary views from statement to statement; `settings` are those of VIEW_SETTINGS that are set in the session.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class SparkCatalog:
         self._met: dict[str, View | None] = {}
         self._settings = settings or {}
         self._fold: Callable[[str], str] = str if case_sensitive else str.lower
-        self._files = {self._fold(name): Path(path) for name, path in (files or {}).items()}
+        self._files = {self._fold(name): path for name, path in (files or {}).items()}
         self._known: dict[str, TableInfo | None] = {}
         self._scanned: dict[str, tuple[str, ...]] = {}
         self._streaming: set[str] = set()
@@ -173,7 +172,7 @@ class SparkCatalog:
             return found
         try:
             files = table_info(name, path)
-        except ConfigurationError:  # the view's data is gone or has changed: Spark will report it
+        except ConfigurationError:  # only Spark can tell, or the view's data has changed: Spark will report it
             return found
         same = [column.lower() for column, _ in files.columns] == [column.lower() for column, _ in found.columns]
         return replace(files, columns=found.columns) if same else found
@@ -243,17 +242,6 @@ def _columns_of_json(schema: str) -> tuple[tuple[str, str], ...]:
 def columns_of(schema: StructType) -> tuple[tuple[str, str], ...]:
     """Names and simple type strings of a Spark schema."""
     return tuple((field.name, _type(field.dataType.simpleString())) for field in schema.fields)
-
-
-def read_files(spark: SparkSession, path: Path | str) -> DataFrame:
-    """A Parquet or CSV file, or a folder of such files, as a DataFrame. Raises ConfigurationError."""
-    files, kind, _ = table_files(Path(path))
-    if kind == "parquet":
-        table_info(str(path), path)  # an unreadable file is reported in one sentence
-        return spark.read.parquet(str(path))
-    columns = table_info(str(path), path).columns
-    ddl = ", ".join(f"`{name.replace('`', '``')}` {dtype}" for name, dtype in columns)
-    return spark.read.schema(ddl).options(**CSV_OPTIONS).csv([str(file) for file in files])
 
 
 def _type(text: str) -> str:

@@ -93,8 +93,12 @@ File = Annotated[
 ]
 Sql = Annotated[str | None, typer.Option("-e", "--sql", metavar="SQL", help="The SQL itself.")]
 Data = Annotated[
-    Path | None,
-    typer.Option(help="Folder of tables: NAME.parquet, NAME.csv or a folder NAME of such files.", metavar="DIR"),
+    str | None,
+    typer.Option(
+        help="Folder of tables: NAME.parquet, .csv, .orc, .json, .avro, or a folder NAME of such files. "
+        "`run` takes URIs such as s3a://bucket/folder.",
+        metavar="DIR",
+    ),
 ]
 Conf = Annotated[
     list[str] | None,

@@ -26,7 +26,7 @@ DEFAULT_STAGES = ("analyzed", "optimized", "physical")
 def run_plan(
     file: str | None,
     sql: str | None,
-    data: Path | None,
+    data: str | None,
     schema: Path | None,
     wanted: str | None,
     format: str,
@@ -59,7 +59,7 @@ def run_plan(
         sys.stdout.write(visible(page))
 
 
-def _catalog(data: Path | None, schema: Path | None, script: str) -> Catalog:
+def _catalog(data: str | None, schema: Path | None, script: str) -> Catalog:
     """The tables of --data, or those of --schema and of the CREATE TABLE statements before a script's query."""
     from sqlext.catalog import DictCatalog, FileCatalog
     from sqlext.catalog.ddl import read_ddl

@@ -37,7 +37,7 @@ _FILE_WIDTH = 1 << 14
 def run_query(
     file: str | None,
     sql: str | None,
-    data: Path | None,
+    data: str | None,
     format: str | None,
     output: Path | None,
     limit: int,
@@ -96,13 +96,14 @@ _DEFAULTS = {
 }
 
 
-def _session(data: Path | None, conf: Sequence[str], compat: str | None) -> Session:
-    from sqlext.catalog import data_files
-    from sqlext.session import Session
+def _session(data: str | None, conf: Sequence[str], compat: str | None) -> Session:
+    from sqlext.catalog import tables_at
+    from sqlext.session import OPENMLDB_SETTINGS, Session
 
     ours, spark = read_settings(conf)
-    session = Session(compat=compat, config={**_DEFAULTS, **spark, **ours})
-    for name, path in (data_files(data) if data is not None else {}).items():
+    openmldb = OPENMLDB_SETTINGS if compat == "openmldb" else {}  # also for what is printed
+    session = Session(compat=compat, config={**_DEFAULTS, **openmldb, **spark, **ours})
+    for name, path in (tables_at(data, lambda: session.spark) if data is not None else {}).items():
         session.register(name, path)
     return session
 

@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from sqlext_planner.errors import AnalysisError
 
 from sqlext.bench import CaseResult
 from sqlext.bench.harness.engines import Engines
 from sqlext.bench.points import PointTables
+from sqlext.bench.storage import STORAGES
 from sqlext.bench.window import WindowOptions, window_suite
 from tests.bench.runs import agreed, case_result, outcome, stored
 
@@ -47,6 +49,21 @@ def test_all_contestants_agree(spark: SparkSession, tmp_path: Path, hot: float) 
     assert [m.rows for result in report.cases for m in result.measurements] == [10_000] * 8
     assert report.cases[0].measurements[0].checksums["c"] < report.cases[1].measurements[0].checksums["c"]
     assert spark.range(3).count() == 3  # a Spark that ran before the bench goes on
+
+
+def test_storages_agree_and_are_compared(spark: SparkSession, tmp_path: Path) -> None:
+    options = WindowOptions(
+        rows=[5_000], keys=10, lengths=[100], contestants=["ours"], storage=list(STORAGES), data=tmp_path
+    )
+    report = agreed(window_suite(options, Engines(cores=2)))
+    (result,) = report.cases
+    names = [m.contestant for m in result.measurements]
+    assert names == ["ours", "ours-spark-scan", "ours-catalog", "ours-partitioned"]
+    compared = [check.name for check in report.checks if "plain files" in check.name]
+    assert [name.split()[0] for name in compared] == ["spark-scan", "catalog", "partitioned"]
+    assert not [table.name for table in spark.catalog.listTables() if table.name.endswith("_catalog")]
+    with pytest.raises(AnalysisError, match="no storage 'tape'"):
+        window_suite(WindowOptions(rows=[10], storage=["tape"], data=tmp_path))
 
 
 def test_checks_compare_with_the_targets_of_the_project() -> None:

@@ -163,7 +163,10 @@ def test_nanoseconds_are_refused(tmp_path: Path) -> None:
         ({"a.parquet": "garbage"}, "table 'a' cannot be read"),
         ({"a/1.csv": "x\n1", "a/2.csv": "y\n1"}, "another header"),
         ({"a/1.csv": "x\n1", "a/2.parquet": "y\n1"}, "both Parquet and CSV"),
-        ({"a/k=1/1.csv": "x\n1"}, "split into folders like 'k=1'"),
+        ({"a/k=1/1.csv": "k,x\n1,2"}, "column 'k' .* is in the CSV files and in the names of their folders"),
+        ({"a/k=1/1.csv": "x\n1", "a/1.csv": "x\n1"}, "without partition columns"),
+        ({"a/k=/1.csv": "x\n1"}, "has no value"),
+        ({"a.json": '{"x": 1}'}, "JSON .* cannot be told without Spark"),
         ({"a.csv": "x,y\n1"}, "table 'a' cannot be read"),
     ],
 )

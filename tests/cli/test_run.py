@@ -34,6 +34,15 @@ def test_csv_to_stdout(here: Sqlext, data: Path) -> None:
     assert {int(row["id"]): int(row["s"]) for row in rows} == EXPECTED
 
 
+def test_tables_of_a_uri(here: Sqlext, data: Path) -> None:
+    done = here("run", "--data", f"file://{data}", "-e", WINDOW, "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1 + len(EXPECTED)
+    done = here("run", "--data", "s3a://bucket/tables", "-e", WINDOW)
+    assert done.returncode == 2
+    assert "hadoop-aws" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["out.json", "out.JSONL", "out.ndjson"])
 def test_the_suffix_tells_the_format(here: Sqlext, data: Path, tmp_path: Path, name: str) -> None:
     sql = WINDOW.replace("AS s", "AS s, double('nan') AS x, timestamp '2024-01-02 03:04:05' AS t, array(1, 2) AS l")

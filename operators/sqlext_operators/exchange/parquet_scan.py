@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +21,16 @@ from sqlext_operators.exchange.source_files import FileState, planned
 
 _BATCH_ROWS = 262_144
 
+#: A date as days, a timestamp as microseconds since 1970.
+PartitionValue = bool | int | float | str | Decimal | None
+
 
 @dataclass(frozen=True)
 class ParquetTask:
     """Row groups of one file, read in this order, and of their rows those from `start` up to `stop` (None: the end).
 
-    `state` is the file's state when the row groups were chosen: a task reads a file in no other state.
+    `state` is the file's state when the row groups were chosen: a task reads a file in no other state. `partition` are
+    the values of the partition columns, which all of its rows have. `also` are small files that are read after it.
     """
 
     path: str
@@ -33,6 +38,8 @@ class ParquetTask:
     row_groups: tuple[int, ...]
     start: int = 0
     stop: int | None = None
+    partition: tuple[PartitionValue, ...] = ()
+    also: tuple[ParquetTask, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class Comparison:
 class Constant:
     """In place of a file's column: one value for every row."""
 
-    value: bool | int | float | str | None
+    value: PartitionValue
 
 
 @dataclass(frozen=True)
@@ -65,12 +72,24 @@ POSITION = Position()
 
 
 @dataclass(frozen=True)
+class Partition:
+    """In place of a file's column: the value that the file's folder gives column `name`, at `place` of its values."""
+
+    name: str
+    place: int
+
+
+#: What a scan reads: a column of the files by its name there, or something in its place.
+Source = str | Constant | Position | Partition
+
+
+@dataclass(frozen=True)
 class ParquetScan:
-    """What to read. `columns` are the file's names, POSITION or constants; `types` are their Arrow types, as Spark
+    """What to read. `columns` are the file's names, or what is in their place; `types` are their Arrow types, as Spark
     would hand them over; `coded` are columns that the files hold as small dictionaries (a scatter leaves them so)."""
 
     tasks: tuple[ParquetTask, ...]
-    columns: tuple[str | Constant | Position, ...]
+    columns: tuple[Source, ...]
     types: tuple[pa.DataType, ...]
     filters: tuple[Comparison, ...] = ()
     coded: frozenset[str] = frozenset()
@@ -110,6 +129,13 @@ def read_task(
 
     Raises SourceChangedError for a file that is not the one that was planned.
     """
+    for part in (task, *task.also):
+        for batch in _read_file(scan, part, first, coded):
+            yield batch
+            first += batch.num_rows
+
+
+def _read_file(scan: ParquetScan, task: ParquetTask, first: int, coded: frozenset[str]) -> Iterator[pa.RecordBatch]:
     names = (*scan.columns, *(item.column for item in scan.filters))
     needed = list(dict.fromkeys(name for name in names if isinstance(name, str)))
     with planned(task.path, task.state, coded.intersection(needed)) as file:
@@ -117,7 +143,8 @@ def read_task(
         for batch in _rows(batches, task.start, task.stop):
             kept = _filter(batch, scan.filters)
             columns = [
-                _column(kept, name, kind, first, coded) for name, kind in zip(scan.columns, scan.types, strict=True)
+                _column(kept, _of_task(name, task), kind, first, coded)
+                for name, kind in zip(scan.columns, scan.types, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
             first += kept.num_rows
@@ -134,6 +161,10 @@ def _rows(batches: Iterable[pa.RecordBatch], start: int, stop: int | None) -> It
         done += batch.num_rows
         if stop is not None and done >= stop:
             return
+
+
+def _of_task(name: Source, task: ParquetTask) -> str | Constant | Position:
+    return Constant(task.partition[name.place]) if isinstance(name, Partition) else name
 
 
 def _column(

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 #: Plan statistics from here on mean "unknown" (Spark's default size is about 2^63 bytes).
 _UNKNOWN_BYTES = 1 << 60
 
-#: Spark's list of the files of a table.
+#: Spark's list of the files of a table, and that of the partitions in its catalog.
 FILE_INDEX = "org.apache.spark.sql.execution.datasources.InMemoryFileIndex"
+CATALOG_INDEX = "org.apache.spark.sql.execution.datasources.CatalogFileIndex"
 
 
 def optimized_plan(frame: DataFrame) -> Any | None:

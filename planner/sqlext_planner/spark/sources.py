@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.spark.plans import FILE_INDEX, class_name, items_of, optimized_plan
+from sqlext_planner.spark.plans import class_name, items_of, optimized_plan
+from sqlext_planner.spark.scans import is_file_index
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +25,7 @@ def over_sources(rows: DataFrame, frames: Iterable[DataFrame]) -> DataFrame:
     for frame in frames:
         plan = optimized_plan(frame)
         leaves = items_of(plan.collectLeaves()) if plan is not None else []
-        listed = [leaf for leaf in leaves if _is_file_relation(leaf)]
+        listed = [_whole(frame.sparkSession, leaf) for leaf in leaves if _is_file_relation(leaf)]
         for leaf in listed:
             scanned, error = _new_files(frame.sparkSession, leaf)
             rows = rows.unionAll(scanned.selectExpr(error, *others))
@@ -36,7 +37,15 @@ def over_sources(rows: DataFrame, frames: Iterable[DataFrame]) -> DataFrame:
 def _is_file_relation(leaf: Any) -> bool:
     if class_name(leaf) != "LogicalRelation" or class_name(leaf.relation()) != "HadoopFsRelation":
         return False
-    return bool(leaf.relation().location().getClass().getName() == FILE_INDEX)
+    return is_file_index(leaf.relation().location())
+
+
+def _whole(spark: SparkSession, leaf: Any) -> Any:
+    """The relation of all partitions: a condition leaves Catalyst a list of some, which does not grow any more."""
+    if leaf.relation().partitionSchema().isEmpty() or leaf.catalogTable().isEmpty():
+        return leaf
+    table = spark.table(str(leaf.catalogTable().get().identifier().quotedString()))
+    return table._jdf.queryExecution().analyzed().collectLeaves().head()
 
 
 def _new_files(spark: SparkSession, relation: Any) -> tuple[DataFrame, str]:

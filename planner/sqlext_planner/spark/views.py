@@ -19,6 +19,7 @@ from sqlext_planner.spark.scans import PLAIN_SETTINGS, file_index, local_paths, 
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from sqlext_operators.exchange.parquet_scan import Source
 
 #: Settings by which a plain name may be looked up elsewhere than among the temporary views first.
 _LOOKUP_SETTINGS = ("spark.sql.path.enabled", "spark.sql.defaultPath", "spark.sql.functionResolution.sessionOrder")
@@ -48,13 +49,18 @@ class View:
         if index is None and self._is_plain is not False:
             frame = opened()
             found = plain_parquet_scan(frame)
-            names = None if found is None else [str(name).lower() for name in found.columns]
+            names = None if found is None else [_name(column).lower() for column in found.columns]
             self._is_plain = names == [name.lower() for name in frame.columns]
             if self._is_plain:
                 index = file_index(optimized_plan(frame))
                 java: Any = frame.sparkSession._jvm
                 self._index = java.java.lang.ref.WeakReference(index)
         return () if index is None else local_paths(index) or ()
+
+
+def _name(column: Source) -> str:
+    """The column's own name, in the files or in the names of their folders; none for anything else."""
+    return column if isinstance(column, str) else getattr(column, "name", "")
 
 
 class TemporaryViews:

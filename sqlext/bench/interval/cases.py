@@ -61,7 +61,10 @@ class CaseList:
         **parameters: int | str,
     ) -> None:
         """Add one case for those of the contestants that were chosen."""
-        chosen = tuple(one for one in contestants if one in self.contestants)
+        able = list(contestants)
+        if "ours" in able and not kernel:  # over the same rows in other storages (storage.py)
+            able += [one for one in self.contestants if one.startswith("ours-")]
+        chosen = tuple(one for one in able if one in self.contestants)
         known: dict[str, int | str] = {"relation": text.relation, "query": text.query, **parameters}
         if text.delta is not None:
             known["delta"] = text.delta

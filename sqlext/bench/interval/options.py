@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sqlext.bench.harness.options import WHO, ScaledOptions, option
 from sqlext.bench.harness.runner import Limits
+from sqlext.bench.storage import HELP
 
 #: Contestants and what each does, in the order of the tables. The first that is not ours is the reference.
 CONTESTANTS = {
@@ -44,6 +45,7 @@ class IntervalOptions(ScaledOptions):
     lengths: Sequence[int] = option((50, 5_000, 500_000), "In synthetic: mean lengths, starts lie in 1..1000000.")
     queries: Sequence[str] = option(QUERIES, "In large: which queries.")
     contestants: Sequence[str] = option(tuple(CONTESTANTS), WHO)
+    storage: Sequence[str] = option(("files",), HELP)
     max_pairs: int = option(120_000_000, "In synthetic: cases with more pairs are left out.")
     nested_rows: int = option(30_000, "Largest table for Spark's nested loop.", min=0)
     bin_width: int | None = option(

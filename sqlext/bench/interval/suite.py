@@ -21,6 +21,7 @@ from sqlext.bench.interval.contestants import JoinStatements, KernelContestant, 
 from sqlext.bench.interval.options import CONTESTANTS, QUERIES, IntervalOptions
 from sqlext.bench.interval.peers import PEERS, PeerContestant, interpreter
 from sqlext.bench.interval.sql import SHORT_NAMES
+from sqlext.bench.storage import storage_checks, storage_names, stored_contestant
 
 
 def interval_suite(options: IntervalOptions, engines: Engines | None = None, report: Told = untold) -> Suite:
@@ -37,6 +38,7 @@ def interval_suite(options: IntervalOptions, engines: Engines | None = None, rep
     programs = {name: interpreter(name, options.peers) for name in options.contestants if name in PEERS}
     missing = {name: program for name, program in programs.items() if not program.exists()}
     asked = [name for name in CONTESTANTS if name in options.contestants and name not in missing]
+    asked += storage_names(options.storage)
     found = CaseList(options, place.root, asked).build()
     taking_part = [name for name in asked if any(case.has(name) for case in found.cases)]
     statements = JoinStatements(found.joins, place.engines.cores, BinWidth(options.bin_width))
@@ -49,11 +51,11 @@ def interval_suite(options: IntervalOptions, engines: Engines | None = None, rep
             "bin_widths": bin_widths,
         },
         cases=tuple(found.cases),
-        contestants=tuple(_contestant(name, options, found, place.engines, statements) for name in taking_part),
+        contestants=tuple(_contestant(name, options, found, place, statements) for name in taking_part),
         ours="ours",
         x_label="rows of each side",
         close=place.close,
-        checks=CHECKS,
+        checks=(*CHECKS, storage_checks),
         facts=_facts(found),
         left_out=(
             *(f"{name}: no environment at {path.parent.parent} (make peers)" for name, path in missing.items()),
@@ -69,12 +71,15 @@ def known_relations() -> Collection[str]:
 
 
 def _contestant(
-    name: str, options: IntervalOptions, found: CaseList, engines: Engines, statements: JoinStatements
+    name: str, options: IntervalOptions, found: CaseList, place: Workplace, statements: JoinStatements
 ) -> Contestant:
+    engines = place.engines
     if name in PEERS:
         return PeerContestant(name, found.joins, options.peers, options.cores)
     if name in SWEEPS:
         return KernelContestant(name, name, found.joins)
+    if name.startswith("ours-"):
+        return stored_contestant(name, engines, partial(statements.of, "ours"), place.root)
     statement = partial(statements.of, name)
     if name != "ours":
         return (DuckSql if name.startswith("duckdb") else SparkSql)(name, engines, statement)

@@ -1,0 +1,143 @@
+"""Where a user says that data are: a path, a pattern of paths, or a URI."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlext_planner.errors import ConfigurationError
+
+#: A scheme and a slash: `a:b.csv` is a file in this folder.
+_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>/.*)", re.DOTALL)
+_WILD = re.compile(r"[*?\[{]")
+#: What Hadoop takes for a pattern; a backslash before one of them makes it a plain character.
+_SPECIAL = re.compile(r"([\\*?\[\]{}])")
+_THREE = "write file:///folder/name with three slashes, or the plain path"
+
+
+@dataclass(frozen=True)
+class LocalData:
+    """Files and folders of this machine, as `text` names them.
+
+    `base` is the folder from which the names of partition folders count, where that is not each of `roots`.
+    """
+
+    text: str
+    roots: tuple[Path, ...]
+    base: Path | None = None
+
+    def for_spark(self) -> list[str]:
+        """The roots as Spark reads them: as files of this machine whatever its default file system is."""
+        return [spark_path(root) for root in self.roots]
+
+
+@dataclass(frozen=True)
+class RemoteData:
+    """A URI that Spark reads through Hadoop; it may be a pattern."""
+
+    uri: str
+    scheme: str
+
+
+def located(path: Path | str) -> LocalData | RemoteData:
+    """What a path, a pattern (`2024-*.parquet`, `{a,b}/*.csv`) or a URI means. A path that exists is no pattern.
+
+    Raises ConfigurationError for a path that a `Path` has spoilt, for a pattern that nothing matches, and for a `file:`
+    URI with a host.
+    """
+    text = os.fspath(path)
+    match = _URI.fullmatch(text)
+    if match is None or os.path.lexists(text):
+        return _local(text, text)
+    scheme, rest = match["scheme"].lower(), match["rest"]
+    if scheme == "file":
+        return _local(_file_path(text, rest), text)
+    if not rest.startswith("//"):
+        raise ConfigurationError(
+            f"'{text}' has one slash after '{scheme}:'",
+            help=f"write {scheme}://...; give it as a string: a Path makes one slash of two",
+        )
+    return RemoteData(text, scheme)
+
+
+def spark_path(path: Path) -> str:
+    """One local path as a URI without patterns. (Hadoop's URIs are not percent-encoded.)"""
+    return "file://" + _SPECIAL.sub(r"\\\1", str(path.absolute()))
+
+
+def _file_path(text: str, rest: str) -> str:
+    if not rest.startswith("//"):
+        return rest
+    host, slash, below = rest[2:].partition("/")
+    if host not in ("", "localhost"):
+        raise ConfigurationError(f"'{text}' names a host, '{host}', but file: URIs are of this machine", help=_THREE)
+    return slash + below
+
+
+def _local(path: str, text: str) -> LocalData:
+    if os.path.lexists(path) or not _WILD.search(path):
+        return LocalData(path, (Path(path),))
+    found = sorted({match for one in _alternatives(path) for match in _matching(one)}, key=str)
+    if not found:
+        raise ConfigurationError(f"nothing matches '{text}'", help="check the pattern: * ? [abc] {a,b}")
+    return LocalData(path, tuple(found), _base(path))
+
+
+def _matching(pattern: str) -> Iterator[Path]:
+    parts = Path(pattern.replace("[^", "[!")).parts
+    place = _first_wild(parts)
+    if place == len(parts):
+        found = [Path(pattern)] if os.path.lexists(pattern) else []
+    else:
+        found = list(Path(*parts[:place]).glob("/".join(parts[place:])))
+    return (path for path in found if not is_hidden(path.name))
+
+
+def _first_wild(parts: Sequence[str]) -> int:
+    return next((place for place, part in enumerate(parts) if _WILD.search(part)), len(parts))
+
+
+def _base(pattern: str) -> Path | None:
+    """Above a pattern for partition folders (`events/dt=2024-*`): the rows then have that column as in `events`."""
+    parts = Path(pattern).parts
+    place = _first_wild(parts)
+    return Path(*parts[:place]) if "=" in parts[place] else None
+
+
+def _alternatives(pattern: str) -> Iterator[str]:
+    """The pattern for each choice of `{a,b}`, which may be nested."""
+    opening = pattern.find("{")
+    closing = _closing(pattern, opening)
+    if opening < 0 or closing is None:
+        yield pattern
+        return
+    for choice in _choices(pattern[opening + 1 : closing]):
+        yield from _alternatives(pattern[:opening] + choice + pattern[closing + 1 :])
+
+
+def _closing(pattern: str, opening: int) -> int | None:
+    depth = 0
+    for place in range(max(0, opening), len(pattern)):
+        depth += {"{": 1, "}": -1}.get(pattern[place], 0)
+        if depth == 0:
+            return place
+    return None
+
+
+def _choices(text: str) -> list[str]:
+    choices, depth = [""], 0
+    for letter in text:
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            choices.append("")
+        else:
+            choices[-1] += letter
+    return choices
+
+
+def is_hidden(name: str) -> bool:
+    """Whether Spark passes over files and folders of this name: `_SUCCESS` and `.crc`, but not the partition `_k=1`."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")

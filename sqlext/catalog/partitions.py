@@ -1,0 +1,194 @@
+"""Columns that are in the names of folders: `dt=2024-01-01/city=Bern/part.parquet`, read as Spark reads them.
+
+The rules are those of Spark's PartitioningUtils under the setting
+spark.sql.sources.partitionColumnTypeInference.enabled; `tests/catalog/test_partitions.py` compares with Spark itself.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+
+from sqlext_planner.errors import ConfigurationError
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_LAYOUT = "all files of a table must be below folders of the same columns: dt=2024-01-01/city=Bern/part.parquet"
+
+#: Java's Double.parseDouble, and the numbers without a fraction that its BigDecimal reads.
+_DOUBLE = re.compile(
+    r"""[\x00-\x20]* [+-]? (NaN | Infinity
+      | ( ([0-9]+\.?[0-9]* | \.[0-9]+) ([eE][+-]?[0-9]+)?
+        | 0[xX] ([0-9a-fA-F]+\.? | [0-9a-fA-F]*\.[0-9a-fA-F]+) [pP][+-]?[0-9]+ ) [fFdD]? ) [\x00-\x20]*""",
+    re.VERBOSE,
+)
+_NUMBER = re.compile(r"[+-]?(?P<whole>\d*)\.?(?P<part>\d*)([eE](?P<exponent>[+-]?\d{1,9}))?")
+_YEAR = r"(?P<year>-?[0-9]{4}|[+-][0-9]{5,7})"
+_DATE = re.compile(rf"{_YEAR}-(?P<month>[0-9]{{2}})-(?P<day>[0-9]{{2}})")
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_TIMESTAMP = re.compile(rf"(?P<date>.*) {_CLOCK}(\.[0-9])?")
+_TIME = re.compile(rf"{_CLOCK}(\.[0-9]{{1,6}})?")
+#: The last year of which every timestamp is a long of microseconds.
+_LAST_YEAR = 294_246
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """The partition columns of a table: names and Spark's types, in the order of the folders below `base`."""
+
+    columns: tuple[tuple[str, str], ...]
+    base: Path
+
+    def beside(self, columns: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+        """The table's columns, given those of its files. One that is in both keeps its place and takes name and type of
+        the folders, because Spark reads the value from there."""
+        mine = {name.lower(): (name, dtype) for name, dtype in self.columns}
+        merged = [mine.pop(name.lower(), (name, dtype)) for name, dtype in columns]
+        return (*merged, *mine.values())
+
+
+def partitioning(
+    files: Sequence[Path], bases: Collection[Path], text: str, *, typed: bool = True
+) -> Partitioning | None:
+    """The partition columns of files below `bases`; None if no folder between them is named like one.
+
+    `typed` is the setting: without it every column is a string. Raises ConfigurationError for layouts that Spark
+    refuses, and for files without partition columns beside files that have them, of which Spark would lose the rows.
+    """
+    known = [_split(folder, bases) for folder in dict.fromkeys(file.parent for file in files)]
+    found = [(base, pairs) for base, pairs in known if pairs]
+    if not found:
+        return None
+    if len(found) < len(known):
+        plain = next(base for base, pairs in known if not pairs)
+        raise ConfigurationError(
+            f"'{text}' has files without partition columns (in '{plain}') beside folders like '{_shown(found[0][1])}'",
+            help=_LAYOUT,
+        )
+    first = found[0]
+    names = [name for name, _ in first[1]]
+    for base, pairs in found[1:]:
+        if [name for name, _ in pairs] != names or base != first[0]:
+            raise ConfigurationError(
+                f"'{text}' has folders like '{_shown(first[1])}' and '{_shown(pairs)}', below "
+                + (f"'{base}'" if base == first[0] else f"'{first[0]}' and '{base}'"),
+                help=_LAYOUT,
+            )
+    if len({name.lower() for name in names}) < len(names):
+        raise ConfigurationError(f"'{text}' has folders that name a column twice: '{_shown(first[1])}'", help=_LAYOUT)
+    values = zip(*(pairs for _, pairs in found), strict=True)
+    columns = tuple((name, _type_of(of_name, typed)) for name, of_name in zip(names, values, strict=True))
+    return Partitioning(columns, first[0])
+
+
+def _type_of(pairs: Collection[tuple[str, str]], typed: bool) -> str:
+    """The type of a column with these (name, value) pairs."""
+    kinds = {"void" if value == _NULL else "string" if not typed else value_type(value) for _, value in pairs}
+    return reduce(wider, sorted(kinds))
+
+
+def _split(folder: Path, bases: Collection[Path]) -> tuple[Path, list[tuple[str, str]]]:
+    """The folder above the partition folders, and their names and values; folders below them may have any name."""
+    pairs: list[tuple[str, str]] = []
+    place = folder
+    while place not in bases and place != place.parent:
+        pair = _pair(place.name)
+        if pair is None and pairs:
+            break
+        if pair is not None:
+            pairs.append(pair)
+        place = place.parent
+    return (place, pairs[::-1]) if pairs else (folder, [])
+
+
+def _pair(name: str) -> tuple[str, str] | None:
+    column, sign, value = name.partition("=")
+    if not sign:
+        return None
+    if not column or not value:
+        raise ConfigurationError(
+            f"folder '{name}' has no {'value' if column else 'column name'}",
+            help=f"rename it; a missing value is written as {column or 'column'}={_NULL}",
+        )
+    return unescaped(column), value
+
+
+def _shown(pairs: Sequence[tuple[str, str]]) -> str:
+    return "/".join(f"{name}={value}" for name, value in pairs)
+
+
+def unescaped(text: str) -> str:
+    """`a%20b` -> `a b`, character by character as in Hive."""
+    return re.sub("%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
+
+
+def value_type(text: str) -> str:
+    """The type of a value in a folder's name, from narrow to wide: the first that can read it."""
+    if re.fullmatch(r"[+-]?\d+", text):
+        number = int(text)
+        for name, bits in (("int", 31), ("bigint", 63)):
+            if -(1 << bits) <= number < 1 << bits:
+                return name
+    plain = unescaped(text)
+    timestamp = _TIMESTAMP.fullmatch(plain)
+    if (digits := _decimal_digits(text)) is not None:
+        return f"decimal({digits},0)"
+    if _DOUBLE.fullmatch(text):
+        return "double"
+    if timestamp and _is_date(timestamp["date"], _LAST_YEAR):
+        return "timestamp"
+    if _is_date(text):
+        return "date"
+    return "time(6)" if _TIME.fullmatch(plain) else "string"
+
+
+def _decimal_digits(text: str) -> int | None:
+    """The digits of a number without a fraction; None for any other text, and for more digits than a decimal has."""
+    match = _NUMBER.fullmatch(text)
+    if match is None or not match["whole"] + match["part"]:
+        return None
+    power = int(match["exponent"] or 0) - len(match["part"])
+    written = len(str(int(match["whole"] + match["part"])))
+    return written + power if power >= 0 and written + power <= 38 else None
+
+
+def _is_date(text: str, last: int = 9_999_999) -> bool:
+    """Whether a text is a day; in years of more than four digits after a sign, up to `last`."""
+    match = _DATE.fullmatch(text)
+    if match is None or match["year"] == "-0000" or abs(int(match["year"])) > last:
+        return False
+    if len(match["year"]) > 5 and abs(int(match["year"])) < 10_000:
+        return False
+    year = int(match["year"]) % 400 + 400  # the calendar repeats itself
+    try:
+        datetime.date(year, int(match["month"]), int(match["day"]))
+    except ValueError:
+        return False
+    return True
+
+
+def wider(one: str, other: str) -> str:
+    """The type of a column with values of both types: strings, where neither can hold the other exactly."""
+    if one == other or other == "void":
+        return one
+    if one == "void":
+        return other
+    kinds = {one, other}
+    if kinds == {"int", "bigint"}:
+        return "bigint"
+    if kinds == {"int", "double"}:
+        return "double"
+    if kinds == {"date", "timestamp"}:
+        return "timestamp"
+    digits = [_digits(kind) for kind in (one, other)]
+    return f"decimal({max(digits)},0)" if all(digits) else "string"
+
+
+def _digits(kind: str) -> int:
+    """Of an integer or decimal type; 0 for others."""
+    if kind in ("int", "bigint"):
+        return 10 if kind == "int" else 20
+    return int(kind[8:].partition(",")[0]) if kind.startswith("decimal") else 0
