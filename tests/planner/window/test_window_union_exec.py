@@ -109,7 +109,7 @@ def test_rows_agree_with_brute_force(spark: Spark, counts: tuple[int, ...], sett
     assert sorted(rows(spark, node, **settings), key=key) == sorted(expected, key=key)
 
 
-@pytest.mark.parametrize("arrow_scan", ["true", "false"])
+@pytest.mark.parametrize("arrow_scan", ["auto", "true", "false"])
 def test_parquet_inputs_give_the_same_rows_whoever_reads_them(spark: Spark, arrow_scan: str, tmp_path: Path) -> None:
     tables = [table(seed, 50) for seed in (7, 8)]
     plans = []
@@ -118,9 +118,9 @@ def test_parquet_inputs_give_the_same_rows_whoever_reads_them(spark: Spark, arro
         spark.createDataFrame(rows_, SCHEMA).coalesce(1).write.parquet(path)
         plans.append(scan(spark.read.parquet(path), name))
     node = union_of(plans[0], plans[1:], [call("sum", Column("a", "v"))], frame=FIVE)
-    frame = execute_cached(node, ExecutionContext(spark, Config(arrow_scan=arrow_scan == "true")))
+    frame = execute_cached(node, ExecutionContext(spark, Config(arrow_scan=arrow_scan)))
     ranges = frame._jdf.queryExecution().optimizedPlan().toString().count("Range (")  # the numbers of our tasks
-    assert ranges == (2 if arrow_scan == "true" else 0)
+    assert ranges == (0 if arrow_scan == "false" else 2)
     assert sorted(map(tuple, frame.collect()), key=key) == sorted(brute_force(tables[0], tables[1:], 5), key=key)
 
 
