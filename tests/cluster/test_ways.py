@@ -1,0 +1,75 @@
+"""Each documented way to give executors the package: five statements, by spark-submit and from a notebook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlext_planner.bundle import environment_name, zip_name
+
+from tests.cluster.conftest import Answer, Run
+from tests.cluster.driver import STATEMENTS
+from tests.cluster.environments import OF_SPARK, environment, install
+from tests.cluster.standalone import Cluster
+
+pytestmark = pytest.mark.slow
+SMALL = ["spark.executor.memory=640m", "spark.driver.memory=1g", "spark.sql.session.timeZone=UTC"]
+WITH_NUMBA = ("numba", "numpy", *OF_SPARK)
+
+
+def same(answer: Answer, expected: Answer) -> None:
+    """Every statement has the rows of local mode, which are not the same for all."""
+    for name in (*STATEMENTS, "stream"):
+        assert answer[name], name
+        assert answer[name] == expected[name], name
+    assert expected["window"] == expected["window, files read by tasks"]
+    assert expected["stream"]
+
+
+def options(word: str, settings: list[str]) -> list[str]:
+    return [part for setting in settings for part in (word, setting)]
+
+
+@pytest.mark.parametrize("started", ["submit", "notebook"])
+def test_installed(started: str, cluster: Cluster, built: Path, run: Run, expected: Answer, tmp_path: Path) -> None:
+    python = environment(tmp_path / "node", WITH_NUMBA)
+    install(python, next(built.glob("*.whl")))
+    settings = [*SMALL, f"spark.pyspark.python={python}"]
+    if started == "submit":
+        answer = run(["--master", cluster.url, *options("--conf", settings)], [])
+    else:
+        answer = run(None, ["--master", cluster.url, *options("--conf", settings)])
+    same(answer, expected)
+
+
+@pytest.mark.parametrize("started", ["submit", "notebook"])
+def test_archive(started: str, cluster: Cluster, built: Path, run: Run, expected: Answer) -> None:
+    """The nodes need no package at all: the Python and everything that it imports come with the archive."""
+    archive = f"{built / environment_name()}#environment"
+    settings = [*SMALL, "spark.pyspark.python=./environment/bin/python"]
+    if started == "submit":
+        answer = run(["--master", cluster.url, "--archives", archive, *options("--conf", settings)], [])
+    else:
+        words = options("--conf", [*settings, f"spark.archives={archive}"])
+        answer = run(None, ["--master", cluster.url, *words])
+    same(answer, expected)
+    used = [folder for folder in cluster.executors() if (folder / "environment").exists()]
+    assert len(used) >= 2
+
+
+@pytest.mark.parametrize("started", ["submit", "notebook"])
+def test_zip(started: str, cluster: Cluster, built: Path, run: Run, expected: Answer, tmp_path: Path) -> None:
+    """Where the nodes have numba: the zip, before the application starts or in the middle of it."""
+    python, bundle = environment(tmp_path / "node", WITH_NUMBA), str(built / zip_name())
+    settings = [*SMALL, f"spark.pyspark.python={python}"]
+    if started == "submit":
+        answer = run(["--master", cluster.url, "--py-files", bundle, *options("--conf", settings)], [])
+    else:
+        words = ["--master", cluster.url, *options("--conf", settings), "--add-py-file", bundle]
+        answer = run(None, words)
+        before = answer["before"]
+        assert before["kind"] == "ConfigurationError"
+        assert f"({python}) lacks sqlext_operators" in before["message"]
+        assert "addPyFile" in before["help"]
+        assert "cluster.md" in before["help"]
+    same(answer, expected)
