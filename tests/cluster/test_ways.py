@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from sqlext_planner.bundle import environment_name, zip_name
 
+import sqlext
 from tests.cluster.conftest import Answer, Run
 from tests.cluster.driver import STATEMENTS
-from tests.cluster.environments import OF_SPARK, environment, install
+from tests.cluster.environments import OF_SPARK, environment, install, site_packages
 from tests.cluster.standalone import Cluster
 
 pytestmark = pytest.mark.slow
@@ -73,3 +74,32 @@ def test_zip(started: str, cluster: Cluster, built: Path, run: Run, expected: An
         assert "addPyFile" in before["help"]
         assert "cluster.md" in before["help"]
     same(answer, expected)
+
+
+def older(python: Path, wheel: Path) -> None:
+    """Install the wheel, and make it one of another version."""
+    install(python, wheel)
+    module = site_packages(python.parent.parent) / "sqlext_operators" / "__init__.py"
+    module.write_text(module.read_text().replace(f'"{sqlext.__version__}"', '"0.0.9"'))
+
+
+#: packages of the nodes, how the wheel is installed there, the error, a word of the remedy
+REFUSED = {
+    "nothing": ((), None, "Spark's Python workers cannot import pyarrow", "sqlext bundle --kind venv"),
+    "no numba": (OF_SPARK, install, "lacks numba", "sqlext bundle --kind venv"),
+    "another version": (WITH_NUMBA, older, "has sqlext_operators 0.0.9, the driver has", "give the executors version"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_executors_that_lack_something(case: str, cluster: Cluster, built: Path, run: Run, tmp_path: Path) -> None:
+    packages, installed, message, remedy = REFUSED[case]
+    python = environment(tmp_path / "node", packages)
+    if installed is not None:
+        installed(python, next(built.glob("*.whl")))
+    settings = options("--conf", [*SMALL, f"spark.pyspark.python={python}"])
+    error = run(None, ["--master", cluster.url, *settings, "--refused"])["before"]
+    assert error["kind"] == "ConfigurationError"
+    assert message in error["message"]
+    assert remedy in error["help"]
+    assert "cluster.md" in error["help"]
