@@ -237,7 +237,7 @@ def _exchange_input(child: PhysicalPlan, config: Config) -> PhysicalPlan:
     from sqlext_planner.exchange.arrow_scan import ArrowScanExec
 
     rows = "" if scan.info.rows is None else f" of {scan.info.rows} rows"
-    why = f"plain Parquet{rows}: the scatter task reads the files itself, unless their footers rule it out"
+    why = f"plain Parquet{rows}: the scatter task reads the files itself, unless their footers or a cluster rule it out"
     return ArrowScanExec(child, why=why)
 
 

@@ -71,10 +71,10 @@ def run(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
         start = [sys.executable] if submit is None else [str(HOME / "bin" / "spark-submit"), *submit]
         path = os.pathsep.join(map(str, (ROOT, ROOT / "planner", ROOT / "operators")))
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PYSPARK")}
-        environment |= {"PYTHONPATH": path, "PYSPARK_DRIVER_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+        environment |= {"PYTHONPATH": path, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(HOME)}
         done = subprocess.run(
             [*start, str(DRIVER), str(out), str(tables), *words],
-            env={**environment, "SPARK_HOME": str(HOME)},
+            env=environment,
             cwd=folder,
             capture_output=True,
             text=True,

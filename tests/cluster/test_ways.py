@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,12 @@ from tests.cluster.environments import OF_SPARK, environment, install, site_pack
 from tests.cluster.standalone import Cluster
 
 pytestmark = pytest.mark.slow
-SMALL = ["spark.executor.memory=640m", "spark.driver.memory=1g", "spark.sql.session.timeZone=UTC"]
+SMALL = [
+    "spark.executor.memory=640m",
+    "spark.driver.memory=1g",
+    "spark.sql.session.timeZone=UTC",
+    f"spark.pyspark.driver.python={sys.executable}",
+]
 WITH_NUMBA = ("numba", "numpy", *OF_SPARK)
 
 
