@@ -92,4 +92,4 @@ def run(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture(scope="session")
 def expected(run: Run) -> Answer:
     """What local mode answers, with the driver's own Python."""
-    return run(None, ["--master", "local[2]", "--conf", f"spark.pyspark.python={sys.executable}"])
+    return run(None, ["--master", "local[2]", "--python", sys.executable])

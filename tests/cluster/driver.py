@@ -1,7 +1,9 @@
 """A user's program: five statements, with their rows as JSON. Run by `spark-submit`, or with --master as a notebook is.
 
-python driver.py OUT TABLES [--master URL] [--conf KEY=VALUE ...] [--add-py-file ZIP] [--refused]
+python driver.py OUT TABLES [--master URL] [--python PATH] [--conf KEY=VALUE ...] [--add-py-file ZIP] [--refused]
 
+A program that starts Spark itself names the executors' Python in PYSPARK_PYTHON: spark.pyspark.python is read by
+spark-submit only.
 With --add-py-file the first statement is tried before the file is added, and the error is in the answer; with --refused
 that is all.
 """
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -39,6 +42,8 @@ STATEMENTS = {
 
 def main() -> None:
     options = _options()
+    if options.python is not None:
+        os.environ["PYSPARK_PYTHON"] = options.python
     builder: Any = SparkSession.builder.appName("cluster")
     builder = builder if options.master is None else builder.master(options.master)
     for text in options.conf:
@@ -75,6 +80,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("out", type=Path)
     parser.add_argument("tables", type=Path)
     parser.add_argument("--master")
+    parser.add_argument("--python")
     parser.add_argument("--conf", action="append", default=[])
     parser.add_argument("--add-py-file")
     parser.add_argument("--refused", action="store_true")

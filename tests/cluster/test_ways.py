@@ -19,7 +19,6 @@ SMALL = [
     "spark.executor.memory=640m",
     "spark.driver.memory=1g",
     "spark.sql.session.timeZone=UTC",
-    f"spark.pyspark.driver.python={sys.executable}",
 ]
 WITH_NUMBA = ("numba", "numpy", *OF_SPARK)
 
@@ -33,19 +32,23 @@ def same(answer: Answer, expected: Answer) -> None:
     assert expected["stream"]
 
 
-def options(word: str, settings: list[str]) -> list[str]:
-    return [part for setting in settings for part in (word, setting)]
+def submitted(cluster: Cluster, python: object, *words: str) -> list[str]:
+    """spark-submit's words. Without the second setting it would run the driver with the executors' Python too."""
+    pythons = [f"spark.pyspark.python={python}", f"spark.pyspark.driver.python={sys.executable}"]
+    return ["--master", cluster.url, *words, *(part for pair in [*SMALL, *pythons] for part in ("--conf", pair))]
+
+
+def notebook(cluster: Cluster, python: object, *words: str) -> list[str]:
+    """The words of a driver.py that starts Spark itself."""
+    settings = (part for setting in SMALL for part in ("--conf", setting))
+    return ["--master", cluster.url, "--python", str(python), *settings, *words]
 
 
 @pytest.mark.parametrize("started", ["submit", "notebook"])
 def test_installed(started: str, cluster: Cluster, built: Path, run: Run, expected: Answer, tmp_path: Path) -> None:
     python = environment(tmp_path / "node", WITH_NUMBA)
     install(python, next(built.glob("*.whl")))
-    settings = [*SMALL, f"spark.pyspark.python={python}"]
-    if started == "submit":
-        answer = run(["--master", cluster.url, *options("--conf", settings)], [])
-    else:
-        answer = run(None, ["--master", cluster.url, *options("--conf", settings)])
+    answer = run(submitted(cluster, python), []) if started == "submit" else run(None, notebook(cluster, python))
     same(answer, expected)
 
 
@@ -53,12 +56,11 @@ def test_installed(started: str, cluster: Cluster, built: Path, run: Run, expect
 def test_archive(started: str, cluster: Cluster, built: Path, run: Run, expected: Answer) -> None:
     """The nodes need no package at all: the Python and everything that it imports come with the archive."""
     archive = f"{built / environment_name()}#environment"
-    settings = [*SMALL, "spark.pyspark.python=./environment/bin/python"]
+    python = "./environment/bin/python"
     if started == "submit":
-        answer = run(["--master", cluster.url, "--archives", archive, *options("--conf", settings)], [])
+        answer = run(submitted(cluster, python, "--archives", archive), [])
     else:
-        words = options("--conf", [*settings, f"spark.archives={archive}"])
-        answer = run(None, ["--master", cluster.url, *words])
+        answer = run(None, notebook(cluster, python, "--conf", f"spark.archives={archive}"))
     same(answer, expected)
     used = [folder for folder in cluster.executors() if (folder / "environment").exists()]
     assert len(used) >= 2
@@ -68,12 +70,10 @@ def test_archive(started: str, cluster: Cluster, built: Path, run: Run, expected
 def test_zip(started: str, cluster: Cluster, built: Path, run: Run, expected: Answer, tmp_path: Path) -> None:
     """Where the nodes have numba: the zip, before the application starts or in the middle of it."""
     python, bundle = environment(tmp_path / "node", WITH_NUMBA), str(built / zip_name())
-    settings = [*SMALL, f"spark.pyspark.python={python}"]
     if started == "submit":
-        answer = run(["--master", cluster.url, "--py-files", bundle, *options("--conf", settings)], [])
+        answer = run(submitted(cluster, python, "--py-files", bundle), [])
     else:
-        words = ["--master", cluster.url, *options("--conf", settings), "--add-py-file", bundle]
-        answer = run(None, words)
+        answer = run(None, notebook(cluster, python, "--add-py-file", bundle))
         before = answer["before"]
         assert before["kind"] == "ConfigurationError"
         assert f"({python}) lacks sqlext_operators" in before["message"]
@@ -103,8 +103,7 @@ def test_executors_that_lack_something(case: str, cluster: Cluster, built: Path,
     python = environment(tmp_path / "node", packages)
     if installed is not None:
         installed(python, next(built.glob("*.whl")))
-    settings = options("--conf", [*SMALL, f"spark.pyspark.python={python}"])
-    error = run(None, ["--master", cluster.url, *settings, "--refused"])["before"]
+    error = run(None, notebook(cluster, python, "--refused"))["before"]
     assert error["kind"] == "ConfigurationError"
     assert message in error["message"]
     assert remedy in error["help"]

@@ -198,7 +198,7 @@ _REMEDIES = {
     "lacking": "executors need sqlext_operators {version}, numba, pyarrow, pandas and numpy (streams: protobuf too): "
     "install sql-for-time-on-spark there; or pack them all with `sqlext bundle --kind venv` for spark.archives; or, "
     "where only sqlext_operators is missing, give `sqlext bundle`'s zip to spark.sparkContext.addPyFile; "
-    "spark.pyspark.python names the executors' Python",
+    "PYSPARK_PYTHON (of spark-submit: spark.pyspark.python) names the executors' Python",
     "package": "give the executors version {version}: install it there, or make a new bundle with `sqlext bundle` and "
     "ship it in place of the old one",
     "numba": "install the driver's numba on the executors or theirs on the driver; or ship the driver's with "
