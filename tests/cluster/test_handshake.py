@@ -14,7 +14,7 @@ import pytest
 from pyspark import cloudpickle
 from sqlext_operators.exchange.scatter import probe
 from sqlext_planner.spark.task_errors import task_error
-from sqlext_planner.spark.workers import LEAST_PYARROW, worker_function
+from sqlext_planner.spark.workers import FOR_STREAMS, LEAST_PYARROW, worker_function
 
 import sqlext
 from tests.cluster.environments import environment, site_packages
@@ -61,7 +61,7 @@ WRONG = {
 }
 
 
-def load_in_a_worker(folder: Path, packages: Mapping[str, str | None]) -> str:
+def load_in_a_worker(folder: Path, packages: Mapping[str, str | None], also: tuple[str, ...] = ()) -> str:
     """The last line of stderr of a Python with stand-ins for the packages that loads a task's function and calls it."""
     python = environment(folder, [])
     for name, version in packages.items():
@@ -73,7 +73,7 @@ def load_in_a_worker(folder: Path, packages: Mapping[str, str | None]) -> str:
     (site_packages(folder) / "pyspark").mkdir()
     (site_packages(folder) / "pyspark" / "__init__.py").write_text("TaskContext = None\n")
     (site_packages(folder) / "pyspark" / "cloudpickle").symlink_to(HOME / "cloudpickle")
-    sent = base64.b64encode(cloudpickle.dumps(worker_function(partial(probe)))).decode()
+    sent = base64.b64encode(cloudpickle.dumps(worker_function(partial(probe), also))).decode()
     program = f"import base64, pickle\npickle.loads(base64.b64decode({sent!r}))(iter(()))"
     done = subprocess.run([python, "-c", program], env={}, capture_output=True, text=True, timeout=60)
     return done.stderr.strip().splitlines()[-1]
@@ -90,3 +90,11 @@ def test_a_worker_with_other_packages(
     assert found.help is not None
     assert re.search(remedy, found.help)
     assert (Path(found.help.rsplit("See ", 1)[1])).is_file()
+
+
+def test_streams_need_protobuf(tmp_path: Path) -> None:
+    found = task_error(RuntimeError(load_in_a_worker(tmp_path, ALL, FOR_STREAMS)))
+    assert found is not None
+    assert found.message.endswith("lacks google.protobuf")
+    assert found.help is not None
+    assert "protobuf" in found.help

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 WORKER_MARK = "[SQLEXT_WORKER_PACKAGE]"
 #: What our functions import in a worker. `sqlext_operators` itself needs no more.
 _NEEDED = ("sqlext_operators", "numba", "pyarrow", "numpy")
+#: What Spark's own state of streams imports, before our function runs.
+FOR_STREAMS = ("google.protobuf",)
 #: Older versions write other Arrow streams than the operators expect; pyproject.toml has the same bound.
 LEAST_PYARROW = 20
 
@@ -31,10 +33,10 @@ Entry = Callable[[int, Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 BatchFunction = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
-def worker_function(entry: Entry) -> BatchFunction:
+def worker_function(entry: Entry, also: tuple[str, ...] = ()) -> BatchFunction:
     """What to give `mapInArrow` for `partial(module_function, frozen_spec)`: it is called with the partition's
-    index and batches."""
-    load = _loading(entry)
+    index and batches. Workers must have the modules `also`, too."""
+    load = _loading(entry, also)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -115,14 +117,14 @@ def stateful_processor(spec: StatefulSpec) -> StatefulProcessor:
     return Processor()
 
 
-def _loading(entry: Callable[..., Any]) -> Callable[[], Callable[..., Any]]:
+def _loading(entry: Callable[..., Any], also: tuple[str, ...] = ()) -> Callable[[], Callable[..., Any]]:
     """A function that returns the entry point in a worker.
 
     It travels by value (it is nested, so cloudpickle cannot do otherwise) and holds the entry point pickled by
     reference. A worker with other packages then says so in one sentence that starts with WORKER_MARK; a plain
     pickle would fail inside Spark's deserialiser with its own traceback.
     """
-    pickled, (check, refuse) = pickle.dumps(entry), _handshake()
+    pickled, (check, refuse) = pickle.dumps(entry), _handshake((*_NEEDED, *also))
 
     def load() -> Callable[..., Any]:
         import gc
@@ -142,13 +144,14 @@ def _loading(entry: Callable[..., Any]) -> Callable[[], Callable[..., Any]]:
     return load
 
 
-def _handshake() -> tuple[Callable[[], None], Callable[[str, str], NoReturn]]:
-    """(a function that compares a worker's packages with the driver's, a function that refuses the worker).
+def _handshake(needed: tuple[str, ...]) -> tuple[Callable[[], None], Callable[[str, str], NoReturn]]:
+    """(a function that compares a worker's packages with the driver's, a function that refuses the worker); a worker
+    must have the modules `needed`.
 
     Both travel by value: a worker without our package runs them too. Comparing costs nothing but the imports that the
     task needs anyway: 4 microseconds a task after the first of a worker.
     """
-    mark, needed, version, numba_version, least = WORKER_MARK, _NEEDED, __version__, _numba_version(), LEAST_PYARROW
+    mark, version, numba_version, least = WORKER_MARK, __version__, _numba_version(), LEAST_PYARROW
 
     def refuse(kind: str, what: str) -> NoReturn:
         import socket
@@ -157,11 +160,17 @@ def _handshake() -> tuple[Callable[[], None], Callable[[str, str], NoReturn]]:
         # without its cause, of which Spark would print the traceback
         raise RuntimeError(f"{mark} {kind}: the executor on {socket.gethostname()} ({sys.executable}) {what}") from None
 
-    def check() -> None:
+    def has(name: str) -> bool:
         import importlib.util
         import sys
 
-        lacking = [name for name in needed if name not in sys.modules and importlib.util.find_spec(name) is None]
+        try:
+            return name in sys.modules or importlib.util.find_spec(name) is not None
+        except ModuleNotFoundError:  # the package that holds it is missing
+            return False
+
+    def check() -> None:
+        lacking = [name for name in needed if not has(name)]
         if lacking:
             refuse("lacking", f"lacks {' and '.join(lacking)}")
         import numba
@@ -211,28 +220,29 @@ def _remedy(kind: str) -> str:
     return f"{_REMEDIES.get(kind, '').format(version=__version__)}. See {page('cluster.md')}"
 
 
-def check_workers(spark: SparkSession) -> None:
-    """Ask one Python worker whether it can load the operators; once for each application, 0.1 s when it is warm.
+def check_workers(spark: SparkSession, also: tuple[str, ...] = ()) -> None:
+    """Ask one Python worker whether it can load the operators and the modules `also`; once for each application, 0.1 s
+    when it is warm.
 
     Raises ConfigurationError if it cannot, or if Spark cannot start a Python worker at all.
     """
-    application = spark.conf.get("spark.app.id", "")
-    if application in _CHECKED:
+    checked = (spark.conf.get("spark.app.id", ""), also)
+    if checked in _CHECKED:
         return
     from pyspark.errors import PySparkException
     from sqlext_operators.exchange.scatter import probe
 
     try:
-        spark.range(1).mapInArrow(worker_function(probe), "partition int").collect()
+        spark.range(1).mapInArrow(worker_function(probe, also), "partition int").collect()
     except PySparkException as error:
         found = worker_error(str(error)) or _start_error(str(error))
         if found is None:
             raise
         raise found from None
-    _CHECKED.add(application)
+    _CHECKED.add(checked)
 
 
-_CHECKED: set[str | None] = set()
+_CHECKED: set[tuple[str | None, tuple[str, ...]]] = set()
 
 
 def _start_error(text: str) -> ConfigurationError | None:
