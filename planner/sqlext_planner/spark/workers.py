@@ -149,7 +149,7 @@ def _handshake(needed: tuple[str, ...]) -> tuple[Callable[[], None], Callable[[s
     must have the modules `needed`.
 
     Both travel by value: a worker without our package runs them too. Comparing costs nothing but the imports that the
-    task needs anyway: 4 microseconds a task after the first of a worker.
+    task needs anyway: 9 microseconds a task after the first of a worker, and 2.6 KB more to send.
     """
     mark, version, numba_version, least = WORKER_MARK, __version__, _numba_version(), LEAST_PYARROW
 
