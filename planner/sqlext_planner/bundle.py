@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path, PurePosixPath
@@ -78,6 +78,32 @@ def write_environment(path: Path, python: Path | None = None) -> None:
                 archive.addfile(_file(str(name), files[name].stat().st_size), content)
 
 
+def with_required(names: Sequence[str]) -> list[Distribution]:
+    """The distributions and, as far as they are installed, those that they require without extras; by name.
+
+    Raises ConfigurationError if one of `names` is not installed.
+    """
+    found: dict[str, Distribution] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop().lower().replace("_", "-")
+        if name in found:
+            continue
+        try:
+            found[name] = distribution(name)
+        except PackageNotFoundError:
+            if name in names:
+                raise ConfigurationError(
+                    f"the package {name} is not installed here, and executors need it", help=f"pip install {name}"
+                ) from None
+            continue  # for other machines or versions of Python
+        for line in found[name].requires or ():
+            required = re.match(r"[\w.-]+", line)
+            if required is not None and not re.search(r"\bextra\s*==", line):
+                waiting.append(required[0])
+    return [found[name] for name in sorted(found)]
+
+
 @contextmanager
 def _whole(path: Path) -> Iterator[BinaryIO]:
     """A file that gets its name when all is written: executors never fetch half of one."""
@@ -101,7 +127,7 @@ def _operators() -> Iterator[tuple[PurePosixPath, Path]]:
 
 def _installed(names: tuple[str, ...]) -> Iterator[tuple[PurePosixPath, Path]]:
     """The files of distributions and of those that they require, by their names in site-packages."""
-    for found in _with_required(names):
+    for found in with_required(names):
         if found.files is None:
             raise ConfigurationError(
                 f"the files of the package {found.name} are not known: it was installed without a record",
@@ -111,29 +137,6 @@ def _installed(names: tuple[str, ...]) -> Iterator[tuple[PurePosixPath, Path]]:
             name = PurePosixPath(file)
             if ".." not in name.parts and not _LEFT_OUT & set(name.parts):
                 yield name, Path(str(file.locate()))
-
-
-def _with_required(names: tuple[str, ...]) -> list[Distribution]:
-    """The distributions and, as far as they are installed, those that they require without extras."""
-    found: dict[str, Distribution] = {}
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop().lower().replace("_", "-")
-        if name in found:
-            continue
-        try:
-            found[name] = distribution(name)
-        except PackageNotFoundError:
-            if name in names:
-                raise ConfigurationError(
-                    f"the package {name} is not installed here, and executors need it", help=f"pip install {name}"
-                ) from None
-            continue  # for other machines or versions of Python
-        for line in found[name].requires or ():
-            required = re.match(r"[\w.-]+", line)
-            if required is not None and not re.search(r"\bextra\s*==", line):
-                waiting.append(required[0])
-    return [found[name] for name in sorted(found)]
 
 
 def _file(name: str, size: int) -> tarfile.TarInfo:

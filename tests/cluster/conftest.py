@@ -6,9 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import tarfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +23,13 @@ ROOT = Path(__file__).resolve().parents[2]
 DRIVER = Path(__file__).parent / "driver.py"
 
 Answer = dict[str, Any]
-#: ``run(spark-submit's words or None, words of driver.py)``: what the program answered.
-Run = Callable[[list[str] | None, list[str]], Answer]
+
+
+class Run(Protocol):
+    """What driver.py answers, run with these words; by spark-submit with words of its own, unless they are None.
+    `archive` is unpacked as `environment` where it runs."""
+
+    def __call__(self, submit: list[str] | None, words: list[str], archive: Path | None = None) -> Answer: ...
 
 
 @pytest.fixture(scope="session")
@@ -65,8 +71,11 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Runs driver.py in a process of its own."""
 
-    def ran(submit: list[str] | None, words: list[str]) -> Answer:
+    def ran(submit: list[str] | None, words: list[str], archive: Path | None = None) -> Answer:
         folder = tmp_path_factory.mktemp("run")
+        if archive is not None:
+            with tarfile.open(archive) as packed:
+                packed.extractall(folder / "environment", filter="fully_trusted")
         out = folder / "answer.json"
         start = [sys.executable] if submit is None else [str(HOME / "bin" / "spark-submit"), *submit]
         path = os.pathsep.join(map(str, (ROOT, ROOT / "planner", ROOT / "operators")))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, distribution
+from collections.abc import Sequence
 from pathlib import Path
+
+from sqlext_planner.bundle import with_required
 
 #: What Spark's own Python workers need for Arrow and for the state of streams.
 OF_SPARK = ("pandas", "pyarrow", "protobuf")
 
 
-def environment(folder: Path, packages: Iterable[str]) -> Path:
+def environment(folder: Path, packages: Sequence[str]) -> Path:
     """A Python in `folder` with these packages and what they require: links to this environment's, which take no time
     to install. Gives its executable."""
     base = Path(getattr(sys, "_base_executable", sys.executable))
@@ -22,8 +22,7 @@ def environment(folder: Path, packages: Iterable[str]) -> Path:
     (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\ninclude-system-site-packages = false\n")
     own = site_packages(folder)
     own.mkdir(parents=True)
-    for name in with_required(packages):
-        found = distribution(name)
+    for found in with_required(packages):
         roots = {file.parts[0] for file in found.files or () if file.parts[0] not in ("..", "__pycache__")}
         for root in roots - {path.name for path in own.iterdir()}:
             (own / root).symlink_to(Path(str(found.locate_file(root))))
@@ -33,23 +32,6 @@ def environment(folder: Path, packages: Iterable[str]) -> Path:
 def site_packages(folder: Path) -> Path:
     """Where the environment's packages are."""
     return folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-
-
-def with_required(packages: Iterable[str]) -> set[str]:
-    """The packages and those that they require without extras, as far as they are installed here."""
-    found: set[str] = set()
-    waiting = list(packages)
-    while waiting:
-        name = waiting.pop().lower()
-        if name in found:
-            continue
-        try:
-            lines = distribution(name).requires or ()
-        except PackageNotFoundError:
-            continue
-        found.add(name)
-        waiting += [word[0] for line in lines if "extra ==" not in line and (word := re.match(r"[\w.-]+", line))]
-    return found
 
 
 def install(python: Path, wheel: Path) -> None:

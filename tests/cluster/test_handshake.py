@@ -9,12 +9,15 @@ import subprocess
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pyspark import cloudpickle
 from sqlext_operators.exchange.scatter import probe
+from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.spark.task_errors import task_error
-from sqlext_planner.spark.workers import FOR_STREAMS, LEAST_PYARROW, worker_function
+from sqlext_planner.spark.workers import FOR_STREAMS, LEAST_PYARROW, check_driver_python, worker_function
 
 import sqlext
 from tests.cluster.environments import environment, site_packages
@@ -98,3 +101,14 @@ def test_streams_need_protobuf(tmp_path: Path) -> None:
     assert found.message.endswith("lacks google.protobuf")
     assert found.help is not None
     assert "protobuf" in found.help
+
+
+def test_a_stream_needs_the_executors_python_on_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    spark: Any = SimpleNamespace(_sc=SimpleNamespace(pythonExec="./environment/bin/python"))
+    with pytest.raises(ConfigurationError, match=r"\./environment/bin/python is not there") as caught:
+        check_driver_python(spark)
+    assert caught.value.help is not None
+    assert "tar -xzf ARCHIVE -C ./environment" in caught.value.help
+    environment(tmp_path / "environment", [])
+    check_driver_python(spark)

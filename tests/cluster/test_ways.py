@@ -55,12 +55,11 @@ def test_installed(started: str, cluster: Cluster, built: Path, run: Run, expect
 @pytest.mark.parametrize("started", ["submit", "notebook"])
 def test_archive(started: str, cluster: Cluster, built: Path, run: Run, expected: Answer) -> None:
     """The nodes need no package at all: the Python and everything that it imports come with the archive."""
-    archive = f"{built / environment_name()}#environment"
-    python = "./environment/bin/python"
+    archive, python = built / environment_name(), "./environment/bin/python"
     if started == "submit":
-        answer = run(submitted(cluster, python, "--archives", archive), [])
+        answer = run(submitted(cluster, python, "--archives", f"{archive}#environment"), [], archive)
     else:
-        answer = run(None, notebook(cluster, python, "--conf", f"spark.archives={archive}"))
+        answer = run(None, notebook(cluster, python, "--conf", f"spark.archives={archive}#environment"), archive)
     same(answer, expected)
     used = [folder for folder in cluster.executors() if (folder / "environment").exists()]
     assert len(used) >= 2

@@ -21,6 +21,7 @@ from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.streams import result_times
 from sqlext_planner.spark.workers import (
     FOR_STREAMS,
+    check_driver_python,
     check_workers,
     property_function,
     stateful_processor,
@@ -65,6 +66,7 @@ def run_stream(
     from sqlext_operators.exchange.stateful import FIGURES, REPORT, RESULT_SCHEMA, StatefulSpec, unpacked
 
     check_settings(context.spark)
+    check_driver_python(context.spark)
     check_workers(context.spark, FOR_STREAMS)
     partitions = _partitions(context)
     pids = bucket_ids(bucket_count(context), partitions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -240,6 +241,21 @@ def check_workers(spark: SparkSession, also: tuple[str, ...] = ()) -> None:
             raise
         raise found from None
     _CHECKED.add(checked)
+
+
+def check_driver_python(spark: SparkSession) -> None:
+    """A stateful stream starts the executors' Python on the driver's machine, too, to ask for the names of its states.
+
+    Raises ConfigurationError if it is not there, as with the relative path of an archive.
+    """
+    python = getattr(getattr(spark, "_sc", None), "pythonExec", None)
+    if python is not None and shutil.which(python) is None:
+        folder = python.split("/bin/")[0]
+        raise ConfigurationError(
+            f"Spark starts the executors' Python of a stream on the driver too, and {python} is not there",
+            help=f"unpack the executors' archive in the folder in which the driver runs: mkdir {folder}; "
+            f"tar -xzf ARCHIVE -C {folder}. See {page('cluster.md')}",
+        )
 
 
 _CHECKED: set[tuple[str | None, tuple[str, ...]]] = set()
