@@ -13,7 +13,7 @@ ARGS ?=
 WORKERS ?= 2
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
-.PHONY: demo test test-all differential fuzz lint bench peers lock java clean help
+.PHONY: demo test test-all differential fuzz lint wheel bench peers lock java clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -44,6 +44,9 @@ lint: $(VENV)/.dev  ## format, lint, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+wheel: $(VENV)/.dev  ## the wheel, in dist/
+	$(BIN)/python -m hatchling build -t wheel
 
 bench: $(VENV)/.bench java  ## ours, native Spark and the peers side by side
 	$(BIN)/sqlext bench window $(ARGS)

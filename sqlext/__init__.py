@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlext_planner import __version__
 from sqlext_planner.errors import SqlExtError
 from sqlext_planner.exchange.stream_settings import stream_settings
 
@@ -13,7 +14,6 @@ from sqlext.session import Session, sql
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-__version__ = "0.1.0"
 __all__ = ["Session", "SqlExtError", "__version__", "disable", "enable", "sql", "stream_settings"]
 
 

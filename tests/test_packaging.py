@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +26,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     source = tmp_path_factory.mktemp("source")
     for name in ("sqlext", "planner", "operators", "tpch_queries", "tpcds_queries"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    (source / "docs").mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE", "docs/cluster.md"):
         shutil.copy(ROOT / name, source / name)
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(source / "dist")]
     subprocess.run(command, cwd=source, check=True, capture_output=True, timeout=300)
@@ -41,12 +44,48 @@ def test_wheel_holds_three_packages_and_nothing_else(wheel: zipfile.ZipFile) -> 
     }
 
 
+def left_out(path: Path) -> bool:
+    """Whether a module of the operators is a twin, which only tests call."""
+    return "twins" in path.parts or path.stem.endswith("reference")
+
+
 @pytest.mark.parametrize("package", ["sqlext", "sqlext_planner", "sqlext_operators"])
 def test_wheel_holds_every_module(wheel: zipfile.ZipFile, package: str) -> None:
     folder = next(path for path in (ROOT, ROOT / "planner", ROOT / "operators") if (path / package).is_dir())
-    modules = {str(path.relative_to(folder)) for path in (folder / package).rglob("*.py")}
-    assert modules <= set(wheel.namelist())
+    modules = {path.relative_to(folder) for path in (folder / package).rglob("*.py")}
+    twins = {path for path in modules if package == "sqlext_operators" and left_out(path)}
+    held = {Path(name) for name in wheel.namelist()}
+    assert modules - twins <= held
+    assert not twins & held
     assert f"{package}/py.typed" in wheel.namelist()
+
+
+def test_nothing_in_the_wheel_imports_a_twin(wheel: zipfile.ZipFile) -> None:
+    imports = set()
+    for name in (name for name in wheel.namelist() if name.endswith(".py")):
+        for node in ast.walk(ast.parse(wheel.read(name))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sqlext_operators"):
+                imports |= {Path(*f"{node.module}.{item.name}".split(".")) for item in node.names}
+    assert len(imports) > 500
+    assert [path for path in imports if left_out(path.parent) or left_out(path)] == []
+
+
+def test_wheel_holds_no_texts_of_tests(wheel: zipfile.ZipFile) -> None:
+    kinds = {Path(name).suffix for name in wheel.namelist() if ".dist-info/" not in name}
+    assert kinds == {".py", ".sql", ".txt", ".md", ".typed", ".json"} & kinds
+    assert "sqlext_planner/docs/cluster.md" in wheel.namelist()  # errors name it
+
+
+def test_readme_has_no_relative_links_on_an_index_page(wheel: zipfile.ZipFile) -> None:
+    (name,) = (name for name in wheel.namelist() if name.endswith("METADATA"))
+    text = wheel.read(name).decode()
+    home = PROJECT["urls"]["Homepage"]
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(links) > 20
+    assert [link for link in links if not link.startswith("https://")] == []
+    ours = [link.removeprefix(f"{home}/blob/main/") for link in links if link.startswith(home)]
+    assert [path for path in ours if not (ROOT / path).exists()] == []
+    assert f"Project-URL: Homepage, {home}\n" in text
 
 
 @pytest.mark.parametrize(("name", "size"), [("tpch", 22), ("tpcds", 99)])

@@ -64,11 +64,13 @@ class Config:
         "Run every SELECT through sqlext's own plan, even if the text could go to spark.sql unchanged (for tests).",
         "boolean",
     )
-    arrow_scan: bool = _setting(
+    arrow_scan: str = _setting(
         "exchange.arrowScan",
-        True,
-        "Tasks read the plain Parquet inputs of an exchange themselves, with pyarrow.",
-        "boolean",
+        "auto",
+        "Tasks read the plain Parquet inputs of an exchange themselves, with pyarrow. auto: if Spark's master is "
+        "local[...]; true: also on a cluster, whose executors must see the files under the same paths (a "
+        "shared mount); false: Spark reads them.",
+        "auto|true|false",
     )
     target_partition_bytes: int = _setting(
         "exchange.targetPartitionBytes",

@@ -244,12 +244,12 @@ def _scan_bytes(child: PhysicalPlan) -> int | None:
 def _exchange_input(child: PhysicalPlan, config: Config) -> PhysicalPlan:
     """`child`, marked as ArrowScanExec where it only selects rows and columns of plain Parquet files."""
     scan = _plain_scan(child)
-    if not config.arrow_scan or scan is None or scan.info is None or scan.info.format != "parquet":
+    if config.arrow_scan == "false" or scan is None or scan.info is None or scan.info.format != "parquet":
         return child
     from sqlext_planner.exchange.arrow_scan import ArrowScanExec
 
     rows = "" if scan.info.rows is None else f" of {scan.info.rows} rows"
-    why = f"plain Parquet{rows}: the scatter task reads the files itself, unless their footers rule it out"
+    why = f"plain Parquet{rows}: the scatter task reads the files itself, unless their footers or a cluster rule it out"
     return ArrowScanExec(child, why=why)
 
 

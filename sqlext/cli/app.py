@@ -74,6 +74,13 @@ class RunFormat(StrEnum):
     parquet = "parquet"
 
 
+class BundleKind(StrEnum):
+    """What `bundle` packs."""
+
+    zip = "zip"
+    venv = "venv"
+
+
 class Compat(StrEnum):
     """Dialects in which a statement may be read."""
 
@@ -262,6 +269,35 @@ def _completed_suites(incomplete: str) -> list[tuple[str, str]]:
     from sqlext.bench.cli import SUITES
 
     return [(name, help[0]) for name, (_, _, help) in SUITES.items() if name.startswith(incomplete)]
+
+
+@app.command()
+def bundle(
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write to this file or folder.", metavar="OUT")
+    ] = None,
+    kind: Annotated[
+        BundleKind, typer.Option(help="zip: only the operators; venv: a Python environment with all they import.")
+    ] = BundleKind.zip,
+    python: Annotated[
+        Path | None,
+        typer.Option(
+            help="With venv: where the executors' machines have their Python, if not where it is here.", metavar="PATH"
+        ),
+    ] = None,
+) -> None:
+    """Pack what a cluster's executors need, from what is installed here; docs/cluster.md says which kind fits where.
+
+    [bold]Examples[/]
+
+      sqlext bundle                       (then: spark.sparkContext.addPyFile("sqlext_operators-VERSION.zip"))
+
+      sqlext bundle --kind venv -o /tmp   (then: --archives /tmp/sqlext_environment-....tar.gz#environment
+                                           --conf spark.pyspark.python=./environment/bin/python)
+    """
+    from sqlext.cli.bundle import run_bundle
+
+    run_bundle(output, kind, python)
 
 
 @app.command(

@@ -6,6 +6,7 @@ these may be other rows, or only some of the rows: none of that is right.
 
 from __future__ import annotations
 
+import socket
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -64,13 +65,22 @@ def planned(path: str, state: FileState, coded: Collection[str] = ()) -> Iterato
             with pq.ParquetFile(source, pre_buffer=False, read_dictionary=sorted(coded)) as file:
                 yield file
     except FileNotFoundError:
-        raise SourceChangedError(f"file '{path}' no longer exists; it did when the statement was planned") from None
+        raise _missing(path) from None
     except (OSError, pa.ArrowException):
         if _overwritten(path, state, None):
             raise _changed(path) from None
         raise
     if _overwritten(path, state, inode):
         raise _changed(path)
+
+
+def _missing(path: str) -> SourceChangedError:
+    host = socket.gethostname()
+    return SourceChangedError(
+        f"file '{path}' no longer exists on {host}; it did on the driver when the statement was planned",
+        f"{AGAIN}; if {host} does not see the files of the driver, set sqlext.exchange.arrowScan=auto and use a path "
+        "that the whole cluster can read (docs/cluster.md)",
+    )
 
 
 def _changed(path: str) -> SourceChangedError:

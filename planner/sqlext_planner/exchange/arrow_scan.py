@@ -13,7 +13,7 @@ from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.relational.logical_plan import Field
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
 from sqlext_planner.spark.scans import MOST_FILES, PlainScan, plain_parquet_scan
-from sqlext_planner.spark.session import arrow_type
+from sqlext_planner.spark.session import arrow_type, is_local
 from sqlext_planner.spark.sources import over_sources
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def scan_of(
     frame: DataFrame, context: ExecutionContext, parallelism: int, least_bytes: int = LEAST_TASK_BYTES
 ) -> ArrowScan | None:
     """How pyarrow reads what a frame selects; None to leave it to Spark. Each frame is examined once."""
-    if not context.config.arrow_scan:
+    wanted = context.config.arrow_scan
+    if wanted == "false" or (wanted == "auto" and not is_local(context.spark)):
         return None
     if id(frame) not in context.files:
         context.files[id(frame)] = (frame, plain_files(frame))

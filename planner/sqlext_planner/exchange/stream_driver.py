@@ -19,7 +19,14 @@ from sqlext_planner.exchange.stream_settings import check_settings, observed_nam
 from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.streams import result_times
-from sqlext_planner.spark.workers import check_workers, property_function, stateful_processor, worker_function
+from sqlext_planner.spark.workers import (
+    FOR_STREAMS,
+    check_driver_python,
+    check_workers,
+    property_function,
+    stateful_processor,
+    worker_function,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,7 +66,8 @@ def run_stream(
     from sqlext_operators.exchange.stateful import FIGURES, REPORT, RESULT_SCHEMA, StatefulSpec, unpacked
 
     check_settings(context.spark)
-    check_workers(context.spark)
+    check_driver_python(context.spark)
+    check_workers(context.spark, FOR_STREAMS)
     partitions = _partitions(context)
     pids = bucket_ids(bucket_count(context), partitions)
     name = observed_name(chain.operators)

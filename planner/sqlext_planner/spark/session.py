@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -181,3 +182,12 @@ def cores(spark: SparkSession) -> int:
     """How many tasks run at once, according to Spark."""
     context = getattr(spark, "_sc", None)
     return int(context.defaultParallelism) if context is not None else 2
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Whether all tasks run in this machine's one Java: what the driver sees of the file system, they see too.
+
+    On a cluster a path of a local disk cannot be told from one of a shared mount. False under Connect.
+    """
+    context = getattr(spark, "_sc", None)
+    return context is not None and re.fullmatch(r"local(\[.*\])?", str(context.master)) is not None

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 
 from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError
+from sqlext_planner.spark.workers import worker_error
 
 
 def show_task_errors() -> None:
@@ -75,9 +76,10 @@ def task_error(error: BaseException) -> SqlExtError | None:
     cause = getattr(error, "_cause", None)
     if isinstance(cause, SqlExtError):
         return cause
-    word = re.search(re.escape(MARK) + r" ([A-Za-z0-9+/=]+)", str(error))
+    text = str(error)
+    word = re.search(re.escape(MARK) + r" ([A-Za-z0-9+/=]+)", text)
     if word is None:
-        return None
+        return worker_error(text)
     try:
         found = json.loads(base64.b64decode(word[1], validate=True))
         place = found["place"]

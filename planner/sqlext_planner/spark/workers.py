@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pickle
 import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from sqlext_planner import __version__
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
+from sqlext_planner.pages import page
 from sqlext_planner.spark.session import REMOTE_BYTES
 
 if TYPE_CHECKING:
@@ -16,24 +20,25 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     from sqlext_operators.exchange.stateful import StatefulSpec
 
-#: Part of the text of every error that a worker raises because it lacks the package. A statement's own run may be the
-#: first to meet such a worker, long after `check_workers`: look for the mark in PythonException's message.
+#: Part of the text of every error that a worker raises because of its packages. A statement's own run may be the
+#: first to meet such a worker, long after `check_workers`: `worker_error` finds the mark in Spark's exception.
 WORKER_MARK = "[SQLEXT_WORKER_PACKAGE]"
-_WORKER_HELP = (
-    "install the same version of sql-for-time-on-spark on every executor, or ship it with "
-    "spark.sparkContext.addPyFile('sqlext_operators.zip'), and point PYSPARK_PYTHON "
-    "(spark.pyspark.python) at that Python"
-)
+#: What our functions import in a worker. `sqlext_operators` itself needs no more.
+_NEEDED = ("sqlext_operators", "numba", "pyarrow", "numpy")
+#: What Spark's own state of streams imports, before our function runs.
+FOR_STREAMS = ("google.protobuf",)
+#: Older versions write other Arrow streams than the operators expect; pyproject.toml has the same bound.
+LEAST_PYARROW = 20
 
 Entry = Callable[[int, Iterable["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 #: What `mapInArrow` takes.
 BatchFunction = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
-def worker_function(entry: Entry) -> BatchFunction:
+def worker_function(entry: Entry, also: tuple[str, ...] = ()) -> BatchFunction:
     """What to give `mapInArrow` for `partial(module_function, frozen_spec)`: it is called with the partition's
-    index and batches."""
-    load = _loading(entry)
+    index and batches. Workers must have the modules `also`, too."""
+    load = _loading(entry, also)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -121,24 +126,24 @@ def stateful_processor(spec: StatefulSpec) -> StatefulProcessor:
     return Processor()
 
 
-def _loading(entry: Callable[..., Any]) -> Callable[[], Callable[..., Any]]:
+def _loading(entry: Callable[..., Any], also: tuple[str, ...] = ()) -> Callable[[], Callable[..., Any]]:
     """A function that returns the entry point in a worker.
 
     It travels by value (it is nested, so cloudpickle cannot do otherwise) and holds the entry point pickled by
-    reference. A worker that lacks the package then says so in one sentence that starts with WORKER_MARK; a plain
+    reference. A worker with other packages then says so in one sentence that starts with WORKER_MARK; a plain
     pickle would fail inside Spark's deserialiser with its own traceback.
     """
-    pickled, mark, help = pickle.dumps(entry), WORKER_MARK, _WORKER_HELP
+    pickled, (check, refuse) = pickle.dumps(entry), _handshake((*_NEEDED, *also))
 
     def load() -> Callable[..., Any]:
         import gc
         import pickle as worker_pickle
-        import sys
 
         try:
+            check()
             task: Callable[..., Any] = worker_pickle.loads(pickled)
         except ImportError as error:
-            raise RuntimeError(f"{mark} the executor's Python {sys.executable} cannot load {error}; {help}") from None
+            refuse("lacking", f"cannot load what the task needs: {error}")
         # Spark collects garbage between two tasks of a worker, which takes 0.1 s with numba and its kernels loaded:
         # objects that have survived until now are here to stay, and need not be looked at again.
         if len(gc.get_objects()) > 20_000:
@@ -148,35 +153,133 @@ def _loading(entry: Callable[..., Any]) -> Callable[[], Callable[..., Any]]:
     return load
 
 
-def check_workers(spark: SparkSession) -> None:
-    """Ask one Python worker whether it can load the operators; once for each application, 0.1 s when it is warm.
+def _handshake(needed: tuple[str, ...]) -> tuple[Callable[[], None], Callable[[str, str], NoReturn]]:
+    """(a function that compares a worker's packages with the driver's, a function that refuses the worker); a worker
+    must have the modules `needed`.
+
+    Both travel by value: a worker without our package runs them too. Comparing costs nothing but the imports that the
+    task needs anyway: 9 microseconds a task after the first of a worker, and 2.6 KB more to send.
+    """
+    mark, version, numba_version, least = WORKER_MARK, __version__, _numba_version(), LEAST_PYARROW
+
+    def refuse(kind: str, what: str) -> NoReturn:
+        import socket
+        import sys
+
+        # without its cause, of which Spark would print the traceback
+        raise RuntimeError(f"{mark} {kind}: the executor on {socket.gethostname()} ({sys.executable}) {what}") from None
+
+    def has(name: str) -> bool:
+        import importlib.util
+        import sys
+
+        try:
+            return name in sys.modules or importlib.util.find_spec(name) is not None
+        except ModuleNotFoundError:  # the package that holds it is missing
+            return False
+
+    def check() -> None:
+        lacking = [name for name in needed if not has(name)]
+        if lacking:
+            refuse("lacking", f"lacks {' and '.join(lacking)}")
+        import numba
+        import pyarrow
+        import sqlext_operators
+
+        own = getattr(sqlext_operators, "__version__", "without a number")
+        if own != version:
+            refuse("package", f"has sqlext_operators {own}, the driver has {version}")
+        if numba.__version__.split(".")[:2] != numba_version.split(".")[:2]:
+            refuse("numba", f"has numba {numba.__version__}, the driver has {numba_version}")
+        if int(pyarrow.__version__.split(".")[0]) < least:
+            refuse("pyarrow", f"has pyarrow {pyarrow.__version__}, and {least} is needed")
+
+    return check, refuse
+
+
+@cache
+def _numba_version() -> str:
+    """The driver's, without the half second that importing it takes."""
+    from importlib.metadata import version
+
+    return version("numba")
+
+
+def worker_error(text: str) -> ConfigurationError | None:
+    """The error about a worker's packages or its Python in the text of Spark's exception, with what to do; None for
+    any other text."""
+    marked = re.search(re.escape(WORKER_MARK) + r" (\w+): ([^\r\n]+)", text)
+    return None if marked is None else ConfigurationError(marked[2].strip(), help=_remedy(marked[1]))
+
+
+_REMEDIES = {
+    "lacking": "executors need sqlext_operators {version}, numba, pyarrow, pandas and numpy (streams: protobuf too): "
+    "install sql-for-time-on-spark there; or pack them all with `sqlext bundle --kind venv` for spark.archives; or, "
+    "where only sqlext_operators is missing, give `sqlext bundle`'s zip to spark.sparkContext.addPyFile; "
+    "PYSPARK_PYTHON (of spark-submit: spark.pyspark.python) names the executors' Python",
+    "package": "give the executors version {version}: install it there, or make a new bundle with `sqlext bundle` and "
+    "ship it in place of the old one",
+    "numba": "install the driver's numba on the executors or theirs on the driver; or ship the driver's with "
+    "`sqlext bundle --kind venv`",
+    "pyarrow": "install a newer pyarrow on the executors, or ship the driver's with `sqlext bundle --kind venv`",
+}
+
+
+def _remedy(kind: str) -> str:
+    return f"{_REMEDIES.get(kind, '').format(version=__version__)}. See {page('cluster.md')}"
+
+
+def check_workers(spark: SparkSession, also: tuple[str, ...] = ()) -> None:
+    """Ask one Python worker whether it can load the operators and the modules `also`; once for each application, 0.1 s
+    when it is warm.
 
     Raises ConfigurationError if it cannot, or if Spark cannot start a Python worker at all.
     """
-    application = spark.conf.get("spark.app.id", "")
-    if application in _CHECKED:
+    checked = (spark.conf.get("spark.app.id", ""), also)
+    if checked in _CHECKED:
         return
     from pyspark.errors import PySparkException
     from sqlext_operators.exchange.scatter import probe
 
     try:
-        spark.range(1).mapInArrow(worker_function(probe), "partition int").collect()
+        spark.range(1).mapInArrow(worker_function(probe, also), "partition int").collect()
     except PySparkException as error:
-        text = str(error)
-        if WORKER_MARK in text:
-            found = text[text.index(WORKER_MARK) + len(WORKER_MARK) :].splitlines()[0]
-            message = found.split("; install", 1)[0].strip()
-            raise ConfigurationError(message, help=_WORKER_HELP) from None
-        missing = re.search(r"No module named '(pyarrow|numpy|pandas)'", text)
-        if missing is not None:  # PySpark itself looks for it, before our function does
-            raise ConfigurationError(
-                f"Spark's Python workers cannot import '{missing[1]}'", help=_WORKER_HELP
-            ) from None
-        if "PYTHON_VERSION_MISMATCH" in text or "Cannot run program" in text:
-            message = next(line for line in text.splitlines() if "PYTHON_VERSION" in line or "Cannot run" in line)
-            raise ConfigurationError(f"Spark cannot start its Python workers: {message}", help=_WORKER_HELP) from None
-        raise
-    _CHECKED.add(application)
+        found = worker_error(str(error)) or _start_error(str(error))
+        if found is None:
+            raise
+        raise found from None
+    _CHECKED.add(checked)
 
 
-_CHECKED: set[str | None] = set()
+def check_driver_python(spark: SparkSession) -> None:
+    """A stateful stream starts the executors' Python on the driver's machine, too, to ask for the names of its states.
+
+    Raises ConfigurationError if it is not there, as with the relative path of an archive.
+    """
+    python = getattr(getattr(spark, "_sc", None), "pythonExec", None)
+    if python is not None and shutil.which(python) is None:
+        folder = python.split("/bin/")[0]
+        raise ConfigurationError(
+            f"Spark starts the executors' Python of a stream on the driver too, and {python} is not there",
+            help=f"unpack the executors' archive in the folder in which the driver runs: mkdir {folder}; "
+            f"tar -xzf ARCHIVE -C {folder}. See {page('cluster.md')}",
+        )
+
+
+_CHECKED: set[tuple[str | None, tuple[str, ...]]] = set()
+
+
+def _start_error(text: str) -> ConfigurationError | None:
+    """The error of Spark's own Python code, which fails before ours does; None for any other text."""
+    help = _remedy("lacking")
+    missing = re.search(
+        r"No module named '(pyarrow|numpy|pandas|google)\b|(PyArrow|Pandas) >= \S+ must be installed", text
+    )
+    if missing is not None:
+        return ConfigurationError(
+            f"Spark's Python workers cannot import {(missing[1] or missing[2]).lower()}", help=help
+        )
+    if "PYTHON_VERSION_MISMATCH" in text or "Cannot run program" in text:
+        message = next(line for line in text.splitlines() if "PYTHON_VERSION" in line or "Cannot run" in line)
+        return ConfigurationError(f"Spark cannot start its Python workers: {message.strip()}", help=help)
+    return None
