@@ -16,6 +16,8 @@ from sqlglot import exp
 from sqlext.syntax.period_nodes import ALLEN_RELATION
 
 _MARK = "sqlext_period_call"
+#: How alike two names are that are taken for one: period_add() is not period_gap().
+_CLOSE = 0.85
 _FUNCTIONS = (*RELATIONS, ALLEN_RELATION, *PERIOD_FUNCTIONS)
 
 
@@ -44,7 +46,7 @@ def names_period_function(name: str) -> bool:
 
 def nearest_function(name: str) -> str | None:
     """The function of the table whose name is closest to a misspelt one, if any is close."""
-    near = difflib.get_close_matches(name, _FUNCTIONS, n=1, cutoff=0.8)
+    near = difflib.get_close_matches(name, _FUNCTIONS, n=1, cutoff=_CLOSE)
     return near[0] if near else None
 
 

@@ -16,11 +16,11 @@ def name_of(column: Column) -> str | None:
 
     PySpark's text of a Column does not tell ``col("a")`` from ``lit("a")``; the node below does.
     """
-    raw: Any = column
-    node = getattr(raw, "_expr", None)
-    if node is not None:
+    held: dict[str, Any] = vars(column)  # a classic Column answers every other attribute with a field
+    if "_expr" in held:
+        node = held["_expr"]
         return str(node._unparsed_identifier) if type(node).__name__ == _CONNECT else None
-    node = raw._jc.node()
+    node = held["_jc"].node()
     if node.getClass().getSimpleName() == _CLASSIC:
         parts = node.nameParts()
         return ".".join(_quoted(str(parts.apply(i))) for i in range(parts.size()))
