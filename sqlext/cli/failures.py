@@ -10,6 +10,7 @@ import typer
 from sqlext_planner.errors import WIDTH, ConfigurationError, SqlExtError
 
 from sqlext.cli.signals import stopped_by
+from sqlext.cli.spark_mistakes import kind_of
 from sqlext.cli.terminal import visible, width_of
 
 USER_ERROR = 2
@@ -50,16 +51,7 @@ def _spark_failure(error: BaseException) -> tuple[str, int] | None:
     """Message and exit code of an error that Spark raised, None for any other."""
     if "pyspark" not in sys.modules:
         return None
-    from pyspark.errors import (
-        AnalysisException,
-        ArithmeticException,
-        ArrayIndexOutOfBoundsException,
-        DateTimeException,
-        IllegalArgumentException,
-        NumberFormatException,
-        ParseException,
-        PySparkException,
-    )
+    from pyspark.errors import PySparkException
 
     if not isinstance(error, PySparkException):
         return None
@@ -67,16 +59,7 @@ def _spark_failure(error: BaseException) -> tuple[str, int] | None:
     missing = _MISSING_PACKAGE.search(text)
     if missing is not None:
         return str(missing_package(missing.group(1))), USER_ERROR
-    mistakes = (
-        AnalysisException,
-        ArithmeticException,
-        ArrayIndexOutOfBoundsException,
-        DateTimeException,
-        IllegalArgumentException,
-        NumberFormatException,
-        ParseException,
-    )
-    return f"{type(error).__name__}: {_without_java(text)}", USER_ERROR if isinstance(error, mistakes) else FAILURE
+    return f"{type(error).__name__}: {_without_java(text)}", USER_ERROR if kind_of(error) is not None else FAILURE
 
 
 def missing_package(name: str) -> ConfigurationError:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, DataError, ParseError, Span, SqlExtError
 
-from sqlext.syntax.typos import misspelt
-
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
@@ -18,34 +16,42 @@ _STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 
 
-def placed(error: BaseException, statement: str) -> SqlExtError | None:
-    """The error with its place in `statement`; None if it is none of Spark's, or Spark does not say the place."""
+def kind_of(error: BaseException) -> type[SqlExtError] | None:
+    """The class of our error for an exception that Spark raises for a user's mistake; None for any other exception."""
     if "pyspark" not in sys.modules:
         return None
-    from pyspark.errors import (
-        AnalysisException,
-        ArithmeticException,
-        ArrayIndexOutOfBoundsException,
-        DateTimeException,
-        NumberFormatException,
-        ParseException,
-        PySparkException,
-    )
+    from pyspark import errors
 
-    if not isinstance(error, PySparkException):
+    kinds: tuple[tuple[type[BaseException], type[SqlExtError]], ...] = (
+        (errors.ParseException, ParseError),
+        (errors.AnalysisException, AnalysisError),
+        (errors.NumberFormatException, DataError),
+        (errors.IllegalArgumentException, AnalysisError),
+        (errors.ArithmeticException, DataError),
+        (errors.ArrayIndexOutOfBoundsException, DataError),
+        (errors.DateTimeException, DataError),
+    )
+    return next((ours for theirs, ours in kinds if isinstance(error, theirs)), None)
+
+
+def placed(error: BaseException, statement: str) -> SqlExtError | None:
+    """The error with its place in `statement`; None if it is no mistake that Spark has found, or has no place."""
+    from pyspark.errors import PySparkException
+
+    kind = kind_of(error)
+    if kind is None or not isinstance(error, PySparkException):
         return None
     span = _place(error, statement)
     if span is None:
         return None
+    if kind is ParseError:
+        from sqlext.syntax.typos import misspelt
+
+        typo = misspelt(statement)
+        if typo is not None:
+            return typo
     message, notes = _message(error)
-    match error:
-        case ParseException():
-            return misspelt(statement) or ParseError(message, span=span, notes=notes)
-        case AnalysisException():
-            return AnalysisError(message, span=span, notes=notes)
-        case ArithmeticException() | ArrayIndexOutOfBoundsException() | DateTimeException() | NumberFormatException():
-            return DataError(message, span=span, notes=notes)
-    return None
+    return kind(message, span=span, notes=notes)
 
 
 def _message(error: PySparkException) -> tuple[str, tuple[str, ...]]:

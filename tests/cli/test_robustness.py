@@ -12,13 +12,16 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError
 
-from sqlext.cli import _run
+from sqlext.cli import _run, stages
 from sqlext.cli.console import console, print_rows
 from sqlext.cli.failures import report
 from sqlext.cli.outputs import byte_sink, replacing, write_pieces
@@ -403,6 +406,21 @@ def test_sql_comes_from_a_pipe_or_the_user_is_asked(
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     assert "through a pipe" in refused(capsys, "plan")
     assert "either as a FILE" in refused(capsys, "plan", "-e", "SELECT 1", "file.sql")
+
+
+def test_stages_are_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "_QUIET_SECONDS", 0)
+    info = SimpleNamespace(numTasks=8, numCompletedTasks=3)
+    tracker = SimpleNamespace(getActiveStageIds=lambda: [7], getStageInfo=lambda stage: info)
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
+    for is_terminal in (True, False):
+        page = io.StringIO()
+        with stages.StageProgress(spark, Console(file=page, force_terminal=is_terminal, width=100)):
+            deadline = time.monotonic() + 10
+            while is_terminal and "3/8 tasks" not in page.getvalue() and time.monotonic() < deadline:
+                time.sleep(0.05)
+        assert ("Stage 7" in page.getvalue()) == is_terminal
+        assert ("3/8 tasks" in page.getvalue()) == is_terminal
 
 
 @pytest.mark.slow

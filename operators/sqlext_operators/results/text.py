@@ -1,8 +1,8 @@
 """Rows as CSV or JSON text, column by column.
 
-Most columns become text in Arrow's kernels: 10M rows of an integer, a double and a string take 4.5 s as CSV, where
-Python's csv module took 26 s (one core). Only nested values, bytes and intervals, and strings that JSON has to escape,
-pass through Python.
+Most columns become text in Arrow's kernels: 10M rows of an integer, a double and a string take 3.0 s of CPU as CSV and
+3.6 s as JSON lines, where Python's csv and json modules took 21 and 52 s. Only nested values, bytes and intervals, and
+strings that JSON has to escape, pass through Python.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ Layout = Literal["csv", "lines", "array"]
 
 #: Text of later partitions that waits in files; then their tasks wait.
 MOST_WAITING = 4 << 30
-#: A result that has no more rows by its plan is collected: that starts no Python worker, which takes 0.6 s.
+#: A result that has no more rows by its plan is collected: that starts no Python worker.
 _FEW_ROWS = 10_000
 _TOKEN_BYTES = 32
 _COPIED_BYTES = 1 << 20
