@@ -202,7 +202,7 @@ def table_files(place: LocalData, *, typed: bool = True) -> TableFiles:
 
     Raises ConfigurationError, also for something among the files that is not a file: reading it might never end.
     """
-    help = "give a Parquet, CSV, ORC, JSON or Avro file, or a folder of them"
+    help = "give a Parquet, CSV, ORC, JSON or Avro file, a folder of them, or a URI such as hdfs://host/folder"
     files: list[Path] = []
     for root in place.roots:
         if not os.path.lexists(root):

@@ -60,7 +60,19 @@ _UNREACHABLE = re.compile(r"UnknownHostException|ConnectException|Connection ref
 _NO_HOST = re.compile(r"no host: ")
 _MISSING_CLASS = re.compile(r"ClassNotFoundException: (?:Class )?([\w.$]+)")
 _LAYOUT = "all files of a table must be below folders of the same columns: dt=2024-01-01/city=Bern/part.parquet"
-_AVRO = "start Spark with spark.jars.packages=org.apache.spark:spark-avro_2.13:{version}"
+#: Words of Spark's errors, what they say of a path, and what to do.
+_SPARKS_WORDS = (
+    (
+        "AVRO_DATA_SOURCE_NOT_ENABLED",
+        "is Avro, and Spark's package for it is missing",
+        "start Spark with spark.jars.packages=org.apache.spark:spark-avro_2.13:{version}",
+    ),
+    ("CONFLICTING_", "has folders of different partition columns", _LAYOUT),
+    ("PATH_NOT_FOUND", "does not exist", "check the path"),
+    ("FileNotFoundException", "does not exist", "check the path"),
+    ("MALFORMED_RECORD", "holds a line that is not one JSON object", "write one object a line"),
+    ("UNABLE_TO_INFER_SCHEMA", "holds no columns", "give a folder with data files"),
+)
 
 
 @contextmanager
@@ -95,20 +107,9 @@ def explained(path: str, text: str, version: str) -> tuple[str, str]:
     ):
         if pattern.search(text):
             return f"'{path}' {what}: {_line(text, pattern)}", help
-    for words, what, help in (
-        (
-            "AVRO_DATA_SOURCE_NOT_ENABLED",
-            "is Avro, and Spark's package for it is missing",
-            _AVRO.format(version=version),
-        ),
-        ("CONFLICTING_", "has folders of different partition columns", _LAYOUT),
-        ("PATH_NOT_FOUND", "does not exist", "check the path"),
-        ("FileNotFoundException", "does not exist", "check the path"),
-        ("MALFORMED_RECORD", "holds a line that is not one JSON object", "write one object a line"),
-        ("UNABLE_TO_INFER_SCHEMA", "holds no columns", "give a folder with data files"),
-    ):
+    for words, what, help in _SPARKS_WORDS:
         if words in text:
-            return f"'{path}' {what}", help
+            return f"'{path}' {what}", help.format(version=version)
     return f"'{path}' cannot be read: {_line(text, re.compile(r'.'))}", "check the files"
 
 

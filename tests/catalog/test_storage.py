@@ -241,15 +241,15 @@ STATEMENTS = {
     "(UNION {b} PARTITION BY k ORDER BY v ROWS_RANGE BETWEEN 5 PRECEDING AND CURRENT ROW)",
     "last join": "SELECT a.v, b.v AS w FROM (SELECT * FROM {a} WHERE p = 1 AND v > 0) AS a "
     "LAST JOIN {b} AS b ORDER BY b.v ON a.k = b.k",
-    "interval join": "SELECT a.v, b.v AS w FROM {a} AS a JOIN {b} AS b "
-    "ON OVERLAPS(a.v, a.e, b.v, b.e) WHERE a.p = 1 AND a.v > 0",
+    "interval join": "SELECT /*+ SWEEP */ a.v, b.v AS w FROM {a} AS a JOIN {b} AS b "
+    "ON a.k = b.k AND period_overlaps(a.v, a.e, b.v, b.e) WHERE a.p = 1 AND a.v > 0",
 }
 
 
 @pytest.mark.parametrize("name", list(STATEMENTS))
-def test_conditions_and_columns_reach_sparks_scan_of_a_table(session: Session, name: str) -> None:
-    """With ArrowScan off, as for tables that it cannot read (ORC, remote files, Hive)."""
-    spark = session.spark
+def test_conditions_and_columns_reach_sparks_scan_of_a_table(spark: SparkSession, name: str) -> None:
+    """A table that ArrowScan cannot read."""
+    session = Session(spark, config={"sqlext.intervalJoin.strategy": "exchange"})
     spark.sql("create table storage_one (k int, v bigint, e bigint, unread string, p int) using orc partitioned by (p)")
     spark.sql("insert into storage_one values (1, 1, 3, 'x', 1), (1, 2, 4, 'y', 1), (2, 9, 9, 'z', 2)")
     try:
