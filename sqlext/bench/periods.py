@@ -30,10 +30,12 @@ _BEFORE = """SELECT k, ts, te,
       FROM {a}"""
 _EVENTS = "SELECT k, ts AS t, {plus} FROM {table} UNION ALL SELECT k, te, {minus} FROM {table}"
 
+#: The running sum of NORMALIZE takes all rows of one start together (RANGE): by ROWS, engines that sort once for each
+#: window put rows with equal starts into other islands, as DuckDB did at 5M rows.
 HAND_WRITTEN = {
     "normalize": f"""SELECT k, min(ts) AS ts, max(te) AS te
 FROM (SELECT k, ts, te, sum(CASE WHEN ts <= before THEN 0 ELSE 1 END)
-                        OVER (PARTITION BY k ORDER BY ts ROWS UNBOUNDED PRECEDING) AS island
+                        OVER (PARTITION BY k ORDER BY ts) AS island
       FROM ({_BEFORE}))
 GROUP BY k, island""",
     "gaps": f"SELECT k, before AS ts, ts AS te FROM ({_BEFORE}) WHERE ts > before",

@@ -121,9 +121,11 @@ def test_types_that_only_the_inputs_show(spark: SparkSession, session: Session, 
         session.sql("SELECT * FROM GAPS((SELECT id * 0.5D AS k, ts, te FROM pa_left) PARTITION BY k PERIOD (ts, te))")
 
 
-def test_a_stream_is_refused(spark: SparkSession, session: Session) -> None:
+def test_an_operation_over_a_stream_is_refused_a_function_is_not(spark: SparkSession, session: Session) -> None:
     spark.readStream.format("rate").load().createOrReplaceTempView("pa_stream")
     try:
+        length = "SELECT period_length(timestamp, timestamp + INTERVAL 1 HOUR) AS n FROM pa_stream"
+        assert session.sql(length).isStreaming
         with pytest.raises(UnsupportedError, match="an operation over periods cannot read the stream 'pa_stream' yet"):
             session.sql("SELECT * FROM NORMALIZE(pa_stream PERIOD (value, value + 1))")
     finally:
