@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+from sqlext_planner.periods.functions import PERIOD_FUNCTIONS, PeriodFunctionRow
 from sqlext_planner.periods.relations import RELATIONS, Relation
 from sqlext_planner.window.functions import FUNCTIONS, Parameter, WindowFunction
 
@@ -31,8 +32,9 @@ def window_module() -> str:
 
 
 def period_module() -> str:
-    """The module with a function for each period relation, also under the words of its infix form."""
-    lines = ['"""The period predicates. Written by `python docs/functions.py`."""', ""]
+    """The module with a function for each period relation, also under the words of its infix form, and for each
+    function that makes a period or a length."""
+    lines = ['"""The period predicates and functions. Written by `python docs/functions.py`."""', ""]
     lines += ["from __future__ import annotations", ""]
     lines += ["from sqlext.builders.expressions import (", "    Amount,", "    Expr,", "    PeriodLike,", "    Value,"]
     lines += ["    period_call,", "    period_of,", "    period_or_point,", ")"]
@@ -45,6 +47,9 @@ def period_module() -> str:
             if name not in RELATIONS:
                 others.append(f"{name} = {row.name}")
                 names.append(name)
+    for function in PERIOD_FUNCTIONS.values():
+        lines += ["", "", *_period_function(function)]
+        names.append(function.name)
     return _module([*lines, "", "", *others], names)
 
 
@@ -96,6 +101,13 @@ def _relation(row: Relation) -> Iterator[str]:
     given = "".join(f", {name}={name}" for name in row.parameters)
     take = "period_or_point" if row.point else "period_of"
     yield f'    return period_call("{row.name}", period_of(left), {take}(right){given})'
+
+
+def _period_function(row: PeriodFunctionRow) -> Iterator[str]:
+    periods = ["period"] if row.periods == 1 else ["left", "right"]
+    yield from _head(row.name, *(f"{name}: PeriodLike" for name in periods))
+    yield from _doc(row.doc, "")
+    yield f'    return period_call("{row.name}", {", ".join(f"period_of({name})" for name in periods)})'
 
 
 def _doc(text: str, more: str) -> Iterator[str]:

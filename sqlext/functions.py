@@ -22,8 +22,8 @@ from sqlext.builders.text import Source, Subquery, literal_text
 from sqlext.builders.window_functions import *  # noqa: F403
 from sqlext.builders.windows import Bound, Window, window
 
-__all__ = ["Expr", "Query", "Window", "allen_relation", "desc", "exists", "expr", "interval_join", "last_join"]
-__all__ += ["lit", "multiway_join", "period", "window", "window_union"]
+__all__ = ["Expr", "Query", "Window", "allen_relation", "concurrent", "desc", "difference", "exists", "expr", "gaps"]
+__all__ += ["interval_join", "last_join", "lit", "multiway_join", "normalize", "period", "window", "window_union"]
 __all__ += window_functions.__all__
 __all__ += period_functions.__all__
 
@@ -85,6 +85,7 @@ def window_union(
     exclude_current_row: bool = False,
     exclude_current_time: bool = False,
     instance_not_in_window: bool = False,
+    by_name: bool = False,
     name: str = "w",
 ) -> Query:
     """`Query.window_union` for a table, a DataFrame or a query."""
@@ -98,6 +99,7 @@ def window_union(
         exclude_current_row=exclude_current_row,
         exclude_current_time=exclude_current_time,
         instance_not_in_window=instance_not_in_window,
+        by_name=by_name,
         name=name,
     )
 
@@ -119,6 +121,40 @@ def multiway_join(*inputs: Source, on: Conditions, merge: bool | None = None) ->
     on  conditions between the inputs: ``["a.k = b.k", "b.k = c.k"]``
     """
     return _query(*inputs).multiway_join(*inputs[1:], on=on, merge=merge)
+
+
+def normalize(source: Source, *, period: PeriodLike, partition_by: Value | Sequence[Value] = ()) -> Query:
+    """`Query.normalize` for a table, a DataFrame or a query."""
+    return _query(source).normalize(period=period, partition_by=partition_by)
+
+
+def gaps(source: Source, *, period: PeriodLike, partition_by: Value | Sequence[Value] = ()) -> Query:
+    """`Query.gaps` for a table, a DataFrame or a query."""
+    return _query(source).gaps(period=period, partition_by=partition_by)
+
+
+def concurrent(source: Source, *, period: PeriodLike, partition_by: Value | Sequence[Value] = ()) -> Query:
+    """`Query.concurrent` for a table, a DataFrame or a query."""
+    return _query(source).concurrent(period=period, partition_by=partition_by)
+
+
+def difference(
+    source: Source,
+    other: Source,
+    *,
+    period: PeriodLike,
+    partition_by: Value | Sequence[Value] = (),
+    other_period: PeriodLike | None = None,
+    other_partition_by: Value | Sequence[Value] | None = None,
+) -> Query:
+    """`Query.difference` for tables, DataFrames or queries."""
+    return _query(source, other).difference(
+        other,
+        period=period,
+        partition_by=partition_by,
+        other_period=other_period,
+        other_partition_by=other_partition_by,
+    )
 
 
 def _query(*sources: Source) -> Query:

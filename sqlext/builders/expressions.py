@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias, Union
@@ -237,6 +237,11 @@ def template(text: str, values: Sequence[Value | Subquery]) -> Expr:
     return Expr(tuple(parts))
 
 
+def several(values: Value | Sequence[Value]) -> tuple[Expr, ...]:
+    """One value or a list of them as expressions."""
+    return tuple(map(expression, values if isinstance(values, list | tuple) else [values]))
+
+
 def columns_in(parts: Iterator[str | Part] | tuple[str | Part, ...]) -> Iterator[Column]:
     """The Columns of PySpark in expressions, each as often as it is used."""
     for part in parts:
@@ -244,6 +249,14 @@ def columns_in(parts: Iterator[str | Part] | tuple[str | Part, ...]) -> Iterator
             yield part.column
         elif isinstance(part, Expr):
             yield from columns_in(part.parts)
+
+
+def columns_in_calls(parts: tuple[str | Part, ...], is_meant: Callable[[Over], bool]) -> Iterator[Column]:
+    """The Columns of PySpark in arguments of calls over windows of one kind."""
+    for part in parts:
+        if isinstance(part, Expr):
+            meant = any(isinstance(item, Over) and is_meant(item) for item in part.parts)
+            yield from columns_in(part.parts) if meant else columns_in_calls(part.parts, is_meant)
 
 
 def windows_in(parts: Iterator[str | Part] | tuple[str | Part, ...]) -> Iterator[AnyWindow]:

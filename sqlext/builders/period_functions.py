@@ -1,4 +1,4 @@
-"""The period predicates. Written by `python docs/functions.py`."""
+"""The period predicates and functions. Written by `python docs/functions.py`."""
 
 from __future__ import annotations
 
@@ -53,11 +53,15 @@ __all__ = [
     "overlaps",
     "period_contains",
     "period_equals",
+    "period_gap",
     "period_immediately_precedes",
     "period_immediately_succeeds",
+    "period_intersect",
+    "period_length",
     "period_overlaps",
     "period_precedes",
     "period_succeeds",
+    "period_union",
     "precedes",
     "reverse_during",
     "right_overlap",
@@ -321,6 +325,26 @@ def period_immediately_succeeds(left: PeriodLike, right: PeriodLike) -> Expr:
     SQL: IMMEDIATELY SUCCEEDS. r is the left period [a, b), s the right one [c, d): d = a
     """
     return period_call("period_immediately_succeeds", period_of(left), period_of(right))
+
+
+def period_intersect(left: PeriodLike, right: PeriodLike) -> Expr:
+    """What both periods cover; NULL if they share no instant."""
+    return period_call("period_intersect", period_of(left), period_of(right))
+
+
+def period_union(left: PeriodLike, right: PeriodLike) -> Expr:
+    """What either period covers, if they overlap or touch; NULL if there is a gap between them."""
+    return period_call("period_union", period_of(left), period_of(right))
+
+
+def period_gap(left: PeriodLike, right: PeriodLike) -> Expr:
+    """What lies between the periods; NULL if they overlap or touch."""
+    return period_call("period_gap", period_of(left), period_of(right))
+
+
+def period_length(period: PeriodLike) -> Expr:
+    """The end minus the start: an INTERVAL for times, of elapsed time for TIMESTAMP; a number for numbers."""
+    return period_call("period_length", period_of(period))
 
 
 strictly_precedes = allen_before

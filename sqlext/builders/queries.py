@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 
-from sqlext.builders.expressions import ColumnPart, Expr, Value, amount_text, columns_in, expression, windows_in
+from sqlext.builders.computed import ComputedColumns, column_title, opened_frame
+from sqlext.builders.expressions import (
+    ColumnPart,
+    Expr,
+    PeriodLike,
+    Value,
+    amount_text,
+    expression,
+    several,
+    windows_in,
+)
+from sqlext.builders.period_tables import Periods, PeriodTable
 from sqlext.builders.text import (
     Block,
     Rendered,
@@ -26,7 +37,7 @@ from sqlext.builders.text import (
 from sqlext.builders.windows import Bound, Window, window
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from sqlext.run.pipeline import StagedPlan
 
@@ -101,6 +112,7 @@ class Query(Subquery):
     most: int | None = None
     hints: tuple[str, ...] = ()
     emit: str | None = None
+    is_distinct: bool = False
 
     def alias(self, name: str) -> Query:
         """The same rows under a name, by which joins and conditions call their columns."""
@@ -130,17 +142,19 @@ class Query(Subquery):
         exclude_current_row: bool = False,
         exclude_current_time: bool = False,
         instance_not_in_window: bool = False,
+        by_name: bool = False,
         name: str = "w",
     ) -> Query:
         """The window over these rows and those of `sources` that functions without a window of their own run over.
 
         Its parts are those of ``fx.window(...)``; it needs one of `rows_range` and `rows`, ``("1h", 0)`` for example.
-        Raises AnalysisError for both or neither, or for `maxsize` without `rows_range`.
+        `by_name` finds the columns of the sources by name; what a source or these rows lack is NULL there.
+        Raises AnalysisError for both frames or neither, or for `maxsize` without `rows_range`.
         """
         if (rows_range is None) == (rows is None) or (maxsize is not None and rows_range is None):
             help = 'give rows_range=("1h", 0), with maxsize if you like, or rows=(-9, 0)'
             raise AnalysisError("a window needs one frame, rows_range or rows", help=help)
-        found = window(partition_by, order_by, name=name).union(*sources)
+        found = window(partition_by, order_by, name=name).union(*sources, by_name=by_name)
         found = found.rows_range(*rows_range, maxsize=maxsize) if rows_range is not None else found.rows(*(rows or ()))
         found = found.exclude_current_row() if exclude_current_row else found
         found = found.exclude_current_time() if exclude_current_time else found
@@ -170,11 +184,50 @@ class Query(Subquery):
         query = self
         for other in others:
             query = query._joined(other, ",", (), "multiway_join")
-        query = query.where(*(on if isinstance(on, list | tuple) else [on]))
+        query = query.where(*several(on))
         if merge is None:
             return query
         names = ", ".join(str(query._name(number)) for number in range(len(query.relations)))
         return query.hint(f"UMJOIN({names})" if merge else "NO_UMJOIN")
+
+    def normalize(self, *, period: PeriodLike, partition_by: Value | Sequence[Value] = ()) -> Query:
+        """NORMALIZE: the longest periods that the periods of a key cover without a gap. Periods that overlap or touch
+        become one. The columns of the result are the keys, the start and the end.
+
+        period        ``("ts", "te")``, ``fx.period(...)``, or the name of a column that is a struct of two ends
+        partition_by  the key, or several; one that is no column needs a name: ``"year(ts) AS y"``, ``.alias("y")``
+        """
+        return self._over_periods("NORMALIZE", "normalize", period, partition_by)
+
+    def gaps(self, *, period: PeriodLike, partition_by: Value | Sequence[Value] = ()) -> Query:
+        """GAPS: what no period of a key covers, between its first start and its last end; as for `normalize`."""
+        return self._over_periods("GAPS", "gaps", period, partition_by)
+
+    def concurrent(self, *, period: PeriodLike, partition_by: Value | Sequence[Value] = ()) -> Query:
+        """CONCURRENT: the number of a key's periods over time, in the column `concurrent`; as for `normalize`."""
+        return self._over_periods("CONCURRENT", "concurrent", period, partition_by)
+
+    def difference(
+        self,
+        other: Source,
+        *,
+        period: PeriodLike,
+        partition_by: Value | Sequence[Value] = (),
+        other_period: PeriodLike | None = None,
+        other_partition_by: Value | Sequence[Value] | None = None,
+    ) -> Query:
+        """NORMALIZE ... EXCEPT: what the periods of a key cover and those of `other` with this key do not, normalised.
+
+        period, partition_by              as for `normalize`
+        other_period, other_partition_by  those of `other`, where they are not the same; keys correspond by position
+        """
+        keys_from = "partition_by" if other_partition_by is None else "other_partition_by"
+        period_from = "period" if other_period is None else "other_period"
+        keys = partition_by if other_partition_by is None else other_partition_by
+        removed = Periods(
+            other, several(keys), period if other_period is None else other_period, "other", keys_from, period_from
+        )
+        return self._over_periods("NORMALIZE", "difference", period, partition_by, removed)
 
     def group_by(self, *keys: Value) -> Query:
         """The keys of `agg`."""
@@ -193,6 +246,10 @@ class Query(Subquery):
     def select(self, *items: Value, **named: Value) -> Query:
         """These columns and expressions: ``.select("user_id", spent=fx.sum("price"))``."""
         return replace(self._open(), items=_items(items, named))
+
+    def distinct(self) -> Query:
+        """Each row once."""
+        return replace(self._wrapped() if self.order or self.most is not None else self, is_distinct=True)
 
     def order_by(self, *keys: Value) -> Query:
         """The rows in this order."""
@@ -257,7 +314,7 @@ class Query(Subquery):
     @property
     def _is_closed(self) -> bool:
         """What is added now reads the result of this block."""
-        return self.items is not None or bool(self.order) or self.most is not None
+        return self.items is not None or bool(self.order) or self.most is not None or self.is_distinct
 
     def _open(self) -> Query:
         return self._wrapped() if self._is_closed else self
@@ -275,9 +332,19 @@ class Query(Subquery):
             return self._wrapped()._joined(right, words, on, method, order_by)
         block = self._open()
         source, name = opened_table(right)
-        given = tuple(on) if isinstance(on, list | tuple) else (on,)
-        added = Relation(source, name, words, tuple(map(expression, given)), order_by, method)
+        added = Relation(source, name, words, several(on), order_by, method)
         return replace(block, relations=(*block.relations, added))
+
+    def _over_periods(
+        self,
+        word: str,
+        method: str,
+        period: PeriodLike,
+        partition_by: Value | Sequence[Value],
+        removed: Periods | None = None,
+    ) -> Query:
+        periods = Periods(self, several(partition_by), period)
+        return query_over(self.runner, PeriodTable(self.runner, word, method, periods, removed))
 
     def _run(self, run: Callable[[Rendered], _Found], words: str = "") -> _Found:
         rendered = self._rendered(words)
@@ -296,12 +363,9 @@ class Query(Subquery):
 
     def write(self, writer: Writer) -> None:
         """Append its text, without parentheses."""
-        computed = self._computed()
         windows = _named((*self.windows, *_windows_of(self._expressions())))
-        names = {id(window): name for window, name in windows}
-        columns = {id(column): name for name, column in computed.items()}
-        with writer.block(Block(columns, names, self.default_window, self._opened(computed))):
-            writer.write("SELECT ", *(f"/*+ {hint} */ " for hint in self.hints))
+        with writer.block(self._block(windows)):
+            writer.write("SELECT ", *(f"/*+ {hint} */ " for hint in self.hints), "DISTINCT " * self.is_distinct)
             with writer.argument("select" if self.keys is None else "agg"):
                 self._write_items(writer)
             writer.write(" FROM ")
@@ -320,6 +384,14 @@ class Query(Subquery):
             with writer.argument("emit_after"):
                 writer.write(*([] if self.emit is None else [f" {self.emit}"]))
 
+    def _block(self, windows: Sequence[tuple[Window, str]]) -> Block:
+        names = {id(window): name for window, name in windows}
+        computed = self._computed(self._expressions(), windows)
+        if computed is None:
+            return Block({}, names, self.default_window)
+        columns = {id(column): name for name, column in computed.columns.items()}
+        return Block(columns, names, self.default_window, computed.opened)
+
     def _write_items(self, writer: Writer) -> None:
         for number, item in enumerate((Expr(("*",)),) if self.items is None else self.items):
             writer.write(", " if number else "")
@@ -327,15 +399,8 @@ class Query(Subquery):
                 writer.write(", ".join(map(quoted, opened_frame(self.runner, self.relations[0].source).columns)))
                 continue
             writer.write(item)
-            name = item.name or self._column_title(item)
+            name = item.name or column_title(self.runner, self.relations[0].source, item)
             writer.write("" if name is None else f" AS {quoted(name)}")
-
-    def _column_title(self, item: Expr) -> str | None:
-        """The name that PySpark gives to a computed Column as an item of its own; None for any other item."""
-        part = item.parts[0]
-        if len(item.parts) > 1 or not isinstance(part, ColumnPart) or column_name(part.column) is not None:
-            return None
-        return opened_frame(self.runner, self.relations[0].source).select(part.column).columns[0]
 
     def _write_relation(self, writer: Writer, number: int, relation: Relation) -> None:
         writer.write({"": "", ",": ", "}.get(relation.words, f" {relation.words} "))
@@ -366,23 +431,18 @@ class Query(Subquery):
         return Expr((f"{self._name(0)}.{name} = {self._name(number)}.{name}",))
 
     def _expressions(self) -> tuple[Expr, ...]:
-        """The expressions over the rows of FROM, but not those in conditions of joins."""
-        items = (*(self.items or ()), *(self.keys or ()), *self.conditions, *self.group_conditions, *self.order)
-        windows = (*self.windows, *_windows_of(items))
-        return (*items, *(item for window in windows for item in window.expressions))
+        """The expressions over the rows of FROM, but not those in conditions of joins and in windows."""
+        return (*(self.items or ()), *(self.keys or ()), *self.conditions, *self.group_conditions, *self.order)
 
-    def _computed(self) -> dict[str, Column]:
-        """The computed Columns of the block by the names that they get in its input; none over a join."""
+    def _computed(self, items: Sequence[Expr], windows: Sequence[tuple[Window, str]]) -> ComputedColumns | None:
+        """The computed Columns of the block; None without any, and over a join."""
         if len(self.relations) > 1:
-            return {}
-        columns = {id(column): column for column in columns_in(self._expressions()) if column_name(column) is None}
-        return {f"_column{number}": column for number, column in enumerate(columns.values(), 1)}
-
-    def _opened(self, computed: Mapping[str, Column]) -> Callable[[Source], DataFrame] | None:
-        """What gives the rows of an input with the computed Columns; None where there are none."""
-        if not computed:
             return None
-        return lambda source: opened_frame(self.runner, source).withColumns(dict(computed))
+        names = {id(window): name for window, name in windows}
+        found = ComputedColumns(
+            self.runner, self.relations[0].source, items, [item for item, _ in windows], names, self.default_window
+        )
+        return found if found.columns else None
 
 
 def query_over(runner: Runner, source: Source) -> Query:
@@ -390,13 +450,6 @@ def query_over(runner: Runner, source: Source) -> Query:
     if isinstance(source, str):
         table_name(source)
     return source if isinstance(source, Query) else Query(runner, (Relation(source),))
-
-
-def opened_frame(runner: Runner, source: Source) -> DataFrame:
-    """The rows of a source as a DataFrame."""
-    if isinstance(source, str):
-        return runner.spark.table(source)
-    return source.df() if isinstance(source, Subquery) else source
 
 
 def _write_clause(writer: Writer, words: str, parts: Sequence[Expr], separator: str, argument: str) -> None:

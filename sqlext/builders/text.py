@@ -39,6 +39,10 @@ class Subquery(ABC):
     def write(self, writer: Writer) -> None:
         """Append its text, without parentheses."""
 
+    def write_input(self, writer: Writer) -> None:
+        """Append what stands for it in FROM."""
+        writer.write("(", self, ")")
+
     @abstractmethod
     def df(self) -> DataFrame:
         """Its DataFrame."""
@@ -73,13 +77,13 @@ class Block:
     columns         the names under which computed Columns are found in its input, by their ids
     windows         the names of its windows, by their ids
     default_window  the window of functions without one
-    opened          gives an input with the computed Columns; None if there are none
+    opened          gives an input of FROM, or of a window's UNION, with the computed Columns; None if there are none
     """
 
     columns: Mapping[int, str] = field(default_factory=dict)
     windows: Mapping[int, str] = field(default_factory=dict)
     default_window: str | None = None
-    opened: Callable[[Source], DataFrame] | None = None
+    opened: Callable[[Source, Part | None], DataFrame] | None = None
 
 
 @dataclass
@@ -119,18 +123,21 @@ class Writer:
             )
         self.write(name)
 
-    def source(self, source: Source) -> None:
-        """Append what FROM and UNION read: a name, a reference to a DataFrame, or a query in parentheses.
+    def source(self, source: Source, window: Part | None = None) -> None:
+        """Append what FROM and the UNION of a window read: a name, a reference to a DataFrame, or a query.
 
         Raises AnalysisError for text that is no name of a table.
         """
         source, _ = opened_table(source)
         if self.block_now.opened is not None:
-            self._frame(self.block_now.opened(source))
+            self._frame(self.block_now.opened(source, window))
         elif isinstance(source, str):
             self.write(table_name(source))
         elif isinstance(source, Subquery):
-            self.write("(", source, ")")
+            if window is None:
+                source.write_input(self)
+            else:
+                self.write("(", source, ")")
         else:
             self._frame(source)
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from sqlext_planner.errors import AnalysisError
 
-from sqlext.builders.expressions import Expr, Value, expression
+from sqlext.builders.expressions import Expr, Value, expression, several
 from sqlext.builders.text import Source, Writer
 
 #: The end of a frame. None is UNBOUNDED; a number counts as in PySpark: -5 is 5 PRECEDING, 0 CURRENT ROW, 5 is 5
@@ -37,11 +37,23 @@ class Window:
     frame: str | None = None
     attributes: tuple[str, ...] = ()
     name: str = "w"
+    by_name: bool | None = None
 
-    def union(self, *sources: Source) -> Window:
+    def union(self, *sources: Source, by_name: bool | None = None) -> Window:
         """Also the rows of other tables, DataFrames or queries with the same columns. At equal times the first
-        listed is the newest."""
-        return replace(self, sources=(*self.sources, *sources))
+        listed is the newest.
+
+        by_name  for all sources of the window, those of other calls too: True finds their columns by name, in any
+                 order, and what a source or the query's own table lacks is NULL in its rows. False is the default.
+        Raises AnalysisError if two calls say opposite things.
+        """
+        if None not in (by_name, self.by_name) and by_name is not self.by_name:
+            raise AnalysisError(
+                "union is called with by_name=True and with by_name=False, which is for all sources of a window",
+                help="say it once; sources with the same columns in the same order may be BY NAME too",
+            )
+        named = self.by_name if by_name is None else by_name
+        return replace(self, sources=(*self.sources, *sources), by_name=named)
 
     def rows(self, start: Bound, end: Bound = 0) -> Window:
         """The rows between two places: ``rows(-9, 0)`` is ROWS BETWEEN 9 PRECEDING AND CURRENT ROW."""
@@ -84,8 +96,8 @@ class Window:
             for number, source in enumerate(self.sources):
                 writer.write(", " if number else "")
                 with writer.argument("the union of the window"):
-                    writer.source(source)
-            writer.write(" ")
+                    writer.source(source, self)
+            writer.write(" BY NAME " if self.by_name else " ")
         writer.write("PARTITION BY ")
         with writer.argument("partition_by of the window"):
             writer.list(self.partition_by)
@@ -110,8 +122,7 @@ def window(partition_by: Value | Sequence[Value], order_by: Value | None = None,
     order_by      the time column; without one, input order
     name          the window's name in the text
     """
-    keys = partition_by if isinstance(partition_by, list | tuple) else [partition_by]
-    return Window(tuple(map(expression, keys)), None if order_by is None else expression(order_by), name=name)
+    return Window(several(partition_by), None if order_by is None else expression(order_by), name=name)
 
 
 def _between(start: Bound, end: Bound) -> str:

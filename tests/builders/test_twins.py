@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from sqlext.catalog import DictCatalog
 from sqlext.cli.demo import write_tables
 from sqlext.cli.source import split_statements
 from sqlext.run.pipeline import StagedPlan, stage
-from tests.builders.twins import STREAM_TWINS, TWINS, Twin
+from tests.builders.twins import STREAM_TWINS, TWINS, Twin, Twins
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ROWS = {"user_id": "bigint", "ts": "timestamp", "item": "string", "price": "double"}
@@ -41,11 +41,12 @@ TABLES = {
     "alarms": LASTING,
     "asks": PRICED,
     "bids": PRICED,
+    "shifts": {"site": "string", "emp": "int", "ts": "int", "te": "int"},
     "clicks": {"user": "int", "ts": "timestamp", "amount": "bigint"},
 }
 STREAMS = ("asks", "bids", "clicks")
 #: Words around a query, which Python has methods for: `df().createOrReplaceTempView`, `explain`.
-AROUND = re.compile(r"\s*(?:CREATE OR REPLACE TEMP(?:ORARY)? VIEW \w+ AS|EXPLAIN(?: ANALYZE)?)\s", re.IGNORECASE)
+AROUND = re.compile(r"\s*(?:CREATE OR REPLACE TEMP(?:ORARY)? VIEW (\w+) AS|EXPLAIN(?: ANALYZE)?)\s", re.IGNORECASE)
 #: Words that Python has not: there is no function of that name.
 SQL_ONLY = "STRICTLY OVERLAPS"
 
@@ -70,11 +71,24 @@ class Planner:
 
 def statements(page: str) -> Iterator[str]:
     """The queries among the SQL of a page."""
+    return (AROUND.sub("", text) for text in whole_statements(page))
+
+
+def views(page: str) -> Iterator[tuple[str, str]]:
+    """The views that a page creates, and their queries."""
+    for text in whole_statements(page):
+        around = AROUND.match(text)
+        if around is not None and around[1] is not None:
+            yield around[1], text[around.end() :]
+
+
+def whole_statements(page: str) -> Iterator[str]:
+    """The statements of a page that Python has words for."""
     text = (ROOT / page).read_text(encoding="utf-8")
     for block in re.findall(r"^```sql\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         for place in split_statements(block):
             if SQL_ONLY not in block:
-                yield AROUND.sub("", block[place.start : place.end])
+                yield block[place.start : place.end]
 
 
 def statements_in_python(page: str) -> Iterator[str]:
@@ -88,7 +102,7 @@ def statements_in_python(page: str) -> Iterator[str]:
         yield re.sub(r"\{(\w+)\}", lambda place: named[place[1]], sql)
 
 
-def pairs(found_twins: Mapping[str, Sequence[Twin]], of_page: Callable[[str], Iterator[str]]) -> list[Any]:
+def pairs(found_twins: Mapping[str, Twins], of_page: Callable[[str], Iterator[str]]) -> list[Any]:
     found = []
     for page, twins in found_twins.items():
         written = list(of_page(page))
@@ -96,6 +110,7 @@ def pairs(found_twins: Mapping[str, Sequence[Twin]], of_page: Callable[[str], It
         found += [
             pytest.param(sql, twin, id=f"{Path(page).name}-{number}")
             for number, (sql, twin) in enumerate(zip(written, twins, strict=True))
+            if twin is not None
         ]
     return found
 
@@ -146,9 +161,7 @@ def shop(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Session:
     session = Session(spark.newSession())
     for name in ("views", "orders"):
         session.register(name, folder / f"{name}.parquet")
-    written = dict(zip(("visits", "offers"), statements("docs/interval-joins.md"), strict=False))
-    written["spent"] = list(statements("docs/windows.md"))[6]
-    for name, sql in written.items():
+    for name, sql in (view for page in TWINS for view in views(page)):
         session.sql(sql).createOrReplaceTempView(name)
     return session
 

@@ -1,6 +1,6 @@
 """The statements of the docs, written with builders: `TWINS[page]` has a function for each statement, in their order.
 
-None stands for a statement that is about Spark's own words around a query (SQL only)."""
+None stands for a statement that a DataFrame takes the place of: rows in VALUES."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sqlext.builders import Query, Source
 
 Table = Callable[[Source], Query]
 Twin = Callable[[Table], Query]
+Twins = Sequence[Twin | None]
 
 HOUR = timedelta(hours=1)
 VIEWED = fx.period("v.ts", "v.ts + INTERVAL 10 MINUTES")
@@ -60,6 +61,18 @@ WINDOWS: Sequence[Twin] = (
             rows_range=(timedelta(days=7), 0),
         )
         .select("id", total=fx.sum("amount"))
+    ),
+    lambda table: (
+        table("views")
+        .select("user_id", "ts", "item")
+        .window_union(
+            table("orders").select(fx.lit("order").alias("kind"), "price", "ts", "user_id"),
+            by_name=True,
+            partition_by="user_id",
+            order_by="ts",
+            rows_range=("1w", 0),
+        )
+        .select("user_id", "ts", spent=fx.sum("price"), orders=fx.count_where("*", "kind = 'order'"))
     ),
     lambda table: (
         table("views")
@@ -405,13 +418,69 @@ def ten(name: str) -> fx.Expr:
     return fx.period(f"{name}.ts", f"{name}.ts + INTERVAL 10 MINUTES")
 
 
-TWINS: Mapping[str, Sequence[Twin]] = {
+SHIFT = ("ts", "te")
+SHIFT_A, SHIFT_B = ("a.ts", "a.te"), ("b.ts", "b.te")
+
+
+def lasting(table: Table, name: str, column: str, length: str) -> Query:
+    return table(name).select("item", fx.expr(f"struct(ts, ts + INTERVAL {length})").alias(column))
+
+
+PERIOD_ALGEBRA: Twins = (
+    None,
+    lambda table: (
+        table("shifts")
+        .normalize(partition_by=["site", "emp"], period=SHIFT)
+        .select("site", "emp", "ts", "te")
+        .order_by("ALL")
+    ),
+    lambda table: (
+        lasting(table, "views", "visit", "10 MINUTES")
+        .alias("v")
+        .interval_join(
+            lasting(table, "orders", "offer", "2 HOURS").alias("o"), on=["item", fx.overlaps("visit", "offer")]
+        )
+        .group_by("o.item")
+        .agg(visits=fx.count(), watched=fx.sum(fx.period_length(fx.period_intersect("visit", "offer"))))
+    ),
+    lambda table: table("shifts").gaps(partition_by="emp", period=SHIFT).select("emp", off_from="ts", off_until="te"),
+    lambda table: (
+        table("shifts")
+        .concurrent(partition_by="site", period=SHIFT)
+        .group_by("site")
+        .agg(most=fx.max("concurrent"), since="max_by(struct(ts, te), concurrent)")
+    ),
+    lambda table: table("shifts").difference(
+        table("shifts").select("site", "emp", a="12", b="13").distinct(),
+        partition_by=["site", "emp"],
+        period=SHIFT,
+        other_period=("a", "b"),
+    ),
+    lambda table: (
+        table("shifts")
+        .select("emp", since="0", until="24")
+        .distinct()
+        .difference("shifts", partition_by="emp", period=("since", "until"), other_period=SHIFT)
+        .alias("free")
+        .where("emp = 3")
+    ),
+    lambda table: (
+        of(table, "shifts", "a")
+        .interval_join(of(table, "shifts", "b"), on=["site", "a.emp < b.emp", fx.overlaps(SHIFT_A, SHIFT_B)])
+        .select("a.site", both=fx.period_intersect(SHIFT_A, SHIFT_B))
+        .normalize(partition_by="site", period="both")
+    ),
+    lambda table: table("shifts").gaps(partition_by="emp + 1", period=SHIFT),
+)
+
+TWINS: Mapping[str, Twins] = {
     "docs/windows.md": WINDOWS,
     "docs/last-join.md": LAST_JOIN,
     "docs/interval-joins.md": INTERVAL_JOINS,
     "docs/umjoin.md": UMJOIN,
     "docs/early-answers.md": EARLY_ANSWERS,
     "docs/predicates.md": PREDICATES,
+    "docs/period-algebra.md": PERIOD_ALGEBRA,
 }
 
 #: As `TWINS`, for the statements in Python blocks.
