@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError, Span, UnsupportedError
+from sqlext_planner.spark.references import held
 from sqlglot import exp
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def temporary_view(frame: DataFrame) -> Iterator[str]:
     name = f"_sqlext_{uuid.uuid4().hex}"
     frame.createOrReplaceTempView(name)
     try:
-        yield name
+        with held(name, frame):
+            yield name
     finally:
         frame.sparkSession.catalog.dropTempView(name)
 

@@ -99,7 +99,7 @@ def seen(folder: Path) -> dict[str, Any]:
             timeout=300,
             check=False,
         )
-    assert done.returncode == 0, done.stderr[-6000:]
+    assert done.returncode == 0, "\n".join(line for line in done.stderr.splitlines() if not line.startswith("\tat "))
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 

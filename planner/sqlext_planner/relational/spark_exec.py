@@ -45,6 +45,7 @@ from sqlext_planner.relational.physical_plan import (
     spark_column,
     tried,
 )
+from sqlext_planner.spark.references import referenced_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -143,7 +144,7 @@ def frame_of(node: Any, frames: list[DataFrame], context: ExecutionContext) -> D
 def _scan(node: Scan, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
     name = node.table if "`" in node.table else ".".join(quoted(part) for part in node.table.split("."))
     items = [f"{quoted(c.name)} AS {quoted(c.spark_name)}" for c in node.output_columns]
-    return context.spark.table(name).selectExpr(*items)
+    return referenced_table(context.spark, name).selectExpr(*items)
 
 
 @frame_of.register(SparkRelation)
