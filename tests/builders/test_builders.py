@@ -246,6 +246,8 @@ def test_computed_columns_in_operations_over_periods(spark: SparkSession) -> Non
     found = fx.normalize(shifts, partition_by=F.lower("site"), period=(F.col("s") * 10, F.col("e") * 10)).df()
     assert found.columns == ["lower(site)", "start", "end"]
     assert sorted(tuple(row) for row in found.collect()) == [("a", 10, 30), ("b", 50, 60)]
+    struct = fx.gaps(shifts, period=F.struct("s", "e")).df()
+    assert [(row.s, row.e) for row in struct.collect()] == [(3, 5)]
     both = fx.concurrent(shifts, period=("s", "e")).select("s", twice=F.col("concurrent") * 2).df()
     assert sorted(tuple(row) for row in both.collect()) == [(1, 2), (5, 2)]
     assert both.columns == ["s", "twice"]
