@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 #: What an expression is given as: SQL text, an expression of this package, a Column, or a value that is no text.
 Value: TypeAlias = Union[str, "Expr", "Column", Literal]
-#: A period: ``fx.period(...)``, its two ends, or the name of a column that is a struct of two ends.
-PeriodLike: TypeAlias = Union["Expr", str, tuple[Value, Value]]
+#: A period: ``fx.period(...)``, its two ends, or a struct of two ends, by its name or as a Column.
+PeriodLike: TypeAlias = Union["Expr", str, "Column", tuple[Value, Value]]
 #: A distance: a number, ``"5 minutes"``, ``"5m"``, or a timedelta.
 Amount: TypeAlias = str | int | float | datetime.timedelta
 
@@ -204,7 +204,7 @@ def period_of(value: PeriodLike) -> Expr:
     if isinstance(value, tuple):
         start, end = value
         return Expr(("PERIOD(", expression(start), ", ", expression(end), ")"), is_atom=True)
-    return value if isinstance(value, Expr) else Expr((value,), is_atom=True)
+    return expression(value)
 
 
 def period_or_point(value: PeriodLike | Value) -> Expr:

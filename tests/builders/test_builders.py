@@ -78,11 +78,54 @@ def test_functions_do_what_methods_do() -> None:
         "exclude_current_row": True,
     }
     given |= {"maxsize": 3, "exclude_current_time": True, "instance_not_in_window": True, "name": "v"}
+    given |= {"by_name": True}
     assert fx.window_union(a, "b", **given).to_sql() == a.window_union(b, **given).to_sql()
     assert fx.last_join("a", b, on="k").to_sql() == a.last_join("b", on=["k"]).to_sql()
     assert fx.interval_join(a, "b", on="k", how="anti").to_sql() == a.interval_join(b, on="k", how="anti").to_sql()
     merged = a.multiway_join(b, "c", on=["a.k = b.k", "b.k = c.k"], merge=True)
     assert fx.multiway_join("a", b, "c", on=["a.k = b.k", "b.k = c.k"], merge=True).to_sql() == merged.to_sql()
+    periods: dict[str, Any] = {"partition_by": ["k", "l"], "period": ("s", "e")}
+    for method in ("normalize", "gaps", "concurrent"):
+        assert getattr(fx, method)("a", **periods).to_sql() == getattr(a, method)(**periods).to_sql()
+    periods |= {"other_period": "p", "other_partition_by": ("m", "n")}
+    assert fx.difference("a", b, **periods).to_sql() == a.difference("b", **periods).to_sql()
+
+
+def test_by_name_is_for_all_sources_of_a_window() -> None:
+    w = fx.window("k", "ts").union("a").union("b", by_name=True).union("c").rows(-1)
+    written = table("t").select(fx.count().over(w)).to_sql()
+    assert "(UNION a, b, c BY NAME PARTITION BY k ORDER BY ts ROWS " in written
+    alone = table("t").window_union(partition_by="k", order_by="ts", rows=(-1, 0), by_name=True)
+    assert "BY NAME" not in alone.select(fx.count()).to_sql()
+
+
+def test_operations_over_periods_are_inputs() -> None:
+    shifts = table("shifts").where("emp > 1").normalize(period=fx.period("ts", "te", open=True))
+    assert shifts.to_sql() == ("SELECT * FROM NORMALIZE((SELECT * FROM shifts WHERE emp > 1) PERIOD (ts, te OPEN))")
+    either = fx.period_union(("a", "b"), "q")
+    gaps = table("t").alias("x").gaps(partition_by=["x.k", fx.expr("year(a)").alias("y")], period=either)
+    read = table("u").last_join(gaps.alias("g"), on="k", order_by="g.start").to_sql()
+    assert read == (
+        "SELECT * FROM u LAST JOIN GAPS(t AS x PARTITION BY x.k, year(a) AS y "
+        "PERIOD(period_union(PERIOD(a, b), q))) AS g ORDER BY g.start ON u.k = g.k"
+    )
+    over = table("shifts").window_union(
+        table("shifts").concurrent(partition_by=["site", "emp"], period=("ts", "te")),
+        *("shifts", table("shifts").distinct().limit(3).distinct()),
+        by_name=True,
+        partition_by="emp",
+        order_by="ts",
+        rows=(-1, 0),
+    )
+    assert over.select(fx.max("concurrent")).plan().optimized is not None
+    assert "UNION (SELECT * FROM CONCURRENT(shifts " in over.to_sql()
+    assert "(SELECT DISTINCT * FROM (SELECT DISTINCT * FROM shifts LIMIT 3) AS shifts)" in over.to_sql()
+
+
+def test_what_functions_of_periods_give_is_a_period() -> None:
+    shared = fx.period_intersect(fx.period_union(("a.ts", "a.te"), ("b.ts", "b.te")), ("b.ts", "b.te"))
+    where = table("shifts").alias("a").interval_join(table("shifts").alias("b"), on=fx.meets(shared, ("b.ts", "a.te")))
+    assert where.where(fx.period_length(shared) > 1).plan().optimized is not None
 
 
 def test_inputs_are_called_by_the_last_part_of_their_names() -> None:
@@ -118,6 +161,7 @@ def test_texts_and_names_are_quoted() -> None:
         (lambda: fx.window("k", "ts").rows_range("1h", "5m"), "has no direction"),
         (lambda: fx.window("k", "ts").rows_range(timedelta(microseconds=1)), "cannot begin"),
         (lambda: table("a").window_union("b", partition_by="k"), "needs one frame"),
+        (lambda: fx.window("k").union("a", by_name=True).union("b", by_name=False), "for all sources of a window"),
         (lambda: fx.expr("{} = {}", 1), "2 places for 1 values"),
         (lambda: table("a").hint("x */"), "a hint cannot hold"),
         (lambda: table("a").join("b", on="k", how="sideways"), "there is no join 'sideways'"),
@@ -146,6 +190,9 @@ def test_an_error_names_the_argument() -> None:
     query = table("views").window_union("orders", partition_by="who", order_by="ts", rows_range=("1h", 0))
     with pytest.raises(AnalysisError, match="this text comes from partition_by of the window"):
         query.select(fx.count()).plan()
+    free = table("shifts").difference("shifts", partition_by="emp", period=("ts", "te"), other_period=("ts", "until"))
+    with pytest.raises(AnalysisError, match="this text comes from other_period of difference"):
+        free.plan()
 
 
 def test_dataframes_and_columns(spark: SparkSession) -> None:
@@ -172,6 +219,40 @@ def test_dataframes_and_columns(spark: SparkSession) -> None:
         Session(spark).sql("SELECT {c} FROM {t}", c=F.lit("k"), t=frame)
 
 
+def test_computed_columns_where_a_source_by_name_lacks_columns(spark: SparkSession) -> None:
+    """In calls they are computed with NULL for what is not there, which is what text gives; keys are refused."""
+    from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+    session = Session(spark)
+    seen = spark.createDataFrame([(1, "A", 10), (1, "b", 30)], "k int, Item string, ts int")
+    paid = spark.createDataFrame([(20, 5, 1)], "ts int, price int, K int")
+
+    def rows(price: Any, shout: Any, key: Any = "k") -> list[tuple[Any, ...]]:
+        w = fx.window(key, "ts").union(paid, by_name=True).rows(None, 0)
+        query = session.table(seen).select("ts", shout, spent=fx.sum(price).over(w), n=fx.count().over(w))
+        return sorted(tuple(row) for row in query.df().collect())
+
+    wanted = [(10, "a", -1, 1), (30, "b", 8, 3)]
+    assert rows("coalesce(price * 2, -1)", "lower(Item)") == wanted
+    assert rows(F.coalesce(F.col("PRICE") * 2, F.lit(-1)), F.lower("item"), F.col("k") + 0) == wanted
+    with pytest.raises(AnalysisError, match=r"lacks a column of .*lower.* partitioned or ordered by"):
+        rows("price", "Item", F.lower("item"))
+
+
+def test_computed_columns_in_operations_over_periods(spark: SparkSession) -> None:
+    from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+    shifts = spark.createDataFrame([("A", 1, 2), ("a", 2, 3), ("b", 5, 6)], "site string, s int, e int")
+    found = fx.normalize(shifts, partition_by=F.lower("site"), period=(F.col("s") * 10, F.col("e") * 10)).df()
+    assert found.columns == ["lower(site)", "start", "end"]
+    assert sorted(tuple(row) for row in found.collect()) == [("a", 10, 30), ("b", 50, 60)]
+    struct = fx.gaps(shifts, period=F.struct("s", "e")).df()
+    assert [(row.s, row.e) for row in struct.collect()] == [(3, 5)]
+    both = fx.concurrent(shifts, period=("s", "e")).select("s", twice=F.col("concurrent") * 2).df()
+    assert sorted(tuple(row) for row in both.collect()) == [(1, 2), (5, 2)]
+    assert both.columns == ["s", "twice"]
+
+
 @pytest.mark.parametrize("name", ["window_functions.py", "period_functions.py"])
 def test_written_modules_are_those_of_the_tables(name: str) -> None:
     written = load(ROOT / "docs" / "functions.py").MODULES[name]()
@@ -192,11 +273,16 @@ from sqlext import functions as fx
 
 def features(spark: SparkSession, orders: DataFrame) -> DataFrame:
     session = Session(spark)
-    w = fx.window("user_id", F.col("ts")).union(orders, "returns").rows_range(timedelta(days=1), maxsize=100)
+    w = fx.window("user_id", F.col("ts")).union(orders, "returns", by_name=True)
+    w = w.rows_range(timedelta(days=1), maxsize=100)
     views = session.table("views").select("user_id", "ts", spent=fx.sum("price").over(w), n=fx.count().over(w))
     joined = views.alias("v").last_join(orders, on=["user_id"], order_by=fx.desc("ts"))
     during = fx.overlaps(("l.s", "l.e"), fx.period("r.s", "r.e", open=True)) | fx.before("l.p", "r.p", delta="5m")
+    free = session.table("shifts").difference(orders, partition_by=["emp"], period=("ts", "te"), other_period="p")
+    shared = fx.period_length(fx.period_intersect(("l.s", "l.e"), "r.p"))
+    free = free.alias("f").join(fx.gaps(orders, period=fx.period("s", "e", open=True)).distinct(), on=shared > 3)
     visits = fx.interval_join(session.table("a").alias("l"), session.table("b").alias("r"), on=during, how="semi")
+    joined = joined.alias("j").join(free, on="emp")
     return joined.df().union(visits.select(fx.top("x", 3)).df())
 """
 
