@@ -13,8 +13,8 @@ from sqlext_planner.errors import SqlExtError
 
 from sqlext.cli.source import read_schema, read_settings, read_sql
 from sqlext.cli.terminal import exact_output, json_visible, visible, writing
-from sqlext.explain.pages import render
-from sqlext.run.pipeline import STAGES, stage
+from sqlext.explain.pages import STAGES, render
+from sqlext.run.pipeline import stage
 
 if TYPE_CHECKING:
     from sqlext_planner.catalog import Catalog

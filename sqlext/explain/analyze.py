@@ -15,12 +15,13 @@ from sqlext_planner.strategies import plan_physical
 
 from sqlext.explain.pages import explain_text
 from sqlext.explain.times import time_lines
-from sqlext.run.pipeline import StagedPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from sqlext_planner.relational.logical_plan import LogicalPlan
     from sqlext_planner.relational.physical_plan import PhysicalPlan
+
+    from sqlext.run.pipeline import StagedPlan
 
 
 def analyze_text(plan: StagedPlan, spark: SparkSession, config: Config) -> str:

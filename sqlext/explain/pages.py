@@ -12,11 +12,15 @@ from sqlext_planner.tree import TreeNode
 from sqlglot import exp
 
 from sqlext.explain.umjoins import tsc_text, umjoins_json
-from sqlext.run.pipeline import STAGES, StagedPlan
 from sqlext.syntax.spans import span_of
 
 if TYPE_CHECKING:
+    from sqlext.run.pipeline import StagedPlan
     from sqlext.syntax.parser import Statement
+
+STAGES = ("parsed", "analyzed", "optimized", "physical")
+#: What a plan shows of itself.
+SHOWN = ("optimized", "physical")
 
 
 @dataclass(frozen=True)

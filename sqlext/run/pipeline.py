@@ -35,10 +35,6 @@ _EXPLAIN = re.compile(
 
 _LOG = logging.getLogger("sqlext")
 
-STAGES = ("parsed", "analyzed", "optimized", "physical")
-#: What a plan shows of itself.
-SHOWN = ("optimized", "physical")
-
 
 @dataclass(frozen=True)
 class StagedPlan:
@@ -49,7 +45,8 @@ class StagedPlan:
     `explain` is the mode of an EXPLAIN statement ("simple", "extended", "analyze", ...), else None. With a mode,
     everything else describes the explained statement.
 
-    Printed, it is the text of `sqlext plan` for the stages `SHOWN`; a notebook shows these side by side.
+    Printed, it is the text of `sqlext plan` for the stages "optimized" and "physical"; a notebook shows these side by
+    side.
     """
 
     sql: str
@@ -72,7 +69,7 @@ class StagedPlan:
         return None if self.trace is None else self.trace.final
 
     def __str__(self) -> str:
-        from sqlext.explain.pages import explain_text
+        from sqlext.explain.pages import SHOWN, explain_text
 
         return explain_text(self, SHOWN)
 
@@ -80,7 +77,7 @@ class StagedPlan:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from sqlext.explain.pages import plan_html
+        from sqlext.explain.pages import SHOWN, plan_html
 
         return plan_html(self, SHOWN)
 

@@ -70,8 +70,7 @@ def lower(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
 def _explain(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
     """One row, one column `plan`: the physical plan; with EXTENDED also the stages before it, with ANALYZE the run."""
     from sqlext.explain.analyze import analyze_text
-    from sqlext.explain.pages import explain_text
-    from sqlext.run.pipeline import STAGES
+    from sqlext.explain.pages import STAGES, explain_text
 
     if plan.explain == "analyze":
         text = analyze_text(plan, spark, config)
