@@ -64,7 +64,9 @@ class ComputedColumns:
             self._refuse_missing(frame, source, whole)
         called = {name: column for name, column in self.columns.items() if id(column) in self._in_calls}
         missing = self._missing(frame)
-        return frame.withColumns(whole).withColumns(missing).withColumns(called).drop(*missing)
+        for made in (whole, missing, called):
+            frame = frame.withColumns(made) if made else frame  # Spark Connect refuses none
+        return frame.drop(*missing) if missing else frame
 
     @cached_property
     def _in_calls(self) -> frozenset[int]:

@@ -234,6 +234,7 @@ def test_computed_columns_where_a_source_by_name_lacks_columns(spark: SparkSessi
 
     wanted = [(10, "a", -1, 1), (30, "b", 8, 3)]
     assert rows("coalesce(price * 2, -1)", "lower(Item)") == wanted
+    assert rows("coalesce(price * 2, -1)", F.lower("Item")) == wanted
     assert rows(F.coalesce(F.col("PRICE") * 2, F.lit(-1)), F.lower("item"), F.col("k") + 0) == wanted
     with pytest.raises(AnalysisError, match=r"lacks a column of .*lower.* partitioned or ordered by"):
         rows("price", "Item", F.lower("item"))
