@@ -27,11 +27,12 @@ def read_sql(file: str | None, text: str | None) -> str:
         raise typer.BadParameter("give the SQL either as a FILE (`-` is standard input) or with -e")
     if text is not None:
         return _utf8(text)
-    if file is None and sys.stdin is not None and sys.stdin.isatty():
+    if file is not None:
+        return _from_stdin() if file == "-" else read_text(Path(file))
+    found = "" if sys.stdin is not None and sys.stdin.isatty() else _from_stdin()
+    if not found.strip():
         raise typer.BadParameter("give the SQL as a FILE, with -e, or through a pipe")
-    if file is None or file == "-":
-        return _from_stdin()
-    return read_text(Path(str(file)))
+    return found
 
 
 def _utf8(argument: str) -> str:
