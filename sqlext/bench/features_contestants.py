@@ -90,7 +90,9 @@ class OursContestant(FeatureContestant):
         if self._session is None:
             from sqlext import Session
 
-            self._session = Session(self.engines.spark(), compat="openmldb")
+            spark = self.engines.spark()
+            zone = "spark.sql.session.timeZone"  # that of the other contestants, not OpenMLDB's
+            self._session = Session(spark, compat="openmldb", config={zone: str(spark.conf.get(zone))})
         return self._session.sql(text)
 
 

@@ -67,7 +67,9 @@ def test_script_on_generated_tables(spark: SparkSession, shared: Shared, number:
     script = read_script(shared, number)
     tables = generate(script, seed)
     with registered(spark, tables):
-        result = Session(spark, compat="openmldb").sql(script.sql).toArrow()
+        result = (
+            Session(spark, compat="openmldb", config={"spark.sql.session.timeZone": "UTC"}).sql(script.sql).toArrow()
+        )
     same_rows(result, run(script.sql, tables))
 
 
@@ -79,7 +81,9 @@ def test_q1_on_covid_data(spark: SparkSession, shared: Shared) -> None:
     script = read_script(shared, 1)
     table = _covid(script.schemas["train"], shared("data/febench/q1_covid.csv"))
     with registered(spark, {"train": table}):
-        result = Session(spark, compat="openmldb").sql(script.sql).toArrow()
+        result = (
+            Session(spark, compat="openmldb", config={"spark.sql.session.timeZone": "UTC"}).sql(script.sql).toArrow()
+        )
     assert result.num_rows == len(table.rows) == 23_562
     wanted = range(0, len(table.rows), 90)
     chosen = pa.array([table.rows[place][0] for place in wanted], pa.int32())
