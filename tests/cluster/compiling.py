@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+import traceback
 
 
 def main() -> None:
@@ -17,16 +18,21 @@ def main() -> None:
     for _ in range(3):
         process = os.fork()
         if process == 0:
-            _work()
+            try:
+                _work()
+            except Exception:
+                traceback.print_exc()
+                os._exit(1)
             os._exit(0)
-        os.waitpid(process, 0)
+        if os.waitpid(process, 0)[1]:
+            sys.exit("a process failed")
 
 
 def _work() -> None:
     begin = time.process_time()
     import numpy as np
     import pyarrow as pa
-    from sqlext_operators.window.piece import Piece
+    from sqlext_operators.sequences.piece import Piece
     from sqlext_operators.window.processor import WindowUnionProcessor
     from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 
