@@ -42,18 +42,21 @@ _COMBINATIONS = 800
 
 
 @st.composite
-def joins(draw: st.DrawFn) -> tuple[MultiwayJoinSpec, list[pa.RecordBatch]]:
-    """Two to six inputs of any kinds, over up to four classes of any types: chains, stars, cycles, cross products."""
+def joins(draw: st.DrawFn, *, shared: bool = False) -> tuple[MultiwayJoinSpec, list[pa.RecordBatch]]:
+    """Two to six inputs of any kinds, over up to four classes of any types: chains, stars, cycles, cross products. With
+    `shared`, all inputs have one class in common."""
     inputs = draw(st.integers(2, 6))
     inner = draw(st.integers(1, inputs))
-    classes = draw(st.sampled_from([0, 1, 1, 2, 2, 3, 3, 4]))
+    classes = draw(st.sampled_from([1, 2, 3] if shared else [0, 1, 1, 2, 2, 3, 3, 4]))
+    common = {0} if shared else set()
     least = min(classes, draw(st.sampled_from([0, 1, 1, 1])))
     few = st.sets(st.sampled_from(range(classes)), min_size=least, max_size=2) if classes else st.just(set())
-    sets = [draw(few) for _ in range(inner)]
+    sets = [draw(few) | common for _ in range(inner)]
     bound = sorted(set().union(*sets))
     number = {place: n for n, place in enumerate(bound)}
     chosen = [[number[place] for place in found] for found in sets]
-    chosen += [sorted(draw(st.sets(st.sampled_from(range(len(bound)))))) if bound else [] for _ in range(inner, inputs)]
+    for _ in range(inner, inputs):  # class 0 is the first of those in use
+        chosen.append(sorted(draw(st.sets(st.sampled_from(range(len(bound))))) | common) if bound else [])
     kinds: list[Kind] = ["inner"] * inner + [draw(st.sampled_from(KINDS[1:])) for _ in range(inner, inputs)]
     types = [TYPES[draw(st.sampled_from(sorted(TYPES)))] for _ in bound]
     order = draw(st.permutations(range(inputs)))
