@@ -9,10 +9,12 @@ import os
 import re
 import shutil
 import signal
+import socketserver
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -30,6 +32,8 @@ MINIMUM_JAVA = 17
 #: Seconds that this process, when it ends, waits for a Java that was told to end.
 _PATIENCE = 20
 _ENDED: set[int] = set()
+#: The folder of the Java that PySpark is starting: until it answers, PySpark does not say which process it is.
+_STARTING: list[Path] = []
 
 #: Started in place of `java`. It drops the arguments from Spark that only make Java print a warning or fail.
 _LAUNCHER = """#!/bin/sh
@@ -41,6 +45,7 @@ for argument do
     *) set -- "$@" "$argument" ;;
   esac
 done
+echo "$$ $PPID" > "${{0%/*}}/../java.pid"
 exec '{java}' "$@"
 """
 
@@ -146,8 +151,10 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
         builder = builder.config(key, value)
     environment = {"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     with environment_of(**environment), _temporary_files_in(home), _interrupts_kept():
+        _STARTING.append(home)
         try:
             session = builder.getOrCreate()
+            _STARTING.clear()
         except PySparkRuntimeError as error:
             raise ConfigurationError(
                 f"Spark did not start: {error}",
@@ -163,10 +170,40 @@ def end_java() -> None:
 
     For a process that is being stopped: anything that waits for Spark fails at once.
     """
+    _silence_servers()
     process = java_process() if "pyspark" in sys.modules else None
     if process is not None and process.poll() is None:
         process.terminate()
         _ENDED.add(process.pid)
+    elif process is None:
+        for pid in filter(_is_child, (pid for home in _STARTING for pid in _launched(home))):
+            os.kill(pid, signal.SIGTERM)
+            _ENDED.add(pid)
+
+
+def _silence_servers() -> None:
+    """PySpark's servers print a traceback for each connection that an ending Java leaves."""
+
+    def say_nothing(self: socketserver.BaseServer, request: object, address: object) -> None:
+        pass
+
+    method = "handle_error"
+    setattr(socketserver.BaseServer, method, say_nothing)
+
+
+def _launched(home: Path) -> list[int]:
+    """The processes that the launcher of a folder named: its own, which becomes Java, and the one that called it."""
+    with suppress(OSError, ValueError):
+        return [int(word) for word in (home / "java.pid").read_text().split()]
+    return []
+
+
+def _is_child(pid: int) -> bool:
+    """Whether a child of this process with this number runs."""
+    try:
+        return os.waitpid(pid, os.WNOHANG) == (0, 0)
+    except ChildProcessError:
+        return False
 
 
 def _remove(home: Path) -> None:
@@ -175,6 +212,10 @@ def _remove(home: Path) -> None:
     if process is not None and process.pid in _ENDED:
         with suppress(subprocess.TimeoutExpired):
             process.wait(_PATIENCE)
+    if process is None:
+        deadline = time.monotonic() + _PATIENCE
+        while any(map(_is_child, _ENDED)) and time.monotonic() < deadline:
+            time.sleep(0.05)
     shutil.rmtree(home, ignore_errors=True)
 
 
