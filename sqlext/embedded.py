@@ -35,7 +35,8 @@ _ENDED: set[int] = set()
 #: The folder of the Java that PySpark is starting: until it answers, PySpark does not say which process it is.
 _STARTING: list[Path] = []
 
-#: Started in place of `java`. It drops the arguments from Spark that only make Java print a warning or fail.
+#: Started in place of `java`. It writes down its process and its caller's (`_launched`), and drops the arguments from Spark
+#: that only make Java print a warning or fail.
 _LAUNCHER = """#!/bin/sh
 # Written by sqlext: starts Java without some arguments that Spark gives.
 for argument do
@@ -154,13 +155,13 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
         _STARTING.append(home)
         try:
             session = builder.getOrCreate()
-            _STARTING.clear()
         except PySparkRuntimeError as error:
             raise ConfigurationError(
                 f"Spark did not start: {error}",
                 help="the lines above say why; the settings can be given as Session(config=...) or --conf",
                 notes=(f"Java {java.version} from {java.origin}: {java.executable}",),
             ) from error
+        _STARTING.remove(home)  # not if a signal or an error ends the start: then `end_java` needs it
     _quiet()
     return session
 

@@ -29,7 +29,7 @@ class SqlMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._variables: dict[str, Any] = shell.user_ns
-        self._sessions: dict[str | None, Session] = {}
+        self._sessions: dict[str | None, tuple[Any, Session]] = {}
 
     @magic_arguments()
     @argument("-o", "--output", metavar="NAME", help="keep the DataFrame in this variable")
@@ -74,15 +74,14 @@ class SqlMagics(Magics):
         _show(frame, options.rows)
 
     def _session(self, compat: str | None) -> Session:
-        """One Session for each mode and Spark."""
-        from pyspark.sql import SparkSession
-
+        """One Session for each mode, as long as the notebook has the same Spark."""
         named = self._variables.get("spark")
-        spark = named if isinstance(named, SparkSession) else None
-        known = self._sessions.get(compat)
-        if known is None or (spark is not None and known.spark is not spark):
-            known = self._sessions[compat] = Session(spark, compat)
-        return known
+        spark = named if type(named).__name__ == "SparkSession" else None  # a classic one, or one of Spark Connect
+        of, session = self._sessions.get(compat, (None, None))
+        if session is None or of is not spark:
+            session = Session(spark, compat)
+            self._sessions[compat] = spark, session
+        return session
 
     def _values(self, sql: str) -> dict[str, Any]:
         """The notebook's variables that the text names in braces."""

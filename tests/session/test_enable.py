@@ -50,7 +50,7 @@ def test_a_session_at_work_asks_spark_itself(spark: SparkSession, monkeypatch: p
 
     def seen(self: Session, sqlQuery: str, *args: object, **kwargs: object) -> DataFrame:  # noqa: N803
         planned.append(sqlQuery)
-        return answer(self, sqlQuery, *args, **kwargs)  # type: ignore[arg-type]
+        return answer(self, sqlQuery, *args, **kwargs)
 
     monkeypatch.setattr(Session, "sql", seen)
     sqlext.enable(spark)
@@ -78,7 +78,7 @@ def test_others_that_replace_spark_sql(spark: SparkSession) -> None:
 
     @functools.wraps(before)
     def traced(*args: object, **kwargs: object) -> DataFrame:
-        return before(*args, **kwargs)  # type: ignore[arg-type]
+        return before(*args, **kwargs)
 
     vars(spark)["sql"] = traced
     sqlext.enable(spark)
@@ -101,5 +101,10 @@ def test_openmldb_has_its_own_arithmetic_and_time_zone(spark: SparkSession) -> N
     assert frame.collect() == [("2020-05-29 15:56:29", None, "1")]
     given = Session(spark, compat="openmldb", config={zone: "UTC"})
     assert given.sql(text, n="1").collect()[0].t == "2020-05-29 07:56:29"
+    try:
+        openmldb.sql(f"SET {zone} = Europe/Berlin")
+        assert spark.conf.get(zone) == "Europe/Berlin"  # what a statement sets stays
+    finally:
+        spark.conf.set(zone, before[1])
     with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
         spark.sql("SELECT int('x')").collect()

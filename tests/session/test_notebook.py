@@ -62,6 +62,14 @@ def test_mistakes_fail_the_cell_without_a_traceback(shell: InteractiveShell, cel
     assert "notebook.py" not in shown.stdout + shown.stderr
 
 
+def test_the_notebook_gets_another_spark(shell: InteractiveShell, spark: SparkSession) -> None:
+    shell.run_cell("%sqlext -o first -n 0 SELECT 1 AS one").raise_error()
+    shell.user_ns["spark"] = other = spark.newSession()
+    shell.run_cell("%sqlext -o second -n 0 SELECT 1 AS one").raise_error()
+    assert shell.user_ns["first"].sparkSession is spark
+    assert shell.user_ns["second"].sparkSession is other
+
+
 def test_a_plan_is_readable(session: Session) -> None:
     plan = session.plan(TEXT.replace("{rows}", "VALUES ('<b>', 2, 3) AS t(k, ts, v)"))
     assert str(plan) == repr(plan)

@@ -65,7 +65,7 @@ _CHANGING = threading.RLock()
 
 @contextmanager
 def settings_changed(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
-    """Spark with these settings inside, and as it was afterwards.
+    """Spark with these settings inside, and as it was afterwards; what a SET inside has changed stays.
 
     A DataFrame that is made inside keeps their meaning, as Spark analyzes it at once. Under Connect the server analyzes
     it when it runs: then the settings must be so already. Raises ConfigurationError if they are not.
@@ -84,7 +84,8 @@ def settings_changed(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator
                 spark.conf.set(key, value)
             yield
         finally:
-            for key in changed:
+            now = settings(spark, changed)
+            for key in (key for key, value in changed.items() if now.get(key) == value):
                 if key in before:
                     spark.conf.set(key, before[key])
                 else:
