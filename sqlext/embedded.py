@@ -35,8 +35,8 @@ _ENDED: set[int] = set()
 #: The folder of the Java that PySpark is starting: until it answers, PySpark does not say which process it is.
 _STARTING: list[Path] = []
 
-#: Started in place of `java`. It writes down its process and its caller's (`_launched`), and drops the arguments from Spark
-#: that only make Java print a warning or fail.
+#: Started in place of `java`. It writes down its process and its caller's (`_launched`), and drops the arguments from
+#: Spark that only make Java print a warning or fail.
 _LAUNCHER = """#!/bin/sh
 # Written by sqlext: starts Java without some arguments that Spark gives.
 for argument do
