@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
@@ -13,6 +14,7 @@ from sqlext_planner.periods.counts import PeriodInput, period_inputs
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.strategies import plan_physical
 
+from sqlext.explain.measured import Measured
 from sqlext.explain.pages import explain_text
 from sqlext.explain.times import time_lines
 
@@ -25,39 +27,52 @@ if TYPE_CHECKING:
 
 
 def analyze_text(plan: StagedPlan, spark: SparkSession, config: Config) -> str:
-    """The physical plan, the run's rows and seconds, where the time of each of our operators went, and for every period
-    that the query compares how many rows have which. The rows are computed and thrown away; the counts of periods are
-    separate jobs, after the run.
+    """The physical plan, and what a run of it measures (`measured`), as text. Raises what running the query raises."""
+    return measured_text(measured(plan, spark, config))
+
+
+def measured(plan: StagedPlan, spark: SparkSession, config: Config) -> StagedPlan:
+    """The plan with what a run of it measures: rows and seconds, where the time of each of our operators went, and for
+    every period that the query compares how many rows have which. The rows are computed and thrown away; the counts of
+    periods are separate jobs, after the run.
 
     Raises what running the query raises.
     """
     if plan.physical is None or plan.analyzed is None:
         raise InternalError("a statement without a plan was to be run")
-    lines = [explain_text(plan, ("physical",)), "", "== measured ==", *_measured(plan.physical, spark, config)]
+    found = _measured(plan.physical, spark, config)
     joined = _with_subqueries_joined(plan.analyzed)
     inputs = [
         *period_inputs(joined),
         *(item for node in joined.collect(PeriodAlgebra) for item in node.period_inputs()),
     ]
-    lines += [_counted(item, spark, config) for item in inputs]
-    return "\n".join(lines)
+    periods = tuple(_counted(item, spark, config) for item in inputs)
+    return replace(plan, measured=replace(found, periods=periods))
 
 
-def _measured(physical: PhysicalPlan, spark: SparkSession, config: Config) -> list[str]:
+def measured_text(plan: StagedPlan) -> str:
+    """The physical plan of a statement, and what was measured."""
+    found = plan.measured
+    if plan.physical is None or found is None:
+        raise InternalError("a statement was not measured")
+    lines = [explain_text(plan, ("physical",)), "", "== measured ==", f"{_rows(found.rows)} in {found.seconds:.2f} s"]
+    if found.stages is None:
+        lines.append("Spark Connect has no accumulators: where the time went is not measured")
+    else:
+        lines += time_lines(plan.physical, found.nodes, found.stages)
+    return "\n".join([*lines, *found.periods])
+
+
+def _measured(physical: PhysicalPlan, spark: SparkSession, config: Config) -> Measured:
     from sqlext_planner.spark.measures import statement_measures
 
     measures = statement_measures(spark)
     context = ExecutionContext(spark, config, measures=measures)
     if measures is None:
-        rows, seconds = _run(physical.execute(context))
-        return [_told(rows, seconds), "Spark Connect has no accumulators: where the time went is not measured"]
+        return Measured(*_run(physical.execute(context)))
     with measures:
         rows, seconds = _run(physical.execute(context))
-        return [_told(rows, seconds), *time_lines(physical, measures.nodes(), measures.stages())]
-
-
-def _told(rows: int, seconds: float) -> str:
-    return f"{_rows(rows)} in {seconds:.2f} s"
+        return Measured(rows, seconds, tuple(measures.nodes()), measures.stages())
 
 
 def _with_subqueries_joined(analyzed: LogicalPlan) -> LogicalPlan:

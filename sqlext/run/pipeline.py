@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sqlext_planner.relational.logical_plan import LogicalPlan
     from sqlext_planner.relational.physical_plan import PhysicalPlan
 
+    from sqlext.explain.measured import Measured
     from sqlext.syntax.parser import Statement
 
 _EXPLAIN = re.compile(
@@ -43,7 +44,7 @@ class StagedPlan:
     `analyzed`, `trace` and `physical` are None for a statement that goes to Spark without a plan. `passthrough`
     means that the user's text goes to spark.sql unchanged; `extensions` names the nodes that prevent it.
     `explain` is the mode of an EXPLAIN statement ("simple", "extended", "analyze", ...), else None. With a mode,
-    everything else describes the explained statement.
+    everything else describes the explained statement. `measured` is what a run of it measured (explain/analyze.py).
 
     Printed, it is the text of `sqlext plan` for the stages "optimized" and "physical"; a notebook shows these side by
     side.
@@ -57,6 +58,7 @@ class StagedPlan:
     extensions: tuple[str, ...]
     explain: str | None
     passthrough: bool
+    measured: Measured | None = None
 
     @property
     def ordinary(self) -> bool:

@@ -1,0 +1,24 @@
+"""What EXPLAIN ANALYZE measured of one run of a statement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlext_planner.exchange.figures import NodeFigures
+    from sqlext_planner.spark.measures import StageFigures
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The rows and seconds of the whole run; what our tasks did for each physical node (`NodeFigures.node` is a node of
+    `StagedPlan.physical`, or None for the work of no node), in the plan's order; and what Spark measured of its stages.
+    `nodes` is empty and `stages` None where Spark has no accumulators (Spark Connect). `periods` has a line for every
+    period that the query compares: how many rows have which."""
+
+    rows: int
+    seconds: float
+    nodes: tuple[NodeFigures, ...] = ()
+    stages: StageFigures | None = None
+    periods: tuple[str, ...] = ()
