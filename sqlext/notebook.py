@@ -58,7 +58,7 @@ class SqlMagics(Magics):
             if not _is_users(error):
                 raise
             # IPython shows this instead of a traceback through our code; the cell still fails.
-            lines = str(error).splitlines()
+            lines = (error.text() if isinstance(error, SqlExtError) else str(error)).splitlines()
             vars(error)["_render_traceback_"] = lambda: lines
             raise
 

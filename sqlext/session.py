@@ -62,7 +62,9 @@ class Session:
     ) -> None:
         if compat is not None and compat not in COMPAT:
             known = " or ".join(map(repr, COMPAT))
-            raise ConfigurationError(f"unknown compatibility mode '{compat}'", help=f"use {known}, or leave it out")
+            raise ConfigurationError(
+                f"unknown compatibility mode '{compat}'", condition="python-call", help=f"use {known}, or leave it out"
+            )
         self.compat = compat
         self._config = config if isinstance(config, Config) else None
         given = {} if config is None or isinstance(config, Config) else {k: str(v) for k, v in config.items()}
@@ -78,7 +80,7 @@ class Session:
         if spark is not None:
             if is_stopped(spark):
                 help = "give a running one, or none: then an embedded one is started"
-                raise ConfigurationError("the Spark session has been stopped", help=help)
+                raise ConfigurationError("the Spark session has been stopped", condition="spark-stopped", help=help)
             self._spark = self._attached(spark)
 
     @property
@@ -93,6 +95,7 @@ class Session:
                 if self._is_given:
                     raise ConfigurationError(
                         "the Spark session that this Session runs on has been stopped",
+                        condition="spark-stopped",
                         help="make a new one with SparkSession.builder.getOrCreate(), and a new Session with it",
                     )
                 self._spark = None
@@ -238,7 +241,9 @@ class Session:
                 spark.conf.set(key, value)
             elif spark.conf.get(key, None) != value:
                 help = "set it when Spark starts"
-                raise ConfigurationError(f"setting '{key}' cannot change while Spark runs", help=help)
+                raise ConfigurationError(
+                    f"setting '{key}' cannot change while Spark runs", condition="fixed-setting", help=help
+                )
         return spark
 
     def _stage(
@@ -324,6 +329,6 @@ def _reference(value: Any, views: ExitStack, settings: SqlSettings) -> Any:
         name = name_of(value)
         if name is None:
             help = "write the expression into the text, or give a plain column"
-            raise UnsupportedError(f"{value} is not a plain column", help=help)
+            raise UnsupportedError(f"{value} is not a plain column", condition="python-call", help=help)
         return name
     return literal(value, settings) if isinstance(value, str) else value

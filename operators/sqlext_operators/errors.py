@@ -16,6 +16,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from sqlext_operators.conditions import TaskCondition
+
 MARK = "[SQLEXT_ERROR]"
 
 
@@ -43,14 +45,16 @@ class Places:
 class TaskError(Exception):
     """One sentence for the user, and what to do. `about` names the operator's result that it is about.
 
-    `kind` is the class of the planner's error that the driver raises.
+    `condition` is the name under which the documentation explains it. `kind` is the class of the planner's error that
+    the driver raises.
     """
 
     kind: ClassVar[str] = "ConfigurationError"
 
-    def __init__(self, message: str, help: str | None = None) -> None:
+    def __init__(self, message: str, help: str | None = None, *, condition: TaskCondition) -> None:
         super().__init__(message)
         self.message = message
+        self.condition: TaskCondition = condition
         self.help = help
         self.about: str | None = None
         self.place: Place | None = None
@@ -58,7 +62,7 @@ class TaskError(Exception):
     def __str__(self) -> str:
         lines = [self.message, *(self.place.lines if self.place is not None else ())]
         lines += [f"help: {self.help}"] if self.help is not None else []
-        return "\n".join([*lines, f"{MARK} {marked(self.kind, self.message, self.help, self.place)}"])
+        return "\n".join([*lines, f"{MARK} {marked(self.kind, self.condition, self.message, self.help, self.place)}"])
 
 
 class RowError(TaskError):
@@ -71,10 +75,10 @@ class RowOverflowError(RowError, OverflowError):
     """A result that does not fit its type."""
 
 
-def marked(kind: str, message: str, help: str | None, place: Place | None) -> str:
+def marked(kind: str, condition: TaskCondition, message: str, help: str | None, place: Place | None) -> str:
     """The error as one word of ASCII (JSON in base64): no quoting and no encoding on its way changes it."""
     found = None if place is None else [place.start, place.end, *place.lines]
-    text = json.dumps({"kind": kind, "message": message, "help": help, "place": found})
+    text = json.dumps({"kind": kind, "condition": condition, "message": message, "help": help, "place": found})
     return base64.b64encode(text.encode()).decode()
 
 
@@ -95,6 +99,7 @@ def explained(places: Places, entry: Callable[..., Iterator[pa.RecordBatch]], *a
             "a task ran out of memory",
             "give the machine more memory, run fewer tasks at a time (spark.executor.cores), or split the work into "
             "more parts with a smaller sqlext.exchange.targetPartitionBytes",
+            condition="out-of-memory",
         ) from error
 
 
@@ -104,6 +109,7 @@ def _machine_error(error: OSError) -> TaskError:
     return TaskError(
         f"a task could not read or write a file: {where}{what}",
         "make sure that the files exist, and run the statement again",
+        condition="file-access",
     )
 
 
@@ -133,19 +139,31 @@ def _spill_error(folder: str, error: OSError) -> TaskError:
     code = error.errno
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return TaskError(
-            f"the disk of the temporary folder {folder} is full", f"free some space there, or {_OTHER_DISK}"
+            f"the disk of the temporary folder {folder} is full",
+            f"free some space there, or {_OTHER_DISK}",
+            condition="disk-full",
         )
     if code in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return TaskError(f"the temporary folder {folder} is not writable", f"change its permissions, or {_OTHER_DISK}")
+        return TaskError(
+            f"the temporary folder {folder} is not writable",
+            f"change its permissions, or {_OTHER_DISK}",
+            condition="temporary-folder",
+        )
     if code in (errno.ENOENT, errno.ENOTDIR):
         return TaskError(
             f"the temporary folder {folder} does not exist, or its files were deleted",
             f"make sure that nothing deletes it while a statement runs, or {_OTHER_DISK}",
+            condition="temporary-folder",
         )
     if code in (errno.EMFILE, errno.ENFILE):
         return TaskError(
             f"too many files are open to use the temporary folder {folder}",
             "raise the limit of open files (ulimit -n), or run fewer tasks at a time",
+            condition="too-many-open-files",
         )
     reason = os.strerror(code) if code else str(error)
-    return TaskError(f"the temporary folder {folder} cannot be used: {reason}", f"check that disk, or {_OTHER_DISK}")
+    return TaskError(
+        f"the temporary folder {folder} cannot be used: {reason}",
+        f"check that disk, or {_OTHER_DISK}",
+        condition="temporary-folder",
+    )

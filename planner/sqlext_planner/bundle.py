@@ -94,7 +94,9 @@ def with_required(names: Sequence[str]) -> list[Distribution]:
         except PackageNotFoundError:
             if name in names:
                 raise ConfigurationError(
-                    f"the package {name} is not installed here, and executors need it", help=f"pip install {name}"
+                    f"the package {name} is not installed here, and executors need it",
+                    condition="missing-package",
+                    help=f"pip install {name}",
                 ) from None
             continue  # for other machines or versions of Python
         for line in found[name].requires or ():
@@ -131,6 +133,7 @@ def _installed(names: tuple[str, ...]) -> Iterator[tuple[PurePosixPath, Path]]:
         if found.files is None:
             raise ConfigurationError(
                 f"the files of the package {found.name} are not known: it was installed without a record",
+                condition="missing-package",
                 help="install it with pip into the environment that runs `sqlext bundle`",
             )
         for file in found.files:

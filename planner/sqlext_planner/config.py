@@ -237,18 +237,22 @@ class Config:
 def _unknown_key(key: str, known: list[str]) -> ConfigurationError:
     near = difflib.get_close_matches(key, known, n=1)
     help = f"did you mean '{near[0]}'?" if near else "known settings: " + ", ".join(sorted(known))
-    return ConfigurationError(f"unknown setting '{key}'", help=help)
+    return ConfigurationError(f"unknown setting '{key}'", condition="unknown-setting", help=help)
 
 
 def _parse(item: Field[Any], text: str) -> Any:
     kind, key, word = item.metadata["kind"], item.metadata["key"], str(text).strip().lower()
     if kind == "boolean":
         if word not in ("true", "false"):
-            raise ConfigurationError(f"setting '{key}' has the value '{text}'", help="use true or false")
+            raise ConfigurationError(
+                f"setting '{key}' has the value '{text}'", condition="setting-value", help="use true or false"
+            )
         return word == "true"
     if "|" in kind:
         if word not in kind.split("|"):
-            raise ConfigurationError(f"setting '{key}' has the value '{text}'", help=f"use one of {kind}")
+            raise ConfigurationError(
+                f"setting '{key}' has the value '{text}'", condition="setting-value", help=f"use one of {kind}"
+            )
         return word
     digits, unit = (word[:-1], word[-1]) if kind == "bytes" and word[-1:] in _SIZES else (word, "")
     least, most = 0 if kind == "count" or item.default == 0 else 1, item.metadata["most"]
@@ -257,7 +261,7 @@ def _parse(item: Field[Any], text: str) -> Any:
         example = "a number of bytes such as 134217728 or 128m" if kind == "bytes" else f"a whole number >= {least}"
         shown = text if len(str(text)) <= 40 else f"{str(text)[:40]}..."
         help = f"use {example}, at most {most}"
-        raise ConfigurationError(f"setting '{key}' has the value '{shown}'", help=help)
+        raise ConfigurationError(f"setting '{key}' has the value '{shown}'", condition="setting-value", help=help)
     return number * _SIZES.get(unit, 1)
 
 

@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sqlext_planner.conditions import Condition, look_up
+
 
 @dataclass(frozen=True)
 class Span:
@@ -31,8 +33,9 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 class SqlExtError(Exception):
     """A mistake that the user can fix: one message, the place in the text, what to do.
 
-    `message` says what is wrong, `help` what to do, `notes` add facts (one sentence each). A help text that is costly
-    to find is given as a function, which is called only when somebody reads the help.
+    `message` says what is wrong, `condition` is the name under which docs/errors.md explains it, `help` says what to
+    do, `notes` add facts (one sentence each). A help text that is costly to find is given as a function, which is
+    called only when somebody reads the help.
     Code that knows the text of the statement can attach it later with `with_sql`. `lines` show the place
     if the text itself is not at hand: in an error that a task found.
     """
@@ -41,6 +44,7 @@ class SqlExtError(Exception):
         self,
         message: str,
         *,
+        condition: Condition,
         span: Span | None = None,
         help: str | Callable[[], str | None] | None = None,
         notes: tuple[str, ...] = (),
@@ -49,6 +53,7 @@ class SqlExtError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
+        self.condition: Condition = condition
         self.span = span
         self._help = help
         self.notes = notes
@@ -80,10 +85,13 @@ class SqlExtError(Exception):
         return self
 
     def __str__(self) -> str:
-        return self.text()
+        return "\n".join(self._lines(WIDTH))
 
     def text(self, width: int = WIDTH) -> str:
-        """The whole message; the line of the statement is cut to `width` columns."""
+        """The whole message for a person at a screen of `width` columns: `str(error)`, and where to read more."""
+        return "\n".join([*self._lines(width), look_up(self.condition)])
+
+    def _lines(self, width: int) -> list[str]:
         lines = [f"{type(self).__name__}: {self.message}"]
         if self.sql is not None and self.span is not None:
             lines += excerpt(self.sql, self.span, width)
@@ -92,7 +100,7 @@ class SqlExtError(Exception):
         lines += [f"note: {note}" for note in self.notes]
         if self.help is not None:
             lines.append(f"help: {self.help}")
-        return "\n".join(lines)
+        return lines
 
 
 class ParseError(SqlExtError):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.errors import Span, excerpt
 
 if TYPE_CHECKING:
+    from sqlext_operators.conditions import TaskCondition
     from sqlext_operators.errors import Place
 
 #: Where a span of a statement is in the user's text.
@@ -44,7 +45,7 @@ def current_statement() -> Locate | None:
     return _LOCATE.get()
 
 
-def raise_error(message: str, help: str, span: Span | None) -> str:
+def raise_error(message: str, help: str, span: Span | None, *, condition: TaskCondition) -> str:
     """Spark SQL that fails with a DataError. `message` and `help` are without quotes and backslashes."""
     locate = current_statement()
     if locate is None:  # nothing is run: the text is for people
@@ -52,5 +53,5 @@ def raise_error(message: str, help: str, span: Span | None) -> str:
     from sqlext_operators.errors import MARK, marked
 
     place = None if span is None else locate(span)
-    text = f"{message} {MARK} {marked('DataError', message, help, place)}"
+    text = f"{message} {MARK} {marked('DataError', condition, message, help, place)}"
     return "raise_error('" + re.sub(r"['\\]", " ", text) + "')"

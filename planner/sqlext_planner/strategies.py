@@ -316,7 +316,7 @@ def stream_refusal(node: LogicalPlan) -> SqlExtError | None:
             from sqlext_planner.interval_join.streams import refusal as interval_join_refusal
 
             return interval_join_refusal(node)
-    return UnsupportedError(f"{node.operator_name} cannot read a stream yet")
+    return UnsupportedError(f"{node.operator_name} cannot read a stream yet", condition="stream-not-supported")
 
 
 def plan_physical(plan: LogicalPlan, config: Config, catalog: Catalog | None = None) -> PhysicalPlan:

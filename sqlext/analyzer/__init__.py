@@ -49,4 +49,6 @@ def _analyze(context: Context, query: exp.Query) -> Analyzed:
     try:
         return queries.analyze_query(context, query, {})
     except NoPlaceError as error:
-        raise UnsupportedError(f"the statement is written in a way that is left to Spark ({error})") from None
+        raise UnsupportedError(
+            f"the statement is written in a way that is left to Spark ({error})", condition="spark-block"
+        ) from None

@@ -46,6 +46,7 @@ def analyze_aggregate(
             if definitions.is_ours(call):
                 raise AnalysisError(
                     "a sqlext window cannot be combined with GROUP BY, HAVING or aggregates in one SELECT",
+                    condition="misplaced-window",
                     span=span_of(call),
                     help="aggregate in a subquery of FROM, or in an outer query",
                 )
@@ -83,6 +84,7 @@ class _AggregateBlock(Block):
         for call in outer_calls(having.this) if having is not None else ():
             raise AnalysisError(
                 "HAVING cannot contain a window function",
+                condition="misplaced-window",
                 span=span_of(call),
                 help="compute it in a subquery of FROM and filter its column",
             )
@@ -264,6 +266,7 @@ class _AggregateBlock(Block):
 def _not_grouped(name: str, span: Span) -> AnalysisError:
     return AnalysisError(
         f"column '{name}' is neither grouped nor inside an aggregate",
+        condition="not-grouped",
         span=span,
         help="add it to GROUP BY, or use first(...)",
     )
@@ -271,5 +274,5 @@ def _not_grouped(name: str, span: Span) -> AnalysisError:
 
 def _node(item: Item) -> exp.Expr:
     if item.node is None:
-        raise AnalysisError("* is not allowed here", span=item.span, help="name the columns")
+        raise AnalysisError("* is not allowed here", condition="not-grouped", span=item.span, help="name the columns")
     return item.node

@@ -38,7 +38,12 @@ def amount(context: Context, node: exp.Expr, name: str) -> Amount | None:
     try:
         return _amount(context, span, name)
     except DecimalException:  # an exponent beyond what can be computed with
-        raise AnalysisError(f"{name} is out of range", span=span, help="leave it out; then there is no bound") from None
+        raise AnalysisError(
+            f"{name} is out of range",
+            condition="period-distance",
+            span=span,
+            help="leave it out; then there is no bound",
+        ) from None
 
 
 def _amount(context: Context, span: Span, name: str) -> Amount | None:
@@ -54,6 +59,7 @@ def _amount(context: Context, span: Span, name: str) -> Amount | None:
     if value is None:
         raise AnalysisError(
             f"{name} must be a literal number or INTERVAL, not {context.slice(span)!r}",
+            condition="period-distance",
             span=span,
             help="write a distance that differs from row to row as an ordinary comparison: s.ts - r.te <= r.x",
         )
@@ -65,20 +71,34 @@ def _amount(context: Context, span: Span, name: str) -> Amount | None:
 def _checked(value: Decimal, span: Span, name: str, *, interval: bool) -> Amount:
     if value < 0:
         raise AnalysisError(
-            f"{name} cannot be negative", span=span, help="swap the periods, or use the inverse relation"
+            f"{name} cannot be negative",
+            condition="period-distance",
+            span=span,
+            help="swap the periods, or use the inverse relation",
         )
     if interval and value != value.to_integral_value():
-        raise AnalysisError(f"{name} is finer than a microsecond", span=span, help="give whole microseconds")
+        raise AnalysisError(
+            f"{name} is finer than a microsecond",
+            condition="period-distance",
+            span=span,
+            help="give whole microseconds",
+        )
     if interval and value > _LARGEST:
         raise AnalysisError(
             f"{name} is longer than any distance between two times",
+            condition="period-distance",
             span=span,
             help="leave it out; then there is no bound",
         )
     if value == value.to_integral_value() and value <= _LARGEST:
         return Amount(int(value), interval, span=span)
     if Decimal(repr(float(value))) != value:
-        raise AnalysisError(f"{name} has more digits than a double can hold", span=span, help="give at most 15 digits")
+        raise AnalysisError(
+            f"{name} has more digits than a double can hold",
+            condition="period-distance",
+            span=span,
+            help="give at most 15 digits",
+        )
     return Amount(float(value), interval, span=span)
 
 
@@ -91,7 +111,9 @@ def _number(text: str, span: Span, name: str) -> Decimal | None:
         return None
     word = (cast[1] if cast[1] is not None else cast[2]).strip().lower()
     if word == "nan":
-        raise AnalysisError(f"{name} cannot be NaN", span=span, help="leave it out if there is no bound")
+        raise AnalysisError(
+            f"{name} cannot be NaN", condition="period-distance", span=span, help="leave it out if there is no bound"
+        )
     if word.lstrip("+") in ("inf", "infinity"):
         return Decimal("Infinity")
     found = re.fullmatch(rf"([+-]?){_NUMBER}(e[+-]?\d+)?", word)
@@ -147,7 +169,10 @@ def _unit(word: str, span: Span | None, name: str) -> int | None:
 
 def _no_fixed_length(unit: str, span: Span | None, name: str) -> AnalysisError:
     return AnalysisError(
-        f"{name} cannot be in {unit}s, which differ in length", span=span, help="write days, such as 30 DAYS"
+        f"{name} cannot be in {unit}s, which differ in length",
+        condition="period-distance",
+        span=span,
+        help="write days, such as 30 DAYS",
     )
 
 

@@ -36,13 +36,16 @@ def window_call(
     """
     function = lookup(node.name)
     if function is None:
-        raise AnalysisError(f"'{node.name}' is not a window function", span=span_of(node))
+        raise AnalysisError(f"'{node.name}' is not a window function", condition="unknown-function", span=span_of(node))
     arguments = list(node.expressions)
     _refuse_modifiers(node, arguments)
     star = bool(arguments) and isinstance(arguments[0], exp.Star)
     if star and not function.accepts_star:
         raise AnalysisError(
-            f"{function.name}(*) is not allowed", span=span_of(node), help=f"write {function.signature}"
+            f"{function.name}(*) is not allowed",
+            condition="function-arguments",
+            span=span_of(node),
+            help=f"write {function.signature}",
         )
     args, constants, types = [], [], []
     values = _paired(function, node, arguments)
@@ -78,31 +81,54 @@ def unknown_function(node: exp.Expr) -> SqlExtError:
     span = span_of(node)
     if isinstance(node, exp.Filter):
         return UnsupportedError(
-            "FILTER cannot be used with a sqlext window", span=span, help="use count_where, sum_where, avg_where, ..."
+            "FILTER cannot be used with a sqlext window",
+            condition="call-modifier",
+            span=span,
+            help="use count_where, sum_where, avg_where, ...",
         )
     if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
         return UnsupportedError(
-            "IGNORE NULLS cannot be used with a sqlext window", span=span, help="write last_value(x, true)"
+            "IGNORE NULLS cannot be used with a sqlext window",
+            condition="call-modifier",
+            span=span,
+            help="write last_value(x, true)",
         )
     public = [function.name for function in FUNCTIONS.values() if not function.internal]
     if name.lower() in _INSTEAD:
-        return AnalysisError(f"{name}() is not available over a sqlext window", span=span, help=_INSTEAD[name.lower()])
+        return AnalysisError(
+            f"{name}() is not available over a sqlext window",
+            condition="unknown-function",
+            span=span,
+            help=_INSTEAD[name.lower()],
+        )
     nearest = suggest(name, public)
     if nearest and name.lower() not in WINDOW_FUNCTIONS:
-        return AnalysisError(f"window function '{name}' not found", span=span, help=f"did you mean '{nearest}'?")
+        return AnalysisError(
+            f"window function '{name}' not found",
+            condition="unknown-function",
+            span=span,
+            help=f"did you mean '{nearest}'?",
+        )
     listing = f"available: {', '.join(dict.fromkeys(public))}"
-    return AnalysisError(f"{name}() is not available over a sqlext window", span=span, help=listing)
+    return AnalysisError(
+        f"{name}() is not available over a sqlext window", condition="unknown-function", span=span, help=listing
+    )
 
 
 def _refuse_modifiers(node: exp.Anonymous, arguments: list[exp.Expr]) -> None:
     for argument in arguments:
         if isinstance(argument, exp.Distinct):
             raise UnsupportedError(
-                "DISTINCT cannot be used with a sqlext window", span=span_of(argument), help="use distinct_count(x)"
+                "DISTINCT cannot be used with a sqlext window",
+                condition="call-modifier",
+                span=span_of(argument),
+                help="use distinct_count(x)",
             )
         if isinstance(argument, (exp.Order, exp.IgnoreNulls, exp.RespectNulls, exp.Limit, exp.HavingMax, exp.Kwarg)):
             raise UnsupportedError(
-                f"{node.name}() takes only plain arguments over a sqlext window", span=span_of(argument)
+                f"{node.name}() takes only plain arguments over a sqlext window",
+                condition="call-modifier",
+                span=span_of(argument),
             )
 
 
@@ -116,6 +142,7 @@ def _paired(
     if len(arguments) < least or (len(arguments) > len(parameters) and not variadic):
         raise AnalysisError(
             f"{function.name}() does not take {len(arguments)} argument{'' if len(arguments) == 1 else 's'}",
+            condition="function-arguments",
             span=span_of(node),
             help=f"write {function.signature}",
         )
@@ -141,6 +168,7 @@ def _constant(context: Context, function: WindowFunction, parameter: Parameter, 
     raise AnalysisError(
         f"{parameter.name} of {function.name}() must be a literal {parameter.kind}, "
         f"not {context.slice(span_of(node))!r}",
+        condition="function-arguments",
         span=span_of(node),
         help=f"write {function.signature}",
     )
@@ -168,7 +196,9 @@ def _complete(function: WindowFunction, constants: list[Scalar], node: exp.Anony
     try:
         return tuple(function.complete_constants(constants))
     except FunctionTypeError as error:
-        raise AnalysisError(error.message, span=span_of(node), help=error.help) from None
+        raise AnalysisError(
+            error.message, condition="function-arguments", span=span_of(node), help=error.help
+        ) from None
 
 
 def _refuse_beyond_openmldb(function: WindowFunction, dtype: str, node: exp.Anonymous) -> None:
@@ -179,6 +209,7 @@ def _refuse_beyond_openmldb(function: WindowFunction, dtype: str, node: exp.Anon
     if refused:
         raise AnalysisError(
             f"{function.name}() does not take {dtype} in OpenMLDB",
+            condition="function-arguments",
             span=span_of(node.expressions[0]),
             help="cast the argument, for example to int, or read the statement without compat='openmldb'",
         )
@@ -197,6 +228,8 @@ def _result_type(
         plain = [item for item in arguments if not (star and isinstance(item, exp.Star))]
         index = getattr(error, "argument", None)
         place = plain[index] if index is not None and index < len(plain) else node
-        raise AnalysisError(error.message, span=span_of(place), help=error.help) from None
+        raise AnalysisError(
+            error.message, condition="function-arguments", span=span_of(place), help=error.help
+        ) from None
     except UnsupportedError:
         return None

@@ -158,7 +158,9 @@ def _refuse_missing(name: str, node: exp.Anonymous) -> None:
         span = span_of(node.expressions[1]) if is_pointer else span_of(node)
         help = "write the path as Spark does, '$.a.b' for '/a/b'" if is_pointer else MISSING[name]
         what = "JSON pointer" if is_pointer else f"{node.name}()"
-        raise UnsupportedError(f"OpenMLDB's {what} has no equivalent in Spark", span=span, help=help)
+        raise UnsupportedError(
+            f"OpenMLDB's {what} has no equivalent in Spark", condition="no-equivalent", span=span, help=help
+        )
 
 
 def _filled(builder: ExpressionBuilder, template: str, arguments: list[exp.Expr]) -> tuple[str | Expression, ...]:

@@ -130,6 +130,7 @@ def datetime_pattern(text: str, span: Span) -> str:
             if letters is None:
                 raise UnsupportedError(
                     f"'{text[at : at + 2]}' of date_format() has no equivalent in Spark",
+                    condition="no-equivalent",
                     span=span,
                     help=f"use {' '.join('%' + letter for letter in _LETTERS)}, or a Spark pattern",
                 )

@@ -178,6 +178,9 @@ class Context:
 class LeftToSparkError(UnsupportedError):
     """A construct that the analyzer has no node for. The block around it becomes text for Spark if it can."""
 
+    def __init__(self, message: str, *, span: Span | None = None, help: str | None = None) -> None:
+        super().__init__(message, condition="spark-block", span=span, help=help)
+
 
 class ComputedNames:
     """Names of computed columns, unique in one block."""

@@ -51,7 +51,10 @@ class Definitions:
                 self.follow(node, name)
             elif name not in by_key and is_extension_window(node):
                 raise AnalysisError(
-                    f"window '{node.this.name}' is not used", span=span_of(node), help=f"remove it, or use OVER {name}"
+                    f"window '{node.this.name}' is not used",
+                    condition="window-definition",
+                    span=span_of(node),
+                    help=f"remove it, or use OVER {name}",
                 )
 
     def _refuse_inner_window(self, call: exp.Window, definition: Definition) -> None:
@@ -62,6 +65,7 @@ class Definitions:
             if definition.is_ours or self._is_ours(inner, self._locate(inner)[2]):
                 raise AnalysisError(
                     "a window call cannot be inside another window call",
+                    condition="misplaced-window",
                     span=span_of(inner),
                     help="compute it in a subquery of FROM, and use its column; over a sqlext window an aggregate "
                     "in an argument belongs to the window and takes no OVER of its own: sum(x - count(x)) OVER w",
@@ -86,22 +90,29 @@ class Definitions:
             base = node.args["alias"]
             if any(node.args.get(key) for key in ("partition_by", "order", "spec", "union")):
                 raise AnalysisError(
-                    f"a window cannot extend '{base.name}'", span=span_of(node), help="write out the whole definition"
+                    f"a window cannot extend '{base.name}'",
+                    condition="window-definition",
+                    span=span_of(node),
+                    help="write out the whole definition",
                 )
             if self._context.openmldb:
                 raise AnalysisError(
                     f"window '{name}' has no frame: AS {base.name} does not copy the other one's frame",
+                    condition="window-definition",
                     span=span_of(node),
                     help=f"use OVER {base.name}, or write out the definition",
                 )
             if len(seen) > 1:
                 raise AnalysisError(
                     f"window '{base.name}' only names another one",
+                    condition="window-definition",
                     span=span_of(base),
                     help="a window may be another name only for a window that is written out",
                 )
             if self._context.fold(base.name) in seen:
-                raise AnalysisError(f"window '{name}' is defined by itself", span=span_of(base))
+                raise AnalysisError(
+                    f"window '{name}' is defined by itself", condition="window-definition", span=span_of(base)
+                )
             seen.add(self._context.fold(base.name))
             node = self._get(base)
         return node
@@ -112,7 +123,10 @@ class Definitions:
             name = node.this.name
             if self._context.fold(name) in named:
                 raise AnalysisError(
-                    f"window '{name}' is defined twice", span=span_of(node.this), help="give one of them another name"
+                    f"window '{name}' is defined twice",
+                    condition="duplicate-name",
+                    span=span_of(node.this),
+                    help="give one of them another name",
                 )
             named[self._context.fold(name)] = node
         return named
@@ -127,7 +141,9 @@ class Definitions:
             hint = f"did you mean '{nearest}'?"
         else:
             hint = f"windows here: {', '.join(names)}" if names else f"add WINDOW {name.name} AS (...) at the end"
-        raise AnalysisError(f"window '{name.name}' not found", span=span_of(name), help=hint)
+        raise AnalysisError(
+            f"window '{name.name}' not found", condition="unknown-window", span=span_of(name), help=hint
+        )
 
     def _locate(self, call: exp.Window) -> tuple[str, str, exp.Window]:
         """Key, name and node of the definition that a call's OVER means."""
@@ -140,6 +156,7 @@ class Definitions:
         if any(call.args.get(key) for key in ("partition_by", "order", "spec", "union")):
             raise AnalysisError(
                 f"OVER ({base.name} ...) cannot extend window '{base.name}'",
+                condition="window-definition",
                 span=definition_span(self._context, call),
                 help=f"write OVER {base.name}, or write out the whole definition",
             )

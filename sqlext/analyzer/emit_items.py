@@ -38,7 +38,9 @@ def refuse_clauses(node: exp.Select, span: Span) -> None:
         clause = clause[0] if isinstance(clause, list) and clause else clause
         if clause:
             place = span_of(clause) if isinstance(clause, exp.Expr) and key not in ("distinct", "hint") else span
-            raise UnsupportedError(f"EMIT AFTER cannot be combined with {name}", span=place, help=OUTER)
+            raise UnsupportedError(
+                f"EMIT AFTER cannot be combined with {name}", condition="early-answer", span=place, help=OUTER
+            )
 
 
 def refuse_names(context: Context, items: Sequence[Item], added: Set[str]) -> None:
@@ -47,6 +49,7 @@ def refuse_names(context: Context, items: Sequence[Item], added: Set[str]) -> No
         if context.fold(item.name) in {context.fold(name) for name in added}:
             raise AnalysisError(
                 f"with EMIT AFTER the result has a column '{item.name}' of its own",
+                condition="duplicate-name",
                 span=item.span,
                 help=f"give the item another name, for example {item.name}_1",
             )

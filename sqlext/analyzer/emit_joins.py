@@ -51,6 +51,7 @@ def window_join(block: Block, plan: Join) -> WindowJoin:
         if not side.is_streaming:
             raise AnalysisError(
                 f"EMIT AFTER needs two streams, and the {name} side of the join is a table",
+                condition="early-answer",
                 span=side.span or emit,
                 help="leave EMIT AFTER out: nothing of a table comes late",
             )
@@ -65,6 +66,7 @@ def window_join(block: Block, plan: Join) -> WindowJoin:
                 raise UnsupportedError(
                     "EMIT AFTER estimates joins on equal keys in equal windows, and this condition compares the sides "
                     "in another way",
+                    condition="early-answer",
                     span=term.span or plan.span,
                     help="leave the condition or EMIT AFTER out",
                 )
@@ -78,6 +80,7 @@ def window_join(block: Block, plan: Join) -> WindowJoin:
     if len(windows) != 1:
         raise AnalysisError(
             "the join has no equal windows" if not windows else "the join has several windows",
+            condition="early-answer",
             span=plan.span if not windows else windows[1][3],
             help=_ADD if not windows else "leave one of them out",
         )
@@ -86,6 +89,7 @@ def window_join(block: Block, plan: Join) -> WindowJoin:
     if not keys:
         raise UnsupportedError(
             "EMIT AFTER needs equal keys in the join: all pairs of a window are nothing to estimate from sums by key",
+            condition="early-answer",
             span=plan.span,
             help="add a condition such as l.k = r.k to ON",
         )
@@ -118,15 +122,22 @@ def _check_windows(left: TimeWindow, right: TimeWindow, span: Span | None) -> No
     for window in (left, right):
         if window.slide != window.length:
             raise UnsupportedError(
-                "EMIT AFTER takes windows that do not overlap", span=span, help="write window(ts, '10 seconds')"
+                "EMIT AFTER takes windows that do not overlap",
+                condition="early-answer",
+                span=span,
+                help="write window(ts, '10 seconds')",
             )
         if window.time is None:
             raise AnalysisError(
                 "the subquery computes the window and does not pass its time on, which tells how far the stream is",
+                condition="early-answer",
                 span=span,
                 help="select the time of the window in the subquery too",
             )
     if left.shape != right.shape:
         raise AnalysisError(
-            "the windows of the sides are not the same", span=span, help="give both the same length and start"
+            "the windows of the sides are not the same",
+            condition="early-answer",
+            span=span,
+            help="give both the same length and start",
         )

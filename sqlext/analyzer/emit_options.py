@@ -43,17 +43,31 @@ def _delay(context: Context, node: exp.Expr, *, rows: bool) -> int:
     if found is None:
         raise AnalysisError(
             f"DELAY must be an interval, not {context.slice(span)!r}",
+            condition="early-answer-options",
             span=span,
             help="write for example DELAY INTERVAL '7' SECONDS",
         )
     if found < 0 and rows:
-        raise AnalysisError("DELAY must not be below 0", span=span, help="DELAY 0s answers each row at once")
+        raise AnalysisError(
+            "DELAY must not be below 0",
+            condition="early-answer-options",
+            span=span,
+            help="DELAY 0s answers each row at once",
+        )
     if found <= 0 and not rows:
         raise AnalysisError(
-            "DELAY must be longer than 0", span=span, help="it counts from the start of a window, when no row has come"
+            "DELAY must be longer than 0",
+            condition="early-answer-options",
+            span=span,
+            help="it counts from the start of a window, when no row has come",
         )
     if found != found.to_integral_value() or found >= 2**63:
-        raise AnalysisError("DELAY must be whole microseconds", span=span, help="write for example DELAY 7ms")
+        raise AnalysisError(
+            "DELAY must be whole microseconds",
+            condition="early-answer-options",
+            span=span,
+            help="write for example DELAY 7ms",
+        )
     return int(found)
 
 
@@ -67,18 +81,21 @@ def _estimator(clause: EmitClause, *, rows: bool) -> str:
         nearest = suggest(name, usable)
         raise AnalysisError(
             f"there is no estimator '{node.name}'",
+            condition="early-answer-options",
             span=span_of(node),
             help=f"did you mean '{nearest}'?" if nearest else f"use one of {', '.join(usable)}",
         )
     if name not in usable and rows:
         raise UnsupportedError(
             f"the estimator {name} is about window joins, and not about windows of rows (OVER)",
+            condition="early-answer-options",
             span=span_of(node),
             help=f"use one of {', '.join(usable)}",
         )
     if name not in usable:
         raise UnsupportedError(
             f"the estimator {name} follows every row as it arrives, and a stream keeps sums by key only",
+            condition="early-answer-options",
             span=span_of(node),
             help=f"use one of {', '.join(usable)}; sqlext pecj replay has {name} for recorded data",
         )
@@ -91,6 +108,7 @@ def _confidence(context: Context, node: exp.Expr) -> float:
     if value is None or not 0 < value < 1:
         raise AnalysisError(
             f"CONFIDENCE must be a number between 0 and 1, not {text}",
+            condition="early-answer-options",
             span=span_of(node),
             help="it is the share of windows whose interval is to hold the exact answer: write CONFIDENCE 0.95",
         )

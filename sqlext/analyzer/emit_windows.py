@@ -61,6 +61,7 @@ class _EmitWindows:
         if group is not None:
             raise UnsupportedError(
                 "EMIT AFTER over windows of rows (OVER) cannot be combined with GROUP BY",
+                condition="early-answer",
                 span=span_of(group),
                 help=OUTER,
             )
@@ -69,6 +70,7 @@ class _EmitWindows:
         if not plan.is_streaming:
             raise AnalysisError(
                 "EMIT AFTER needs streams, and FROM is a table",
+                condition="early-answer",
                 span=plan.span or span_of(clause),
                 help="leave EMIT AFTER out: nothing of a table comes late",
             )
@@ -108,11 +110,15 @@ class _EmitWindows:
         node = _plain(item)
         if node is not call:
             raise UnsupportedError(
-                "EMIT AFTER gives each aggregate as it is, with its bounds", span=span_of(call), help=OUTER
+                "EMIT AFTER gives each aggregate as it is, with its bounds",
+                condition="early-answer",
+                span=span_of(call),
+                help=OUTER,
             )
         if not definitions.of(call).is_ours:
             raise UnsupportedError(
                 "EMIT AFTER estimates windows with UNION or ROWS_RANGE, and this one is Spark's",
+                condition="early-answer",
                 span=span_of(call),
                 help="write ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW",
             )
@@ -121,17 +127,24 @@ class _EmitWindows:
         if name not in _FUNCTIONS:
             shown = f"{inner.name}()" if name else "an aggregate with FILTER or another clause"
             raise UnsupportedError(
-                f"EMIT AFTER estimates COUNT, SUM and AVG, and not {shown}", span=span_of(inner), help=_LEAVE
+                f"EMIT AFTER estimates COUNT, SUM and AVG, and not {shown}",
+                condition="early-answer",
+                span=span_of(inner),
+                help=_LEAVE,
             )
         if any(isinstance(one, exp.Distinct) for one in inner.expressions):
             raise UnsupportedError(
                 f"EMIT AFTER does not estimate {name}(DISTINCT ...): what has come says little of what is distinct",
+                condition="early-answer",
                 span=span_of(inner),
                 help="leave EMIT AFTER or DISTINCT out",
             )
         if has_inner_calls(inner):
             raise UnsupportedError(
-                "EMIT AFTER does not estimate aggregates over aggregates", span=span_of(inner), help=_LEAVE
+                "EMIT AFTER does not estimate aggregates over aggregates",
+                condition="early-answer",
+                span=span_of(inner),
+                help=_LEAVE,
             )
 
     def _check_windows(self, plan: LogicalPlan) -> None:
@@ -142,6 +155,7 @@ class _EmitWindows:
             if frozenset(union.partition_by) != frozenset(first.partition_by) or union.order_by != first.order_by:
                 raise UnsupportedError(
                     "the windows of EMIT AFTER need the same PARTITION BY and ORDER BY",
+                    condition="early-answer",
                     span=first.span,
                     help="write a statement for each",
                 )
@@ -149,6 +163,7 @@ class _EmitWindows:
                 if not source.is_streaming:
                     raise AnalysisError(
                         "EMIT AFTER needs streams, and this UNION source is a table",
+                        condition="early-answer",
                         span=source.span or union.span,
                         help="read it as a stream, or leave EMIT AFTER out",
                     )
@@ -204,6 +219,7 @@ def _check_frame(unit: str, maxsize: int | None, span: Span | None) -> None:
         what = "MAXSIZE" if maxsize is not None else "ROWS"
         raise UnsupportedError(
             f"EMIT AFTER does not estimate windows that count rows ({what}): a late row pushes another one out",
+            condition="early-answer",
             span=span,
             help="use ROWS_RANGE with a time, without MAXSIZE",
         )
@@ -225,5 +241,5 @@ def _plain(item: Item) -> exp.Expr | None:
 
 def _required(node: exp.Expr | None, item: Item) -> exp.Expr:
     if node is None:
-        raise UnsupportedError("a star has no expression", span=item.span)
+        raise UnsupportedError("a star has no expression", condition="early-answer", span=item.span)
     return node

@@ -60,6 +60,7 @@ class _EmitBlock:
         if not isinstance(plan, Join) or plan.kind not in ("inner", "cross"):
             raise AnalysisError(
                 "EMIT AFTER needs an inner join of two streams on equal keys and equal windows",
+                condition="early-answer",
                 span=plan.span if isinstance(plan, Join) else span_of(clause),
                 help="write FROM l JOIN r ON l.k = r.k AND window(l.ts, '10 seconds') = window(r.ts, '10 seconds')",
             )
@@ -76,6 +77,7 @@ class _EmitBlock:
         if not calls:
             raise AnalysisError(
                 "EMIT AFTER needs an aggregate to estimate",
+                condition="early-answer",
                 span=span_of(clause),
                 help="select count(*), or count, sum or avg of a column",
             )
@@ -123,6 +125,7 @@ class _EmitBlock:
         for call in (one for one in self.node.find_all(exp.Window) if one.arg_key != "windows"):
             raise UnsupportedError(
                 "EMIT AFTER over a join does not take windows of rows (OVER)",
+                condition="early-answer",
                 span=span_of(call),
                 help="compute them in a statement of their own",
             )
@@ -132,6 +135,7 @@ class _EmitBlock:
         if group is None:
             raise AnalysisError(
                 "EMIT AFTER needs GROUP BY window(...): each window has an answer",
+                condition="early-answer",
                 span=span_of(self.node.args["emit"]),
                 help=f"add GROUP BY {self.join.shown}",
             )
@@ -141,6 +145,7 @@ class _EmitBlock:
             place = others[0].span if others and others[0].span is not None else span_of(group)
             raise UnsupportedError(
                 "EMIT AFTER groups by the window alone",
+                condition="early-answer",
                 span=place,
                 help=f"write GROUP BY {self.join.shown}; a condition such as l.k = 5 belongs into WHERE",
             )
@@ -156,7 +161,10 @@ class _EmitBlock:
         node = item.node
         if node is None:
             raise AnalysisError(
-                "* cannot be selected from groups", span=item.span, help="select window.start and aggregates"
+                "* cannot be selected from groups",
+                condition="early-answer",
+                span=item.span,
+                help="select window.start and aggregates",
             )
         while isinstance(node, exp.Paren):
             node = node.this
@@ -167,7 +175,10 @@ class _EmitBlock:
         inner = next(aggregate_calls(node), None)
         if inner is not None:
             raise UnsupportedError(
-                "EMIT AFTER gives each aggregate as it is, with its bounds", span=span_of(inner), help=OUTER
+                "EMIT AFTER gives each aggregate as it is, with its bounds",
+                condition="early-answer",
+                span=span_of(inner),
+                help=OUTER,
             )
         above = ExpressionBuilder(self.context, Scope(), self.env, self._window_part)
         for column in self._other_columns(node):
@@ -175,6 +186,7 @@ class _EmitBlock:
                 self.builder.resolve(column)  # an unknown name is another error
                 raise AnalysisError(
                     f"'{self.context.slice(span_of(column))}' is neither the window nor in an aggregate",
+                    condition="early-answer",
                     span=span_of(column),
                     help="EMIT AFTER gives one row for each window: select window.start, window.end and aggregates",
                 )
@@ -239,6 +251,7 @@ class _EmitBlock:
             shown = f"{node.name}()" if name else "an aggregate with FILTER or another clause"
             raise UnsupportedError(
                 f"EMIT AFTER estimates COUNT, SUM and AVG, and not {shown}",
+                condition="early-answer",
                 span=span,
                 help="leave EMIT AFTER out: Spark computes it when the window is final",
             )
@@ -246,12 +259,16 @@ class _EmitBlock:
         if any(isinstance(one, exp.Distinct) for one in arguments):
             raise UnsupportedError(
                 f"EMIT AFTER does not estimate {name}(DISTINCT ...): what has come says little of what is distinct",
+                condition="early-answer",
                 span=span,
                 help="leave EMIT AFTER or DISTINCT out",
             )
         if len(arguments) != 1:
             raise UnsupportedError(
-                f"EMIT AFTER takes {name} of one value", span=span, help="write count(*), or one column"
+                f"EMIT AFTER takes {name} of one value",
+                condition="early-answer",
+                span=span,
+                help="write count(*), or one column",
             )
         (argument,) = arguments
         bounds = tuple(self.names.column(f"{item.name}_{word}") for word in BOUNDS)
@@ -270,6 +287,7 @@ class _EmitBlock:
             return "right"
         raise UnsupportedError(
             "EMIT AFTER estimates aggregates of values of one side, and this one reads both",
+            condition="early-answer",
             span=span_of(node),
             help="aggregate a column of one side",
         )

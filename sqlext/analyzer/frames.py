@@ -45,7 +45,10 @@ def partition_keys(window: exp.Window, builder: ExpressionBuilder) -> tuple[Expr
     nodes = window.args.get("partition_by") or []
     if not nodes:
         raise AnalysisError(
-            "the window has no PARTITION BY", span=span_of(window), help="add PARTITION BY and the key column(s)"
+            "the window has no PARTITION BY",
+            condition="window-without-key",
+            span=span_of(window),
+            help="add PARTITION BY and the key column(s)",
         )
     keys = []
     for node in nodes:
@@ -53,6 +56,7 @@ def partition_keys(window: exp.Window, builder: ExpressionBuilder) -> tuple[Expr
         if dtype is not None and (dtype.startswith("map") or dtype in ("float", "double")):
             raise AnalysisError(
                 f"a window cannot be partitioned by a column of type {dtype}",
+                condition="key-type",
                 span=span_of(node),
                 help="use a key of an integer, string, date, timestamp, decimal or boolean type",
             )
@@ -68,21 +72,31 @@ def order_key(window: exp.Window, builder: ExpressionBuilder) -> tuple[Column | 
     if len(order.expressions) > 1:
         extra = order.expressions[1]
         raise AnalysisError(
-            "a sqlext window is ordered by one column", span=span_of(extra), help="remove the other columns"
+            "a sqlext window is ordered by one column",
+            condition="window-order",
+            span=span_of(extra),
+            help="remove the other columns",
         )
     item = order.expressions[0]
     if item.args.get("desc"):
         raise AnalysisError(
             "DESC in a window is not supported: windows look back in time",
+            condition="window-order",
             span=span_of(item),
             help="order ascending; use FOLLOWING bounds to look ahead",
         )
     if not item.args.get("nulls_first"):
-        raise AnalysisError("NULL order keys sort first in a window", span=span_of(item), help="remove NULLS LAST")
+        raise AnalysisError(
+            "NULL order keys sort first in a window",
+            condition="window-order",
+            span=span_of(item),
+            help="remove NULLS LAST",
+        )
     column = builder.build(item.this)
     if not isinstance(column, Column):
         raise AnalysisError(
             "a window is ordered by a plain column, not by an expression",
+            condition="window-order",
             span=span_of(item.this),
             help="compute it in a subquery of FROM, and order by its name",
         )
@@ -92,6 +106,7 @@ def order_key(window: exp.Window, builder: ExpressionBuilder) -> tuple[Column | 
         date = "" if builder.context.openmldb else "date "
         raise AnalysisError(
             f"a window cannot be ordered by a column of type {dtype}",
+            condition="order-type",
             span=span_of(item.this),
             help=f"order by a smallint, int, bigint, {date}or timestamp column; cast it in a subquery of FROM",
         )
@@ -102,22 +117,27 @@ def window_frame(context: Context, window: exp.Window, order_dtype: str | None) 
     """The frame of one of our definitions. Raises AnalysisError."""
     spec = window.args.get("spec")
     if spec is None or not spec.args.get("kind"):
-        raise AnalysisError("the window has no frame", span=span_of(window), help=_EXAMPLE)
+        raise AnalysisError("the window has no frame", condition="window-frame", span=span_of(window), help=_EXAMPLE)
     kind = str(spec.args["kind"]).upper()
     places: dict[str, tuple[int, int]] = spec.meta["places"]
     if kind in ("RANGE", "GROUPS"):
         raise AnalysisError(
             f"{kind} frames are Spark's own and cannot be combined with the other parts of this window",
+            condition="window-frame",
             span=span_of(spec),
             help="write ROWS_RANGE (by time or by order value) or ROWS (by position)",
         )
     if spec.args.get("end") is None:
         raise AnalysisError(
-            "the frame has only one bound", span=span_of(spec), help="write BETWEEN ... AND CURRENT ROW"
+            "the frame has only one bound",
+            condition="window-frame",
+            span=span_of(spec),
+            help="write BETWEEN ... AND CURRENT ROW",
         )
     if spec.args.get("exclude"):
         raise AnalysisError(
             f"EXCLUDE {spec.args['exclude'].name} is Spark's own and not available here",
+            condition="window-frame",
             span=span_of(spec),
             help="write EXCLUDE CURRENT_ROW or EXCLUDE CURRENT_TIME",
         )
@@ -142,11 +162,15 @@ def window_frame(context: Context, window: exp.Window, order_dtype: str | None) 
 def _check_unordered(frame: WindowFrame, spec: exp.Expr, places: dict[str, tuple[int, int]]) -> None:
     if frame.exclude_current_time:
         raise AnalysisError(
-            "EXCLUDE CURRENT_TIME needs an ORDER BY", span=Span(*places["exclude_current_time"]), help="add ORDER BY"
+            "EXCLUDE CURRENT_TIME needs an ORDER BY",
+            condition="window-order",
+            span=Span(*places["exclude_current_time"]),
+            help="add ORDER BY",
         )
     if frame.unit == "range" and (frame.start.amount is not None or frame.end != CURRENT_ROW):
         raise AnalysisError(
             "a ROWS_RANGE window without ORDER BY can only be BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+            condition="window-order",
             span=span_of(spec),
             help="add ORDER BY",
         )
@@ -162,25 +186,32 @@ def _bound(context: Context, spec: exp.Expr, side: str, kind: str, ticks: Ticks)
     if value == "UNBOUNDED":
         wrong = "following" if side == "start" else "preceding"
         if direction == wrong:
-            raise AnalysisError(f"a frame cannot {side} at UNBOUNDED {wrong.upper()}", span=span, help=_EXAMPLE)
+            raise AnalysisError(
+                f"a frame cannot {side} at UNBOUNDED {wrong.upper()}",
+                condition="window-frame",
+                span=span,
+                help=_EXAMPLE,
+            )
         return Bound(direction, None)
     amount, unit = _amount(context, value, span)
     if unit and kind == "ROWS":
         raise AnalysisError(
             "a ROWS frame counts rows, so its bounds have no time unit",
+            condition="window-frame",
             span=span,
             help="write ROWS_RANGE for a time range, or a number of rows",
         )
     if unit and ticks == DAYS and amount * MILLISECONDS[unit] % MILLISECONDS["d"]:
         raise AnalysisError(
             "the window is ordered by a date, so its bounds are whole days",
+            condition="window-frame",
             span=span,
             help="write days or weeks, such as 7d or 1w, or order by a timestamp",
         )
     is_open = bool(spec.args.get(f"{side}_open"))
     reach = Bound(direction, amount, unit, is_open).offset(ticks, is_start=side == "start")
     if amount > _LARGEST or reach is None or abs(reach) > LARGEST:
-        raise AnalysisError("the bound is too large", span=span, help=_NO_BOUND)
+        raise AnalysisError("the bound is too large", condition="window-frame", span=span, help=_NO_BOUND)
     if amount == 0 and not is_open:
         return CURRENT_ROW
     return Bound(direction, amount, unit, is_open)
@@ -198,10 +229,14 @@ def _amount(context: Context, value: exp.Expr, span: Span) -> tuple[int, str]:
             return _in_units(milliseconds)
     if isinstance(value, exp.Neg):
         raise AnalysisError(
-            "a frame bound cannot be negative", span=span, help="use PRECEDING or FOLLOWING to choose the side"
+            "a frame bound cannot be negative",
+            condition="window-frame",
+            span=span,
+            help="use PRECEDING or FOLLOWING to choose the side",
         )
     raise AnalysisError(
         f"a frame bound must be a literal, not {context.slice(span_of(value))!r}",
+        condition="window-frame",
         span=span,
         help="write a number, a number with a unit (10s; units: ms s m h d w), or INTERVAL '10' SECOND",
     )
@@ -235,6 +270,7 @@ def _check_order(spec: exp.Expr, start: Bound, end: Bound, order_dtype: str | No
     if low is not None and high is not None and low > high:
         raise AnalysisError(
             f"the frame is empty: its lower bound {start} is above its upper bound {end}",
+            condition="window-frame",
             span=_between(spec, "start", "end"),
             help="write the older bound first",
         )
@@ -251,7 +287,17 @@ def _maxsize(spec: exp.Expr, kind: str) -> int | None:
         return None
     span = Span(*spec.meta["places"]["maxsize"])
     if kind == "ROWS":
-        raise AnalysisError("MAXSIZE cannot be used with ROWS", span=span, help="remove it: ROWS already counts rows")
+        raise AnalysisError(
+            "MAXSIZE cannot be used with ROWS",
+            condition="window-frame",
+            span=span,
+            help="remove it: ROWS already counts rows",
+        )
     if not (isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit() and value.name.strip("0")):
-        raise AnalysisError("MAXSIZE must be a positive integer literal", span=span, help="write MAXSIZE 1 or more")
+        raise AnalysisError(
+            "MAXSIZE must be a positive integer literal",
+            condition="window-frame",
+            span=span,
+            help="write MAXSIZE 1 or more",
+        )
     return whole_number(value.name, span, "MAXSIZE", help="leave it out; then all rows of the frame stay")

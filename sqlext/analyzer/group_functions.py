@@ -75,6 +75,7 @@ class GroupFunctions:
         if function is not None and function.needs_order:
             raise AnalysisError(
                 f"{node.name}() needs an order of the rows, which a group does not have",
+                condition="misplaced-window",
                 span=span_of(node),
                 help=f"call it over a window: {function.signature.replace(function.name, node.name, 1)} OVER w",
             )
@@ -101,6 +102,7 @@ def refuse_grouping_sets(call: exp.Anonymous) -> None:
     """Raises UnsupportedError: only Spark has ROLLUP, CUBE and GROUPING SETS."""
     raise UnsupportedError(
         f"{call.name}() cannot be used with ROLLUP, CUBE or GROUPING SETS",
+        condition="unsupported-clause",
         span=span_of(call),
         help="write a SELECT with a plain GROUP BY for each set of keys, and combine them with UNION ALL",
     )
@@ -114,6 +116,7 @@ def _refuse_inner_aggregates(node: exp.Expr) -> None:
         if inner is not None and ours:
             raise AnalysisError(
                 f"{_name(inner)} is inside another aggregate",
+                condition="misplaced-aggregate",
                 span=span_of(inner),
                 help="compute it in a subquery of FROM, and use its column here",
             )
@@ -142,6 +145,7 @@ def _refuse_wrapper(node: exp.Expr) -> None:
     what = "FILTER" if filtered else "IGNORE NULLS, RESPECT NULLS or WITHIN GROUP"
     raise UnsupportedError(
         f"{what} cannot be used with {inner.name}()",
+        condition="call-modifier",
         span=span_of(node),
         help="use a function with a condition: count_where, sum_where, avg_where, ..." if filtered else None,
     )
@@ -151,7 +155,12 @@ def _refuse_modifiers(node: exp.Anonymous) -> None:
     for argument in node.expressions:
         if isinstance(argument, exp.Distinct):
             raise UnsupportedError(
-                f"DISTINCT cannot be used with {node.name}()", span=span_of(argument), help="use distinct_count(x)"
+                f"DISTINCT cannot be used with {node.name}()",
+                condition="call-modifier",
+                span=span_of(argument),
+                help="use distinct_count(x)",
             )
         if isinstance(argument, (exp.Order, exp.IgnoreNulls, exp.RespectNulls, exp.Limit, exp.HavingMax, exp.Kwarg)):
-            raise UnsupportedError(f"{node.name}() takes only plain arguments", span=span_of(argument))
+            raise UnsupportedError(
+                f"{node.name}() takes only plain arguments", condition="call-modifier", span=span_of(argument)
+            )

@@ -63,14 +63,26 @@ def grouping(group: exp.Group | None, items: Sequence[Item], builder: Expression
 def _refuse_empty(group: exp.Group, elements: Sequence[exp.Expr], suffixes: Sequence[exp.Expr]) -> None:
     """Raises AnalysisError for () outside GROUPING SETS and for an empty ROLLUP or CUBE, as Spark does."""
     if suffixes and not suffixes[0].expressions and not elements:
-        raise AnalysisError("GROUP BY WITH ROLLUP has no keys", span=span_of(group), help="write the keys before WITH")
+        raise AnalysisError(
+            "GROUP BY WITH ROLLUP has no keys",
+            condition="syntax-error",
+            span=span_of(group),
+            help="write the keys before WITH",
+        )
     for node in (item for one in (*elements, *suffixes) for item in one.find_all(exp.Rollup, exp.Cube)):
         kind = type(node).__name__.upper()
         if node.expressions and any(isinstance(item, exp.Tuple) and not item.expressions for item in node.expressions):
             help = f"remove it: {kind} always includes the set without keys"
-            raise AnalysisError(f"an empty set () inside {kind}", span=span_of(node), help=help)
+            raise AnalysisError(
+                f"an empty set () inside {kind}", condition="syntax-error", span=span_of(node), help=help
+            )
         if not node.expressions and node in elements:
-            raise AnalysisError(f"{kind} has no keys", span=span_of(node), help="write its keys in the parentheses")
+            raise AnalysisError(
+                f"{kind} has no keys",
+                condition="syntax-error",
+                span=span_of(node),
+                help="write its keys in the parentheses",
+            )
 
 
 def _sets(node: exp.Expr) -> _Sets:
@@ -116,7 +128,12 @@ class _Keys:
             return self.add_item(self._items[position])
         call = next(aggregate_calls(node), None)
         if call is not None:
-            raise AnalysisError("GROUP BY cannot contain an aggregate", span=span_of(call), help="use HAVING")
+            raise AnalysisError(
+                "GROUP BY cannot contain an aggregate",
+                condition="misplaced-aggregate",
+                span=span_of(call),
+                help="use HAVING",
+            )
         return self._index(self._builder.build(self._aliased(node)))
 
     def add_named(self, name: str) -> bool:
@@ -137,7 +154,12 @@ class _Keys:
         assert item.node is not None
         call = next(aggregate_calls(item.node), None)
         if call is not None:
-            raise AnalysisError("GROUP BY cannot contain an aggregate", span=span_of(call), help="group by a column")
+            raise AnalysisError(
+                "GROUP BY cannot contain an aggregate",
+                condition="misplaced-aggregate",
+                span=span_of(call),
+                help="group by a column",
+            )
         return self._index(self._builder.build(item.node))
 
     def _aliased(self, node: exp.Expr) -> exp.Expr:

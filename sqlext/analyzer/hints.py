@@ -34,7 +34,12 @@ def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: S
     for hint in _hints(node):
         if hint.args.get("problem"):
             help = "hints are written /*+ NAME(parameter, ...), NAME */"
-            raise UnsupportedError(f"a hint cannot be read: {hint.args['problem']}", span=span_of(hint), help=help)
+            raise UnsupportedError(
+                f"a hint cannot be read: {hint.args['problem']}",
+                condition="malformed-hint",
+                span=span_of(hint),
+                help=help,
+            )
         if hint.name in SWEEP:
             plan = _marked(plan, sweep=SWEEP[hint.name])
         elif hint.name in UMJOIN:
@@ -83,6 +88,7 @@ def _unknown(hint: HintCall, item: HintParameter, relations: dict[str, str]) -> 
     nearest = suggest(item.name, list(relations))
     return AnalysisError(
         f"'{item.name}' in the hint {hint.name} is not a relation of this FROM",
+        condition="malformed-hint",
         span=span_of(item),
         help=f"did you mean '{nearest}'?" if nearest else f"relations here: {', '.join(relations)}",
     ).about_hint()
@@ -149,6 +155,7 @@ def _parameter(context: Context, item: HintParameter, shown: dict[str, Column]) 
         return column
     raise UnsupportedError(
         f"the hint's parameter '{item.name}' is neither a whole number nor a column of the result",
+        condition="malformed-hint",
         span=span_of(item),
         help="name a column of the select list",
     )

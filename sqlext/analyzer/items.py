@@ -69,7 +69,7 @@ def _expand(node: exp.Expr, scope: Scope, span: Span) -> list[Visible]:
     dropped = {scope.fold(_except_name(item)): item for item in star.args.get("except_") or []}
     for name, item in dropped.items():
         if all(scope.fold(column.name) != name for column in columns):
-            raise AnalysisError(f"column '{name}' of EXCEPT not found", span=span_of(item))
+            raise AnalysisError(f"column '{name}' of EXCEPT not found", condition="unknown-column", span=span_of(item))
     return [column for column in columns if scope.fold(column.name) not in dropped]
 
 

@@ -56,6 +56,7 @@ def _refuse_clauses_before(node: exp.Join) -> None:
             help = "the ORDER BY of a LAST JOIN comes before its ON: LAST JOIN b ORDER BY b.ts ON a.k = b.k"
             raise AnalysisError(
                 f"{name} comes before a join of the same FROM",
+                condition="syntax-error",
                 span=span_of(clause),
                 help=help if key == "order" else "write it after all joins",
             )
@@ -131,7 +132,10 @@ def _join_using(
         for found, (_, scope) in zip(sides, (left, right), strict=True):
             if found is None:
                 raise AnalysisError(
-                    f"column '{text}' of USING not found", span=span, help=scope.unknown((text,), span).help
+                    f"column '{text}' of USING not found",
+                    condition="unknown-column",
+                    span=span,
+                    help=scope.unknown((text,), span).help,
                 )
         pairs.append((sides[0], sides[1]))
     matched = [(a.visible, b.visible) for a, b in pairs if a is not None and b is not None]

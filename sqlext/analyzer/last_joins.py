@@ -37,10 +37,15 @@ def last_join(context: Context, left: Relation, node: LastJoinClause, env: Env) 
     """`left` with the last matching row of the right side. Raises AnalysisError for what is not allowed."""
     if node.args.get("using"):
         raise AnalysisError(
-            "LAST JOIN does not take USING", span=span_of(node), help="write the condition out: ON a.k = b.k"
+            "LAST JOIN does not take USING",
+            condition="last-join-condition",
+            span=span_of(node),
+            help="write the condition out: ON a.k = b.k",
         )
     if node.args.get("on") is None:
-        raise AnalysisError("LAST JOIN needs a condition", span=span_of(node), help=_EXAMPLE)
+        raise AnalysisError(
+            "LAST JOIN needs a condition", condition="last-join-condition", span=span_of(node), help=_EXAMPLE
+        )
     right = relations.relation(context, node.this, env)
     both = left[1] + right[1]
     sides = _Sides(
@@ -87,7 +92,9 @@ def _build_condition(sides: _Sides, condition: exp.Expr) -> Expression:
     except AnalysisError as error:
         if error.message.startswith("table 'last' not found"):
             note = "LAST directly before JOIN is LAST JOIN; for an alias write FROM t AS last JOIN u"
-            raise AnalysisError(error.message, span=error.span, help=error.help, notes=(note,)) from None
+            raise AnalysisError(
+                error.message, condition=error.condition, span=error.span, help=error.help, notes=(note,)
+            ) from None
         raise
 
 
@@ -132,11 +139,17 @@ def _order_key(sides: _Sides, node: LastJoinClause) -> tuple[Expression | None, 
         return None, False
     if len(order.expressions) > 1:
         extra = order.expressions[1]
-        raise AnalysisError("LAST JOIN is ordered by one key", span=span_of(extra), help="remove the other keys")
+        raise AnalysisError(
+            "LAST JOIN is ordered by one key",
+            condition="last-join-order",
+            span=span_of(extra),
+            help="remove the other keys",
+        )
     item = order.expressions[0]
     if sides.context.slice(span_of(item)).upper().split()[-2:] == ["NULLS", "LAST"]:
         raise AnalysisError(
             "in a LAST JOIN, a NULL order key never wins over another one",
+            condition="last-join-order",
             span=span_of(item),
             help="remove NULLS LAST; to make NULL win, order by coalesce(key, a large value)",
         )
@@ -147,6 +160,7 @@ def _order_key(sides: _Sides, node: LastJoinClause) -> tuple[Expression | None, 
     if dtype is not None and dtype not in ORDER_TYPES:
         raise AnalysisError(
             f"LAST JOIN cannot be ordered by a key of type {dtype}",
+            condition="order-type",
             span=span_of(item.this),
             help="order by a smallint, int, bigint or timestamp key; cast a date or a text with CAST(... AS TIMESTAMP)",
         )
@@ -161,10 +175,18 @@ def _of_right_side(sides: _Sides, node: exp.Expr) -> Expression:
     except SqlExtError:
         sides.of_both.build(node)  # raises for a name that neither side has
         raise AnalysisError(
-            "the order key of a LAST JOIN belongs to the right side", span=span_of(node), help=help
+            "the order key of a LAST JOIN belongs to the right side",
+            condition="last-join-order",
+            span=span_of(node),
+            help=help,
         ) from None
     if not key.references:
-        raise AnalysisError("the order key of a LAST JOIN is the same for all rows", span=span_of(node), help=help)
+        raise AnalysisError(
+            "the order key of a LAST JOIN is the same for all rows",
+            condition="last-join-order",
+            span=span_of(node),
+            help=help,
+        )
     return key
 
 
@@ -177,6 +199,7 @@ def _refuse_parts(node: exp.Expr, place: str) -> None:
         if found is not None:
             raise AnalysisError(
                 f"{place} cannot contain {name}",
+                condition="last-join-condition",
                 span=span_of(found),
                 help="compute it in a subquery of FROM, and use its column",
             )
@@ -189,6 +212,7 @@ def _refuse_unrepeatable(expression: Expression, node: exp.Expr, place: str) -> 
         what = "an expression that gives a new value each time" if random else "a function that returns several rows"
         raise AnalysisError(
             f"{place} cannot contain {what}",
+            condition="last-join-condition",
             span=expression.span or span_of(node),
             help="compute it in a subquery of FROM, and use its column",
         )

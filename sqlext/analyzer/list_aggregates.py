@@ -49,6 +49,7 @@ def mark(root: exp.Expr) -> None:
         if function.name not in _TEMPLATES:
             raise UnsupportedError(
                 f"{node.name}() over the parts of a list is not supported",
+                condition="unsupported-clause",
                 span=span_of(node),
                 help=f"over a list you can use {', '.join(_TEMPLATES)}",
             )
@@ -86,4 +87,6 @@ def _check(function: WindowFunction, node: exp.Anonymous) -> None:
         numbers = [whole_number(item.name, span_of(item), "the number") for item in literals]
         function.complete_constants(numbers)
     except FunctionTypeError as error:
-        raise AnalysisError(error.message, span=span_of(node), help=error.help) from None
+        raise AnalysisError(
+            error.message, condition="function-arguments", span=span_of(node), help=error.help
+        ) from None

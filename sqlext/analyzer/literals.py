@@ -17,5 +17,5 @@ def whole_number(text: str, span: Span, what: str, *, most: int = LARGEST, help:
     if len(digits) > _MOST_DIGITS or int(digits) > most:
         shown = text if len(text) <= 40 else f"{text[:20]}... ({len(text)} digits)"
         help = help or f"the largest is {most}"
-        raise AnalysisError(f"{what} {shown} is too large", span=span, help=help)
+        raise AnalysisError(f"{what} {shown} is too large", condition="number-out-of-range", span=span, help=help)
     return int(digits)

@@ -74,7 +74,10 @@ def plan_nested(
         function = lookup(node.name)
         if function is not None and function.positional and (whole or not wanted.context.openmldb):
             raise UnsupportedError(
-                f"{node.name}() with an aggregate inside is not supported", span=span_of(node), help="use last_value"
+                f"{node.name}() with an aggregate inside is not supported",
+                condition="misplaced-aggregate",
+                span=span_of(node),
+                help="use last_value",
             )
     levels = _by_level(wanted, deep)
     columns = {id(node): column for group in levels for node, column, _ in group}

@@ -121,6 +121,7 @@ def _of_result(
     except AnalysisError:
         raise AnalysisError(
             "ORDER BY of a SELECT DISTINCT may only use columns of the result",
+            condition="not-grouped",
             span=span_of(order),
             help="add the expression to the select list",
         ) from None
@@ -206,7 +207,10 @@ def ordinal(node: exp.Expr, width: int, clause: str) -> int | None:
     position = sign * whole_number(node.name, span_of(node), clause, help=f"the result has columns 1 to {width}")
     if not 1 <= position <= width:
         raise AnalysisError(
-            f"{clause} {position} is out of range", span=span_of(node), help=f"the result has columns 1 to {width}"
+            f"{clause} {position} is out of range",
+            condition="number-out-of-range",
+            span=span_of(node),
+            help=f"the result has columns 1 to {width}",
         )
     return position - 1
 

@@ -78,6 +78,7 @@ def cast_end(end: End, dtype: str | None) -> Expression:
     if end.open and dtype is None:
         raise AnalysisError(
             "OPEN needs the types of all ends, and one of them is unknown here",
+            condition="period-ends",
             span=end.type.span,
             help="CAST(... AS its type)",
         )
@@ -122,10 +123,16 @@ def end_of(builder: ExpressionBuilder, node: exp.Expr, *, closed: bool = False, 
     """One end of a period, or a point."""
     span = span_of(node)
     if _NAN.fullmatch(builder.context.slice(span).strip()):
-        raise AnalysisError("an end of a period cannot be NaN", span=span, help="write double('Infinity') for no end")
+        raise AnalysisError(
+            "an end of a period cannot be NaN",
+            condition="period-ends",
+            span=span,
+            help="write double('Infinity') for no end",
+        )
     if isinstance(node, exp.Interval):
         raise AnalysisError(
             "an end of a period cannot be an INTERVAL",
+            condition="period-ends",
             span=span,
             help="write the end itself: PERIOD(ts, ts + INTERVAL 5 MINUTES)",
         )
@@ -135,7 +142,10 @@ def end_of(builder: ExpressionBuilder, node: exp.Expr, *, closed: bool = False, 
     if (closed or open_end) and dtype is None:
         word = "CLOSED" if closed else "OPEN"
         raise AnalysisError(
-            f"{word} needs the type of the end, which is unknown here", span=span, help="CAST(... AS its type)"
+            f"{word} needs the type of the end, which is unknown here",
+            condition="period-ends",
+            span=span,
+            help="CAST(... AS its type)",
         )
     if closed and dtype != "void":
         expression, dtype = _after(expression, str(dtype), span)
@@ -151,6 +161,7 @@ def _written(builder: ExpressionBuilder, node: PeriodOperand, *, closed: bool, o
         if tables and not {column.relation for column in item.references} <= tables:
             raise AnalysisError(
                 "BY takes columns of the period's own table",
+                condition="period-ends",
                 span=span_of(place),
                 help="name the column that tells its periods apart: PERIOD(a.ts, a.te OPEN BY a.id)",
             )
@@ -167,6 +178,7 @@ def _after(end: Expression, dtype: str, span: Span) -> tuple[Expression, str]:
         return SparkExpr(("CAST(", end, " AS BIGINT) + 1"), dtype="bigint", span=span), "bigint"
     raise AnalysisError(
         f"PERIOD CLOSED does not take ends of type {dtype}, which have no next value",
+        condition="period-ends",
         span=span,
         help="write PERIOD(start, end) with an end that is no longer part of the period, or cast both ends to DATE",
     )
@@ -179,6 +191,7 @@ def _struct(builder: ExpressionBuilder, node: exp.Expr, dtype: str) -> Operand:
     if len(fields) != 2:
         raise AnalysisError(
             f"a struct of {len(fields)} field{'' if len(fields) == 1 else 's'} is not a period",
+            condition="period-ends",
             span=span,
             help="a period is a struct of two fields of the same type (start, end); or write PERIOD(x.a, x.b)",
         )
@@ -206,10 +219,16 @@ def _refuse_unrepeatable(expression: Expression, span: Span) -> None:
     if expression.traits & RANDOM:
         raise UnsupportedError(
             "an end of a period cannot be an expression that gives a new value each time",
+            condition="period-ends",
             span=span,
             help="compute it in a subquery of FROM, and use its column",
         )
 
 
 def _wrong_count(node: exp.Expr, what: str, count: int) -> AnalysisError:
-    return AnalysisError(f"{what} takes two ends, not {count}", span=span_of(node), help="write PERIOD(start, end)")
+    return AnalysisError(
+        f"{what} takes two ends, not {count}",
+        condition="period-ends",
+        span=span_of(node),
+        help="write PERIOD(start, end)",
+    )

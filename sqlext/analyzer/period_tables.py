@@ -76,6 +76,7 @@ def _input(
         if key.traits:
             raise UnsupportedError(
                 f"PARTITION BY takes plain expressions of a row, not {context.slice(span_of(place))!r}",
+                condition="period-operation",
                 span=span_of(place),
                 help="compute it in a subquery, and name its column",
             )
@@ -84,12 +85,14 @@ def _input(
     if found.end is None:
         raise AnalysisError(
             "PERIOD with one operand takes a struct of two ends",
+            condition="period-operation",
             span=span_of(node.args["period"]),
             help="write PERIOD(start, end)",
         )
     if found.end.by:
         raise UnsupportedError(
             "OPEN BY is for joins of streams: it names the row that closes a period later",
+            condition="period-operation",
             span=span_of(node.args["period"]),
             help="write PERIOD(start, end OPEN)",
         )
@@ -102,6 +105,7 @@ def _name(key: exp.Expr) -> str:
         return str(key.alias_or_name)
     raise AnalysisError(
         "a key that is no column needs a name",
+        condition="period-operation",
         span=span_of(key),
         help="write PARTITION BY expression AS name",
     )
@@ -115,6 +119,7 @@ def _names(source: _Input, operation: Operation) -> tuple[str, ...]:
     if twice is not None:
         raise AnalysisError(
             f"two columns of the result would be called '{twice}'",
+            condition="duplicate-name",
             span=span_of(source.node),
             help="give a key another name with AS, or rename the columns of the period in a subquery",
         )
@@ -130,6 +135,7 @@ def _key_types(inputs: Sequence[_Input]) -> tuple[str | None, ...]:
     if len(first.keys) != len(other.keys):
         raise AnalysisError(
             f"the inputs of EXCEPT have {len(first.keys)} and {len(other.keys)} keys",
+            condition="period-operation",
             span=span_of(other.node),
             help="write PARTITION BY with keys that correspond by position on both sides",
         )

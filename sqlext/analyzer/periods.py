@@ -48,7 +48,10 @@ def predicate(builder: ExpressionBuilder, node: exp.Expr) -> Expression | None:
         return _set(builder, node)
     if isinstance(node, PeriodOperand):
         raise AnalysisError(
-            "a period cannot stand alone", span=span_of(node), help="compare it: PERIOD(a, b) OVERLAPS PERIOD(c, d)"
+            "a period cannot stand alone",
+            condition="period-ends",
+            span=span_of(node),
+            help="compare it: PERIOD(a, b) OVERLAPS PERIOD(c, d)",
         )
     return None
 
@@ -78,7 +81,7 @@ def _no_period(builder: ExpressionBuilder, item: Operand, node: exp.Expr, relati
     help = "write PERIOD(start, end), or use a column that is a struct of the two"
     if relation.name in ("iseql_during", "allen_during"):
         help += "; to test whether a period contains a point, write PERIOD(a, b) CONTAINS t"
-    return AnalysisError(what, span=span_of(node), help=help)
+    return AnalysisError(what, condition="period-ends", span=span_of(node), help=help)
 
 
 def _call(builder: ExpressionBuilder, node: exp.Expr) -> Expression:
@@ -93,6 +96,7 @@ def _call(builder: ExpressionBuilder, node: exp.Expr) -> Expression:
         known = ", ".join(row for row in RELATIONS if row.split("_")[0] == name.split("_")[0])
         raise AnalysisError(
             f"unknown relation of periods: {node.name}",
+            condition="unknown-function",
             span=span_of(node),
             help=f"did you mean {near}?" if near else f"relations: {known}",
         )
@@ -111,6 +115,7 @@ def _function(builder: ExpressionBuilder, node: exp.Expr) -> PeriodFunction:
         ends = "start, end, start2, end2" if row.periods > 1 else "start, end"
         raise AnalysisError(
             f"{name}() does not take these {len(node.expressions)} arguments",
+            condition="function-arguments",
             span=span_of(node),
             help=f"write {name}({ends}), or a PERIOD or a struct for two ends",
         )
@@ -118,6 +123,7 @@ def _function(builder: ExpressionBuilder, node: exp.Expr) -> PeriodFunction:
     if dtype is None and not row.condition:
         raise AnalysisError(
             f"{name}() needs the types of the ends, and one of them is unknown here",
+            condition="period-ends",
             span=span_of(node),
             help="CAST(... AS its type)",
         )
@@ -151,10 +157,15 @@ def _named_amounts(
             takes = " and ".join(relation.parameters) or "only periods"
             near = f"; did you mean {relation.parameters[0]} => ...?" if relation.parameters else ""
             raise AnalysisError(
-                f"{relation.name}() does not take {item.this.name}", span=span_of(item), help=f"it takes {takes}{near}"
+                f"{relation.name}() does not take {item.this.name}",
+                condition="function-arguments",
+                span=span_of(item),
+                help=f"it takes {takes}{near}",
             )
         if name in found:
-            raise AnalysisError(f"{name} is given twice", span=span_of(item), help="remove one of them")
+            raise AnalysisError(
+                f"{name} is given twice", condition="function-arguments", span=span_of(item), help="remove one of them"
+            )
         found[name] = amount(builder.context, item.expression, name)
     return found
 
@@ -178,6 +189,7 @@ def _sides(
         more = f", or {name}(start, end, point)" if point else ""
         raise AnalysisError(
             f"{name}() does not take these {len(arguments)} arguments",
+            condition="function-arguments",
             span=span_of(node),
             help=f"write {name}(start, end, start2, end2{bounds}), or a PERIOD or a struct for two ends{more}",
         )
@@ -256,6 +268,7 @@ def _set(builder: ExpressionBuilder, node: exp.Expr) -> Expression:
             near = suggest(item.name.replace(" ", "_"), ALLEN)
             raise AnalysisError(
                 f"unknown relation of periods: '{item.name}'",
+                condition="unknown-function",
                 span=span_of(item),
                 help=f"did you mean '{near}'?" if near else f"relations: {', '.join(ALLEN)}",
             )

@@ -31,6 +31,7 @@ def _analyze(context: Context, node: exp.Expr, env: Env) -> Analyzed:
         if not isinstance(node, exp.Select):
             raise UnsupportedError(
                 "EMIT AFTER belongs to a single SELECT",
+                condition="early-answer",
                 span=span_of(node.args["emit"]),
                 help="write it inside the parentheses of the SELECT with the aggregates",
             )
@@ -58,13 +59,13 @@ def with_ctes(context: Context, node: exp.Expr, env: Env) -> Env:
         name = cte.alias
         if name.lower() in own:
             message, help = f"'{name}' is defined twice in one WITH", "give one of them another name"
-            raise AnalysisError(message, span=span_of(cte.args["alias"]), help=help)
+            raise AnalysisError(message, condition="duplicate-name", span=span_of(cte.args["alias"]), help=help)
         own.add(name.lower())
         query = analyze_query(context.inside(), cte.this, reach)
         columns = [column.name for column in cte.args["alias"].args.get("columns") or []]
         if columns and len(columns) != len(query.names):
             message = f"'{name}' lists {len(columns)} names for {len(query.names)} columns"
-            raise AnalysisError(message, span=span_of(cte.args["alias"]))
+            raise AnalysisError(message, condition="column-count", span=span_of(cte.args["alias"]))
         shown = Analyzed(query.plan, tuple(columns) or query.names)
         heading = context.slice(span_of(cte.args["alias"]))
         text = f"{heading} AS ({context.slice(span_of(cte.this))})"
@@ -82,6 +83,7 @@ def _set_operation(context: Context, node: exp.SetOperation, env: Env) -> Analyz
         kind = _KINDS[type(node)].upper()
         raise AnalysisError(
             f"the sides of {kind} have {len(left.names)} and {len(right.names)} columns",
+            condition="column-count",
             span=span_of(node.expression),
             help="select the same number of columns on both sides",
         )
@@ -97,6 +99,7 @@ def _spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkE
     if subqueries.holds_operator(context, node):
         raise UnsupportedError(
             f"{cause.message}, so it cannot be used in one block with a sqlext window or a LAST JOIN",
+            condition="spark-block",
             span=cause.span,
             help="put that part into a subquery in FROM, without the window and the LAST JOIN",
         ) from None
@@ -105,6 +108,7 @@ def _spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkE
     if columns is None:
         raise UnsupportedError(
             f"{cause.message}, and without a running Spark its columns are unknown",
+            condition="spark-block",
             span=cause.span,
             help=cause.help or "run the statement in a Session",
         ) from None

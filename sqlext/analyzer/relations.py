@@ -111,7 +111,7 @@ def _unknown_table(context: Context, node: exp.Table, parts: Sequence[str], env:
     def hint() -> str | None:
         return _known_tables(context, name, env)
 
-    return AnalysisError(f"table '{name}' not found", span=_name_span(node), help=hint)
+    return AnalysisError(f"table '{name}' not found", condition="unknown-table", span=_name_span(node), help=hint)
 
 
 def _known_tables(context: Context, name: str, env: Env) -> str | None:
@@ -142,11 +142,11 @@ def _cycle(node: exp.Table) -> AnalysisError | None:
         later = [cte.alias.lower() for cte in inside.parent.expressions] if isinstance(inside.parent, exp.With) else []
         if inside.alias.lower() == name:
             message, help = f"'{node.name}' reads itself", "a query that reads its own rows needs WITH RECURSIVE"
-            return AnalysisError(message, span=span_of(node.parts[0]), help=help)
+            return AnalysisError(message, condition="recursive-definition", span=span_of(node.parts[0]), help=help)
         if name in later[later.index(inside.alias.lower()) :]:
             message = f"'{node.name}' is defined after '{inside.alias}', which reads it"
             help = f"put '{node.name}' first; two queries that read each other cannot be computed"
-            return AnalysisError(message, span=span_of(node.parts[0]), help=help)
+            return AnalysisError(message, condition="recursive-definition", span=span_of(node.parts[0]), help=help)
         inside = inside.find_ancestor(exp.CTE)
     return None
 
@@ -239,7 +239,9 @@ def aliased(
 ) -> Relation:
     """A query's result under an alias, '' for none; `columns` are the new names in ``AS d(x, y)``."""
     if columns and len(columns) != len(names):
-        raise AnalysisError(f"the alias of '{alias}' lists {len(columns)} names for {len(names)} columns")
+        raise AnalysisError(
+            f"the alias of '{alias}' lists {len(columns)} names for {len(names)} columns", condition="column-count"
+        )
     shown = list(columns or names)
     relation_name = context.names.unique(alias or "subquery")
     inner = unique_names(shown)
@@ -255,7 +257,11 @@ def _renamed(context: Context, found: Relation, alias: str, columns: Sequence[st
     plan, scope = found
     star = scope.star()
     if len(star) != len(plan.output):
-        raise UnsupportedError(f"a join with USING cannot take the alias '{alias}'", help="select its columns first")
+        raise UnsupportedError(
+            f"a join with USING cannot take the alias '{alias}'",
+            condition="unsupported-clause",
+            help="select its columns first",
+        )
     return aliased(context, plan, [item.name for item in star], alias, columns)
 
 
@@ -267,10 +273,16 @@ def _values(context: Context, node: exp.Values) -> Relation:
     width = len(rows[0])
     for row, item in zip(rows, node.expressions, strict=True):
         if len(row) != width:
-            raise AnalysisError(f"a row of VALUES has {len(row)} values, the first has {width}", span=span_of(item))
+            raise AnalysisError(
+                f"a row of VALUES has {len(row)} values, the first has {width}",
+                condition="column-count",
+                span=span_of(item),
+            )
     names = _alias_columns(node) or [f"col{i}" for i in range(1, width + 1)]
     if len(names) != width:
-        raise AnalysisError(f"VALUES has {width} columns, its alias names {len(names)}", span=span_of(node))
+        raise AnalysisError(
+            f"VALUES has {width} columns, its alias names {len(names)}", condition="column-count", span=span_of(node)
+        )
     alias = node.alias or _trailing_alias(context, node)
     relation_name = context.names.unique(alias or "values")
     fields = tuple(

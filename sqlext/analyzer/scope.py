@@ -99,6 +99,7 @@ class Scope:
                 tables = ", ".join(sorted({".".join((*item.qualifier, item.name)) for item in found}))
                 raise AnalysisError(
                     f"column '{'.'.join(parts)}' is ambiguous",
+                    condition="ambiguous-name",
                     span=span,
                     help=f"write one of {tables}",
                 )
@@ -123,14 +124,18 @@ class Scope:
                 table = ".".join(parts[:-1])
                 nearest = suggest(parts[-1], (item.name for item in own))
                 hint = f"did you mean '{table}.{nearest}'?" if nearest else _listing(item.name for item in own)
-                return AnalysisError(f"column '{parts[-1]}' not found in '{table}'", span=span, help=hint)
+                return AnalysisError(
+                    f"column '{parts[-1]}' not found in '{table}'", condition="unknown-column", span=span, help=hint
+                )
             if tables:
                 nearest = suggest(".".join(parts[:-1]), (table.split(".")[-1] for table in tables))
                 hint = f"did you mean '{nearest}.{parts[-1]}'?" if nearest else f"tables here: {', '.join(tables)}"
-                return AnalysisError(f"table '{'.'.join(parts[:-1])}' not found in FROM", span=span, help=hint)
+                return AnalysisError(
+                    f"table '{'.'.join(parts[:-1])}' not found in FROM", condition="unknown-table", span=span, help=hint
+                )
         nearest = suggest(parts[-1], (item.name for item in self.columns))
         hint = f"did you mean '{nearest}'?" if nearest else _listing(item.name for item in self.star())
-        return AnalysisError(f"column '{name}' not found", span=span, help=hint)
+        return AnalysisError(f"column '{name}' not found", condition="unknown-column", span=span, help=hint)
 
     def left_first(self) -> Scope:
         """The scope in which a bare name means the left side's column of LAST JOINs if it has one, whatever the right

@@ -75,12 +75,15 @@ def _refuse_in_where(where: exp.Where) -> None:
         if isinstance(inner, exp.Window):
             raise AnalysisError(
                 "WHERE cannot contain a window function",
+                condition="misplaced-window",
                 span=span_of(inner),
                 help="compute it in a subquery of FROM and filter its column",
             )
     call = next(aggregate_calls(where.this), None)
     if call is not None:
-        raise AnalysisError("WHERE cannot contain an aggregate", span=span_of(call), help="use HAVING")
+        raise AnalysisError(
+            "WHERE cannot contain an aggregate", condition="misplaced-aggregate", span=span_of(call), help="use HAVING"
+        )
 
 
 def _is_aggregate(node: exp.Select, items: list[Item], definitions: Definitions) -> bool:
@@ -129,6 +132,7 @@ class _Block(Block):
         if item is not None:
             raise AnalysisError(
                 f"with sqlext.stream.late = rows the result has a column '{PHASE}' of its own",
+                condition="duplicate-name",
                 span=item.span,
                 help=f"give the item another name, for example {PHASE}_1",
             )
@@ -140,7 +144,9 @@ class _Block(Block):
                 continue
             if self.context.fold(node.name) in self.aliases and self.scope.find((node.name,)) is not None:
                 message = f"'{node.name}' is both a column of FROM and an alias of the select list"
-                raise AnalysisError(message, span=span_of(node), help="give the item another alias")
+                raise AnalysisError(
+                    message, condition="ambiguous-name", span=span_of(node), help="give the item another alias"
+                )
 
     def _column(self, item: Item, expression: Expression, taken: set[Column]) -> Column:
         """The item's column in the plan: a plain column keeps its name, and so does a window call's column."""
@@ -153,5 +159,5 @@ class _Block(Block):
 
 def _required(item: Item) -> exp.Expr:
     if item.node is None:
-        raise UnsupportedError("a star has no expression", span=item.span)
+        raise UnsupportedError("a star has no expression", condition="unsupported-clause", span=item.span)
     return item.node

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlext_planner.catalog import Judgement
+from sqlext_planner.conditions import condition_of
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlglot import exp
 
@@ -196,13 +197,13 @@ def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tupl
     edits: list[tuple[Span, str]] = []
     typed = True
     if any(is_group_call(call) for call in _sorting_calls(node)):
-        raise UnsupportedError("a sqlext aggregate in HAVING or ORDER BY")
+        raise UnsupportedError("a sqlext aggregate in HAVING or ORDER BY", condition="spark-block")
     stack = [(clause, False) for clause in _clauses(node)]
     while stack:
         top, in_subquery = stack.pop()
         if isinstance(top, exp.Query) and not in_subquery:
             if subqueries.holds_operator(context, top):
-                raise UnsupportedError("a sqlext operator in a subquery")
+                raise UnsupportedError("a sqlext operator in a subquery", condition="spark-block")
             in_subquery = True
         call = top if isinstance(top, exp.Window) and top.arg_key != "windows" and not in_subquery else None
         if call is not None and definitions.is_ours(call):
@@ -210,7 +211,7 @@ def _edits(context: Context, node: exp.Select, definitions: Definitions) -> tupl
             typed = False
         elif periods.is_predicate(top):
             if any(isinstance(inner, exp.Func) and inner is not top for inner in own_nodes(top)):
-                raise UnsupportedError("a call inside of a period")
+                raise UnsupportedError("a call inside of a period", condition="spark-block")
             edits.append((span_of(top), _named_columns(context, top)))
             typed = typed and not isinstance(top, exp.Anonymous)  # allen_relation() is a string
         elif isinstance(top, exp.Anonymous) and is_group_call(top):
@@ -301,6 +302,7 @@ def _error(said: Judgement, text: _Text, node: exp.Select) -> AnalysisError:
     known = f"Spark's error condition is {said.refusal}"
     error = AnalysisError(
         said.sentence,
+        condition=condition_of(said.refusal),
         span=place or _named_place(said.sentence, text.context, node) or span_of(node),
         help=said.help or known,
         notes=(known,) if said.help else (),

@@ -30,6 +30,7 @@ def subquery_edits(node: exp.Query, builder: ExpressionBuilder) -> list[Edit]:
     if extension is not None:
         raise UnsupportedError(
             f"{extension_name(extension)} cannot be used in a subquery of an expression",
+            condition="unsupported-in-subquery",
             span=span_of(extension),
             help="compute it in a subquery of FROM, or in WITH, and use its column here",
         )
@@ -60,6 +61,7 @@ def _refuse_left_over(node: exp.Expr, edits: list[Edit]) -> None:
         if not any(edit.span.start <= span.start and span.end <= edit.span.end for edit in edits):
             raise UnsupportedError(
                 "a period predicate cannot be used in this part of a subquery, which goes to Spark as text",
+                condition="unsupported-in-subquery",
                 span=span,
                 help="compute it in the select list of a subquery of FROM, and use its column here",
             )
@@ -134,6 +136,7 @@ def _needed_ctes(context: Context, node: exp.Expr, env: Env, needed: dict[str, s
         if cte.extended:
             raise UnsupportedError(
                 f"'{cte.name}' contains a sqlext window or a LAST JOIN and cannot be used in text that goes to Spark",
+                condition="unsupported-in-subquery",
                 span=span_of(table),
                 help="join it in FROM instead",
             )
@@ -281,6 +284,7 @@ class _Text:
             if any(scope.find((outer.spark_name,)) is not None for scope in self.scopes):
                 raise UnsupportedError(
                     f"'{outer.spark_name}' is a column of the query around this one and of its own FROM",
+                    condition="ambiguous-name",
                     span=span_of(column),
                     help="rename one of them in a subquery of FROM",
                 )

@@ -94,6 +94,7 @@ def _source(wanted: WindowPlan, node: exp.Expr, needed: Set[Column]) -> LogicalP
         widths = " or ".join(map(str, (*wanted.scope.prefixes, len(ours))))
         raise AnalysisError(
             f"UNION source {shown} has {len(theirs)} columns, FROM has {widths}",
+            condition="union-columns",
             span=span_of(node),
             help="select the same columns in the same order: UNION (SELECT ... FROM ...), or write BY NAME behind it",
             notes=(f"FROM has the columns {', '.join(item.name for item in ours)}",),
@@ -102,6 +103,7 @@ def _source(wanted: WindowPlan, node: exp.Expr, needed: Set[Column]) -> LogicalP
         if scope.fold(mine.name) != scope.fold(other.name):
             raise AnalysisError(
                 f"column {position} of UNION source {shown} is called '{other.name}', in FROM '{mine.name}'",
+                condition="union-columns",
                 span=span_of(node),
                 help=f"rename it in a subquery: UNION (SELECT ..., {other.name} AS {mine.name}, ... FROM ...), or "
                 "write BY NAME behind the source if its columns only have another order",

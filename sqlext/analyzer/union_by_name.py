@@ -51,6 +51,7 @@ class NamedSources:
         if item.dtype is None:
             raise AnalysisError(
                 f"the type of column '{item.name}' is not known here, and FROM has no such column",
+                condition="union-columns",
                 span=span_of(node),
                 help=f"write the type in a subquery: UNION (SELECT ..., CAST(... AS type) AS {item.name} FROM ...) "
                 "BY NAME, or leave the column out",
@@ -61,6 +62,7 @@ class NamedSources:
         elif other.dtype != item.dtype:
             raise AnalysisError(
                 f"column '{item.name}' has type {item.dtype} here and {other.dtype} in another source BY NAME",
+                condition="union-columns",
                 span=span_of(node),
                 help=f"cast it in a subquery: CAST({item.name} AS {other.dtype}) AS {item.name}",
             )
@@ -105,6 +107,7 @@ class NamedSources:
             if found is None and mine.column in needed:
                 raise AnalysisError(
                     f"UNION source {label(self.context, node)} has no column '{mine.name}', which the window needs",
+                    condition="union-columns",
                     span=span_of(node),
                     help=f"add it in a subquery: UNION (SELECT ... AS {mine.name}, ... FROM ...) BY NAME",
                 )
@@ -152,6 +155,7 @@ def refuse_other_type(context: Context, mine: Visible, theirs: Visible, node: ex
         raise AnalysisError(
             f"column '{mine.name}' of UNION source {label(context, node)} has type {theirs.dtype}, "
             f"in FROM {mine.dtype}",
+            condition="union-columns",
             span=span_of(node),
             help=f"cast it in a subquery: CAST({theirs.name} AS {mine.dtype}) AS {mine.name}",
         )
@@ -160,6 +164,7 @@ def refuse_other_type(context: Context, mine: Visible, theirs: Visible, node: ex
 def _ambiguous(name: str, where: str, node: exp.Expr) -> AnalysisError:
     return AnalysisError(
         f"{where} has two columns '{name}', so BY NAME is ambiguous",
+        condition="ambiguous-name",
         span=span_of(node),
         help="rename one of them in a subquery, or leave it out",
     )

@@ -92,6 +92,7 @@ class BlockWindows:
                 first, second = list(used.values())[:2]
                 raise AnalysisError(
                     "an expression may use only one window",
+                    condition="two-windows",
                     span=span_of(second),
                     help="give each aggregate a select item of its own, and combine them in an outer query",
                     notes=(f"the expression already uses the window of {self._text(first)}",),

@@ -169,5 +169,5 @@ def measure(suite: Suite, limits: Limits, *, json: Path | None, chart: Path | No
 
 
 def _fail(error: SqlExtError) -> None:
-    typer.echo(str(error), err=True)
+    typer.echo(error.text(), err=True)
     raise typer.Exit(2)

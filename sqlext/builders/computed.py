@@ -126,6 +126,7 @@ class ComputedColumns:
                 what = f"'{source}'" if isinstance(source, str) else f"with columns {', '.join(frame.columns)}"
                 raise AnalysisError(
                     f"UNION source {what} lacks a column of {column}, which the window is partitioned or ordered by",
+                    condition="union-columns",
                     help="BY NAME a source may lack columns, but not these: add them to it with select or withColumn",
                 ) from error
 

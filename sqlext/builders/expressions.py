@@ -230,7 +230,9 @@ def template(text: str, values: Sequence[Value | Subquery]) -> Expr:
     pieces = text.split("{}")
     if len(pieces) != len(values) + 1:
         help = "write {} where each value belongs"
-        raise AnalysisError(f"{text!r} has {len(pieces) - 1} places for {len(values)} values", help=help)
+        raise AnalysisError(
+            f"{text!r} has {len(pieces) - 1} places for {len(values)} values", condition="function-arguments", help=help
+        )
     parts: list[str | Part] = [pieces[0]]
     for value, piece in zip(values, pieces[1:], strict=True):
         parts += [_operand(value), piece]

@@ -153,7 +153,7 @@ class Query(Subquery):
         """
         if (rows_range is None) == (rows is None) or (maxsize is not None and rows_range is None):
             help = 'give rows_range=("1h", 0), with maxsize if you like, or rows=(-9, 0)'
-            raise AnalysisError("a window needs one frame, rows_range or rows", help=help)
+            raise AnalysisError("a window needs one frame, rows_range or rows", condition="window-frame", help=help)
         found = window(partition_by, order_by, name=name).union(*sources, by_name=by_name)
         found = found.rows_range(*rows_range, maxsize=maxsize) if rows_range is not None else found.rows(*(rows or ()))
         found = found.exclude_current_row() if exclude_current_row else found
@@ -262,7 +262,9 @@ class Query(Subquery):
     def hint(self, text: str) -> Query:
         """A hint, as between ``/*+`` and ``*/``: ``.hint("SWEEP")``."""
         if "*/" in text:
-            raise AnalysisError("a hint cannot hold '*/'", help="give one hint, such as 'UMJOIN(a, b, c)'")
+            raise AnalysisError(
+                "a hint cannot hold '*/'", condition="malformed-hint", help="give one hint, such as 'UMJOIN(a, b, c)'"
+            )
         return replace(self, hints=(*self.hints, text))
 
     def emit_after(
@@ -274,7 +276,11 @@ class Query(Subquery):
         confidence  of the intervals, 0.95 by default
         """
         if self.items is None:
-            raise AnalysisError("emit_after needs a select list", help="call it after .select(...) or .agg(...)")
+            raise AnalysisError(
+                "emit_after needs a select list",
+                condition="python-call",
+                help="call it after .select(...) or .agg(...)",
+            )
         text = f"EMIT AFTER DELAY {amount_text(delay)}"
         text += "" if using is None else f" COMPENSATE USING {quoted(using)}"
         return replace(self, emit=text + ("" if confidence is None else f" CONFIDENCE {confidence!r}"))
@@ -492,5 +498,7 @@ def _kind(how: str) -> str:
     kind = how.lower().replace("_", "").removesuffix("outer")
     kind = {"leftsemi": "semi", "leftanti": "anti", "": "full"}.get(kind, kind)
     if kind not in _KINDS:
-        raise UnsupportedError(f"there is no join {how!r}", help=f"how is one of {', '.join(_KINDS)}")
+        raise UnsupportedError(
+            f"there is no join {how!r}", condition="python-call", help=f"how is one of {', '.join(_KINDS)}"
+        )
     return _KINDS[kind]

@@ -119,6 +119,7 @@ class Writer:
         if name is None:
             raise UnsupportedError(
                 f"{self._argument or 'this argument'}: {column} is computed, and only plain columns can be used here",
+                condition="python-call",
                 help="write it as text, such as 'price * 2', or compute it first with DataFrame.withColumn",
             )
         self.write(name)
@@ -200,7 +201,9 @@ def literal_text(value: object) -> str:
     try:
         return literal(value)
     except TypeError as error:
-        raise UnsupportedError(str(error), help="give a number, a date, a time or an interval, or SQL text") from None
+        raise UnsupportedError(
+            str(error), condition="python-call", help="give a number, a date, a time or an interval, or SQL text"
+        ) from None
 
 
 def table_name(text: str) -> str:
@@ -211,6 +214,7 @@ def table_name(text: str) -> str:
     if _NAME.fullmatch(text) is None:
         raise AnalysisError(
             f"{text!r} is not the name of a table",
+            condition="python-call",
             help="quote unusual names with backticks, and give another name to a table with .alias('o')",
         )
     return text

@@ -50,6 +50,7 @@ class Window:
         if None not in (by_name, self.by_name) and by_name is not self.by_name:
             raise AnalysisError(
                 "union is called with by_name=True and with by_name=False, which is for all sources of a window",
+                condition="python-call",
                 help="say it once; sources with the same columns in the same order may be BY NAME too",
             )
         named = self.by_name if by_name is None else by_name
@@ -141,6 +142,7 @@ def _bound(bound: Bound, *, is_start: bool) -> str:
     if not is_start:
         raise AnalysisError(
             f"the end of a frame, {bound!r}, has no direction",
+            condition="window-frame",
             help="write for example '5m preceding', '5m following' or 'current row'; 0 is the current row",
         )
     return f"{bound if isinstance(bound, str) else _time(bound)} PRECEDING"
@@ -151,4 +153,8 @@ def _time(bound: datetime.timedelta) -> str:
         count, rest = divmod(bound, unit)
         if not rest and count >= 0:
             return f"{count}{word}"
-    raise AnalysisError(f"a frame cannot begin {bound!s} before a row", help="give whole milliseconds, 0 or more")
+    raise AnalysisError(
+        f"a frame cannot begin {bound!s} before a row",
+        condition="window-frame",
+        help="give whole milliseconds, 0 or more",
+    )

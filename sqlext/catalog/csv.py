@@ -49,6 +49,7 @@ def csv_columns(files: Sequence[Path]) -> tuple[tuple[tuple[str, str], ...], int
         if _header(file) != header:
             raise ConfigurationError(
                 f"'{file}' has another header than '{files[0]}'",
+                condition="table-files",
                 help="the files of one table must have the same columns",
             )
         for batch in _batches(file, header):
@@ -70,6 +71,7 @@ def _header(file: Path) -> list[str]:
         if len(first) > _MOST_HEADER:
             raise ConfigurationError(
                 f"the first line of '{file}' has more than {_MOST_HEADER >> 20} MB",
+                condition="table-files",
                 help="the first line of a CSV file must name its columns",
             )
         text.seek(0)
@@ -77,10 +79,16 @@ def _header(file: Path) -> list[str]:
             header = next(csv.reader(text), None)
         except csv.Error as error:
             raise ConfigurationError(
-                f"the header of '{file}' cannot be read: {error}", help="correct its first line"
+                f"the header of '{file}' cannot be read: {error}",
+                condition="table-files",
+                help="correct its first line",
             ) from None
     if not header:
-        raise ConfigurationError(f"'{file}' has no header", help="the first line of a CSV file must name its columns")
+        raise ConfigurationError(
+            f"'{file}' has no header",
+            condition="table-files",
+            help="the first line of a CSV file must name its columns",
+        )
     return header
 
 
@@ -90,7 +98,9 @@ def _names(header: Sequence[str]) -> list[str]:
     known: set[str] = set()
     for name in names:
         if name.lower() in known:
-            raise ConfigurationError(f"the header names column '{name}' twice", help="rename one of them")
+            raise ConfigurationError(
+                f"the header names column '{name}' twice", condition="table-files", help="rename one of them"
+            )
         known.add(name.lower())
     return names
 

@@ -28,7 +28,7 @@ def read_ddl(text: str) -> dict[str, dict[str, str]]:
     try:
         statements = split_tokens(SqlExt().tokenize(text))
     except SqlglotError as error:
-        raise ParseError(f"the text is not SQL: {error}", sql=text) from None
+        raise ParseError(f"the text is not SQL: {error}", condition="schema-file", sql=text) from None
     tables: dict[str, dict[str, str]] = {}
     try:
         for statement in statements:
@@ -51,19 +51,29 @@ def _read_table(text: str, statement: Sequence[Token], tables: dict[str, dict[st
     end = closing(statement, opening) if words(statement[opening:], 1) == ("(",) else len(statement)
     if end >= len(statement):
         place = statement[opening : opening + 1] or statement[-1:]
-        raise ParseError("the columns of the table are missing", span=span_of_tokens(place), help=_HELP)
+        raise ParseError(
+            "the columns of the table are missing", condition="schema-file", span=span_of_tokens(place), help=_HELP
+        )
     name = statement[at].text
     if name.lower() in {known.lower() for known in tables}:
         if at >= 5:  # IF NOT EXISTS: the first one counts
             return
         raise AnalysisError(
-            f"table '{name}' is created twice", span=span_of_tokens(statement[at : at + 1]), help="remove one of them"
+            f"table '{name}' is created twice",
+            condition="duplicate-name",
+            span=span_of_tokens(statement[at : at + 1]),
+            help="remove one of them",
         )
     columns: dict[str, str] = {}
     for element in _elements(statement[opening + 1 : end]):
         _read_column(text, element, columns)
     if not columns:
-        raise ParseError("the table has no columns", span=span_of_tokens(statement[opening : end + 1]), help=_HELP)
+        raise ParseError(
+            "the table has no columns",
+            condition="schema-file",
+            span=span_of_tokens(statement[opening : end + 1]),
+            help=_HELP,
+        )
     tables[name] = columns
 
 
@@ -85,10 +95,15 @@ def _read_column(text: str, element: Sequence[Token], columns: dict[str, str]) -
     if head.token_type == TokenType.INDEX and any(token.token_type == TokenType.EQ for token in element):
         return  # INDEX [name] (KEY = ...); a column may also be called index
     if len(element) < 2:
-        raise ParseError(f"column '{head.text}' has no type", span=span_of_tokens(element), help=_HELP)
+        raise ParseError(
+            f"column '{head.text}' has no type", condition="schema-file", span=span_of_tokens(element), help=_HELP
+        )
     if head.text.lower() in {known.lower() for known in columns}:
         raise AnalysisError(
-            f"column '{head.text}' is defined twice", span=span_of_tokens(element[:1]), help="rename one of them"
+            f"column '{head.text}' is defined twice",
+            condition="duplicate-name",
+            span=span_of_tokens(element[:1]),
+            help="rename one of them",
         )
     end = next((at for at in range(2, len(element)) if element[at].text.upper() in _OPTIONS), len(element))
     written = span_of_tokens(element[1:end])
@@ -105,6 +120,7 @@ def _type(written: str, tokens: Sequence[Token]) -> str:
         known = "int, bigint, smallint, float, double, bool, string, date, timestamp"
         raise AnalysisError(
             f"'{written}' is not a column type",
+            condition="unknown-type",
             span=span_of_tokens(tokens),
             help=f"use {known}, or a Spark type",
         ) from None

@@ -89,5 +89,7 @@ def _type(table: str, column: str, dtype: str) -> str:
         return normalize(dtype)
     except SqlExtError as error:
         raise ConfigurationError(
-            f"column '{column}' of table '{table}' has no Spark type: {error.message}", help=error.help
+            f"column '{column}' of table '{table}' has no Spark type: {error.message}",
+            condition="unknown-type",
+            help=error.help,
         ) from None

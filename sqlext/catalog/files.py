@@ -103,6 +103,7 @@ def data_files(folder: Path | str) -> dict[str, Path]:
     if not isinstance(place, LocalData):
         raise ConfigurationError(
             f"the tables of '{place.uri}' cannot be described without Spark",
+            condition="needs-spark",
             help="describe them with --schema FILE, or use `sqlext run`, which starts Spark",
         )
     root = Path(place.text)
@@ -110,12 +111,16 @@ def data_files(folder: Path | str) -> dict[str, Path]:
     if not root.is_dir():
         exists = os.path.lexists(root)
         raise ConfigurationError(
-            f"'{root}' is {_kind(root)}, not a folder" if exists else f"folder '{root}' does not exist", help=help
+            f"'{root}' is {_kind(root)}, not a folder" if exists else f"folder '{root}' does not exist",
+            condition="file-access",
+            help=help,
         )
     try:
         paths = sorted(root.iterdir())
     except OSError as error:
-        raise ConfigurationError(f"folder '{root}' cannot be read: {error.strerror}", help=help) from error
+        raise ConfigurationError(
+            f"folder '{root}' cannot be read: {error.strerror}", condition="file-access", help=help
+        ) from error
     tables = (path for path in paths if _is_table(path))
     return {name: root / found for name, found in named_tables((path.name for path in tables), str(root)).items()}
 
@@ -137,11 +142,13 @@ def named_tables(names: Iterable[str], folder: str) -> dict[str, str]:
         other = next((known for known in found if known.lower() == name.lower()), None)
         if other is not None:
             raise ConfigurationError(
-                f"'{found[other]}' and '{file}' would both be table '{name}'", help="rename one of them"
+                f"'{found[other]}' and '{file}' would both be table '{name}'",
+                condition="duplicate-name",
+                help="rename one of them",
             )
         found[name] = file
     if not found:
-        raise ConfigurationError(f"folder '{folder}' contains no data files", help=LAYOUT)
+        raise ConfigurationError(f"folder '{folder}' contains no data files", condition="table-files", help=LAYOUT)
     return found
 
 
@@ -162,12 +169,15 @@ def table_info(name: str, path: Path | str) -> TableInfo:
     place = located(path)
     if not isinstance(place, LocalData):
         raise ConfigurationError(
-            f"the columns of '{place.uri}' cannot be told without Spark", help="describe the table with --schema FILE"
+            f"the columns of '{place.uri}' cannot be told without Spark",
+            condition="needs-spark",
+            help="describe the table with --schema FILE",
         )
     found = table_files(place)
     if found.format not in _READERS:
         raise ConfigurationError(
             f"the columns of {TITLES[found.format]} files ('{path}') cannot be told without Spark",
+            condition="needs-spark",
             help="describe the tables of the statement with --schema FILE",
         )
     try:
@@ -178,6 +188,7 @@ def table_info(name: str, path: Path | str) -> TableInfo:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigurationError(
             f"table '{name}' cannot be read from '{path}': {reason}",
+            condition="file-access",
             help=f"give a readable {TITLES[found.format]} file",
         ) from error
     if found.partitioning is not None:
@@ -193,6 +204,7 @@ def _check_text(found: TableFiles, columns: Sequence[tuple[str, str]], path: str
     if found.format == "csv" and both is not None:
         raise ConfigurationError(
             f"column '{both}' of '{path}' is in the CSV files and in the names of their folders",
+            condition="table-files",
             help="rename the folders: another name before the '='",
         )
 
@@ -206,19 +218,23 @@ def table_files(place: LocalData, *, typed: bool = True) -> TableFiles:
     files: list[Path] = []
     for root in place.roots:
         if not os.path.lexists(root):
-            raise ConfigurationError(f"'{root}' does not exist", help=help)
+            raise ConfigurationError(f"'{root}' does not exist", condition="file-access", help=help)
         files += _parts(root) if root.is_dir() else [root]
     files.sort(key=str)
     for file in files:
         if not file.is_file():
-            raise ConfigurationError(f"'{file}' is {_kind(file)}, not a file", help=help)
+            raise ConfigurationError(f"'{file}' is {_kind(file)}, not a file", condition="file-access", help=help)
     kinds = {format_of(file.name) for file in files}
     known = {kind for kind in kinds if kind is not None}
     if len(known) < len(kinds) or not known:
-        raise ConfigurationError(f"'{place.text}' contains no data file" if not files else _odd(files), help=LAYOUT)
+        raise ConfigurationError(
+            f"'{place.text}' contains no data file" if not files else _odd(files), condition="table-files", help=LAYOUT
+        )
     if len(known) > 1:
         raise ConfigurationError(
-            f"'{place.text}' contains both {titles(known)} files", help="keep only one kind in a folder"
+            f"'{place.text}' contains both {titles(known)} files",
+            condition="table-files",
+            help="keep only one kind in a folder",
         )
     bases = {root if root.is_dir() else root.parent for root in place.roots} if place.base is None else {place.base}
     return TableFiles(tuple(files), known.pop(), partitioning(files, bases, place.text, typed=typed))
@@ -234,7 +250,9 @@ def _parts(folder: Path) -> Iterator[Path]:
 
     def refuse(error: OSError) -> None:
         raise ConfigurationError(
-            f"folder '{error.filename}' cannot be read: {error.strerror}", help="check its permissions"
+            f"folder '{error.filename}' cannot be read: {error.strerror}",
+            condition="file-access",
+            help="check its permissions",
         ) from error
 
     for root, folders, files in os.walk(folder, onerror=refuse):

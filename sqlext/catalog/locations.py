@@ -58,6 +58,7 @@ def located(path: Path | str) -> LocalData | RemoteData:
     if not rest.startswith("//"):
         raise ConfigurationError(
             f"'{text}' has one slash after '{scheme}:'",
+            condition="file-access",
             help=f"write {scheme}://...; give it as a string: a Path makes one slash of two",
         )
     return RemoteData(text, scheme)
@@ -73,7 +74,9 @@ def _file_path(text: str, rest: str) -> str:
         return rest
     host, slash, below = rest[2:].partition("/")
     if host not in ("", "localhost"):
-        raise ConfigurationError(f"'{text}' names a host, '{host}', but file: URIs are of this machine", help=_THREE)
+        raise ConfigurationError(
+            f"'{text}' names a host, '{host}', but file: URIs are of this machine", condition="file-access", help=_THREE
+        )
     return slash + below
 
 
@@ -82,7 +85,9 @@ def _local(path: str, text: str) -> LocalData:
         return LocalData(path, (Path(path),))
     found = sorted({match for one in _alternatives(path) for match in _matching(one)}, key=str)
     if not found:
-        raise ConfigurationError(f"nothing matches '{text}'", help="check the pattern: * ? [abc] {a,b}")
+        raise ConfigurationError(
+            f"nothing matches '{text}'", condition="file-access", help="check the pattern: * ? [abc] {a,b}"
+        )
     return LocalData(path, tuple(found), _base(path))
 
 

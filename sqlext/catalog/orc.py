@@ -30,7 +30,9 @@ def orc_columns(files: Sequence[Path]) -> tuple[tuple[tuple[str, str], ...], int
 
 def _element_type(field: pa.Field) -> str:
     if field.type in (pa.int32(), pa.int64()):
-        raise UnsupportedError("whole numbers, or times or intervals that ORC stores as such")
+        raise UnsupportedError(
+            "whole numbers, or times or intervals that ORC stores as such", condition="unsupported-type"
+        )
     return _spark_type(field)
 
 
@@ -40,6 +42,7 @@ def _type(field: pa.Field, file: Path) -> str:
     except UnsupportedError:
         raise ConfigurationError(
             f"Spark's type of column '{field.name}' ({field.type}) of '{file}' cannot be told without Spark",
+            condition="needs-spark",
             help="describe the tables of the statement with --schema FILE",
         ) from None
 

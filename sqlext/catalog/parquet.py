@@ -48,6 +48,7 @@ def _columns(footer: Any, file: Path) -> Columns:
         if dtype is None:
             raise ConfigurationError(
                 f"column '{field.name}' of '{file}' has type {field.type}, which Spark cannot read",
+                condition="unsupported-type",
                 help="write the file with another type, for example timestamps in microseconds",
             )
         columns.append((field.name, dtype))
@@ -71,7 +72,7 @@ def _leaf_type(leaf: Any) -> str | None:
     kind = logical.get("Type")
     if kind == "Timestamp":
         if logical["timeUnit"] == "nanoseconds":
-            raise UnsupportedError("nanoseconds")
+            raise UnsupportedError("nanoseconds", condition="unsupported-type")
         return "timestamp" if logical["isAdjustedToUTC"] else "timestamp_ntz"
     if leaf.physical_type == "INT96":
         return "timestamp"
@@ -81,7 +82,7 @@ def _leaf_type(leaf: Any) -> str | None:
     if kind in ("String", "Enum", "JSON"):
         return "string"
     if kind in ("Interval", "Float16"):
-        raise UnsupportedError(str(kind))
+        raise UnsupportedError(str(kind), condition="unsupported-type")
     return None
 
 

@@ -66,6 +66,7 @@ def partitioning(
         plain = next(base for base, pairs in known if not pairs)
         raise ConfigurationError(
             f"'{text}' has files without partition columns (in '{plain}') beside folders like '{_shown(found[0][1])}'",
+            condition="table-files",
             help=_LAYOUT,
         )
     first = found[0]
@@ -75,10 +76,15 @@ def partitioning(
             raise ConfigurationError(
                 f"'{text}' has folders like '{_shown(first[1])}' and '{_shown(pairs)}', below "
                 + (f"'{base}'" if base == first[0] else f"'{first[0]}' and '{base}'"),
+                condition="table-files",
                 help=_LAYOUT,
             )
     if len({name.lower() for name in names}) < len(names):
-        raise ConfigurationError(f"'{text}' has folders that name a column twice: '{_shown(first[1])}'", help=_LAYOUT)
+        raise ConfigurationError(
+            f"'{text}' has folders that name a column twice: '{_shown(first[1])}'",
+            condition="table-files",
+            help=_LAYOUT,
+        )
     values = zip(*(pairs for _, pairs in found), strict=True)
     columns = tuple((name, _type_of(of_name, typed)) for name, of_name in zip(names, values, strict=True))
     return Partitioning(columns, first[0])
@@ -111,6 +117,7 @@ def _pair(name: str) -> tuple[str, str] | None:
     if not column or not value:
         raise ConfigurationError(
             f"folder '{name}' has no {'value' if column else 'column name'}",
+            condition="table-files",
             help=f"rename it; a missing value is written as {column or 'column'}={_NULL}",
         )
     return unescaped(column), value

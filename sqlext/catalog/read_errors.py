@@ -84,7 +84,7 @@ def told(spark: SparkSession, path: str) -> Iterator[None]:
         if not type(error).__module__.startswith(("py4j", "pyspark")):  # a Connect client may have no py4j
             raise
         message, help = explained(path, _text(error), spark.version)
-        raise ConfigurationError(message, help=help) from error
+        raise ConfigurationError(message, condition="file-access", help=help) from error
 
 
 def explained(path: str, text: str, version: str) -> tuple[str, str]:

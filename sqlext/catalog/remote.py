@@ -27,6 +27,7 @@ def format_at(spark: SparkSession, place: RemoteData) -> str:
     if not can_list(spark):
         raise ConfigurationError(
             f"the format of '{place.uri}' is not in its name, and a folder cannot be listed under Spark Connect",
+            condition="spark-connect",
             help=f"read it in Spark: spark.read.format('parquet').load('{place.uri}').createOrReplaceTempView(...)",
         )
     with told(spark, place.uri):
@@ -35,7 +36,7 @@ def format_at(spark: SparkSession, place: RemoteData) -> str:
     if len(formats) == 1:
         return formats[0]
     what = f"both {titles(formats)} files" if formats else "no data file"
-    raise ConfigurationError(f"'{place.uri}' contains {what}", help=LAYOUT)
+    raise ConfigurationError(f"'{place.uri}' contains {what}", condition="table-files", help=LAYOUT)
 
 
 def remote_tables(spark: SparkSession, place: RemoteData) -> dict[str, str]:
@@ -43,6 +44,7 @@ def remote_tables(spark: SparkSession, place: RemoteData) -> dict[str, str]:
     if not can_list(spark):
         raise ConfigurationError(
             f"folder '{place.uri}' cannot be listed under Spark Connect, whose clients have no file system",
+            condition="spark-connect",
             help="register its tables one by one: session.register(name, uri)",
         )
     folder = place.uri.rstrip("/")

@@ -26,7 +26,11 @@ def run_config(name: str | None, format: str) -> None:
     wanted = (name or "").lower()
     settings = [setting for setting in Config.described() if wanted in setting.key.lower()]
     if not settings:
-        raise ConfigurationError(f"no setting has '{name}' in its name", help="`sqlext config` lists all settings")
+        raise ConfigurationError(
+            f"no setting has '{name}' in its name",
+            condition="unknown-setting",
+            help="`sqlext config` lists all settings",
+        )
     if format == "json":
         rows = [
             {"name": found.key, "default": found.default, "values": found.values, "meaning": found.doc}

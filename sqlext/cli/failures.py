@@ -7,10 +7,11 @@ import sys
 import traceback
 
 import typer
+from sqlext_planner.conditions import look_up
 from sqlext_planner.errors import WIDTH, ConfigurationError, SqlExtError
 
 from sqlext.cli.signals import stopped_by
-from sqlext.cli.spark_mistakes import kind_of
+from sqlext.cli.spark_mistakes import condition_of_spark, kind_of
 from sqlext.cli.terminal import visible, width_of
 
 USER_ERROR = 2
@@ -28,11 +29,12 @@ def report(error: BaseException) -> int:
         case SqlExtError():
             return _say(error.text(width_of(sys.stderr, WIDTH)), USER_ERROR)
         case typer.TyperException():
-            return _say(f"{error.format_message()}\nhelp: see `sqlext --help` and `sqlext COMMAND --help`", USER_ERROR)
+            help = "help: see `sqlext --help` and `sqlext COMMAND --help`"
+            return _say(f"{error.format_message()}\n{help}\n{look_up('command-line')}", USER_ERROR)
         case typer.Abort():
             return _say("stopped", FAILURE)
         case OSError() if error.filename is not None:
-            return _say(f"{error.filename}: {error.strerror}", USER_ERROR)
+            return _say(f"{error.filename}: {error.strerror}\n{look_up('file-access')}", USER_ERROR)
         case OSError():
             return _say(str(error), FAILURE)
     spark = _spark_failure(error)
@@ -58,14 +60,17 @@ def _spark_failure(error: BaseException) -> tuple[str, int] | None:
     text = str(error)
     missing = _MISSING_PACKAGE.search(text)
     if missing is not None:
-        return str(missing_package(missing.group(1))), USER_ERROR
-    return f"{type(error).__name__}: {_without_java(text)}", USER_ERROR if kind_of(error) is not None else FAILURE
+        return missing_package(missing.group(1)).text(), USER_ERROR
+    condition = condition_of_spark(error)
+    lines = [f"{type(error).__name__}: {_without_java(text)}", *([] if condition is None else [look_up(condition)])]
+    return "\n".join(lines), USER_ERROR if kind_of(error) is not None else FAILURE
 
 
 def missing_package(name: str) -> ConfigurationError:
     """The error if a Python worker of Spark lacks a package."""
     return ConfigurationError(
         f"Spark's Python workers cannot import '{name}'",
+        condition="worker-packages",
         help="install this package on every executor, and point PYSPARK_PYTHON to that Python",
     )
 

@@ -34,17 +34,21 @@ def chosen_format(format: str | None, output: Path | None) -> str:
     """
     if output is None:
         if format == "parquet":
-            raise ConfigurationError("--format parquet needs a file", help="add -o OUT.parquet")
+            raise ConfigurationError(
+                "--format parquet needs a file", condition="command-line", help="add -o OUT.parquet"
+            )
         return format or "table"
     meant = SUFFIXES.get(output.suffix.lower())
     if format is None and meant is None:
         known = ", ".join(SUFFIXES)
         what = f"the suffix '{output.suffix}'" if output.suffix else "a name without a suffix"
         help = f"give --format, or a name that ends in one of {known}"
-        raise ConfigurationError(f"-o {output}: {what} does not tell the format", help=help)
+        raise ConfigurationError(f"-o {output}: {what} does not tell the format", condition="command-line", help=help)
     if format is not None and meant is not None and meant != format:
         help = f"leave --format out to write {meant}, or change the name to OUT{_suffix_of(format)}"
-        raise ConfigurationError(f"--format {format} contradicts the suffix of -o {output}", help=help)
+        raise ConfigurationError(
+            f"--format {format} contradicts the suffix of -o {output}", condition="command-line", help=help
+        )
     return format or str(meant)
 
 

@@ -51,7 +51,9 @@ def run_query(
     if compat == "openmldb":
         places = _without_declarations(text, places)
     if not places:
-        raise ConfigurationError("the text contains no statement", help="give the SQL with -e or as a file")
+        raise ConfigurationError(
+            "the text contains no statement", condition="command-line", help="give the SQL with -e or as a file"
+        )
     with _writer(kind, output, limit or None) as write:  # opened first: what cannot be written fails at once
         with progress("Starting Spark"):
             session = _session(data, conf, compat)
@@ -187,7 +189,9 @@ def _write_text(sink: IO[bytes], kind: str, is_terminal: bool, frame: DataFrame,
     if twice and kind != "csv":
         help = "name them with AS, or write csv"
         raise ConfigurationError(
-            f"two columns of the result are named '{twice[0]}', and JSON tells them apart by their names", help=help
+            f"two columns of the result are named '{twice[0]}', and JSON tells them apart by their names",
+            condition="duplicate-name",
+            help=help,
         )
     with text_stream(frame, _LAYOUTS[kind]) as pieces:
         coming = iter(pieces)

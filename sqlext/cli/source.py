@@ -46,13 +46,17 @@ def _utf8(argument: str) -> str:
 def _from_stdin() -> str:
     """Standard input as UTF-8, like a file. Raises ConfigurationError."""
     if sys.stdin is None:
-        raise ConfigurationError("standard input is closed", help="give the SQL with -e or as a file")
+        raise ConfigurationError(
+            "standard input is closed", condition="command-line", help="give the SQL with -e or as a file"
+        )
     try:
         raw = getattr(sys.stdin, "buffer", None)
         return str(sys.stdin.read()) if raw is None else bytes(raw.read()).decode("utf-8-sig")
     except (OSError, ValueError) as error:
         raise ConfigurationError(
-            f"standard input cannot be read: {error}", help="give UTF-8 text, or the SQL with -e or as a file"
+            f"standard input cannot be read: {error}",
+            condition="file-access",
+            help="give UTF-8 text, or the SQL with -e or as a file",
         ) from error
 
 
@@ -62,12 +66,18 @@ def read_text(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
-            raise ConfigurationError(f"{path} has more than {_MOST_BYTES >> 20} MB", help="check the path")
+            raise ConfigurationError(
+                f"{path} has more than {_MOST_BYTES >> 20} MB", condition="file-access", help="check the path"
+            )
         return content.decode("utf-8-sig")
     except OSError as error:
-        raise ConfigurationError(f"cannot read {path}: {error.strerror}", help="check the path") from error
+        raise ConfigurationError(
+            f"cannot read {path}: {error.strerror}", condition="file-access", help="check the path"
+        ) from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path} is not UTF-8 text", help="convert it to UTF-8") from error
+        raise ConfigurationError(
+            f"{path} is not UTF-8 text", condition="file-access", help="convert it to UTF-8"
+        ) from error
 
 
 def read_schema(path: Path) -> dict[str, dict[str, str]]:
@@ -81,12 +91,14 @@ def read_schema(path: Path) -> dict[str, dict[str, str]]:
     try:
         schema = json.loads(read_text(path), object_pairs_hook=partial(_object, path))
     except ValueError as error:  # a number with too many digits is not a JSONDecodeError
-        raise ConfigurationError(f"{path} is not JSON: {error}", help=help) from error
+        raise ConfigurationError(f"{path} is not JSON: {error}", condition="schema-file", help=help) from error
     except RecursionError as error:
-        raise ConfigurationError(f"{path} is nested too deeply for a schema", help=help) from error
+        raise ConfigurationError(
+            f"{path} is nested too deeply for a schema", condition="schema-file", help=help
+        ) from error
     tables = schema.values() if isinstance(schema, dict) else [None]
     if not all(isinstance(t, dict) and all(isinstance(kind, str) for kind in t.values()) for t in tables):
-        raise ConfigurationError(f"{path} is not a schema", help=help)
+        raise ConfigurationError(f"{path} is not a schema", condition="schema-file", help=help)
     return {str(table): dict(columns) for table, columns in schema.items()}
 
 
@@ -96,7 +108,9 @@ def _object(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for name, _ in pairs:
         if name.lower() in known:
             raise ConfigurationError(
-                f"{path} names '{name}' twice in one object (as '{known[name.lower()]}')", help="rename one of them"
+                f"{path} names '{name}' twice in one object (as '{known[name.lower()]}')",
+                condition="duplicate-name",
+                help="rename one of them",
             )
         known[name.lower()] = name
     return dict(pairs)
@@ -107,7 +121,9 @@ def _declared(path: Path) -> dict[str, dict[str, str]]:
 
     tables = read_ddl(read_text(path))
     if not tables:
-        raise ConfigurationError(f"{path} creates no table", help="write CREATE TABLE name (column type, ...)")
+        raise ConfigurationError(
+            f"{path} creates no table", condition="schema-file", help="write CREATE TABLE name (column type, ...)"
+        )
     return tables
 
 

@@ -6,6 +6,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from sqlext_planner.conditions import Condition, condition_of
 from sqlext_planner.errors import AnalysisError, DataError, ParseError, Span, SqlExtError
 
 if TYPE_CHECKING:
@@ -34,6 +35,25 @@ def kind_of(error: BaseException) -> type[SqlExtError] | None:
     return next((ours for theirs, ours in kinds if isinstance(error, theirs)), None)
 
 
+def condition_of_spark(error: PySparkException) -> Condition | None:
+    """The condition of an error that Spark raises: of a mistake by Spark's name for it, of a failed job by what its
+    text says of the machine; None if neither tells."""
+    if kind_of(error) is not None:
+        return condition_of(_name(error))
+    text = str(error)
+    return next((condition for words, condition in _FAILURES if words in text), None)
+
+
+#: Words in the texts of failed jobs that are about the machine.
+_FAILURES: tuple[tuple[str, Condition], ...] = (
+    ("OutOfMemoryError", "out-of-memory"),
+    ("MemoryError", "out-of-memory"),
+    ("Python worker exited unexpectedly", "out-of-memory"),
+    ("No space left on device", "disk-full"),
+    ("Too many open files", "too-many-open-files"),
+)
+
+
 def placed(error: BaseException, statement: str) -> SqlExtError | None:
     """The error with its place in `statement`; None if it is no mistake that Spark has found, or has no place."""
     from pyspark.errors import PySparkException
@@ -51,7 +71,13 @@ def placed(error: BaseException, statement: str) -> SqlExtError | None:
         if typo is not None:
             return typo
     message, notes = _message(error)
-    return kind(message, span=span, notes=notes)
+    return kind(message, condition=condition_of(_name(error)), span=span, notes=notes)
+
+
+def _name(error: PySparkException) -> str | None:
+    """Spark's name of the error. PySpark does not know it of every exception, but its text begins with it."""
+    found = _CONDITION.match(str(error))
+    return found[1] if found is not None else error.getCondition()
 
 
 def _message(error: PySparkException) -> tuple[str, tuple[str, ...]]:

@@ -162,6 +162,7 @@ def _tables(benchmark: Benchmark, scale: float | None, data: Path | None) -> Pat
     if missing:
         raise ConfigurationError(
             f"{folder} lacks tables of {benchmark.title}: {', '.join(missing)}",
+            condition="benchmark",
             help=f"make them: sqlext {benchmark.name} generate --data DIR",
         )
     return folder

@@ -114,7 +114,9 @@ def format_references(sql: str, values: Mapping[str, Any], convert: Callable[[An
         except (KeyError, AttributeError, IndexError) as error:
             known = ", ".join(sorted(values))
             message = f"no value was given for {{{name}}}"
-            raise AnalysisError(message, span=span, help=f"known names: {known}") from error
+            raise AnalysisError(
+                message, condition="parameter-value", span=span, help=f"known names: {known}"
+            ) from error
         converted = formatter.convert_field(convert(value), conversion)
         edits.append((span, formatter.format_field(converted, formatter.vformat(spec or "", (), values))))
     return _apply(sql, edits)
@@ -202,12 +204,12 @@ def _interval(value: datetime.timedelta) -> str:
 
 def _no_value(marker: str, span: Span) -> SqlExtError:
     help = "give its value in `args`: a dict for :name markers, a list for ? markers"
-    return AnalysisError(f"the parameter {marker} has no value", span=span, help=help)
+    return AnalysisError(f"the parameter {marker} has no value", condition="parameter-value", span=span, help=help)
 
 
 def _no_literal(marker: str, span: Span, reason: str) -> SqlExtError:
     help = "give a number, string, boolean, decimal, date, datetime, timedelta, bytes, list, dict or None"
-    return UnsupportedError(f"the parameter {marker}: {reason}", span=span, help=help)
+    return UnsupportedError(f"the parameter {marker}: {reason}", condition="parameter-value", span=span, help=help)
 
 
 def _has(args: Mapping[str, Any] | Sequence[Any] | None, key: str | int) -> bool:
@@ -229,7 +231,12 @@ def _fields(sql: str) -> Iterator[Span]:
             if depth != 0:
                 span = Span(found.start(), found.start() + 1)
                 help = "write {{ or }} for a brace that belongs to the text"
-                raise AnalysisError("the text contains {references}, and also a single brace", span=span, help=help)
+                raise AnalysisError(
+                    "the text contains {references}, and also a single brace",
+                    condition="parameter-value",
+                    span=span,
+                    help=help,
+                )
         yield Span(found.start(), place)
 
 

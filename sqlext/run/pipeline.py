@@ -146,6 +146,7 @@ def _staged(
     if explain is not None and mode == "analyze" and statement.kind != "query":
         raise UnsupportedError(
             "EXPLAIN ANALYZE runs a query, and this is not a query",
+            condition="unsupported-clause",
             span=Span(min(explain.end(), len(sql.rstrip()) - 1), len(sql.rstrip())),
             help="use EXPLAIN without ANALYZE: it shows the plan and runs nothing",
         )
@@ -235,4 +236,6 @@ def too_deep(statement: Statement) -> SqlExtError:
 
     span = None if statement.query is None else deepest_span(statement.query)
     help = "split it: store a part of it as a table, or compute a part of it in a separate statement"
-    return UnsupportedError("the statement is nested too deeply", span=span, help=help, sql=statement.sql)
+    return UnsupportedError(
+        "the statement is nested too deeply", condition="nested-too-deeply", span=span, help=help, sql=statement.sql
+    )

@@ -86,12 +86,14 @@ def _create_view(create: exp.Create, plan: StagedPlan, frame: DataFrame, spark: 
     if exp.TemporaryProperty not in kinds:
         raise UnsupportedError(
             "a permanent view is stored as text, and Spark cannot parse this query again",
+            condition="unsupported-clause",
             span=_span(plan),
             help="create a TEMPORARY view, or a table with CREATE TABLE ... AS",
         )
     if kinds - {exp.TemporaryProperty, exp.GlobalProperty}:
         raise UnsupportedError(
             "a temporary view over this query cannot have COMMENT or TBLPROPERTIES",
+            condition="unsupported-clause",
             span=Span(0, _span(plan).start),
             help="leave them out",
         )
@@ -102,6 +104,7 @@ def _create_view(create: exp.Create, plan: StagedPlan, frame: DataFrame, spark: 
         if len(names) != len(frame.columns):
             raise UnsupportedError(
                 f"the view lists {len(names)} columns, and its query has {len(frame.columns)}",
+                condition="column-count",
                 span=Span(0, _span(plan).start),
             )
         frame = frame.toDF(*names)

@@ -34,6 +34,7 @@ from sqlext.syntax.sql_settings import SqlSettings
 if not (sqlglot.parser.__file__ or "").endswith(".py"):
     raise ConfigurationError(
         "sqlglot is installed in its compiled form (sqlglotc), which no dialect can extend",
+        condition="missing-package",
         help="run: pip uninstall -y sqlglotc && pip install --force-reinstall --no-deps --no-binary sqlglot sqlglot",
     )
 

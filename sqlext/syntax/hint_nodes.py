@@ -112,9 +112,21 @@ def refuse_malformed(sql: str, calls: Iterable[HintCall]) -> None:
         if call.args.get("problem"):
             more = f" or /*+ {name}(a, b, c) */" if name in UMJOIN else ""
             help = f"write /*+ {name}(name) */" if name == PARTITIONER else f"write /*+ {name} */{more}"
-            raise ParseError(f"the hint {name} cannot be read: {call.args['problem']}", span=place, help=help, sql=sql)
+            raise ParseError(
+                f"the hint {name} cannot be read: {call.args['problem']}",
+                condition="malformed-hint",
+                span=place,
+                help=help,
+                sql=sql,
+            )
         if name in SWEEP and call.expressions:
-            raise ParseError(f"the hint {name} takes no parameters", span=place, help=f"write /*+ {name} */", sql=sql)
+            raise ParseError(
+                f"the hint {name} takes no parameters",
+                condition="malformed-hint",
+                span=place,
+                help=f"write /*+ {name} */",
+                sql=sql,
+            )
         if name == PARTITIONER:
             _check_partitioner(call, place, sql)
             continue
@@ -122,6 +134,7 @@ def refuse_malformed(sql: str, calls: Iterable[HintCall]) -> None:
             if item.relation is None:
                 raise ParseError(
                     f"'{item.name}' in the hint {name} is not the name of a relation",
+                    condition="malformed-hint",
                     span=Span(*item.meta["span"]) if item.name else place,
                     help=f"separate names by commas: /*+ {name}(a, b, c) */",
                     sql=sql,
@@ -136,6 +149,7 @@ def _check_partitioner(call: HintCall, place: Span, sql: str) -> None:
     what = f"has no partitioner '{call.expressions[0].name}'" if len(names) == 1 else "takes one name"
     raise ParseError(
         f"the hint {PARTITIONER} {what}",
+        condition="malformed-hint",
         span=Span(*call.expressions[0].meta["span"]) if len(names) == 1 and names[0] else place,
         help=f"did you mean '{nearest[0]}'?" if nearest else f"use one of {', '.join(PARTITIONERS)}",
         sql=sql,

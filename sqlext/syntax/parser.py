@@ -108,7 +108,7 @@ def parse(
         if _mentions_extension(tokens, compat):
             span = Span(pipe.start, pipe.end + 1)
             message = "|> cannot be combined with a sqlext window, a LAST JOIN or a period predicate"
-            raise ParseError(message, span=span, help="write SELECT ... FROM", sql=text)
+            raise ParseError(message, condition="syntax-error", span=span, help="write SELECT ... FROM", sql=text)
         return Statement(text, "spark", blanked)
     parser = (_OpenMldbParser if compat == "openmldb" else _VerbatimParser)(dialect=dialect(settings))
     try:
@@ -121,7 +121,12 @@ def parse(
         return Statement(text, "spark", blanked, stopped=_place(parser))
     if len(trees) != 1:
         if _mentions_extension(tokens, compat):
-            raise ParseError(f"the text contains {len(trees)} statements", help="run them one by one", sql=text)
+            raise ParseError(
+                f"the text contains {len(trees)} statements",
+                condition="several-statements",
+                help="run them one by one",
+                sql=text,
+            )
         return Statement(text, "spark", blanked)
     calls = list(trees[0].find_all(exp.Anonymous, HintCall))
     refuse_malformed(text, (call for call in calls if isinstance(call, HintCall)))
@@ -194,6 +199,7 @@ def _refuse_extension(sql: str, tree: exp.Expr, compat: str | None) -> None:
     if node is not None:
         raise UnsupportedError(
             f"{extension_name(node)} cannot be used in this part of {type(tree).__name__.upper()}",
+            condition="unsupported-clause",
             span=span_of(node),
             help="put the query that contains it into a view with CREATE TEMPORARY VIEW v AS ..., and use v here"
             + ("; or put WITH after INSERT INTO" if tree.args.get("with_") else ""),
@@ -303,10 +309,16 @@ def _relation_ends(words: list[str], at: int) -> bool:
 
 def _parse_error(error: Exception, sql: str, at: Span | None) -> ParseError:
     if isinstance(error, RecursionError):
-        return ParseError("the statement is nested too deeply", span=at, help="split it with WITH", sql=sql)
+        return ParseError(
+            "the statement is nested too deeply",
+            condition="nested-too-deeply",
+            span=at,
+            help="split it with WITH",
+            sql=sql,
+        )
     if not isinstance(error, SqlglotParseError):
         near = "the end of the text" if at is None else repr(sql[at.start : at.end])
-        return ParseError(f"the text cannot be read near {near}", span=at, sql=sql)
+        return ParseError(f"the text cannot be read near {near}", condition="syntax-error", span=at, sql=sql)
     description = str(error.errors[0].get("description") or "the text is not SQL") if error.errors else str(error)
     placed = error if isinstance(error, PlacedParseError) else None
     span = placed.span if placed is not None else at
@@ -322,4 +334,6 @@ def _parse_error(error: Exception, sql: str, at: Span | None) -> ParseError:
         message = f"the expression before {near} is not complete"
     else:
         message = description
-    return ParseError(message, span=span, help=placed.help if placed is not None else None, sql=sql)
+    return ParseError(
+        message, condition="syntax-error", span=span, help=placed.help if placed is not None else None, sql=sql
+    )

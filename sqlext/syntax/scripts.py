@@ -42,13 +42,16 @@ def query_tokens(tokens: list[Token], sql: str, compat: str | None) -> list[Toke
     if compat != "openmldb":
         if statements and words(statements[0], 1) == ("DEPLOY",) and len(statements[0]) > 2:
             message, help = "DEPLOY works only in OpenMLDB", 'read the statement with compat="openmldb"'
-            raise ParseError(message, span=span_of_tokens(statements[0][:1]), help=help, sql=sql)
+            raise ParseError(
+                message, condition="syntax-error", span=span_of_tokens(statements[0][:1]), help=help, sql=sql
+            )
         return tokens
     try:
         asked = [statement for statement in statements if not is_declaration(statement)]
         if len(asked) > 1:
             raise ParseError(
                 f"the script contains {len(asked)} statements besides its declarations; this is the second",
+                condition="several-statements",
                 span=span_of_tokens(asked[1]),
                 help="run them one by one; `sqlext run FILE` does",
             )
@@ -121,11 +124,14 @@ def _refuse_alone(statements: Sequence[Sequence[Token]]) -> None:
     """Raises UnsupportedError if only OpenMLDB could run a declaration; any other one alone goes to Spark."""
     for statement in statements:
         if _sets_variable(statement):
-            raise UnsupportedError(_VARIABLE[0], span=span_of_tokens(statement), help=_VARIABLE[1])
+            raise UnsupportedError(
+                _VARIABLE[0], condition="no-equivalent", span=span_of_tokens(statement), help=_VARIABLE[1]
+            )
         for place in range(2, len(statement) - 1):
             if words(statement[place : place + 2], 2) == ("INDEX", "(") and words(statement, 2) == ("CREATE", "TABLE"):
                 raise UnsupportedError(
                     "tables are Spark tables here, and these have no INDEX",
+                    condition="no-equivalent",
                     span=span_of_tokens(statement[place : closing(statement, place + 1) + 1]),
                     help="register the data under the table's name, or leave INDEX and OPTIONS out",
                 )
@@ -134,12 +140,17 @@ def _refuse_alone(statements: Sequence[Sequence[Token]]) -> None:
 def _refuse(statement: Sequence[Token]) -> None:
     for start, (message, help) in _REFUSED.items():
         if words(statement, len(start)) == start:
-            raise UnsupportedError(message, span=span_of_tokens(statement[: len(start)]), help=help)
+            raise UnsupportedError(
+                message, condition="no-equivalent", span=span_of_tokens(statement[: len(start)]), help=help
+            )
     for place, token in enumerate(statement[:-1]):
         if words(statement[place : place + 2], 2) == ("INTO", "OUTFILE") and token.token_type == TokenType.INTO:
             help = "write the DataFrame, or use `sqlext run -o FILE`"
             raise UnsupportedError(
-                "INTO OUTFILE works only in OpenMLDB", span=span_of_tokens(statement[place:]), help=help
+                "INTO OUTFILE works only in OpenMLDB",
+                condition="no-equivalent",
+                span=span_of_tokens(statement[place:]),
+                help=help,
             )
 
 
@@ -154,7 +165,12 @@ def _without_deploy(statement: list[Token]) -> list[Token]:
     at = _behind_options(statement, at)
     if at >= len(statement) or statement[at].token_type not in (TokenType.SELECT, TokenType.WITH, _OPEN):
         span = span_of_tokens(statement[at : at + 1] or statement[-1:])
-        raise ParseError("DEPLOY needs a query", span=span, help="write DEPLOY name [OPTIONS (...)] SELECT ...")
+        raise ParseError(
+            "DEPLOY needs a query",
+            condition="syntax-error",
+            span=span,
+            help="write DEPLOY name [OPTIONS (...)] SELECT ...",
+        )
     return statement[at:]
 
 
@@ -178,6 +194,7 @@ def _without_config(statement: list[Token]) -> list[Token]:
             if key.text.upper() == "VALUES" and sign.token_type == TokenType.EQ:
                 raise UnsupportedError(
                     "the rows of a request belong to OpenMLDB's online mode",
+                    condition="no-equivalent",
                     span=span_of_tokens((key, inside[-1])),
                     help="put the rows into the FROM table",
                 )

@@ -82,6 +82,7 @@ class SqlSettings:
             if refused.matters(query):
                 return ConfigurationError(
                     f"{key} = {value} changes what this statement means, which is not supported",
+                    condition="setting-changes-meaning",
                     help=f"SET {key} = {refused.default}" + (f", or {refused.instead}" if refused.instead else ""),
                 )
         return None

@@ -70,6 +70,7 @@ def misspelt(text: str, settings: SqlSettings = DEFAULT) -> ParseError | None:
             if _is_parsed(text[: found.start()] + keyword + text[found.end() :], settings):
                 return ParseError(
                     f"the statement cannot be parsed: '{found['word']}' is no keyword",
+                    condition="syntax-error",
                     span=Span(found.start(), found.end()),
                     help=f"did you mean {keyword}?",
                     sql=text,

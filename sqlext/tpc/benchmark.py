@@ -42,7 +42,9 @@ class Benchmark:
         found = next((place for place in places if (place / "schema.sql").is_file()), None)
         if found is None:
             raise ConfigurationError(
-                f"the queries of {self.title} are not installed", help=f"looked in {' and '.join(map(str, places))}"
+                f"the queries of {self.title} are not installed",
+                condition="benchmark",
+                help=f"looked in {' and '.join(map(str, places))}",
             )
         return found
 
@@ -59,7 +61,9 @@ class Benchmark:
         """The text of a query. Raises ConfigurationError for a number that does not exist."""
         if number not in self.numbers:
             raise ConfigurationError(
-                f"{self.title} has no query {number}", help=f"its queries are 1 to {self.size}, as in --queries 3,5"
+                f"{self.title} has no query {number}",
+                condition="benchmark",
+                help=f"its queries are 1 to {self.size}, as in --queries 3,5",
             )
         return (self.folder / f"q{number:02}.sql").read_text(encoding="utf-8")
 

@@ -47,6 +47,7 @@ def connect(benchmark: Benchmark, database: Path | None = None) -> duckdb.DuckDB
     if importlib.util.find_spec("duckdb") is None or found is None or not found.submodule_search_locations:
         raise ConfigurationError(
             f"{benchmark.title} needs the packages duckdb and {package.replace('_', '-')}",
+            condition="missing-package",
             help="pip install 'sql-for-time-on-spark[tpc]'",
         )
     import duckdb
@@ -56,6 +57,7 @@ def connect(benchmark: Benchmark, database: Path | None = None) -> duckdb.DuckDB
     if not file.is_file():
         raise ConfigurationError(
             f"{package.replace('_', '-')} has no extension for DuckDB {version}",
+            condition="missing-package",
             help="install both in the same version: pip install 'sql-for-time-on-spark[tpc]'",
         )
     connection = duckdb.connect(
@@ -77,7 +79,9 @@ def generated(folder: Path) -> Generated | None:
         return None
     except (ValueError, TypeError) as error:
         raise ConfigurationError(
-            f"{folder / MARKER} was not written by `generate`", help="remove the folder, or give another one"
+            f"{folder / MARKER} was not written by `generate`",
+            condition="benchmark",
+            help="remove the folder, or give another one",
         ) from error
     return found if all((folder / f"{table}.parquet").is_file() for table in found.rows) else None
 
@@ -94,6 +98,7 @@ def generate(benchmark: Benchmark, scale: float, folder: Path, report: Report) -
             return known
         raise ConfigurationError(
             f"{folder} already contains {known.benchmark} at scale {known.scale:g}",
+            condition="benchmark",
             help="give another folder as --data",
         )
     folder.mkdir(parents=True, exist_ok=True)
@@ -121,6 +126,7 @@ def _refuse_tables(folder: Path) -> None:
     if found is not None:
         raise ConfigurationError(
             f"{folder} is not empty, and `generate` did not fill it: it contains {found.name}",
+            condition="benchmark",
             help="give a new folder as --data",
         )
 

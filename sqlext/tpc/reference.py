@@ -56,12 +56,16 @@ def reference(sql: str, columns: Sequence[str]) -> Reference:
 def _limit(query: exp.Expr) -> int | None:
     found = query.args.get("limit")
     if query.args.get("offset") is not None:
-        raise UnsupportedError("the answer of a query with OFFSET cannot be checked", help="check it without OFFSET")
+        raise UnsupportedError(
+            "the answer of a query with OFFSET cannot be checked", condition="benchmark", help="check it without OFFSET"
+        )
     if found is None:
         return None
     value = found.expression
     if not isinstance(value, exp.Literal) or value.is_string:
-        raise UnsupportedError("the LIMIT is not a number", help="write a number to check the answer")
+        raise UnsupportedError(
+            "the LIMIT is not a number", condition="benchmark", help="write a number to check the answer"
+        )
     return int(value.name)
 
 
@@ -87,7 +91,11 @@ def _with_keys(body: str, query: exp.Expr, columns: Sequence[str], keys: Sequenc
     if from_result and not any(key.find(exp.AggFunc, exp.Window) for key in keys):
         return f"SELECT *, {', '.join(items)} FROM (\n{body}\n) AS sqlext_answer"
     if not isinstance(query, exp.Select) or query.args.get("distinct"):
-        raise UnsupportedError("ORDER BY reads something that the result does not contain", help="add it to the SELECT")
+        raise UnsupportedError(
+            "ORDER BY reads something that the result does not contain",
+            condition="benchmark",
+            help="add it to the SELECT",
+        )
     place = _end_of_select_list(body)
     return f"{body[:place]}, {', '.join(items)}\n{body[place:]}"
 

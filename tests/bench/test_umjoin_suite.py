@@ -163,7 +163,9 @@ def test_contestants_agree_on_tpc(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_a_missing_generator_leaves_cases_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
-        raise ConfigurationError("TPC-X needs the packages duckdb and others", help="pip install them")
+        raise ConfigurationError(
+            "TPC-X needs the packages duckdb and others", condition="missing-package", help="pip install them"
+        )
 
     monkeypatch.setattr(sqlext.tpc.generate, "generate", refuse)
     report = measured(umjoin_suite(UMJoinOptions(cases=["seed", "tpch", "planning", "session"], data=tmp_path)))

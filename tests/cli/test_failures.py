@@ -84,7 +84,7 @@ def test_no_command_shows_the_help(sqlext: Sqlext) -> None:
 
 
 def test_user_errors_are_2_and_bugs_are_1(capsys: pytest.CaptureFixture[str]) -> None:
-    error = AnalysisError("no such column", span=Span(7, 8), sql="SELECT x", help="use y")
+    error = AnalysisError("no such column", condition="unknown-column", span=Span(7, 8), sql="SELECT x", help="use y")
     assert report(error) == 2
     assert capsys.readouterr().err.splitlines() == [
         "AnalysisError: no such column",
@@ -92,6 +92,7 @@ def test_user_errors_are_2_and_bugs_are_1(capsys: pytest.CaptureFixture[str]) ->
         "1 | SELECT x",
         "           ^",
         "help: use y",
+        "see: docs/errors.md#unknown-column, or run: sqlext errors unknown-column",
     ]
     assert report(InternalError("a rule broke the plan")) == 1
     assert "this is a bug in sqlext" in capsys.readouterr().err

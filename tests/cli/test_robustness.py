@@ -186,7 +186,13 @@ def test_plans_show_no_control_characters(capsys: pytest.CaptureFixture[str], tm
 def test_errors_show_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     sql = f"SELECT '{EVIL}', `{EVIL}` FROM a"
     start = sql.index("`")
-    error = AnalysisError(f"column '{EVIL}' not found", span=Span(start, start + len(EVIL) + 2), help=EVIL, sql=sql)
+    error = AnalysisError(
+        f"column '{EVIL}' not found",
+        condition="unknown-column",
+        span=Span(start, start + len(EVIL) + 2),
+        help=EVIL,
+        sql=sql,
+    )
     assert report(error) == 2
     shown = capsys.readouterr().err
     assert raw(shown) == []
@@ -219,14 +225,14 @@ def test_ascii_terminals(sqlext: Sqlext, tmp_path: Path, environment: dict[str, 
 
 def test_excerpts_fit_the_screen() -> None:
     sql = "SELECT " + "x, " * 100 + "wrong" + ", x" * 100
-    error = SqlExtError("no", span=Span(sql.index("wrong"), sql.index("wrong") + 5), sql=sql)
+    error = SqlExtError("no", condition="wrong-type", span=Span(sql.index("wrong"), sql.index("wrong") + 5), sql=sql)
     for width in (40, 80, 120):
         line, carets = error.text(width).splitlines()[2:4]
         assert len(line) <= width
         assert line[carets.index("^") : carets.index("^") + 5] == "wrong"
         assert carets.count("^") == 5
     wide = "SELECT '日本', wrong"
-    line, carets = SqlExtError("no", span=Span(13, 18), sql=wide).text().splitlines()[2:4]
+    line, carets = SqlExtError("no", condition="wrong-type", span=Span(13, 18), sql=wide).text().splitlines()[2:4]
     assert carets.index("^") == line.index("wrong") + 2  # two letters of two columns
 
 

@@ -33,8 +33,8 @@ FAILURES = (
     InternalError("a bug"),
     RecursionError(),
     MemoryError(),
-    AnalysisError("no"),
-    UnsupportedError("no"),
+    AnalysisError("no", condition="wrong-type"),
+    UnsupportedError("no", condition="unsupported-clause"),
 )
 STAGES = (
     (sqlext.analyzer, "analyze"),

@@ -85,7 +85,7 @@ def test_errors_point_at_the_users_text() -> None:
     bound = bind_arguments(sql, {"a": "something long"})
     start = bound.sql.index("rest")
     with pytest.raises(AnalysisError) as caught, errors_show(sql, bound):
-        raise AnalysisError("no such column", span=Span(start, start + 4), sql=bound.sql)
+        raise AnalysisError("no such column", condition="unknown-column", span=Span(start, start + 4), sql=bound.sql)
     assert str(caught.value).splitlines()[-2:] == ["1 | " + sql, " " * 15 + "^^^^"]
 
 

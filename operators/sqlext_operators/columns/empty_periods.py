@@ -17,6 +17,9 @@ Empty = Literal["drop", "error", "point"]
 class EmptyPeriodError(RowError):
     """Periods that are empty or reversed, where the statement says that there are none."""
 
+    def __init__(self, message: str, help: str | None = None) -> None:
+        super().__init__(message, help, condition="empty-period")
+
 
 def refuse_empty(start: pa.Array, end: pa.Array, bad: BoolArray) -> None:
     """Raises EmptyPeriodError if a row is bad: its period [start, end) is empty or reversed."""

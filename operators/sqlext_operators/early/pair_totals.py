@@ -88,7 +88,9 @@ class PairTotals:
             return float(total / count)
         if call.integral and not -_MOST <= total < _MOST:
             raise RowOverflowError(
-                "the SUM over a window is beyond bigint", "cast the value to double, as in sum(double(x))"
+                "the SUM over a window is beyond bigint",
+                "cast the value to double, as in sum(double(x))",
+                condition="overflow",
             )
         return total
 

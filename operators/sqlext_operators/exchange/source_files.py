@@ -27,7 +27,7 @@ class SourceChangedError(TaskError):
     """A file is not what it was when the statement was planned."""
 
     def __init__(self, message: str, help: str = AGAIN) -> None:
-        super().__init__(message, help)
+        super().__init__(message, help, condition="changed-file")
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ def check_size(store: ChunkStore, operator: StreamOperator, limit: int) -> None:
         f"sqlext.stream.stateBytes allows {limit / _MIB:,.1f} MiB{most}",
         "bound how long rows are kept (EXPLAIN shows it), leave out such a key, or raise sqlext.stream.stateBytes; "
         "the query then goes on from its checkpoint",
+        condition="stream-state-too-large",
     )
 
 

@@ -98,12 +98,18 @@ class StoredChunks(ChunkStore):
         value = self._state.getValue((chunk.no,))
         self.seconds += time.perf_counter() - started
         if value is None:
-            raise TaskError(f"the state of the stream lacks chunk {chunk.no}, which its list names", _DAMAGED)
+            raise TaskError(
+                f"the state of the stream lacks chunk {chunk.no}, which its list names",
+                _DAMAGED,
+                condition="stream-state-damaged",
+            )
         data = pa.py_buffer(bytes(value[0]))
         self.read_bytes += len(data)
         if name_of(data) != chunk.name:
             raise TaskError(
-                f"chunk {chunk.no} of the stream's state is damaged: it has other bytes than its list says", _DAMAGED
+                f"chunk {chunk.no} of the stream's state is damaged: it has other bytes than its list says",
+                _DAMAGED,
+                condition="stream-state-damaged",
             )
         return self._cache.add(chunk.name, data, decoded(data))
 
@@ -240,13 +246,16 @@ class StatefulOperator:
             raise TaskError(
                 f"the checkpoint holds the stream's state in format {version}, and this version reads {FORMAT}",
                 "finish the query with the version that has written it, or start it with a new checkpoint location",
+                condition="checkpoint-mismatch",
             )
         if fingerprint != self._fingerprint:
             raise _changed(fingerprint, self._fingerprint)
         try:
             store = StoredChunks(self._chunks, self._cache, owner, bytes(index))
         except (pa.ArrowException, OSError, EOFError, StopIteration) as error:
-            raise TaskError(f"the list of the stream's chunks cannot be read: {error}", _DAMAGED) from error
+            raise TaskError(
+                f"the list of the stream's chunks cannot be read: {error}", _DAMAGED, condition="stream-state-damaged"
+            ) from error
         store.watermark = watermark
         store.next_no = next_no
         return store, timer, placement
@@ -288,12 +297,14 @@ def _placement_of(new: Sequence[Block], before: int) -> int | None:
         raise TaskError(
             "a part of the micro-batch was routed again after its keys had got other places",
             "start the query again: it goes on from its checkpoint, and does the micro-batch again as a whole",
+            condition="stream-state-damaged",
         )
     placed = found.pop()
     if placed < before:
         raise TaskError(
             f"the keys of the stream have places of number {placed}, and its state has those of number {before}",
             "the folder 'sqlext' in the query's checkpoint was lost: start the query with a new checkpoint location",
+            condition="stream-state-damaged",
         )
     return placed
 
@@ -325,6 +336,7 @@ def _changed(before: str, now: str) -> TaskError:
     return TaskError(
         f"the checkpoint belongs to another query: {shown}",
         "start the changed query with a new checkpoint location, or undo the change",
+        condition="checkpoint-mismatch",
     )
 
 

@@ -146,6 +146,7 @@ def late_error(late: int, timeless: int) -> RowError:
         f"a statement over a stream got {' and '.join(told)}",
         "allow more delay in the watermark, leave out rows without a time, or set sqlext.stream.late to drop, "
         "which counts and drops such rows, or to rows, which gives them out without results",
+        condition="late-rows",
     )
 
 

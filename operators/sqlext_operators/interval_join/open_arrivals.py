@@ -167,6 +167,7 @@ class Arrivals:
                 raise RowError(
                     f"an opening row of the {self._side} side has no period key: {name} is NULL",
                     "name a column after BY that has a value in every row",
+                    condition="open-period-rows",
                 )
         return kept
 
@@ -191,6 +192,7 @@ class Arrivals:
         return RowError(
             f"a period of the {self._side} side is {what} twice: the one of ({values})",
             "name a column that no two periods share: PERIOD(ts, te OPEN BY id); leave out repeated rows",
+            condition="open-period-rows",
         )
 
     def _check_times(self, rows: pa.RecordBatch) -> None:
@@ -207,4 +209,5 @@ class Arrivals:
                 f"than their event, such as {shown[0]} for the period [{shown[1]}, {shown[2] or 'open'})",
                 "put the watermark on a column that is the end in a closing row and the start in an opening row: "
                 "coalesce(te, ts)",
+                condition="open-period-rows",
             )

@@ -156,6 +156,7 @@ def _times(column: pa.Array) -> pa.Array:
         raise RowError(
             "a date is outside the years -32767 to 32767, which text can show",
             "leave it out, or write it as a number with unix_micros(...) or unix_date(...)",
+            condition="overflow",
         )
     if kinds.is_timestamp(column.type):
         text = pc.replace_substring(text, " ", "T", max_replacements=1)

@@ -101,6 +101,8 @@ def checked_count(count: int) -> int:
     """The count, if it is a bigint below the largest one; raises RowOverflowError otherwise."""
     if count >= SATURATED:
         raise RowOverflowError(
-            "a multi-way join has more rows than a bigint can count", "narrow the join's inputs with conditions"
+            "a multi-way join has more rows than a bigint can count",
+            "narrow the join's inputs with conditions",
+            condition="result-too-large",
         )
     return count

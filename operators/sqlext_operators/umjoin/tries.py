@@ -88,6 +88,7 @@ def build_tries(inputs: Sequence[SortedInput], order: SearchOrder, distinct: Seq
         raise RowOverflowError(
             "a multi-way join takes at most 2^31 rows at once",
             "split the inputs into more parts with sqlext.exchange.partitions, or set sqlext.umjoin.strategy=cascade",
+            condition="result-too-large",
         )
     values, starts = np.empty(size, np.int32), np.empty(size, np.int32)
     base = row_base = 0

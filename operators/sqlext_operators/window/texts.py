@@ -90,6 +90,7 @@ def _seconds(values: pa.Array, time_zone: str) -> pa.Array:
                 raise TaskError(
                     f"the Python workers do not know the time zone {time_zone!r}: {error}",
                     "set spark.sql.session.timeZone to a region such as Europe/Berlin, or to an offset such as +01:00",
+                    condition="time-zone",
                 ) from None
         else:
             sign, hours, minutes, seconds = offset.groups(default="0")

@@ -56,7 +56,7 @@ def load(left: FileRows, right: FileRows, options: ReplayOptions) -> Loaded:
         streams, dropped = _in_time(streams, lateness)
     found = window_starts(streams[0], streams[1], bounds) if starts is None else starts
     if not found:
-        raise DataError("no row arrives within --lateness", help="give a longer one")
+        raise DataError("no row arrives within --lateness", condition="replay-files", help="give a longer one")
     return Loaded(streams[0], streams[1], found, lateness, dropped)
 
 
@@ -99,6 +99,7 @@ def _by_rate(
     if whole > shorter:
         raise DataError(
             f"{shorter:,} rows at {rate:,} rows a second do not fill a window of {bounds.length / 1000:g} ms",
+            condition="replay-files",
             help="give a shorter --window or a higher --rate",
         )
     if options.slices is None:
@@ -107,7 +108,11 @@ def _by_rate(
         ends = range(bounds.length, int(times[0][-1]) + 2 * bounds.length, bounds.length)
         return places, times, [end - bounds.length for end in ends if rows_until(end) <= shorter]
     if options.slices > shorter - whole + 1:
-        raise DataError(f"{shorter:,} rows are too few for {options.slices:,} slices", help="give fewer --slices")
+        raise DataError(
+            f"{shorter:,} rows are too few for {options.slices:,} slices",
+            condition="replay-files",
+            help="give fewer --slices",
+        )
     longest = options.delay or 0
     apart = ((bounds.length + longest) // bounds.length + 2) * bounds.length
     number = np.repeat(np.arange(options.slices, dtype=np.int64), whole)
@@ -125,7 +130,9 @@ def _longest(left: FileRows, right: FileRows, streams: list[Stream]) -> int:
         early = stream.arrivals < stream.events
         if early.all():
             raise DataError(
-                f"every row of {rows.path} arrives before it happens", help="are --time and --arrival swapped?"
+                f"every row of {rows.path} arrives before it happens",
+                condition="replay-files",
+                help="are --time and --arrival swapped?",
             )
     return max(0, *(int((stream.arrivals - stream.events).max()) for stream in streams))
 

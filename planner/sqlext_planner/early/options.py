@@ -78,32 +78,45 @@ class ReplayOptions:
         """Raises ConfigurationError for options that do not go together."""
         if self.aggregate is not Aggregate.COUNT and self.columns.value is None:
             raise ConfigurationError(
-                f"--aggregate {self.aggregate} needs a value", help="name a column of the left file with --value"
+                f"--aggregate {self.aggregate} needs a value",
+                condition="command-line",
+                help="name a column of the left file with --value",
             )
         _one("--time", self.columns.time, "--rate", self.rate, "the times of the rows")
         _one("--arrival", self.columns.arrival, "--delay", self.delay, "when the rows arrive")
         if self.rate is not None and self.columns.arrival is not None:
             raise ConfigurationError(
                 "--rate gives the rows new times, and --arrival is about their old ones",
+                condition="command-line",
                 help="draw the arrivals with --delay, or name the times with --time",
             )
         if self.rate is not None and not 0 < self.rate <= STEP * UNITS["s"]:
-            raise ConfigurationError(f"--rate {self.rate}: give rows per second, from 1 to {STEP * UNITS['s']:,}")
+            raise ConfigurationError(
+                f"--rate {self.rate}: give rows per second, from 1 to {STEP * UNITS['s']:,}", condition="command-line"
+            )
         if self.slices is not None and (self.rate is None or self.slices < 1):
             raise ConfigurationError(
-                "--slices cuts windows by places in the files", help="give a number above 0, together with --rate"
+                "--slices cuts windows by places in the files",
+                condition="command-line",
+                help="give a number above 0, together with --rate",
             )
         if not 0 < self.confidence < 1:
             raise ConfigurationError(
-                f"--confidence {self.confidence:g} is not between 0 and 1", help="0.95 is the usual one"
+                f"--confidence {self.confidence:g} is not between 0 and 1",
+                condition="command-line",
+                help="0.95 is the usual one",
             )
 
 
 def _one(first: str, value: object, second: str, other: object, what: str) -> None:
     if value is None and other is None:
-        raise ConfigurationError(f"nothing says {what}", help=f"give {first} COLUMN or {second}")
+        raise ConfigurationError(
+            f"nothing says {what}", condition="command-line", help=f"give {first} COLUMN or {second}"
+        )
     if value is not None and other is not None:
-        raise ConfigurationError(f"both {first} and {second} say {what}", help="give one of them")
+        raise ConfigurationError(
+            f"both {first} and {second} say {what}", condition="command-line", help="give one of them"
+        )
 
 
 def duration(option: str, text: str) -> int:
@@ -111,13 +124,17 @@ def duration(option: str, text: str) -> int:
     match = _DURATION.fullmatch(text.strip())
     if match is None:
         raise ConfigurationError(
-            f"{option} {text}: not a duration", help=f"write a number and a unit ({', '.join(UNITS)}), such as 10ms"
+            f"{option} {text}: not a duration",
+            condition="command-line",
+            help=f"write a number and a unit ({', '.join(UNITS)}), such as 10ms",
         )
     micros = Decimal(match[1]) * UNITS[match[2].lower()]
     if micros != int(micros):
-        raise ConfigurationError(f"{option} {text}: the shortest time is 1us")
+        raise ConfigurationError(f"{option} {text}: the shortest time is 1us", condition="command-line")
     if not 0 < micros <= _LONGEST:
-        raise ConfigurationError(f"{option} {text}: give a duration above 0 and up to ten years")
+        raise ConfigurationError(
+            f"{option} {text}: give a duration above 0 and up to ten years", condition="command-line"
+        )
     return int(micros)
 
 
@@ -133,11 +150,14 @@ def uniform_delay(text: str) -> int:
     if kind.strip().lower() != "uniform" or not sign:
         raise ConfigurationError(
             f"--delay {text}: not a distribution of delays",
+            condition="command-line",
             help="write uniform:5ms: from 1us to 5ms, all equally likely",
         )
     micros = duration("--delay", longest)
     if micros >= 1 << 32:
-        raise ConfigurationError(f"--delay {text}: the longest delay that can be drawn is 71 minutes")
+        raise ConfigurationError(
+            f"--delay {text}: the longest delay that can be drawn is 71 minutes", condition="command-line"
+        )
     return micros
 
 
@@ -150,7 +170,9 @@ def chosen_estimators(text: str) -> tuple[str, ...]:
         if name not in ESTIMATORS:
             near = difflib.get_close_matches(name, [*ESTIMATORS, "all"], n=1)
             hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(ESTIMATORS)}, and all"
-            raise ConfigurationError(f"--estimators: there is no '{name}'", help=hint)
+            raise ConfigurationError(f"--estimators: there is no '{name}'", condition="command-line", help=hint)
     if not names:
-        raise ConfigurationError("--estimators names none", help=f"there are {', '.join(ESTIMATORS)}, and all")
+        raise ConfigurationError(
+            "--estimators names none", condition="command-line", help=f"there are {', '.join(ESTIMATORS)}, and all"
+        )
     return tuple(dict.fromkeys(names))

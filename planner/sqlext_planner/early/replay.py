@@ -143,6 +143,7 @@ def _check(options: ReplayOptions, loaded: Loaded) -> None:
     if options.emit_after[-1] > final:
         raise ConfigurationError(
             f"--emit-after {text_of(options.emit_after[-1])} is too late for an early answer",
+            condition="command-line",
             help=f"a window of {text_of(options.window)} is final {text_of(final)} after its start, with rows that are "
             f"up to {text_of(loaded.lateness)} late",
         )
@@ -150,6 +151,7 @@ def _check(options: ReplayOptions, loaded: Loaded) -> None:
         raise DataError(
             f"the files have {len(loaded.starts)} windows of {text_of(options.window)}, "
             f"and --warm-up is {options.warm_up}",
+            condition="command-line",
             help="give a smaller --warm-up or a shorter --window",
         )
 

@@ -117,6 +117,7 @@ class EarlyAggregateExec(NodeExec, ChainedExec):
         if not frame.isStreaming:
             raise AnalysisError(
                 f"EMIT AFTER needs streams, and the {side} side is a table",
+                condition="early-answer",
                 span=span,
                 help="leave EMIT AFTER out: nothing of a table comes late",
             )
@@ -127,7 +128,12 @@ class EarlyAggregateExec(NodeExec, ChainedExec):
             if stream.origin.operators:
                 error = stream.result_error(time.spark_name)
         if error is not None:
-            raise AnalysisError(f"the {side} side of EMIT AFTER {error[0]}", span=span, help=error[1])
+            raise AnalysisError(
+                f"the {side} side of EMIT AFTER {error[0]}",
+                condition="stream-needs-watermark",
+                span=span,
+                help=error[1],
+            )
         return stream
 
     def _check_times(self, frames: Sequence[DataFrame], chain: Chain) -> None:
@@ -139,6 +145,7 @@ class EarlyAggregateExec(NodeExec, ChainedExec):
         if kinds[0] != kinds[1]:
             raise AnalysisError(
                 f"the windows of EMIT AFTER are over times of the types {kinds[0]} and {kinds[1]}",
+                condition="early-answer",
                 span=self.stream_spans[1] or self.node.emission.delay_span,
                 help="cast one of them before withWatermark",
             )
@@ -149,6 +156,7 @@ class EarlyAggregateExec(NodeExec, ChainedExec):
             raise AnalysisError(
                 f"an early answer {self.node.emission.delay / 1e6:g}s after the start of a window is too late: "
                 f"windows of {self.node.length / 1e6:g}s are final {final / 1e6:g}s after their start",
+                condition="early-answer-options",
                 span=self.node.emission.delay_span,
                 help="give a shorter DELAY, or leave EMIT AFTER out",
             )
@@ -167,6 +175,7 @@ class EarlyAggregateExec(NodeExec, ChainedExec):
             if common is None:
                 raise UnsupportedError(
                     f"EMIT AFTER does not compare keys of the types {own} and {other}",
+                    condition="key-type",
                     span=left.span or right.span,
                     help="cast both to one simple type, such as a number or a string",
                 )
@@ -178,6 +187,7 @@ class EarlyAggregateExec(NodeExec, ChainedExec):
                 if kind is None or not is_key_type(kind):
                     raise UnsupportedError(
                         f"EMIT AFTER does not take keys of the type {item.dataType.simpleString()}",
+                        condition="key-type",
                         span=key.span,
                         help="cast it to a simple type, such as a number or a string",
                     )
@@ -199,6 +209,7 @@ class EarlyAggregateExec(NodeExec, ChainedExec):
             if kind not in (*_INTEGERS, *_DOUBLES):
                 raise UnsupportedError(
                     f"EMIT AFTER does not compute {call.function} over values of the type {kind}",
+                    condition="early-answer",
                     span=call.span,
                     help="cast the value to double or bigint",
                 )

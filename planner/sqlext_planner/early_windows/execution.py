@@ -91,6 +91,7 @@ class EarlyWindowsExec(WindowStreamExec):
                 if call.function != "count" and kind not in _VALUES:
                     raise UnsupportedError(
                         f"EMIT AFTER does not compute {call.function} over values of the type {kind}",
+                        condition="early-answer",
                         span=call.span,
                         help="cast the value to double or bigint",
                     )
@@ -108,6 +109,7 @@ class EarlyWindowsExec(WindowStreamExec):
             raise AnalysisError(
                 f"an early answer {shown(self.early.emission.delay)} after a row is too late: rows are final "
                 f"{shown(final)} after their time",
+                condition="early-answer-options",
                 span=self.early.emission.delay_span,
                 help="give a shorter DELAY, or leave EMIT AFTER out",
             )
@@ -124,6 +126,7 @@ def check_windows(node: EarlyWindows, union: WindowUnion) -> None:
     if any(call.column not in own for call in node.calls):
         raise UnsupportedError(
             "EMIT AFTER needs windows that one operator can compute, and these UNION sources of different widths",
+            condition="early-answer",
             span=union.span,
             help="select the same columns in all UNION sources",
         )

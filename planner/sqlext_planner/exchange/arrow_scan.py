@@ -113,7 +113,7 @@ def reading_files() -> Iterator[None]:
     try:
         yield
     except SourceChangedError as error:
-        raise ConfigurationError(error.message, help=error.help) from None
+        raise ConfigurationError(error.message, condition="changed-file", help=error.help) from None
 
 
 def plain_files(frame: DataFrame) -> PlainFiles | None:

@@ -38,6 +38,7 @@ def keep_placed(spark: SparkSession, operator: str, spec: Replanned) -> None:
     if getattr(spark, "_jsparkSession", None) is None:
         raise ConfigurationError(
             "under Spark Connect the keys of a stream cannot get other places while the query runs",
+            condition="spark-connect",
             help="leave out the hint PARTITIONER, or set sqlext.exchange.partitioner to auto",
         )
     listener = _LISTENERS.get(spark)

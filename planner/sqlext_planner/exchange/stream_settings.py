@@ -73,5 +73,6 @@ def check_settings(spark: SparkSession) -> None:
     shown = ", ".join(f"{key}={value}" for key, value in wrong.items())
     raise ConfigurationError(
         f"a statement over streams keeps its state in RocksDB, and Spark is not set up for it: it needs {shown}",
+        condition="stream-settings",
         help="before the statement run: for key, value in sqlext.stream_settings().items(): spark.conf.set(key, value)",
     )

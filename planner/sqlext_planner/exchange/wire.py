@@ -47,6 +47,7 @@ def shippable(item: StructField, span: Span | None) -> pa.DataType:
     if kind is None:
         raise UnsupportedError(
             f"column '{item.name}' has the type {item.dataType.simpleString()}, which Spark cannot pass through Python",
+            condition="unsupported-type",
             span=span,
             help="leave it out of the SELECT list, or cast it (for example to string) in a subquery",
         )
@@ -61,18 +62,21 @@ def check_key(expression: Expression, kind: DataType, arrow: pa.DataType) -> Non
     if name in ("float", "double"):
         raise AnalysisError(
             f"PARTITION BY does not take {name}: {expression}",
+            condition="key-type",
             span=expression.span,
             help="cast it to decimal or bigint, so that equal keys are equal",
         )
     if "collate" in name.lower():
         raise UnsupportedError(
             f"PARTITION BY does not take a string with a collation: {expression} is {name}",
+            condition="key-type",
             span=expression.span,
             help="use lower(...) or COLLATE UTF8_BINARY in a subquery",
         )
     if arrow != YEAR_MONTH and not is_key_type(arrow):
         raise AnalysisError(
             f"PARTITION BY does not take {name}: {expression}",
+            condition="key-type",
             span=expression.span,
             help="use one of its fields, or cast it to string",
         )

@@ -71,7 +71,11 @@ def to_arrow(dtype: str) -> pa.DataType:
     """The Arrow type of a Spark simple type string. Raises UnsupportedError for a type that Arrow cannot carry."""
     arrow = _Reader(dtype).whole()[1]
     if arrow is None:
-        raise UnsupportedError(f"values of type {dtype} cannot be passed to an operator", help="cast the column")
+        raise UnsupportedError(
+            f"values of type {dtype} cannot be passed to an operator",
+            condition="unsupported-type",
+            help="cast the column",
+        )
     return arrow
 
 
@@ -104,7 +108,7 @@ def from_arrow(arrow: pa.DataType) -> str:
     for matches, name in _FROM_ARROW:
         if matches(arrow):
             return name
-    raise UnsupportedError(f"Arrow type {arrow} has no Spark type")
+    raise UnsupportedError(f"Arrow type {arrow} has no Spark type", condition="unsupported-type")
 
 
 _FROM_ARROW = (
@@ -142,6 +146,7 @@ class _Reader:
         ):
             raise UnsupportedError(
                 f"a type may nest at most {_MOST_NESTED} deep, and '{text[:40]}...' nests deeper",
+                condition="unknown-type",
                 help="flatten the column",
             )
 
@@ -256,6 +261,7 @@ class _Reader:
     def _error(self) -> UnsupportedError:
         return UnsupportedError(
             f"'{self._text}' is not a Spark type",
+            condition="unknown-type",
             help="write it as in DDL, for example bigint, decimal(10,2), array<string>, struct<a:int>",
         )
 

@@ -227,6 +227,7 @@ def _numeric(
         if not (kind in _SHIFTED or kind.startswith("decimal(")) or (amount.interval != timed and kind != "date"):
             raise AnalysisError(
                 f"a distance of {amount.sql()} does not fit values of type {kind}",
+                condition="period-distance",
                 span=amount.span or place,
                 help="use an INTERVAL for times, and a number for numbers",
             )

@@ -57,6 +57,7 @@ def open_error(join: IntervalJoin, side: Side, kind: str, span: Span | None) -> 
     if period is None or period.start not in values.values() or len(wrapped) > 1 or _is_guarded(period.start):
         return UnsupportedError(
             f"the {side} side of this join over streams needs one period with an OPEN end, compared as it is",
+            condition="open-period",
             span=span,
             help="compare one OPEN period only; put conditions on one side into a subquery of FROM, with WHERE",
         )
@@ -66,6 +67,7 @@ def open_error(join: IntervalJoin, side: Side, kind: str, span: Span | None) -> 
         what = "LEFT ANTI" if kind == "anti" else kind.upper()
         return UnsupportedError(
             f"{what} JOIN gives the rows of the {side} side without a match, and their ends are not known yet (OPEN)",
+            condition="open-period",
             span=where,
             help="use INNER or LEFT SEMI JOIN, or put the side with open periods on the other side",
         )
@@ -74,12 +76,16 @@ def open_error(join: IntervalJoin, side: Side, kind: str, span: Span | None) -> 
     if read:
         return UnsupportedError(
             f"a condition reads {min(map(str, read))} outside of the OPEN period, where it may be not known yet",
+            condition="open-period",
             span=where,
             help="compare the period only: PERIOD(ts, te OPEN)",
         )
     if not all(isinstance(key, Column) for key in period.end.key):
         return AnalysisError(
-            "on a stream, BY takes columns", span=where, help="compute it in a subquery of FROM, and name its column"
+            "on a stream, BY takes columns",
+            condition="open-period",
+            span=where,
+            help="compute it in a subquery of FROM, and name its column",
         )
     return None
 

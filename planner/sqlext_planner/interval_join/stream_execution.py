@@ -66,6 +66,7 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         if typed is None or not _is_comparable(typed):
             raise UnsupportedError(
                 "the values of this join have a type that an interval join over a stream does not compare",
+                condition="unsupported-type",
                 span=self.node.place,
                 help="compare times, dates, numbers of up to 18 digits or booleans, cast to one type, and use keys of "
                 "simple types",
@@ -89,7 +90,9 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         span = self.stream_spans[SIDES.index(side)] or self.node.place
         error = stream.error("its rows would be kept for good", "its event time")
         if error is not None:
-            raise AnalysisError(f"the {side} side {error[0]}", span=span, help=error[1]).about_hint()
+            raise AnalysisError(
+                f"the {side} side {error[0]}", condition="stream-needs-watermark", span=span, help=error[1]
+            ).about_hint()
         values = self.node.left_values if side == "left" else self.node.right_values
         known = stream.times.delays
         found = {
@@ -100,6 +103,7 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         if not found:
             raise AnalysisError(
                 f"the {side} side has its watermark on {stream.watermark_names()}, which the join does not read",
+                condition="stream-needs-watermark",
                 span=span,
                 help="select that column, or compare it",
             ).about_hint()
@@ -155,12 +159,14 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
             raise AnalysisError(
                 f"the watermark's column {time} and the ends of the OPEN period have different types: "
                 f"{', '.join(sorted(map(str, kinds)))}",
+                condition="open-period",
                 span=period.end.span or self.node.place,
                 help=f"the watermark belongs on coalesce({period.end.value}, {period.start}), of the ends' type",
             ).about_hint()
         if time in (period.start, period.end.value):
             raise AnalysisError(
                 f"the watermark is on {time}, but a closing row of PERIOD({period.start}, {period.end}) is at its end",
+                condition="open-period",
                 span=period.end.span or self.node.place,
                 help=f"put it on coalesce({period.end.value}, {period.start}): the end in a closing row, the start in "
                 "an opening one; if NULL means for ever, write coalesce(end, TIMESTAMP '9999-12-31') instead of OPEN",
@@ -169,6 +175,7 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         if not all(is_key_type(schema.field(name).type) for name in key):
             raise UnsupportedError(
                 f"BY does not take columns of type {schema.field(key[0]).type}",
+                condition="open-period",
                 span=period.end.span or self.node.place,
                 help="use a column of a simple type, such as a number or a string",
             ).about_hint()
@@ -195,7 +202,9 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
             bounds = spec.bounds(side)
             if bounds is not None and not all(bounds):
                 message, help = unbounded(side, str(times["right" if side == "left" else "left"]))
-                raise UnsupportedError(message, span=self.node.place, help=help).about_hint()
+                raise UnsupportedError(
+                    message, condition="stream-unbounded", span=self.node.place, help=help
+                ).about_hint()
 
     def _parts(self, times: dict[Side, Column | None]) -> dict[str, str]:
         """What the state depends on besides the columns."""

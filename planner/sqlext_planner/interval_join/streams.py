@@ -39,7 +39,8 @@ def refusal(node: IntervalJoin) -> SqlExtError | None:
             rows = "rows without a match" if node.kind == "anti" else "all rows"
             return UnsupportedError(
                 f"{_an(node.kind)} {node.kind.upper()} JOIN of a table on the {side} and a stream needs {rows} of the "
-                "table, and a match may always come"
+                "table, and a match may always come",
+                condition="stream-unbounded",
             )
     span = node.place
     for side in SIDES:

@@ -121,6 +121,7 @@ class LastJoinExec(NodeExec):
         if not fits or any(right.frame.isStreaming for right in rights):
             raise UnsupportedError(
                 "this LAST JOIN cannot read a stream: its sides have types that do not compare, or a table became one",
+                condition="stream-not-supported",
                 span=next((match.span for match in self.node.matches if match.span is not None), None),
                 help="cast what is compared to one type, and run the statement again",
             )
@@ -162,6 +163,7 @@ def _check_order(frame: DataFrame, match: LastMatch) -> None:
     if kind not in ORDER_TYPES:
         raise AnalysisError(
             f"ORDER BY of a LAST JOIN does not take {kind}: {order}",
+            condition="order-type",
             span=order.span or match.span,
             help="order by a smallint, int, bigint or timestamp column; cast it in a subquery if necessary",
         )

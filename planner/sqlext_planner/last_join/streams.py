@@ -18,15 +18,20 @@ def refusal(node: LastJoin) -> SqlExtError | None:
     if stream is not None:
         return UnsupportedError(
             f"the right side of a LAST JOIN is the stream{shown(stream)}: its last row is never known",
+            condition="stream-unbounded",
             span=stream.span,
             help="write the stream to a table and join that, or use a window: WINDOW w AS (UNION ...), last_value(...)",
         )
     if not node.is_streaming:
-        return UnsupportedError(f"{node.operator_name} cannot read a stream in a subquery of an expression")
+        return UnsupportedError(
+            f"{node.operator_name} cannot read a stream in a subquery of an expression",
+            condition="stream-not-supported",
+        )
     mixed = _mixed(node)
     if mixed:
         return UnsupportedError(
             f"only Spark can evaluate {mixed[0]}, and not in a LAST JOIN of a stream",
+            condition="stream-not-supported",
             span=mixed[0].span or node.span,
             help="compare columns of the two sides with =, <, <=, > or >=, or compute what is compared in a subquery",
         )
@@ -35,6 +40,7 @@ def refusal(node: LastJoin) -> SqlExtError | None:
         return UnsupportedError(
             f"the hint {hint} cannot be followed by a LAST JOIN of a stream: its rows stay where they are, and all "
             "tasks have the tables, as with broadcast",
+            condition="hint-not-followed",
             span=hint.span,
             help="leave the hint out, or put the LAST JOIN in a subquery without it",
         ).about_hint()

@@ -32,7 +32,10 @@ def common_key_type(key: str, own: str, their: str, span: Span | None) -> str:
     common = own if own == their else common_type(own, their)
     if common is None:
         raise AnalysisError(
-            f"the keys of EXCEPT have different types, {own} and {their}: {key}", span=span, help="cast one of them"
+            f"the keys of EXCEPT have different types, {own} and {their}: {key}",
+            condition="key-type",
+            span=span,
+            help="cast one of them",
         )
     return common
 
@@ -42,10 +45,13 @@ def _end_type(node: PeriodAlgebra, ends: Sequence[PeriodEnd]) -> str:
     dtype = check_period_types(ends, (), node.empty)
     span = node.columns[-1].span
     if dtype is None:
-        raise AnalysisError("the ends of the periods have no type", span=span, help="CAST(... AS their type)")
+        raise AnalysisError(
+            "the ends of the periods have no type", condition="period-ends", span=span, help="CAST(... AS their type)"
+        )
     if (decimal_shape(dtype) or (0, 0))[0] > _WORD_DIGITS:
         raise AnalysisError(
             f"an operation over periods does not take ends of type {dtype}",
+            condition="period-ends",
             span=span,
             help=f"cast the ends to a decimal of at most {_WORD_DIGITS} digits",
         )

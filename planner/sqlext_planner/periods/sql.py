@@ -40,7 +40,7 @@ class EndTexts:
         if self.empty == "error":
             message = "there is an empty or reversed period, and sqlext.interval.empty is error"
             help = "correct or leave out such rows, or set sqlext.interval.empty=drop"
-            failure = raise_error(message, help, self.span)
+            failure = raise_error(message, help, self.span, condition="empty-period")
             failed = failure if dtype is None else f"CAST({failure} AS {dtype})"
             raised = f"WHEN NOT ({self.valid()}) THEN {failed} "
         return f"(CASE {raised}WHEN {nulls} THEN {null} {otherwise} END)"

@@ -63,6 +63,7 @@ def check_period_types(
         raise AnalysisError(
             f"with sqlext.interval.empty = point, the ends of a period cannot be of type {common.dtype}, which has no "
             "next value",
+            condition="period-ends",
             span=common.span,
             help=f"cast the ends to a whole number, a time, or a decimal of at most {_WORD_DIGITS} digits",
         )
@@ -74,12 +75,14 @@ def check_amount(amount: Amount, dtype: str) -> None:
     if amount.interval and dtype not in TIMES:
         raise AnalysisError(
             f"an INTERVAL cannot bound a distance between ends of type {dtype}",
+            condition="period-distance",
             span=amount.span,
             help="write a number in the unit of the ends, such as WITHIN 5 or delta => 5",
         )
     if not amount.interval and dtype in ("timestamp", "timestamp_ntz"):
         raise AnalysisError(
             f"a distance between ends of type {dtype} needs a unit",
+            condition="period-distance",
             span=amount.span,
             help="write for example WITHIN 5 MINUTES, or delta => INTERVAL 5 MINUTES",
         )
@@ -87,6 +90,7 @@ def check_amount(amount: Amount, dtype: str) -> None:
     if sizes is not None and sizes[0] == MOST_DIGITS and sizes[1] > 6:
         raise AnalysisError(
             f"Spark cannot compute a distance between ends of type {dtype} exactly",
+            condition="period-distance",
             span=amount.span,
             help="cast the ends to a decimal of at most 37 digits",
         )
@@ -114,7 +118,9 @@ def _check_end(end: PeriodEnd) -> None:
     help = _CASTS.get(end.dtype, "cast it to an integer, a decimal, a double, DATE, TIMESTAMP or TIMESTAMP_NTZ")
     if end.dtype.startswith("interval"):
         help = "write the end itself: PERIOD(ts, ts + INTERVAL 5 MINUTES)"
-    raise AnalysisError(f"an end of a period cannot be of type {end.dtype}", span=end.span, help=help)
+    raise AnalysisError(
+        f"an end of a period cannot be of type {end.dtype}", condition="period-ends", span=end.span, help=help
+    )
 
 
 def _joined(left: PeriodEnd, right: PeriodEnd) -> PeriodEnd:
@@ -135,6 +141,7 @@ def _joined(left: PeriodEnd, right: PeriodEnd) -> PeriodEnd:
         help = "cast one of them"
     raise AnalysisError(
         f"the ends of the periods have different types, {left.dtype} and {right.dtype}",
+        condition="period-ends",
         span=right.span or left.span,
         help=help,
     )

@@ -212,5 +212,6 @@ def _check_inputs(node: PhysicalPlan, context: ExecutionContext) -> None:
         if execute_cached(child, context).isStreaming:
             raise UnsupportedError(
                 f"{node.node_name().removesuffix('Exec')} cannot read a stream yet",
+                condition="stream-not-supported",
                 help="run the statement again over tables, or compute each micro-batch with foreachBatch",
             )

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from sqlext_planner.conditions import condition_of
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Column, Expression
 
@@ -35,6 +36,7 @@ def located(
     known = f"Spark's error condition is {condition}" if condition else None
     return AnalysisError(
         _in_user_names(sentence, names),
+        condition=condition_of(condition),
         span=_together(map(_expression_place, node.expressions() if guilty is None else [guilty])),
         help=_in_user_names(rest, names) or known,
         notes=(known,) if rest and known else (),

@@ -75,11 +75,15 @@ def input_error(node: LogicalPlan) -> UnsupportedError | None:
         return UnsupportedError(
             f"{node.operator_name} cannot read the late rows of {inner.operator_name}, which come out because of "
             "sqlext.stream.late = rows",
+            condition="stream-not-supported",
             span=node.span or inner.span,
             help="set sqlext.stream.late to drop or fail, or select the columns without 'phase' in a subquery",
         )
     if not any(child.is_streaming for child in node.children if isinstance(child, LogicalPlan)):
-        return UnsupportedError(f"{node.operator_name} cannot read a stream in a subquery of an expression")
+        return UnsupportedError(
+            f"{node.operator_name} cannot read a stream in a subquery of an expression",
+            condition="stream-not-supported",
+        )
     return None
 
 
@@ -102,7 +106,7 @@ def event_times(plan: LogicalPlan) -> frozenset[Column]:
 
 def stream_refusal(message: str, stream: LogicalPlan) -> UnsupportedError:
     """The error for a stream where none is allowed."""
-    return UnsupportedError(message, span=stream.span, help=_HELP)
+    return UnsupportedError(message, condition="stream-not-supported", span=stream.span, help=_HELP)
 
 
 def _plans(plan: LogicalPlan) -> Iterator[LogicalPlan]:

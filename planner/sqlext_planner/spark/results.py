@@ -231,6 +231,7 @@ class _Receiver:
         except OSError as error:
             raise ConfigurationError(
                 f"the result cannot wait in the temporary folder {self._folder}: {error.strerror}",
+                condition="temporary-folder",
                 help="free some space there, or point spark.local.dir to a folder with enough space",
             ) from error
         incoming.size += len(piece)

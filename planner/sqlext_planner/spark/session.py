@@ -39,6 +39,7 @@ def _substituted_there(spark: SparkSession, text: str) -> str:
     except PySparkException:
         raise UnsupportedError(
             f"under Spark Connect the value of {text} cannot be put into a statement of the extension",
+            condition="spark-connect",
             help="write the value into the text, or give it as a parameter (:name, with args)",
         ) from None
 
@@ -77,6 +78,7 @@ def settings_changed(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator
             commands = ", ".join(f"spark.conf.set({key!r}, {value!r})" for key, value in changed.items())
             raise ConfigurationError(
                 "Spark Connect reads a statement's settings when it runs, so they cannot be set for one statement",
+                condition="spark-connect",
                 help=f"set them for the whole session: {commands}",
             )
         try:
@@ -132,6 +134,7 @@ def check_version(spark: SparkSession) -> None:
         wanted = ".".join(ours.split(".")[:2])
         raise ConfigurationError(
             f"the Spark Connect server runs Spark {server}, and this process has PySpark {ours}",
+            condition="spark-version",
             help=f"connect to a server with Spark {wanted}, or install the version of this package and of PySpark that "
             "belongs to the server's",
         )

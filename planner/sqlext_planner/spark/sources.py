@@ -65,7 +65,7 @@ def _new_files(spark: SparkSession, relation: Any) -> tuple[DataFrame, str]:
     if any(name.lower() == "_metadata" for name in rows.columns):  # a column of the data hides Spark's
         rows, path = rows.select(rows.metadataColumn("_metadata").getField("file_path").alias("path")), "path"
     told = "a file was added to a table of the statement after it was planned"
-    mark = f"{MARK} {marked('ConfigurationError', told, AGAIN, None)}"
+    mark = f"{MARK} {marked('ConfigurationError', 'changed-file', told, AGAIN, None)}"
     known, line = _text_literal("\n".join(["", *listed, ""])), _text_literal("\n")
     after = _text_literal(f"' was added to its table after the statement was planned\n{mark}")
     error = f"raise_error(concat('file ', {_text_literal(chr(39))}, {path}, {after}))"

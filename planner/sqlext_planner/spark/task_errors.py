@@ -6,9 +6,10 @@ import base64
 import json
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 from pyspark.errors import StreamingQueryException
+from sqlext_operators.conditions import TaskCondition
 
 from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError
 from sqlext_planner.spark.workers import worker_error
@@ -84,6 +85,16 @@ def task_error(error: BaseException) -> SqlExtError | None:
         found = json.loads(base64.b64decode(word[1], validate=True))
         place = found["place"]
         span, lines = (None, ()) if place is None else (Span(place[0], place[1]), tuple(place[2:]))
-        return _TASK_ERRORS[found["kind"]](found["message"], help=found["help"], span=span, lines=lines)
+        return _TASK_ERRORS[found["kind"]](
+            found["message"], condition=_known(found["condition"]), help=found["help"], span=span, lines=lines
+        )
     except (ValueError, KeyError, TypeError, IndexError):  # a text that only looks like ours
         return None
+
+
+def _known(condition: str) -> TaskCondition:
+    """Raises KeyError for a word that no task of this version says."""
+    return _CONDITIONS[condition]
+
+
+_CONDITIONS: dict[str, TaskCondition] = {known: known for known in get_args(TaskCondition)}

@@ -81,6 +81,7 @@ def broadcast_function(
         raise UnsupportedError(
             f"the smaller side of a join has {len(data):,} bytes, and under Spark Connect at most {REMOTE_BYTES:,} can "
             "be sent to every task",
+            condition="spark-connect",
             help="SET sqlext.intervalJoin.strategy = exchange, and sqlext.lastJoin.strategy = exchange",
         )
     shared = context.broadcast(data) if context is not None else None
@@ -209,7 +210,11 @@ def worker_error(text: str) -> ConfigurationError | None:
     """The error about a worker's packages or its Python in the text of Spark's exception, with what to do; None for
     any other text."""
     marked = re.search(re.escape(WORKER_MARK) + r" (\w+): ([^\r\n]+)", text)
-    return None if marked is None else ConfigurationError(marked[2].strip(), help=_remedy(marked[1]))
+    return (
+        None
+        if marked is None
+        else ConfigurationError(marked[2].strip(), condition="worker-packages", help=_remedy(marked[1]))
+    )
 
 
 _REMEDIES = {
@@ -261,6 +266,7 @@ def check_driver_python(spark: SparkSession) -> None:
         folder = python.split("/bin/")[0]
         raise ConfigurationError(
             f"Spark starts the executors' Python of a stream on the driver too, and {python} is not there",
+            condition="worker-python",
             help=f"unpack the executors' archive in the folder in which the driver runs: mkdir {folder}; "
             f"tar -xzf ARCHIVE -C {folder}. See {page('cluster.md')}",
         )
@@ -277,9 +283,13 @@ def _start_error(text: str) -> ConfigurationError | None:
     )
     if missing is not None:
         return ConfigurationError(
-            f"Spark's Python workers cannot import {(missing[1] or missing[2]).lower()}", help=help
+            f"Spark's Python workers cannot import {(missing[1] or missing[2]).lower()}",
+            condition="worker-packages",
+            help=help,
         )
     if "PYTHON_VERSION_MISMATCH" in text or "Cannot run program" in text:
         message = next(line for line in text.splitlines() if "PYTHON_VERSION" in line or "Cannot run" in line)
-        return ConfigurationError(f"Spark cannot start its Python workers: {message.strip()}", help=help)
+        return ConfigurationError(
+            f"Spark cannot start its Python workers: {message.strip()}", condition="worker-python", help=help
+        )
     return None

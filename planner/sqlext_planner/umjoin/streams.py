@@ -66,6 +66,7 @@ def refusal(node: UMJoin) -> SqlExtError | None:
         return None
     return UnsupportedError(
         f"the hint {node.asked} cannot be followed: {found}",
+        condition="hint-not-followed",
         span=node.asked.span,
         help="leave the hint out: Spark's binary joins compute the same rows, as far as they can on streams",
     )

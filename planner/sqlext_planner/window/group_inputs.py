@@ -127,12 +127,14 @@ def _check_key(expression: Expression, span: Span | None, kind: DataType, arrow:
     if "collate" in name.lower():
         raise UnsupportedError(
             f"GROUP BY does not take a string with a collation beside a sqlext function: {expression} is {name}",
+            condition="key-type",
             span=expression.span or span,
             help="group by lower(...) or COLLATE UTF8_BINARY",
         )
     if arrow != YEAR_MONTH and not is_key_type(arrow):
         raise AnalysisError(
             f"GROUP BY does not take {name} beside a sqlext function: {expression}",
+            condition="key-type",
             span=expression.span or span,
             help="group by its fields, or cast it to string",
         )

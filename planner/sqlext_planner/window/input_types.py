@@ -37,6 +37,7 @@ def check_order(expression: Expression | None, kind: DataType) -> None:
     if expression is not None and kind.simpleString() not in WINDOW_ORDER_TYPES:
         raise AnalysisError(
             f"ORDER BY of a window union does not take {kind.simpleString()}: {expression}",
+            condition="order-type",
             span=expression.span,
             help="order by a smallint, int, bigint, date or timestamp column; cast it in a subquery if necessary",
         )
@@ -59,13 +60,14 @@ def result_type(logical: WindowCall, call: Call, kinds: dict[str, pa.DataType], 
         span = logical.span
         if error.argument is not None and error.argument < len(logical.args):
             span = logical.args[error.argument].span or span
-        raise AnalysisError(error.message, span=span, help=error.help) from None
+        raise AnalysisError(error.message, condition="function-arguments", span=span, help=error.help) from None
     intervals = [name for name in call.args if kinds[name] == YEAR_MONTH]
     if result == YEAR_MONTH:
         return types[intervals[0]]
     if intervals and pa.types.is_nested(result):
         raise UnsupportedError(
             f"a function over windows does not take {types[intervals[0]].simpleString()}",
+            condition="function-arguments",
             span=logical.span,
             help="cast it to int (months) in a subquery",
         )
@@ -104,6 +106,7 @@ def union_columns(
             raise AnalysisError(
                 f"UNION source {number + 1} has {theirs.name} {kind.simpleString()} as column {place + 1}, "
                 f"where FROM has {ours.name} {item.dataType.simpleString()}",
+                condition="union-columns",
                 span=span,
                 help="a UNION source must have FROM's columns: same number, order, names and types; "
                 "use a subquery to rename, cast, fill or drop columns",

@@ -117,7 +117,9 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
                 # of a result the order is wrong, of a stream its watermark
                 is_result = number == 0 and whole.origin.operators and whole.origin.behind is None
                 place = (None if is_result else self.stream_spans[number]) or self.span_of_order
-                raise AnalysisError(f"{which} {error[0]}", span=place, help=error[1])
+                raise AnalysisError(
+                    f"{which} {error[0]}", condition="stream-needs-watermark", span=place, help=error[1]
+                )
             found.append(sent)
         return found
 

@@ -36,18 +36,21 @@ def _refusals(node: WindowUnion) -> Iterator[SqlExtError]:
         stream = next(stream for union in node.unions for stream in streams_of(union))
         yield UnsupportedError(
             f"FROM is a table and UNION reads the stream{shown(stream)}: the table's rows have no watermark",
+            condition="stream-needs-watermark",
             span=stream.span,
             help="read FROM as a stream too, or take the stream's rows from a table",
         )
     if not isinstance(node.order_by, Column):
         yield UnsupportedError(
             "a window over a stream is ordered by the column that has the watermark",
+            condition="stream-needs-watermark",
             span=node.order_by.span if node.order_by is not None and node.order_by.span else node.span,
             help="write ORDER BY and the column that withWatermark, or WATERMARK ... DELAY OF, names",
         )
     if 2 * (len(node.children) + len(node.windows)) > _MOST_SOURCES:
         yield UnsupportedError(
             f"{len(node.windows)} windows over {len(node.children)} inputs are too many for one statement over streams",
+            condition="stream-not-supported",
             span=node.span,
             help=f"twice the windows and inputs together may be {_MOST_SOURCES} at most: split the statement",
         )
@@ -63,6 +66,7 @@ def _is_random(key: Expression) -> bool:
 def _random_key(key: Expression, node: WindowUnion) -> SqlExtError:
     return UnsupportedError(
         f"PARTITION BY {key} gives another key when a micro-batch is repeated",
+        condition="stream-not-supported",
         span=key.span or node.span,
         help="use a column of the rows, or a function that always gives the same for the same row",
     )
@@ -73,12 +77,14 @@ def _group_refusals(group: WindowGroup, node: WindowUnion) -> Iterator[SqlExtErr
     if frame.end.direction == "following" and frame.end.amount is None:
         yield UnsupportedError(
             "a window to UNBOUNDED FOLLOWING is never complete on a stream",
+            condition="stream-unbounded",
             span=span,
             help="end it at a time after the row, for example 10s FOLLOWING, or at CURRENT ROW",
         )
     elif frame.unit == "rows" and frame.end.direction == "following" and frame.end.amount:
         yield UnsupportedError(
             "a window that counts rows FOLLOWING has no time at which it is complete on a stream",
+            condition="stream-unbounded",
             span=span,
             help="use ROWS_RANGE with a time after the row, or end the window at CURRENT ROW",
         )
@@ -91,6 +97,7 @@ def _unbounded_refusals(group: WindowGroup, span: object) -> Iterator[SqlExtErro
     if frame.unit == "rows" and (frame.end.amount or frame.end.open):
         yield UnsupportedError(
             "ROWS from UNBOUNDED PRECEDING to a row before the current one have no bound on a stream",
+            condition="stream-unbounded",
             span=group.span,
             help="end the window at CURRENT ROW, or use ROWS_RANGE",
         )
@@ -103,6 +110,7 @@ def unbounded_refusal(what: str, call: WindowCall | None, group: WindowGroup) ->
     """The error for something that would need all rows of an endless window."""
     return UnsupportedError(
         f"{what} over UNBOUNDED PRECEDING needs all rows of each key, and a stream has no end",
+        condition="stream-unbounded",
         span=(call.span if call is not None else None) or group.span,
         help="give the window a start, for example 30d PRECEDING; lag() can have a window of its own",
     )

@@ -60,7 +60,10 @@ class WindowTasks:
         keys = tuple(wire.name(key) for key in node.partition_by)
         order = None if node.order_by is None else wire.name(node.order_by)
         if wire.computed or node.tie_order is not None:
-            raise UnsupportedError("windows over tables in memory have plain columns as keys, order and arguments")
+            raise UnsupportedError(
+                "windows over tables in memory have plain columns as keys, order and arguments",
+                condition="unsupported-clause",
+            )
         order_type = next((item.dtype for item in node.source.output if item.column == node.order_by), None)
         payload = tuple(item.column.spark_name for item in node.payload_fields)
         spec = WindowUnionSpec(keys, order, payload, wire_windows(node, calls, order_type))

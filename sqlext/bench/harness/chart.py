@@ -50,7 +50,9 @@ def new_figure(inches: tuple[float, float]) -> Figure:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ConfigurationError(
-            "drawing the chart needs matplotlib", help="pip install 'sql-for-time-on-spark[bench]'"
+            "drawing the chart needs matplotlib",
+            condition="missing-package",
+            help="pip install 'sql-for-time-on-spark[bench]'",
         ) from error
     return Figure(figsize=inches, layout="constrained")
 
@@ -61,9 +63,11 @@ def save_figure(figure: Figure, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=150)
     except ValueError as error:
-        raise ConfigurationError(f"cannot draw {path}: {error}", help="use .png, .svg or .pdf") from error
+        raise ConfigurationError(
+            f"cannot draw {path}: {error}", condition="file-access", help="use .png, .svg or .pdf"
+        ) from error
     except OSError as error:
-        raise ConfigurationError(f"cannot write {path}: {error.strerror}") from error
+        raise ConfigurationError(f"cannot write {path}: {error.strerror}", condition="file-access") from error
 
 
 def _figure_name(report: Report) -> str:

@@ -96,6 +96,7 @@ class LocalCluster:
                 return
         raise ConfigurationError(
             f"not all of the {self.workers} workers have an executor after {_START:.0f} s",
+            condition="benchmark",
             help="less --memory may help",
             notes=self._last_lines("worker-0"),
         )
@@ -122,7 +123,9 @@ class LocalCluster:
     def _executor_mb(self) -> int:
         found = _MEMORY.fullmatch(self.memory)
         if found is None:
-            raise ConfigurationError(f"the memory of the executors is not a size: '{self.memory}'", help="write 8g")
+            raise ConfigurationError(
+                f"the memory of the executors is not a size: '{self.memory}'", condition="benchmark", help="write 8g"
+            )
         return max(512, int(found[1]) * (1024 if found[2].lower() == "g" else 1) // self.workers)
 
     @property
@@ -164,6 +167,7 @@ class LocalCluster:
                 return found[1]
         raise ConfigurationError(
             f"the {name} of the cluster did not start within {_START:.0f} s",
+            condition="benchmark",
             help="leave --cluster out to run Spark in one process",
             notes=self._last_lines(name),
         )

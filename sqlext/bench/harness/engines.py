@@ -62,7 +62,9 @@ class Engines:
         from sqlext.bench.harness.cluster import DRIVER_MEMORY, LocalCluster
 
         if not self._spark_is_ours:
-            raise ConfigurationError("this process has a Spark already", help="stop it before a cluster is started")
+            raise ConfigurationError(
+                "this process has a Spark already", condition="benchmark", help="stop it before a cluster is started"
+            )
         if self._cluster is None:
             cluster = LocalCluster(self.workers, self.memory)
             cluster.start()
@@ -113,6 +115,7 @@ class Engines:
             except ImportError as error:
                 raise ConfigurationError(
                     "the duckdb contestant needs the duckdb package",
+                    condition="missing-package",
                     help="pip install 'sql-for-time-on-spark[bench]', or leave it out with --contestants",
                 ) from error
             self._duck = duckdb.connect(config={"threads": self.cores})

@@ -68,7 +68,9 @@ def process_tree() -> list[ProcessMemory]:
         import psutil
     except ImportError as error:
         raise ConfigurationError(
-            "measuring memory needs psutil", help="pip install 'sql-for-time-on-spark[bench]'"
+            "measuring memory needs psutil",
+            condition="missing-package",
+            help="pip install 'sql-for-time-on-spark[bench]'",
         ) from error
     me = psutil.Process()
     found = []

@@ -80,7 +80,9 @@ def check(what: str, chosen: Sequence[str], known: Collection[str]) -> None:
     """Raise AnalysisError for the first name that is not known."""
     for name in chosen:
         if name not in known:
-            raise AnalysisError(f"there is no {what} '{name}'", help="choose from " + ", ".join(known))
+            raise AnalysisError(
+                f"there is no {what} '{name}'", condition="command-line", help="choose from " + ", ".join(known)
+            )
 
 
 class Workplace:

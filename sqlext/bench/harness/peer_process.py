@@ -69,10 +69,12 @@ class PeerProcess:
             line = ""
         if not line:
             code = child.wait()
-            raise ConfigurationError(f"the process of {self.name} ended with {code}: {self._last_words()}")
+            raise ConfigurationError(
+                f"the process of {self.name} ended with {code}: {self._last_words()}", condition="benchmark"
+            )
         answer: Mapping[str, Any] = json.loads(line)
         if "error" in answer:
-            raise ConfigurationError(f"{self.name}: {answer['error']}")
+            raise ConfigurationError(f"{self.name}: {answer['error']}", condition="benchmark")
         return answer
 
     def kill(self) -> None:

@@ -73,7 +73,7 @@ def write_json(report: Report, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(report.to_json(), indent=1) + "\n")
     except OSError as error:
-        raise ConfigurationError(f"cannot write {path}: {error.strerror}") from error
+        raise ConfigurationError(f"cannot write {path}: {error.strerror}", condition="file-access") from error
 
 
 def read_json(path: Path) -> Report:
@@ -81,10 +81,12 @@ def read_json(path: Path) -> Report:
     try:
         return Report.from_json(json.loads(path.read_text()))
     except OSError as error:
-        raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
+        raise ConfigurationError(f"cannot read {path}: {error.strerror}", condition="file-access") from error
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigurationError(
-            f"{path} is not a report of `sqlext bench`", help="write one with `sqlext bench SUITE --json FILE`"
+            f"{path} is not a report of `sqlext bench`",
+            condition="file-access",
+            help="write one with `sqlext bench SUITE --json FILE`",
         ) from error
 
 

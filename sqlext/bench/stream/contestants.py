@@ -109,7 +109,7 @@ class SparkStream(Contestant):
                 self._measure(stream, feed, seconds)
                 self._details["checkpoint MiB"] = _bytes_below(checkpoint) / MIB
         if self._stopped:
-            raise ConfigurationError(f"{self.name} was interrupted")
+            raise ConfigurationError(f"{self.name} was interrupted", condition="benchmark")
         return seconds
 
     def details(self) -> Mapping[str, float]:

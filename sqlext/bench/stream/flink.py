@@ -70,7 +70,7 @@ class FlinkContestant(Contestant):
         self._details = {"rows/s": rows / seconds, "state MiB": answer["state_bytes"] / MIB}
         if answer["stopped"]:
             self.process.stop()  # it does not run again in this case, and its memory helps the others
-            raise ConfigurationError(f"{self.name} was interrupted")
+            raise ConfigurationError(f"{self.name} was interrupted", condition="benchmark")
         return seconds
 
     def details(self) -> Mapping[str, float]:
@@ -83,7 +83,9 @@ class FlinkContestant(Contestant):
             with tempfile.TemporaryDirectory(prefix="sqlext-flink-") as folder:
                 answer = self._ask({**self._request(case), "output": folder})
             if answer["stopped"]:
-                raise ConfigurationError(f"{self.name} was interrupted while its answer was fetched")
+                raise ConfigurationError(
+                    f"{self.name} was interrupted while its answer was fetched", condition="benchmark"
+                )
             self._answers[case.name] = Answer(answer["rows"], answer["checksums"])
         return self._answers[case.name]
 

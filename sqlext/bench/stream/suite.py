@@ -57,6 +57,7 @@ def stream_suite(options: StreamOptions, engines: Engines | None = None, report:
     if not cases:
         raise AnalysisError(
             f"--cases {','.join(options.cases)} has no workload {' or '.join(options.workloads)}",
+            condition="command-line",
             help=f"window has {', '.join(WORKLOADS)}, rising, {' and '.join(SPREAD)}, umjoin has {', '.join(JOINS)}, "
             f"interval has {', '.join(INTERVALS)}, early has {', '.join(EARLY)}",
         )

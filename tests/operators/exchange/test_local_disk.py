@@ -111,7 +111,7 @@ def test_other_failures_of_a_task() -> None:
     )
     for passed in (EOFError(), KeyError("a bug of ours")):
         assert raised(passed) is passed
-    whole, part = RowError("wrong"), RowError("wrong")
+    whole, part = RowError("wrong", condition="overflow"), RowError("wrong", condition="overflow")
     with pytest.raises(RowError), about("s"):
         raise part
     assert "whole" in str(raised(whole)).splitlines()

@@ -118,7 +118,7 @@ def test_a_failing_rule_is_named_and_user_errors_pass() -> None:
 
     @rule(order="bottom_up")
     def refuses(node: LogicalPlan) -> LogicalPlan | None:
-        raise AnalysisError("not like this")
+        raise AnalysisError("not like this", condition="wrong-type")
 
     with pytest.raises(InternalError, match="rule divides failed: by zero"):
         run(PLAN, divides)

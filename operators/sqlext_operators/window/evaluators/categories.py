@@ -171,6 +171,7 @@ class CategoryTexts(Evaluator):
             raise RowOverflowError(
                 f"a result of {self.site.function.name}() is longer than 2 GB",
                 "use one of the top_n functions, or a category with fewer values",
+                condition="result-too-large",
             )
         pair = self._longest + self._loaded.width + 2
         grown = np.empty(min(_MOST_BYTES, 2 * len(self._out) + pair), np.uint8)
@@ -182,6 +183,7 @@ class CategoryTexts(Evaluator):
         return RowOverflowError(
             f"{self.site.function.name}() overflowed {sql_name(self.site.types[0])}",
             "cast its argument to a wider type, or set spark.sql.ansi.enabled=false",
+            condition="overflow",
         )
 
     def reset(self) -> None:

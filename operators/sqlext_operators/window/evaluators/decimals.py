@@ -120,6 +120,7 @@ def check_fits(fits: BoolArray, site: CallSite) -> None:
         raise RowOverflowError(
             f"{site.function.name}() overflowed {sql_name(site.result_type)}",
             "cast its argument to a smaller scale or to double, or set spark.sql.ansi.enabled=false",
+            condition="overflow",
         )
 
 

@@ -54,6 +54,7 @@ class TopTexts(ValueCounts):
             raise RowOverflowError(
                 f"{self.site.function.name}() can count a value at most {heaps.MOST} times",
                 "give the window a shorter frame",
+                condition="result-too-large",
             )
         self._counted = np.empty(distinct, np.int64), np.full(distinct, -1)
         size = heaps.insert(*self._counted, self.permanent, self.permanent_counts, self.by_value)

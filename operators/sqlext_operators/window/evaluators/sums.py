@@ -147,6 +147,7 @@ def sum_overflow(site: CallSite) -> RowOverflowError:
     return RowOverflowError(
         f"{site.function.name}() overflowed {sql_name(site.result_type)}",
         "cast its argument to a wider type, or set spark.sql.ansi.enabled=false",
+        condition="overflow",
     )
 
 

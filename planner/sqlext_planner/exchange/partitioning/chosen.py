@@ -134,6 +134,7 @@ def _as_asked(choice: Choice, asked: str, hint: PartitionerHint | None) -> Choic
         return Choice(next(item.plan for item in choice.candidates if item.plan is not None), choice.candidates)
     raise UnsupportedError(
         f"the hint {hint} cannot be followed: {item.reason}",
+        condition="hint-not-followed",
         span=hint.span,
         help="leave the hint out, or name another partitioner; EXPLAIN shows what each of them would cost",
     ).about_hint()

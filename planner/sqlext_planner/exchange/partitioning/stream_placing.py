@@ -113,4 +113,4 @@ def _give_way(
     """A setting gives way to the hash of the keys, a hint is an error."""
     if hint is not None:
         message = f"the hint {hint} cannot be followed on streams: {reason}"
-        raise UnsupportedError(message, span=hint.span, help=help).about_hint()
+        raise UnsupportedError(message, condition="hint-not-followed", span=hint.span, help=help).about_hint()

@@ -114,6 +114,7 @@ def _refused(node: UMJoin, obstacles: Obstacles) -> SqlExtError:
     span = None if node.asked is None else node.asked.span
     return UnsupportedError(
         f"the hint {node.asked} cannot be followed: {_closed(obstacles)}",
+        condition="hint-not-followed",
         span=span,
         help="leave the hint out: Spark's binary joins compute the same rows",
     ).about_hint()

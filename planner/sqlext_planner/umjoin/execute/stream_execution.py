@@ -89,6 +89,7 @@ class UMJoinStreamExec(UMJoinExec, ChainedExec):
             raise UnsupportedError(
                 "a multi-way join over streams has keys of types that compare differently, or columns that Spark "
                 "cannot pass through Python",
+                condition="unsupported-type",
                 span=place,
                 help="cast the keys to one type in subqueries, or leave the hint out",
             )
@@ -153,7 +154,12 @@ class UMJoinStreamExec(UMJoinExec, ChainedExec):
             stream = StreamInput.of(frame)
             error = stream.error()
             if error is not None:
-                raise AnalysisError(f"an input of a multi-way join {error[0]}", span=span, help=error[1])
+                raise AnalysisError(
+                    f"an input of a multi-way join {error[0]}",
+                    condition="stream-needs-watermark",
+                    span=span,
+                    help=error[1],
+                )
             found.append(stream)
         return found
 
@@ -172,6 +178,7 @@ class UMJoinStreamExec(UMJoinExec, ChainedExec):
                 if of_match and not exact:  # the operator alone checks it
                     raise UnsupportedError(
                         f"a left, semi or anti join counts days, and a day of {zone} need not have 24 hours",
+                        condition="stream-not-supported",
                         span=bound.span,
                         help="use an interval below one day, TIMESTAMP_NTZ columns, or spark.sql.session.timeZone=UTC",
                     )
@@ -184,6 +191,7 @@ class UMJoinStreamExec(UMJoinExec, ChainedExec):
                     why, help = streams[owner[missing]].result_error(missing.spark_name)
                 raise UnsupportedError(
                     f"the match of a left, semi or anti input compares {missing}, which {why}",
+                    condition="stream-unbounded",
                     span=missing.span or self.stream_spans[owner[missing]],
                     help=help,
                 )

@@ -195,7 +195,7 @@ def _known(
 
 def _failure(message: str | None = None, span: Span | None = None) -> str:
     text = message or "a sum of the join has more than 38 digits"
-    return raise_error(text, "set sqlext.umjoin.strategy=operator, or sum doubles instead", span)
+    return raise_error(text, "set sqlext.umjoin.strategy=operator, or sum doubles instead", span, condition="overflow")
 
 
 def _expr(dtype: str | None, *parts: str | Expression) -> SparkExpr:

@@ -27,6 +27,7 @@ def check_hints(before: LogicalPlan, groups: Mapping[int, MultiJoinGroup], after
         if not any(set(hint.names) <= relations for relations in reach):
             raise UnsupportedError(
                 f"the hint {hint} names no group of joins: {_reason(before, hint, reach)}",
+                condition="hint-not-followed",
                 span=hint.span,
                 help="name relations of one FROM that are joined to each other, or leave the hint out",
             ).about_hint()
