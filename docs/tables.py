@@ -1,4 +1,5 @@
-"""Writes the tables of the pages from the code: `python docs/tables.py`. A test checks that they agree."""
+"""Writes the tables of the pages from the code, and the charts from the recorded figures: `python docs/tables.py`.
+A test checks that they agree."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import figures
 import window_reference
 from relation_pictures import picture
 from sqlext_operators.interval_join.passes import passes_for
@@ -149,6 +151,9 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     },
     "period-algebra.md": {"functions": period_function_table},
     "sweeps.md": {"transforms": sweep_table},
+    "performance.md": {
+        f"figure-{figure.name}": lambda figure=figure: figures.markdown(figure) for figure in figures.FIGURES
+    },
     "tpcds.md": {"groups": lambda: umjoin_table("tpcds")},
 }
 
@@ -168,3 +173,5 @@ if __name__ == "__main__":
     for page in PAGES:
         path = DOCS / page
         path.write_text(with_tables(page, path.read_text(encoding="utf-8")), encoding="utf-8")
+    for figure in figures.FIGURES:
+        (figures.FOLDER / f"{figure.name}.svg").write_text(figures.svg(figure), encoding="utf-8")

@@ -153,6 +153,12 @@ def test_tables_of_the_reference_are_those_of_the_code() -> None:
         assert page == tables.with_tables(name, page), "run `python docs/tables.py`"
 
 
+def test_charts_are_those_of_the_recorded_figures() -> None:
+    figures = load(ROOT / "docs" / "figures.py")
+    drawn = {path.stem: path.read_text(encoding="utf-8") for path in figures.FOLDER.glob("*.svg")}
+    assert drawn == {figure.name: figures.svg(figure) for figure in figures.FIGURES}, "run `python docs/tables.py`"
+
+
 def test_every_hint_is_in_the_reference() -> None:
     names = {hint.partition("(")[0] for hint in hint_nodes.HINT_DOCS}
     assert names == {*hint_nodes.SWEEP, *hint_nodes.UMJOIN, hint_nodes.PARTITIONER}
