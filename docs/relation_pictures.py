@@ -20,7 +20,7 @@ def picture(relation: Relation) -> str:
     ends = max(_examples(relation), key=_clarity, default=None)
     if ends is None:
         raise ValueError(f"no picture of {relation.name}: it holds for no periods of {_WIDTH} units")
-    return "<br>".join(f"`{name} {_line(ends[first], ends[last])}`" for name, first, last in ("rab", "scd"))
+    return "<br>".join(f"`{name}\u00a0{_line(ends[first], ends[last])}`" for name, first, last in ("rab", "scd"))
 
 
 def _examples(relation: Relation) -> Iterator[Mapping[str, int]]:

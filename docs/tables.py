@@ -58,14 +58,14 @@ def estimator_table() -> str:
     return "\n".join(rows)
 
 
-def settings_table() -> str:
-    """One row for each setting."""
-    rows = ["| setting | default | values | meaning |", "|---|---|---|---|"]
+def settings() -> str:
+    """A section for each setting."""
+    parts = []
     for setting in Config.described():
         doc = re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", setting.doc)
         values = ", ".join(f"`{word}`" for word in setting.words) or setting.values
-        rows.append(f"| `{setting.key}` | `{setting.default}` | {values} | {doc} |")
-    return "\n".join(rows)
+        parts.append(f"## {setting.key}\n\n{doc}\n\nDefault: `{setting.default}`. Values: {values}.")
+    return "\n\n".join(parts)
 
 
 def relation_table(family: str) -> str:
@@ -141,7 +141,7 @@ def _input(name: str) -> str:
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     "windows.md": {"functions": window_reference.index},
     "window-functions.md": {"sample": window_reference.sample, "functions": window_reference.reference},
-    "settings.md": {"settings": settings_table},
+    "settings.md": {"settings": settings},
     "sql-reference.md": {"grammars": grammars, "hints": hint_table, "estimators": estimator_table},
     "predicates.md": {
         "period": lambda: relation_table("period"),

@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from lexer import SqlExtLexer
-from navigation import INDEX, add_contents
+from navigation import INDEX, add_contents, name_pages
 
 project = "SQL for time on Spark"
 html_title = project
@@ -58,4 +58,5 @@ def _write_start(app: Sphinx, failure: Exception | None) -> None:
 def setup(app: Sphinx) -> None:
     app.add_lexer("sql", SqlExtLexer)
     app.connect("source-read", add_contents)
+    app.connect("doctree-resolved", name_pages)
     app.connect("build-finished", _write_start)

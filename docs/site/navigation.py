@@ -4,10 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
+from posixpath import dirname, join, normpath
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 INDEX = "docs/index"
+
+#: What the navigation calls a page whose own title says too little there.
+NAMES = {
+    "README": "Quick start",
+    "docs/reference/README": "The exact rules",
+    "docs/reference/windows": "Rules of windows",
+    "docs/reference/last-join": "Rules of LAST JOIN",
+    "docs/reference/periods": "Rules of periods",
+    "docs/reference/sweeps": "Rules of sweeps",
+    "docs/reference/umjoin": "Rules of multi-way joins",
+    "docs/python": "Python",
+    "docs/notebooks": "Notebooks",
+    "docs/storage": "Storage",
+    "docs/cluster": "Cluster",
+    "docs/conformance": "Conformance with OpenMLDB",
+    "tpch_queries/README": "TPC-H queries",
+    "tpcds_queries/README": "TPC-DS queries",
+}
 
 #: Captions, each with its pages in order: names without suffix, or patterns. A pattern takes what no name took.
 NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -87,5 +107,15 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
     """Append the navigation to the first page while it is read, as hidden tables of contents."""
     if page == INDEX:
         for caption, found in contents(app.env.found_docs):
-            rows = "\n".join(f"/{name}" for name in found)
+            rows = "\n".join(f"{NAMES[name]} </{name}>" if name in NAMES else f"/{name}" for name in found)
             source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{rows}\n```\n"
+
+
+def name_pages(app: Sphinx, tree: nodes.document, page: str) -> None:
+    """A link that is called by its file (`streams.md`, as GitHub's readers know it) is called by its page's title."""
+    for link in tree.findall(nodes.reference):
+        target = normpath(join(dirname(page), link.get("refuri", "").partition("#")[0].removesuffix(".html")))
+        text = link.astext()
+        if text.endswith(".md") and link.get("internal") and target in app.env.titles:
+            title = NAMES.get(target) or app.env.titles[target].astext()
+            link.children = [nodes.inline(title, title)]
