@@ -13,7 +13,7 @@ ARGS ?=
 WORKERS ?= 2
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
-.PHONY: demo test test-all differential fuzz lint wheel bench peers lock java clean help
+.PHONY: demo test test-all docs differential fuzz lint wheel bench peers lock java clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -44,6 +44,11 @@ lint: $(VENV)/.dev  ## format, lint, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(VENV)/.docs  ## the site of all pages, in build/site; a broken link is an error
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --jobs auto --builder html --conf-dir docs/site \
+		--doctree-dir build/doctrees $(ARGS) . build/site
+	@echo "build/site/index.html"
 
 wheel: $(VENV)/.dev  ## the wheel, in dist/
 	$(BIN)/python -m hatchling build -t wheel
@@ -91,7 +96,11 @@ $(VENV)/.bench: pyproject.toml requirements.lock | $(VENV)/.python
 	$(PIP_INSTALL) --editable '.[bench,tpc]'
 	@touch $@ $(VENV)/.runtime
 
+$(VENV)/.docs: pyproject.toml requirements.lock | $(VENV)/.python
+	$(PIP_INSTALL) --editable '.[docs]'
+	@touch $@ $(VENV)/.runtime
+
 $(VENV)/.dev: pyproject.toml requirements.lock | $(VENV)/.python
 	@echo "Installing the packages (once; a few minutes)"
 	$(PIP_INSTALL) --editable '.[dev]'
-	@touch $@ $(VENV)/.runtime $(VENV)/.bench
+	@touch $@ $(VENV)/.runtime $(VENV)/.bench $(VENV)/.docs

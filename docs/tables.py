@@ -1,4 +1,5 @@
-"""Writes the tables of the pages from the code: `python docs/tables.py`. A test checks that they agree."""
+"""Writes the tables of the pages from the code, and the charts from the recorded figures: `python docs/tables.py`.
+A test checks that they agree."""
 
 from __future__ import annotations
 
@@ -6,44 +7,74 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import figures
+import window_reference
+from relation_pictures import picture
 from sqlext_operators.interval_join.passes import passes_for
 from sqlext_operators.interval_join.sweep.transforms import documented as sweeps
 from sqlext_planner.config import Config
+from sqlext_planner.early.estimators import default_estimator, estimator_docs, stream_estimators
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
 from sqlext_planner.periods.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Relation
-from sqlext_planner.window.functions import FUNCTIONS
 
 from sqlext.explain.umjoins import umjoins_json
 from sqlext.run.pipeline import stage
+from sqlext.syntax.hint_nodes import HINT_DOCS
 from sqlext.tpc import BENCHMARKS
 from sqlext.tpc.froms import multiway_froms
 
 DOCS = Path(__file__).resolve().parent
 
 
-def function_table() -> str:
-    """One row for each function that SQL can call."""
-    rows = ["| function | meaning |", "|---|---|"]
-    for function in FUNCTIONS.values():
-        if not function.internal:
-            names = "".join(f", `{alias}`" for alias in function.aliases)
-            rows.append(f"| `{function.signature}`{names} | {function.doc.replace('|', chr(92) + '|')} |")
+#: Pages with a grammar: the first block of text of each.
+GRAMMARS = ("windows.md", "last-join.md", "predicates.md", "period-algebra.md", "early-answers.md#on-streams")
+
+
+def grammars() -> str:
+    """The grammar of each extension, as its page has it."""
+    parts = []
+    for target in GRAMMARS:
+        name, _, place = target.partition("#")
+        page = (DOCS / name).read_text(encoding="utf-8")
+        title = page.split("\n", 1)[0].removeprefix("# ")
+        start = page.index(f"\n## {place.replace('-', ' ').capitalize()}\n") if place else 0
+        block = page[start:].split("```text\n", 1)[1].split("```", 1)[0]
+        parts.append(f"### {title}\n\n```text\n{block}```\n\nWhat it means: [{name}]({target}).")
+    return "\n\n".join(parts)
+
+
+def hint_table() -> str:
+    """One row for each hint."""
+    rows = ["| hint | what it asks for |", "|---|---|"]
+    return "\n".join([*rows, *(f"| `/*+ {hint} */` | {doc} |" for hint, doc in HINT_DOCS.items())])
+
+
+def estimator_table() -> str:
+    """One row for each estimator of early answers."""
+    rows = ["| estimator | what it is | on streams |", "|---|---|---|"]
+    for name, doc in estimator_docs().items():
+        streams = "the default" if name == default_estimator() else "yes" if name in stream_estimators() else "no"
+        rows.append(f"| `{name}` | {doc} | {streams} |")
     return "\n".join(rows)
 
 
-def settings_table() -> str:
-    """One row for each setting."""
-    rows = ["| setting | default | meaning |", "|---|---|---|"]
-    return "\n".join([*rows, *(f"| `{key}` | `{default}` | {doc} |" for key, default, doc in Config.documentation())])
+def settings() -> str:
+    """A section for each setting."""
+    parts = []
+    for setting in Config.described():
+        doc = re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", setting.doc)
+        values = ", ".join(f"`{word}`" for word in setting.words) or setting.values
+        parts.append(f"## {setting.key}\n\n{doc}\n\nDefault: `{setting.default}`. Values: {values}.")
+    return "\n\n".join(parts)
 
 
 def relation_table(family: str) -> str:
     """One row for each relation of a family."""
-    rows = ["| function | words | holds if | inverse | meaning |", "|---|---|---|---|---|"]
+    rows = ["| function | words | holds if | such as | inverse | meaning |", "|---|---|---|---|---|---|"]
     for row in RELATIONS.values():
         if row.family == family:
             words = ", ".join(f"`{words}`" for words in row.words)
-            cells = [f"`{row.name}`", words, f"`{row.formula}`", _inverse(row), row.doc]
+            cells = [f"`{row.name}`", words, f"`{row.formula}`", picture(row), _inverse(row), row.doc]
             rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
@@ -108,7 +139,10 @@ def _input(name: str) -> str:
 
 #: The tables of each page, by the names of their places.
 PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
-    "windows.md": {"functions": function_table, "settings": settings_table},
+    "windows.md": {"functions": window_reference.index},
+    "window-functions.md": {"sample": window_reference.sample, "functions": window_reference.reference},
+    "settings.md": {"settings": settings},
+    "sql-reference.md": {"grammars": grammars, "hints": hint_table, "estimators": estimator_table},
     "predicates.md": {
         "period": lambda: relation_table("period"),
         "iseql": lambda: relation_table("iseql"),
@@ -117,6 +151,9 @@ PAGES: Mapping[str, Mapping[str, Callable[[], str]]] = {
     },
     "period-algebra.md": {"functions": period_function_table},
     "sweeps.md": {"transforms": sweep_table},
+    "performance.md": {
+        f"figure-{figure.name}": lambda figure=figure: figures.markdown(figure) for figure in figures.FIGURES
+    },
     "tpcds.md": {"groups": lambda: umjoin_table("tpcds")},
 }
 
@@ -136,3 +173,5 @@ if __name__ == "__main__":
     for page in PAGES:
         path = DOCS / page
         path.write_text(with_tables(page, path.read_text(encoding="utf-8")), encoding="utf-8")
+    for figure in figures.FIGURES:
+        (figures.FOLDER / f"{figure.name}.svg").write_text(figures.svg(figure), encoding="utf-8")

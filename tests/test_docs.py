@@ -25,6 +25,7 @@ from sqlext_planner import errors
 from sqlext import Session
 from sqlext.cli.demo import write_tables
 from sqlext.cli.source import split_statements
+from sqlext.syntax import hint_nodes
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -152,6 +153,23 @@ def test_tables_of_the_reference_are_those_of_the_code() -> None:
         assert page == tables.with_tables(name, page), "run `python docs/tables.py`"
 
 
+def test_charts_are_those_of_the_recorded_figures() -> None:
+    figures = load(ROOT / "docs" / "figures.py")
+    drawn = {path.stem: path.read_text(encoding="utf-8") for path in figures.FOLDER.glob("*.svg")}
+    assert drawn == {figure.name: figures.svg(figure) for figure in figures.FIGURES}, "run `python docs/tables.py`"
+
+
+def test_every_hint_is_in_the_reference() -> None:
+    names = {hint.partition("(")[0] for hint in hint_nodes.HINT_DOCS}
+    assert names == {*hint_nodes.SWEEP, *hint_nodes.UMJOIN, hint_nodes.PARTITIONER}
+
+
+@pytest.mark.spark
+def test_examples_of_window_functions_give_what_the_reference_says(shop: Session) -> None:
+    reference = load(ROOT / "docs" / "window_reference.py")
+    assert reference.run_examples(shop) == reference.results(), "run `python docs/window_reference.py`"
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     missing = []
     for page in PAGES:
@@ -162,6 +180,9 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 def load(path: Path) -> ModuleType:
+    """A module of the docs' tools; they import each other as scripts do."""
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None

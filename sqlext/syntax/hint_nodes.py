@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from sqlext_planner.config import PARTITIONERS
@@ -24,6 +24,17 @@ SWEEP = {"SWEEP": True, "NO_SWEEP": False}
 UMJOIN = {"UMJOIN": True, "NO_UMJOIN": False}
 #: How the exchanges of a block's operators spread their rows, as the parameter says.
 PARTITIONER = "PARTITIONER"
+#: What each of them asks for, by its name and parameters as they are written.
+HINT_DOCS: Mapping[str, str] = {
+    "SWEEP": "Joins of this SELECT on periods, or on inequalities that mean the same, run as interval joins.",
+    "NO_SWEEP": "Spark compares the rows of these joins.",
+    "UMJOIN": "Every group of three or more joined relations of this SELECT runs as one multi-way join.",
+    "UMJOIN(a, b, c)": "The group with these relations runs as one multi-way join.",
+    "NO_UMJOIN": "The joins of this SELECT stay joins of two.",
+    "PARTITIONER(name)": "How the windows and joins of this SELECT spread their rows: "
+    + ", ".join(f"`{name}`" for name in PARTITIONERS)
+    + ".",
+}
 
 _PIECE = re.compile(
     r"""
