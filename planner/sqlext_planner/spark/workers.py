@@ -243,12 +243,11 @@ def check_workers(spark: SparkSession, also: tuple[str, ...] = ()) -> None:
     checked = (spark.conf.get("spark.app.id", ""), also)
     if checked in _CHECKED:
         return
-    from pyspark.errors import PySparkException
     from sqlext_operators.exchange.scatter import probe
 
     try:
         spark.range(1).mapInArrow(worker_function(probe, also), "partition int").collect()
-    except PySparkException as error:
+    except Exception as error:  # PySpark's, or Py4J's where Java cannot start a worker
         found = worker_error(str(error)) or _start_error(str(error))
         if found is None:
             raise
