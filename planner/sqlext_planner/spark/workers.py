@@ -287,7 +287,7 @@ def _start_error(text: str) -> ConfigurationError | None:
             help=help,
         )
     if "PYTHON_VERSION_MISMATCH" in text or "Cannot run program" in text:
-        message = next(line for line in text.splitlines() if "PYTHON_VERSION" in line or "Cannot run" in line)
+        message = next(found for found in re.findall(r"\[PYTHON_VERSION.*|Cannot run program.*", text))
         return ConfigurationError(
             f"Spark cannot start its Python workers: {message.strip()}", condition="worker-python", help=help
         )

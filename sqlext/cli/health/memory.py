@@ -14,11 +14,12 @@ from sqlext.embedded import default_driver_mb
 _CGROUPS = Path("/sys/fs/cgroup")
 #: Spark starts with no less (UnifiedMemoryManager: 1.5 times its reserved 300 MiB).
 LEAST_HEAP_MB = 450
-#: A Python worker with numba, pyarrow and the kernels loaded: 190 to 240 MB, measured with one window (ps, RSS).
+#: A Python worker with numba, pyarrow and the kernels loaded: 248 and 256 MB, measured after the demo's window (RSS).
 WORKER_MB = 250
-#: Java's own memory besides the heap: 300 MB, measured with a heap of 1 GB and one window.
-JAVA_MB = 300
-#: Addresses that Java reserves besides the heap: classes 1 GB, code 240 MB, threads and libraries.
+#: Java's memory besides the heap, as Spark allows for it in containers (spark.driver.memoryOverhead).
+JAVA_MB = 384
+#: Addresses that Java reserves besides the heap: 2,770 MB, measured with a heap of 1 GB and the demo's window (Java 17).
+#: `java -Xmx4g -version` starts under `ulimit -v` of 7,000 MB, and not under 6,000.
 JAVA_ADDRESSES_MB = 3000
 
 _UNITS = {"": 1 / (1 << 20), "b": 1 / (1 << 20), "k": 1 / 1024, "m": 1, "g": 1024, "t": 1 << 20}

@@ -169,11 +169,11 @@ def check_streams(spark: SparkSession, machine: Machine) -> Iterator[Finding]:
 
 CHECKS = (
     Check("Spark", check_version),
+    Check("time", check_time),
+    Check("settings", check_answers),
+    Check("streams", check_streams),
     Check("workers", check_packages_of_workers, starts=True),
     Check("executors", check_executors),
     Check("Arrow", check_arrow),
     Check("a window", check_window),
-    Check("time", check_time),
-    Check("settings", check_answers),
-    Check("streams", check_streams),
 )
