@@ -132,10 +132,12 @@ def active_session() -> SparkSession | None:
 def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """A new local Spark in this process, or the running one with `conf`'s run-time settings applied to it.
 
-    `master` is `local[*]` by default. Python workers run this interpreter with this process's import path.
+    `master` is `local[*]` by default. Python workers run `spark.pyspark.python`, by default this interpreter, with this
+    process's import path.
     Raises ConfigurationError if there is no Java or Spark does not start.
     """
-    from pyspark.errors import PySparkRuntimeError
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     running = active_session()
@@ -151,14 +153,15 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
     builder = SparkSession.builder.appName("sqlext")
     for key, value in {**_defaults(home, master), **(conf or {})}.items():
         builder = builder.config(key, value)
-    environment = {"JAVA_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    python = (conf or {}).get("spark.pyspark.python") or sys.executable
+    environment = {"JAVA_HOME": str(home), "PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
     with environment_of(**environment), _temporary_files_in(home), _interrupts_kept():
         _STARTING.append(home)
         try:
             session = builder.getOrCreate()
-        except PySparkRuntimeError as error:
+        except (PySparkException, Py4JError) as error:
             raise ConfigurationError(
-                f"Spark did not start: {error}",
+                f"Spark did not start: {_reason(error)}",
                 condition="spark-start",
                 help="the lines above say why; the settings can be given as Session(config=...) or --conf",
                 notes=(f"Java {java.version} from {java.origin}: {java.executable}",),
@@ -166,6 +169,12 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
         _STARTING.remove(home)  # not if a signal or an error ends the start: then `end_java` needs it
     _quiet()
     return session
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong in one sentence: of a Java exception, its message without its class and its stack."""
+    java = re.search(r"^: [\w.$]+: (.*)", str(error), re.MULTILINE)
+    return str(error) if java is None else java[1].strip()
 
 
 def end_java() -> None:
@@ -288,16 +297,15 @@ def write_launcher(home: Path, java: Java) -> None:
 
 
 def _defaults(home: Path, master: str | None) -> dict[str, str]:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return {
         "spark.master": master or os.environ.get("MASTER") or "local[*]",
-        "spark.driver.memory": f"{_driver_memory_mb()}m",
+        "spark.driver.memory": f"{default_driver_mb()}m",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={(home / 'log4j2.properties').as_uri()}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": str(max(4, 2 * cores)),
+        "spark.sql.shuffle.partitions": str(max(4, 2 * usable_cores())),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.warehouse.dir": (home / "warehouse").as_uri(),
         # below the folder that this process removes: a Java that is killed leaves its files
@@ -307,8 +315,14 @@ def _defaults(home: Path, master: str | None) -> dict[str, str]:
     }
 
 
-def _driver_memory_mb() -> int:
-    """A quarter of the machine's memory, 1 to 8 GiB: Python workers need the rest."""
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def default_driver_mb() -> int:
+    """Megabytes of Java's heap unless `spark.driver.memory` says another: a quarter of the machine's memory, 1 to 8
+    GiB, as Python workers need the rest."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):

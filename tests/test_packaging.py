@@ -27,7 +27,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     for name in ("sqlext", "planner", "operators", "tpch_queries", "tpcds_queries"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     (source / "docs").mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "docs/cluster.md"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "docs/cluster.md", "docs/errors.md"):
         shutil.copy(ROOT / name, source / name)
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(source / "dist")]
     subprocess.run(command, cwd=source, check=True, capture_output=True, timeout=300)
@@ -74,6 +74,7 @@ def test_wheel_holds_no_texts_of_tests(wheel: zipfile.ZipFile) -> None:
     kinds = {Path(name).suffix for name in wheel.namelist() if ".dist-info/" not in name}
     assert kinds == {".py", ".sql", ".txt", ".md", ".typed", ".json"} & kinds
     assert "sqlext_planner/docs/cluster.md" in wheel.namelist()  # errors name it
+    assert "sqlext_planner/docs/errors.md" in wheel.namelist()  # `sqlext errors` prints its entries
 
 
 def test_readme_has_no_relative_links_on_an_index_page(wheel: zipfile.ZipFile) -> None:

@@ -39,6 +39,10 @@ app = typer.Typer(
 
       sqlext config                  the settings, with defaults and meaning
 
+      sqlext doctor                  what is wrong with this machine, and the remedy
+
+      sqlext errors CONDITION        what an error means, and what to do
+
       sqlext --install-completion    completes commands, options, formats and settings in your shell
     """,
 )
@@ -263,6 +267,56 @@ def config(
     from sqlext.cli.config import run_config
 
     run_config(name, format)
+
+
+@app.command()
+def errors(
+    condition: Annotated[
+        str | None, typer.Argument(metavar="CONDITION", help="As the last line of a message names it.")
+    ] = None,
+) -> None:
+    """Explain an error: what it means, why it comes, what to do. Without a name, list all.
+
+    [bold]Examples[/]
+
+      sqlext errors unknown-column
+
+      sqlext errors
+    """
+    from sqlext.cli.errors import run_errors
+
+    run_errors(condition)
+
+
+class DoctorFormat(StrEnum):
+    """How `doctor` prints."""
+
+    text = "text"
+    json = "json"
+
+
+@app.command()
+def doctor(
+    conf: Conf = None,
+    format: Annotated[DoctorFormat, typer.Option(help="How to print it.")] = DoctorFormat.text,
+) -> None:
+    """Check this machine: Java, packages, memory, folders, and a Spark that it starts with the same settings as `run`.
+
+    Each problem comes with its remedy. The exit code is 1 if something is wrong. Nothing is changed.
+
+    [bold]Examples[/]
+
+      sqlext doctor
+
+      sqlext doctor --conf spark.driver.memory=8g
+
+      sqlext doctor --conf spark.master=spark://host:7077     (also the executors of a cluster)
+
+      sqlext doctor --format json
+    """
+    from sqlext.cli.doctor import run_doctor
+
+    run_doctor(conf or [], format)
 
 
 def _completed_suites(incomplete: str) -> list[tuple[str, str]]:

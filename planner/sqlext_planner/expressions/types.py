@@ -146,7 +146,7 @@ class _Reader:
         ):
             raise UnsupportedError(
                 f"a type may nest at most {_MOST_NESTED} deep, and '{text[:40]}...' nests deeper",
-                condition="unknown-type",
+                condition="unsupported-type",
                 help="flatten the column",
             )
 

@@ -243,12 +243,11 @@ def check_workers(spark: SparkSession, also: tuple[str, ...] = ()) -> None:
     checked = (spark.conf.get("spark.app.id", ""), also)
     if checked in _CHECKED:
         return
-    from pyspark.errors import PySparkException
     from sqlext_operators.exchange.scatter import probe
 
     try:
         spark.range(1).mapInArrow(worker_function(probe, also), "partition int").collect()
-    except PySparkException as error:
+    except Exception as error:  # PySpark's, or Py4J's where Java cannot start a worker
         found = worker_error(str(error)) or _start_error(str(error))
         if found is None:
             raise
@@ -288,7 +287,7 @@ def _start_error(text: str) -> ConfigurationError | None:
             help=help,
         )
     if "PYTHON_VERSION_MISMATCH" in text or "Cannot run program" in text:
-        message = next(line for line in text.splitlines() if "PYTHON_VERSION" in line or "Cannot run" in line)
+        message = next(found for found in re.findall(r"\[PYTHON_VERSION.*|Cannot run program.*", text))
         return ConfigurationError(
             f"Spark cannot start its Python workers: {message.strip()}", condition="worker-python", help=help
         )

@@ -1,0 +1,1 @@
+"""What `sqlext doctor` checks: of the machine (`machine`, `memory`), and of a Spark that it has started (`spark`)."""
