@@ -74,7 +74,8 @@ def relation_table(family: str) -> str:
     for row in RELATIONS.values():
         if row.family == family:
             words = ", ".join(f"`{words}`" for words in row.words)
-            cells = [f"`{row.name}`", words, f"`{row.formula}`", picture(row), _inverse(row), row.doc]
+            formula = ", ".join(f"`{term}`" for term in row.formula.split(", "))
+            cells = [f"`{row.name}`", words, formula, picture(row), _inverse(row), row.doc]
             rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
