@@ -12,7 +12,7 @@ import window_reference
 from relation_pictures import picture
 from sqlext_operators.interval_join.passes import passes_for
 from sqlext_operators.interval_join.sweep.transforms import documented as sweeps
-from sqlext_planner.config import Config
+from sqlext_planner.config import Config, Setting
 from sqlext_planner.early.estimators import default_estimator, estimator_docs, stream_estimators
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
 from sqlext_planner.periods.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Relation
@@ -60,12 +60,19 @@ def estimator_table() -> str:
 
 def settings() -> str:
     """A section for each setting."""
-    parts = []
-    for setting in Config.described():
-        doc = re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", setting.doc)
-        values = ", ".join(f"`{word}`" for word in setting.words) or setting.values
-        parts.append(f"## {setting.key}\n\n{doc}\n\nDefault: `{setting.default}`. Values: {values}.")
-    return "\n\n".join(parts)
+    return "\n\n".join(map(_setting, Config.described()))
+
+
+def _setting(setting: Setting) -> str:
+    """Its meaning, with a list of its words where the text explains them (``word: meaning; word: meaning``)."""
+    doc = re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", setting.doc)
+    words = "|".join(map(re.escape, setting.words))
+    intro, *explained = re.split(rf"(?:; | )({words}): ", doc) if words else [doc]
+    pairs = zip(explained[::2], explained[1::2], strict=True)
+    items = "".join(f"- `{word}`: {meaning.removesuffix('.')}\n" for word, meaning in pairs)
+    values = ", ".join(f"`{word}`" for word in setting.words) or setting.values
+    told = "" if len(explained) == 2 * len(setting.words) > 0 else f" Values: {values}."
+    return f"## {setting.key}\n\n{intro}\n\n{items}{items and chr(10)}Default: `{setting.default}`.{told}"
 
 
 def relation_table(family: str) -> str:
@@ -74,7 +81,8 @@ def relation_table(family: str) -> str:
     for row in RELATIONS.values():
         if row.family == family:
             words = ", ".join(f"`{words}`" for words in row.words)
-            cells = [f"`{row.name}`", words, f"`{row.formula}`", picture(row), _inverse(row), row.doc]
+            formula = ", ".join(f"`{term}`" for term in row.formula.split(", "))
+            cells = [f"`{row.name}`", words, formula, picture(row), _inverse(row), row.doc]
             rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 

@@ -7,6 +7,7 @@ Spark and writes it; a test runs them again and compares.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,7 @@ def _section(function: WindowFunction, recorded: Mapping[str, list[str]]) -> Ite
     result, dtype = recorded[call]
     yield f"### {function.name}\n"
     yield f"`{function.signature}`" + "".join(f", also `{alias}`" for alias in function.aliases) + "\n"
-    yield function.doc + "\n"
+    yield re.sub(r"\b\w+<\w+>", r"`\g<0>`", function.doc) + "\n"
     yield f"- **Takes and gives:** {'; '.join(_types(function))}"
     yield f"- **Example:** `{call}` is `{result}`, of type `{dtype}`"
     if function.needs_order or function.positional:
@@ -120,16 +121,16 @@ def _section(function: WindowFunction, recorded: Mapping[str, list[str]]) -> Ite
 
 def _types(function: WindowFunction) -> Iterator[str]:
     """What the first argument may be, with the type of the result: families with equal results in one phrase."""
-    families: dict[str, list[str]] = {}
-    for family, members in _FAMILIES.items():
-        given = [_result(function, member) for member in members]
-        if None in given:
-            continue
-        same = [sql_name(member) for member in members] == given
-        families.setdefault("its own type" if same else " or ".join(dict.fromkeys(map(str, given))), []).append(family)
-    for result, taken in families.items():
-        as_written = ["decimal(10,2)" if family == "decimal" and "decimal" in result else family for family in taken]
-        yield f"{', '.join(as_written)} → {result}"
+    given = {family: [_result(function, member) for member in members] for family, members in _FAMILIES.items()}
+    taken = {family: results for family, results in given.items() if None not in results}
+    only = len({result for results in taken.values() for result in results}) == 1
+    phrases: dict[str, list[str]] = {}
+    for family, results in taken.items():
+        own = not only and [sql_name(member) for member in _FAMILIES[family]] == results
+        phrase = "its own type" if own else " or ".join(f"`{result}`" for result in dict.fromkeys(results))
+        phrases.setdefault(phrase, []).append("decimal(10,2)" if "decimal(" in phrase else family)
+    for phrase, families in phrases.items():
+        yield f"{', '.join(families)} → {phrase}"
 
 
 def _result(function: WindowFunction, dtype: pa.DataType) -> str | None:

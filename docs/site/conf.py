@@ -20,8 +20,8 @@ html_title = project
 author = "the authors of SQL for time on Spark"
 root_doc = INDEX
 extensions = ["myst_parser"]
-include_patterns = ["docs/**.md", "*.md", "tpch_queries/README.md", "tpcds_queries/README.md"]
-exclude_patterns = ["build", "dist", ".*", "sqlext", "planner", "operators", "tests", "docs/site", "examples"]
+include_patterns = ["docs/**.md", "*.md", "tpch_queries/README.md", "tpcds_queries/README.md", "examples/*.md"]
+exclude_patterns = ["build", "dist", ".*", "sqlext", "planner", "operators", "tests", "docs/site"]
 
 # Anchors of headings are GitHub's, and a link to one that does not exist is a warning; `make docs` makes it an error.
 myst_heading_anchors = 4
@@ -35,6 +35,7 @@ html_copy_source = False
 html_use_index = False
 html_show_sourcelink = False
 html_show_sphinx = False
+html_show_copyright = False
 # An excerpt of a page is fetched, and a browser fetches nothing from file://; the index alone is a script.
 html_show_search_summary = False
 html_theme_options = {"top_of_page_buttons": [], "navigation_with_keys": True}
@@ -48,15 +49,32 @@ _START = """<!doctype html>
 """
 
 
-def _write_start(app: Sphinx, failure: Exception | None) -> None:
-    """The folder itself opens at the first page."""
-    if failure is None:
-        page = _START.format(project=project, index=INDEX)
-        (Path(app.outdir) / "index.html").write_text(page, encoding="utf-8")
+#: What assistive software misses in the theme's pages (axe-core).
+_REMEDIES = {
+    'role="heading"': 'role="heading" aria-level="2"',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="This page">',
+    "<pre>": '<pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+}
+
+
+def _finish(app: Sphinx, failure: Exception | None) -> None:
+    """The pages that were written get their remedies, and the folder itself opens at the first page."""
+    if failure is not None:
+        return
+    for path in Path(app.outdir).rglob("*.html"):
+        before = page = path.read_text(encoding="utf-8")
+        for wrong, right in _REMEDIES.items():
+            page = page if right in page else page.replace(wrong, right)
+        if page != before:
+            path.write_text(page, encoding="utf-8")
+    start = _START.format(project=project, index=INDEX)
+    (Path(app.outdir) / "index.html").write_text(start, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:
     app.add_lexer("sql", SqlExtLexer)
     app.connect("source-read", add_contents)
     app.connect("doctree-resolved", name_pages)
-    app.connect("build-finished", _write_start)
+    app.connect("build-finished", _finish)

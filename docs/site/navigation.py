@@ -31,7 +31,7 @@ NAMES = {
 
 #: Captions, each with its pages in order: names without suffix, or patterns. A pattern takes what no name took.
 NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Start", ("README", "docs/tutorials/*")),
+    ("Start", ("README", "docs/tutorials/*", "examples/*")),
     (
         "Learn",
         (

@@ -240,11 +240,6 @@ INTERVAL_JOINS: Sequence[Twin] = (
         .agg(n=fx.count())
     ),
     lambda table: (
-        visits(table, "a")
-        .interval_join(visits(table, "b"), on=["user_id", fx.overlaps(A, B), "a.ts <> b.ts"])
-        .agg(n=fx.count())
-    ),
-    lambda table: (
         table("visits")
         .select("item", during="struct(ts, te)")
         .alias("v")
