@@ -55,7 +55,8 @@ class Planner:
         for strategy in STRATEGIES:
             physical = strategy(node, self)
             if physical is not None:
-                return physical
+                known = physical.source() is node or physical.computes is not None
+                return physical if known else replace(physical, computes=node)
         raise InternalError(f"no strategy for {type(node).__name__}")
 
 
@@ -175,22 +176,23 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if not isinstance(node, IntervalJoin):
         return None
     # Imported here, like the window union's: plans without the extension need none of it.
-    from sqlext_planner.interval_join.choice import choose_strategy
+    from sqlext_planner.interval_join.choice import choose_strategy, strategy_rivals
     from sqlext_planner.interval_join.execution import IntervalJoinExec
     from sqlext_planner.interval_join.partitioning import interval_partitioning
 
     sides = planner.later(node.left), planner.later(node.right)
     infos = [_sized_info(_plain_scan(side), node, planner) for side in sides]
     strategy, why = choose_strategy(node, infos[0], infos[1], planner.config)
+    facts = {"why": why, "rivals": strategy_rivals(node, infos[0], infos[1], planner.config, strategy)}
     if strategy != "spark":
         inputs = tuple(_exchange_input(side, planner.config) for side in sides)
         # By size when it runs, it is a broadcast as a rule: then a sample would be for nothing.
         ships = strategy == "exchange" or (strategy == "auto" and planner.config.partitioner != "auto")
         found = interval_partitioning(node, planner.catalog, planner.config) if ships else None
-        return IntervalJoinExec(node, inputs, strategy=strategy, why=why, partitioning=found)
+        return IntervalJoinExec(node, inputs, strategy=strategy, partitioning=found, **facts)
     kept = tuple(NamedExpr(field.column, field.column) for field in node.output if field.column != node.count)
     kind: JoinKind = "inner" if node.kind == "count" else node.kind
-    joined = by_spark(lambda left, right: Join(left, right, kind, node.condition), *sides, why=why)
+    joined = by_spark(lambda left, right: Join(left, right, kind, node.condition), *sides, **facts)
     if node.count is not None:
         kept += (NamedExpr(Literal("1L", dtype="bigint"), node.count),)
     return joined if node.output == joined.output else by_spark(lambda rows: Project(kept, rows), joined)
