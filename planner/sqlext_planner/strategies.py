@@ -183,7 +183,7 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     sides = planner.later(node.left), planner.later(node.right)
     infos = [_sized_info(_plain_scan(side), node, planner) for side in sides]
     strategy, why = choose_strategy(node, infos[0], infos[1], planner.config)
-    facts = {"why": why, "rivals": strategy_rivals(node, infos[0], infos[1], planner.config, strategy)}
+    facts: dict[str, Any] = {"why": why, "rivals": strategy_rivals(node, infos[0], infos[1], planner.config, strategy)}
     if strategy != "spark":
         inputs = tuple(_exchange_input(side, planner.config) for side in sides)
         # By size when it runs, it is a broadcast as a rule: then a sample would be for nothing.

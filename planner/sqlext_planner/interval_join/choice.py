@@ -95,9 +95,7 @@ def strategy_rivals(
     both = None if sizes[0] is None or sizes[1] is None else sizes[0] + sizes[1]
     limit, few = config.interval_join_broadcast_bytes, config.interval_join_least_pairs
     small = f"for a side of at most {limit:,} bytes" if sides else f"not possible for a {node.kind} join"
-    leaves = (
-        f"for fewer than {few:,} pairs" if may_leave(node) else "not taken: a period predicate or hint asks for more"
-    )
+    leaves = f"for fewer than {few:,} pairs" if may_leave(node) else "not for a period predicate or a hint"
     when = "; decided when it runs, by the inputs' sizes" if taken == "auto" else ""
     return (
         Rival("spark", _cost(pairs, "pairs"), f"Spark compares all pairs of rows; {leaves}", taken == "spark"),

@@ -20,8 +20,8 @@ _MEASURE = 39
 #: The lines that show where the ends of the right period may be.
 _REACHES = {"c": 88, "d": 102}
 #: Units of an amount in microseconds, the largest first.
-_UNITS = (("week", 604_800_000_000), ("day", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000))
-_UNITS += (("s", 1_000_000), ("ms", 1_000))
+_UNITS = {"week": 604_800_000_000, "day": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000}
+_UNITS |= {"s": 1_000_000, "ms": 1_000}
 _SIGNS = {"<=": "\N{LESS-THAN OR EQUAL TO}", ">=": "\N{GREATER-THAN OR EQUAL TO}"}
 
 
@@ -38,10 +38,8 @@ class Drawn:
     point: bool = False
 
 
-def predicate_pictures(predicate: PeriodPredicate) -> Iterator[Picture]:
-    """A picture for each relation that the predicate names."""
-    from sqlext_planner.periods.predicates import OpenEnd
-
+def predicate_pictures(predicate: PeriodPredicate, open_ends: frozenset[str]) -> Iterator[Picture]:
+    """A picture for each relation that the predicate names; `open_ends` are those of b and d that may be open."""
     given = (("delta", predicate.delta), ("epsilon", predicate.epsilon))
     right = predicate.right.start if predicate.point else predicate.right
     for row in predicate.rows:
@@ -50,7 +48,7 @@ def predicate_pictures(predicate: PeriodPredicate) -> Iterator[Picture]:
                 row,
                 predicate.terms(row),
                 (str(predicate.left), str(right)),
-                frozenset(name for name in "bd" if isinstance(predicate.endpoint(name), OpenEnd)),
+                open_ends,
                 tuple((name, amount_words(amount)) for name, amount in given if amount is not None),
                 predicate.point,
             )
@@ -87,7 +85,7 @@ def amount_words(amount: Amount) -> str:
     """`90 s` or `10 min`; a number without a unit as it is."""
     if not amount.interval:
         return str(amount.value)
-    for unit, size in _UNITS:
+    for unit, size in _UNITS.items():
         if amount.value and amount.value % size == 0:
             return f"{amount.value // size:,} {unit}"
     return f"{amount.value:,} \N{MICRO SIGN}s"

@@ -179,7 +179,7 @@ class PeriodPredicate(Expression):
         """Two bars for each relation."""
         from sqlext_planner.periods.pictures import predicate_pictures
 
-        return predicate_pictures(self)
+        return predicate_pictures(self, frozenset(name for name in "bd" if isinstance(self.endpoint(name), OpenEnd)))
 
     def __str__(self) -> str:
         words = " OR ".join(row.words[0] for row in self.rows)

@@ -74,7 +74,7 @@ Trial = Callable[[Expression], object]
 
 @dataclass(frozen=True)
 class Rival:
-    """One way of computing a node: what it costs, in words, what else speaks for or against it, whether it was taken."""
+    """One way of computing a node: what it costs, what else is to say of it, whether it was taken."""
 
     name: str
     cost: str = ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.markup import Markup
 from sqlext_planner.picture import WIDTH, Picture, box, dot, path, words
-from sqlext_planner.umjoin.find.group_report import UMJoinGroup
+from sqlext_planner.relational.logical_plan import relation_name
 
 if TYPE_CHECKING:
     from sqlext_planner.umjoin.nodes import UMJoin
@@ -33,11 +33,11 @@ class _Place:
 
 def join_graph(node: UMJoin) -> Picture:
     """The picture of a multi-way join."""
-    group = UMJoinGroup.of(node)
+    inputs = tuple(map(relation_name, node.inputs))
     shapes: list[Markup] = []
     places: list[_Place] = []
     y = 4.0
-    for child, kind, name in zip(node.inputs, node.kinds, group.inputs, strict=True):
+    for child, kind, name in zip(node.inputs, node.kinds, inputs, strict=True):
         keys = [
             (column.name, number)
             for column in child.output_columns
@@ -59,7 +59,7 @@ def join_graph(node: UMJoin) -> Picture:
     shapes += _edges(places, heights)
     for number, found in enumerate(node.key_classes):
         shapes += _pill(heights[number], class_name([column.name for column in found]), number)
-    return Picture("Join graph", _told(group), max(y, bottom), tuple(shapes), _caption(node, group))
+    return Picture("Join graph", _told(node, inputs), max(y, bottom), tuple(shapes), _caption(node))
 
 
 def class_name(columns: Sequence[str]) -> str:
@@ -102,13 +102,14 @@ def _pill(y: float, name: str, number: int) -> Iterator[Markup]:
     yield words(WIDTH - _CLASS / 2, y + 4, name, "strong", "middle", _CLASS - 14)
 
 
-def _told(group: UMJoinGroup) -> str:
-    classes = "; ".join(" = ".join(found) for found in group.key_classes)
-    return f"{len(group.inputs)} inputs ({group}) meet in {len(group.key_classes)} key classes: {classes or 'none'}"
+def _told(node: UMJoin, inputs: Sequence[str]) -> str:
+    classes = "; ".join(" = ".join(map(str, found)) for found in node.key_classes)
+    members = [name if kind == "inner" else f"{kind} {name}" for name, kind in zip(inputs, node.kinds, strict=True)]
+    told = f"{len(inputs)} inputs ({', '.join(members)}) meet in {len(node.key_classes)} key classes"
+    return f"{told}: {classes or 'none'}"
 
 
-def _caption(node: UMJoin, group: UMJoinGroup) -> str:
-    warning = "".join(f" Warning: {note}." for note in group.notes.values())
+def _caption(node: UMJoin) -> str:
     terms = ", ".join(map(str, node.residual))
     rest = f" Besides these, rows are compared by {terms}." if terms else ""
-    return f"Each input with its key columns; columns whose lines meet are equal in every joined row.{rest}{warning}"
+    return f"Each input with its key columns; columns whose lines meet are equal in every joined row.{rest}"

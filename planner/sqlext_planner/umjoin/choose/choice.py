@@ -115,7 +115,7 @@ def _cheapest(
 
 
 def _rivals(taken: UMJoinStrategy, obstacles: Obstacles, seconds: Mapping[UMJoinStrategy, float]) -> Iterator[Rival]:
-    """All strategies with their seconds, where they are estimated; a gain too small for leaving Spark's plan is said."""
+    """All strategies with their seconds, where they are estimated, and why not that which is a little cheaper."""
     for strategy, told in _TOLD.items():
         obstacle = obstacles.of(strategy)
         note = told if obstacle is None else f"not possible: {obstacle}"
