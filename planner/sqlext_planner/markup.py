@@ -30,7 +30,7 @@ Content = str | Iterable["Content"] | None
 Attribute = str | int | float | bool | None
 
 
-def tag(name: str, *content: Content, **attributes: Attribute) -> Markup:
+def tag(name: str, /, *content: Content, **attributes: Attribute) -> Markup:
     """An element. `class_` and `data_x` stand for `class` and `data-x`; None and False leave an attribute out, True
     gives it without a value. Raises ValueError for what is no name of an element or attribute."""
     if not _NAME.fullmatch(name):

@@ -1,0 +1,51 @@
+"""The user's text with the parts marked that became nodes of the extension, each a link to its node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from sqlext_planner.errors import Span
+from sqlext_planner.expressions.nodes import conjuncts
+from sqlext_planner.markup import Markup, tag
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.spark_errors import place_of
+
+
+def places_of(node: LogicalPlan) -> tuple[Span, ...]:
+    """Where a node stands in the text: its own place, and those of its calls and terms that are outside of it."""
+    found = [node.span, *(place_of(term) for item in node.expressions() for term in conjuncts(item))]
+    spans = sorted({span for span in found if span is not None}, key=lambda span: (span.start, -span.end))
+    kept: list[Span] = []
+    for span in spans:
+        if not kept or span.end > kept[-1].end:
+            kept.append(span)
+    return tuple(kept)
+
+
+def marked_sql(sql: str, marks: Sequence[Sequence[Span]], prefix: str) -> Markup:
+    """The text; the places of mark n link to `{prefix}-op-{n + 1}`, and the first of them is `{prefix}-sql-{n + 1}`.
+    Of marks that overlap the shorter one is on top."""
+    owner: list[int | None] = [None] * len(sql)
+    spans = [(span, number) for number, found in enumerate(marks, 1) for span in found]
+    for span, number in sorted(spans, key=lambda item: item[0].start - item[0].end):
+        places = range(max(span.start, 0), min(span.end, len(sql)))
+        owner[places.start : places.stop] = [number] * len(places)
+    return tag(
+        "pre", list(_pieces(sql, owner, prefix)), class_="sql", tabindex=0, role="region", aria_label="Statement"
+    )
+
+
+def _pieces(sql: str, owner: Sequence[int | None], prefix: str) -> Iterator[str]:
+    place = 0
+    seen: set[int] = set()
+    for number, letters in groupby(owner):
+        piece = sql[place : (place := place + len(list(letters)))]
+        if number is None or not piece.strip():
+            yield piece
+            continue
+        first = number not in seen
+        seen.add(number)
+        badge = tag("sup", str(number), class_="no") if first else None
+        ident = f"{prefix}-sql-{number}" if first else None
+        yield tag("a", piece, badge, href=f"#{prefix}-op-{number}", id=ident, class_=f"hit c{(number - 1) % 6}")
