@@ -113,17 +113,18 @@ def _runs(operator: Operator, runs: PhysicalPlan | None) -> Content:
 def _choice(name: str, rivals: tuple[Rival, ...]) -> Content:
     if not rivals:
         return None
+    costs = any(rival.cost for rival in rivals)
     rows = [
         tag(
             "tr",
             tag("th", rival.name, tag("span", "chosen", class_="state new") if rival.chosen else None, scope="row"),
-            tag("td", rival.cost or "\N{EN DASH}"),
+            tag("td", rival.cost or "\N{EN DASH}") if costs else None,
             tag("td", rival.note),
-            class_="chosen" if rival.chosen else None,
         )
         for rival in rivals
     ]
-    head = tag("tr", [tag("th", title, scope="col") for title in (name, "cost", "what it is")])
+    titles = (name, *(["cost"] if costs else []), "what it is")
+    head = tag("tr", [tag("th", title, scope="col") for title in titles])
     return _table(f"Compared: {name}", head, rows)
 
 

@@ -40,7 +40,7 @@ def page(plan: StagedPlan, trees: Mapping[str, TreeNode], note: str | None) -> s
     whole = [
         tag("header", tag("h1", _TITLE), tag("nav", tag("ul", links), aria_label="Parts of this page")),
         tag("main", body),
-        tag("footer", tag("p", "Made by sqlext plan. Rows flow upwards: a node reads the nodes below it.")),
+        tag("footer", tag("p", "Made by sqlext plan.")),
     ]
     return f"<!DOCTYPE html>\n{tag('html', head, tag('body', *whole, class_='sqlext-plan'), lang='en')}\n"
 
@@ -94,25 +94,27 @@ class _Parts:
         return found
 
     def _brief(self) -> Content:
-        items = [tag("li", self.note)] if self.note else []
-        items += [tag("li", self._said(item)) for item in self.operators]
+        items = [tag("li", tag("b", "Found: "), self._said(item)) for item in self.operators]
         trace = self.plan.trace
         if trace is not None:
             seconds = sum(step.seconds for step in trace.steps)
             count = len(trace.rules)
             rules = f"{count} rule{'s' if count != 1 else ''} changed the plan in {seconds_text(seconds)}"
             changes = f" ({self.stages.changes})" if self.stages.changes else ""
-            items.append(tag("li", f"{rules if count else 'No rule changed the plan'}{changes}."))
+            told = f"{rules if count else 'no rule changed the plan'}{changes}."
+            items.append(tag("li", tag("b", "Rewritten: "), told))
+        ours = ", ".join(self.plan.extensions)
+        runs = self.note or f"{ours or 'DataFrames of Spark'}, and Spark for the rest."
+        items.append(tag("li", tag("b", "Runs: "), runs))
         if self.plan.measured is not None:
             found = self.plan.measured
-            items.append(tag("li", f"A run of it gave {rows_text(found.rows)} in {found.seconds:.2f} s."))
+            items.append(tag("li", tag("b", "Measured: "), f"{rows_text(found.rows)} in {found.seconds:.2f} s."))
         return tag("ul", items, class_="brief")
 
     def _said(self, item: Operator) -> Content:
         number = tag("span", str(item.number), class_=f"no c{(item.number - 1) % 6}")
         name = tag("a", number, " ", item.node.node_name(), href=f"#{self.stages.prefix}-op-{item.number}")
-        runs = "" if item.runs is None else f" Runs as {item.runs.node_name()}."
-        return [name, ": ", doc_html(type(item.node).__doc__ or ""), runs]
+        return [name, ". ", doc_html(type(item.node).__doc__ or "")]
 
     def _legend(self) -> Content:
         if not any(self.marks):

@@ -49,7 +49,13 @@ class Stages:
             )
             for name, tree in self.trees.items()
         ]
-        return tag("div", sections, class_="stages")
+        return tag("div", self._legend() if len(self.trees) > 1 else None, tag("div", sections, class_="stages"))
+
+    def _legend(self) -> Markup:
+        states = (("gone", "is not in the next plan"), ("new", "was not in the one before"), ("changed", "differs"))
+        marks = [part for name, told in states for part in (tag("span", name, class_=f"state {name}"), f" {told} ")]
+        ours = [tag("span", "sqlext", class_="state ours"), " an operator of sqlext. Arrows lead to the same node. "]
+        return tag("p", marks, ours, "Rows flow upwards: a node reads those below it.", class_="muted")
 
     def ident(self, stage: str, node: TreeNode | None) -> str | None:
         """The id of a node of a stage; None for one that it does not have."""
@@ -58,14 +64,25 @@ class Stages:
 
     @cached_property
     def changes(self) -> str:
-        """`gone: 2 Join; new: 1 UMJoin`, from the analyzed to the optimized plan; '' if one is not shown."""
-        if self._rewritten is None:
+        """`2 Join became UMJoin, 2 Filter are new`, from the analyzed to the optimized plan; '' if one is not shown."""
+        found = self._rewritten
+        if found is None:
             return ""
-        nodes = {name: list(self.trees[name].walk()) for name in ("analyzed", "optimized")}
-        gone = Counter(n.node_name() for n in nodes["analyzed"] if self._rewritten.state_before(n) == "gone")
-        new = Counter(n.node_name() for n in nodes["optimized"] if self._rewritten.state_after(n) == "new")
-        parts = (("gone", gone), ("new", new))
-        return "; ".join(f"{word}: {', '.join(f'{n} {name}' for name, n in c.items())}" for word, c in parts if c)
+        gone = [node for node in self.trees["analyzed"].walk() if found.state_before(node) == "gone"]
+        into = {id(node): found.became.get(id(node)) for node in gone}
+        became = Counter(
+            (node.node_name(), other.node_name()) for node in gone if (other := into[id(node)]) is not None
+        )
+        left = Counter(node.node_name() for node in gone if into[id(node)] is None)
+        used = {id(other) for other in into.values()}
+        new = Counter(
+            node.node_name()
+            for node in self.trees["optimized"].walk()
+            if found.state_after(node) == "new" and id(node) not in used
+        )
+        parts = [f"{count} {name} became {other}" for (name, other), count in became.items()]
+        parts += [f"{count} {name} gone" for name, count in left.items()]
+        return ", ".join([*parts, *(f"{count} {name} new" for name, count in new.items())])
 
     @cached_property
     def computed(self) -> Matching | None:

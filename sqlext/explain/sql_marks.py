@@ -13,14 +13,23 @@ from sqlext_planner.relational.spark_errors import place_of
 
 
 def places_of(node: LogicalPlan) -> tuple[Span, ...]:
-    """Where a node stands in the text: its own place, and those of its calls and terms that are outside of it."""
+    """Where a node stands in the text: its own place, and those of its calls, terms and tables that are outside of
+    it."""
     found = [node.span, *(place_of(term) for item in node.expressions() for term in conjuncts(item))]
+    found += [_table(child) for child in node.children]
     spans = sorted({span for span in found if span is not None}, key=lambda span: (span.start, -span.end))
     kept: list[Span] = []
     for span in spans:
         if not kept or span.end > kept[-1].end:
             kept.append(span)
     return tuple(kept)
+
+
+def _table(plan: LogicalPlan) -> Span | None:
+    """The place of the table that an input reads, None for an input that an operator or several tables make."""
+    while len(plan.children) == 1 and plan.operator_name is None:
+        plan = plan.children[0]
+    return None if plan.children else plan.span
 
 
 def marked_sql(sql: str, marks: Sequence[Sequence[Span]], prefix: str) -> Markup:
@@ -40,12 +49,16 @@ def _pieces(sql: str, owner: Sequence[int | None], prefix: str) -> Iterator[str]
     place = 0
     seen: set[int] = set()
     for number, letters in groupby(owner):
-        piece = sql[place : (place := place + len(list(letters)))]
-        if number is None or not piece.strip():
-            yield piece
+        whole = sql[place : (place := place + len(list(letters)))]
+        piece = whole.strip(" \t\r\n,")
+        if number is None or not piece:
+            yield whole
             continue
+        before, after = whole.split(piece, 1)
         first = number not in seen
         seen.add(number)
         badge = tag("sup", str(number), class_="no") if first else None
         ident = f"{prefix}-sql-{number}" if first else None
+        yield before
         yield tag("a", piece, badge, href=f"#{prefix}-op-{number}", id=ident, class_=f"hit c{(number - 1) % 6}")
+        yield after

@@ -16,7 +16,8 @@ _CODE = re.compile(r"``(.+?)``|`(.+?)`", re.DOTALL)
 
 
 def steps_html(trace: PlanTrace) -> Markup:
-    """All steps, in their order; each opens to the plan's changed part. A paragraph if no rule changed anything."""
+    """All steps, in their order; each opens to the plan's changed part, and those that made an operator are open. A
+    paragraph if no rule changed anything."""
     if not trace.steps:
         return tag("p", "No rule changed the plan.")
     return tag("ol", [tag("li", _step(step)) for step in trace.steps], class_="steps")
@@ -37,10 +38,7 @@ def doc_html(doc: str) -> Content:
 def _step(step: Step) -> Iterator[Markup]:
     whole = match_logical(step.before, step.after)
     before, after = changed_part(step.before, step.after)
-    head = [
-        tag("b", step.rule),
-        tag("span", f"{step.batch} \N{MIDDLE DOT} {seconds_text(step.seconds)}", class_="muted"),
-    ]
+    when = tag("span", f"{step.batch} \N{MIDDLE DOT} {seconds_text(step.seconds)}", class_="muted")
     yield tag(
         "details",
         tag("summary", tag("b", step.rule), when, tag("span", _counted(whole, before, after), class_="counts")),
@@ -51,6 +49,7 @@ def _step(step: Step) -> Iterator[Markup]:
             _side("after", after, whole, is_before=False, other=before),
             class_="pair",
         ),
+        open=any(whole.state_after(node) == "new" and node.operator_name for node in step.after.walk()),
     )
 
 

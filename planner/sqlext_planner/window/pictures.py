@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _Scale = Callable[[float], float]
 _FROM, _TO = 74, WIDTH - 12
 _TOP, _LANE = 32, 24
-_LEGEND = (("in", "in the window"), ("out", "not in it"), ("excluded", "left out"))
+_LEGEND = (("in", "in the window", 91), ("out", "outside", 189), ("excluded", "left out", 252))
 _STATES = {"in": "in the window", "out": "outside", "excluded": "left out", "oversize": "left out by MAXSIZE"}
 
 
@@ -95,7 +95,7 @@ def _legend(y: float) -> Iterator[Markup]:
     x = 8.0
     yield path([(x, y - 10), (x + 6, y - 4), (x, y + 2), (x - 6, y - 4)], "row-in current", closed=True)
     yield words(x + 10, y, "current row", "small")
-    for place, (state, told) in zip((98, 200, 268), _LEGEND, strict=True):
+    for state, told, place in _LEGEND:
         yield dot(place, y - 4, "row-in" if state == "in" else "row-out")
         if state == "excluded":
             yield line(place - 5, y - 9, place + 5, y + 1, "cross")
