@@ -59,6 +59,13 @@ def path(points: Iterable[tuple[float, float]], kind: str, closed: bool = False)
     return tag("path", d=f"M{places}{' Z' if closed else ''}", class_=kind)
 
 
+def curve(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
+    """A line from left to right that leaves and arrives level."""
+    bend = (x2 - x1) / 2
+    places = f"M{x1:g} {y1:g} C{x1 + bend:g} {y1:g} {x2 - bend:g} {y2:g} {x2:g} {y2:g}"
+    return tag("path", d=places, class_=kind)
+
+
 def arrow(x: float, y: float, towards: int, kind: str = "head") -> Markup:
     """The head of an arrow that ends at (x, y), to the right (1) or to the left (-1)."""
     return path([(x, y), (x - 6 * towards, y - 4), (x - 6 * towards, y + 4)], kind, closed=True)

@@ -56,19 +56,17 @@ def operator_html(operator: Operator, stages: Stages, level: int) -> Markup:
     number = tag("span", str(operator.number), class_=f"no c{(operator.number - 1) % 6}")
     head = tag(f"h{level}", number, " ", node.node_name(), id=f"{ident}-name")
     pictures = list(dict.fromkeys(node.pictures()))
-    return tag(
-        "article",
+    body = [
         head,
         tag("p", doc_html(type(node).__doc__ or ""), class_="doc"),
         _where(operator, stages),
         _runs(operator, runs),
         [_choice(name, rivals) for part in operator.physical for name, rivals in part.choices().items()],
         _measured(operator, stages),
-        tag("div", [figure(picture) for picture in pictures], class_="figures") if pictures else None,
-        id=ident,
-        class_="op",
-        aria_labelledby=f"{ident}-name",
-    )
+    ]
+    drawn = tag("div", [figure(picture) for picture in pictures], class_="figures") if pictures else None
+    kind = "op pictured" if pictures else "op"
+    return tag("article", tag("div", body), drawn, id=ident, class_=kind, aria_labelledby=f"{ident}-name")
 
 
 def figure(picture: Picture) -> Markup:
@@ -142,4 +140,4 @@ def _measured(operator: Operator, stages: Stages) -> Content:
 
 def _table(title: str, head: Content, rows: Content) -> Markup:
     table = tag("table", tag("caption", title), tag("thead", head) if head else None, tag("tbody", rows))
-    return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=title)
+    return tag("div", table, class_="scroll", tabindex=0, role="group", aria_label=title)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from sqlext_planner.tree import TreeNode
 
 from sqlext.explain.plan_operators import Operator, operator_html, operators_of
 from sqlext.explain.plan_stages import Stages
-from sqlext.explain.sql_marks import marked_sql, places_of
+from sqlext.explain.sql_marks import marked_sql, outermost, places_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,11 +72,14 @@ class _Parts:
         self.operators: Sequence[Operator] = (
             [] if plan.optimized is None else operators_of(plan.optimized, plan.physical)
         )
-        self.marks = [places_of(item.node) for item in self.operators]
-        in_text = frozenset(item.number for item, found in zip(self.operators, self.marks, strict=True) if found)
         nodes = [item.node for item in self.operators]
         measured = () if plan.measured is None else plan.measured.nodes
-        self.stages = Stages(trees, prefix, nodes, in_text, measured)
+        stages = Stages(trees, prefix, nodes, frozenset(), measured)
+        self.marks = [
+            outermost(span for origin in (node, *stages.origins(node)) for span in places_of(origin)) for node in nodes
+        ]
+        in_text = frozenset(number for number, found in enumerate(self.marks, 1) if found)
+        self.stages = replace(stages, in_text=in_text)
 
     def sections(self) -> list[tuple[str, Content]]:
         """Titles and contents, in order."""

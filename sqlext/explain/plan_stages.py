@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 from sqlext_planner.exchange.figures import NodeFigures
 from sqlext_planner.markup import Markup, tag
@@ -45,14 +45,19 @@ class Stages:
             tag(
                 "section",
                 tag(f"h{level}", name, " ", tag("small", _TOLD[name])),
-                tag("div", tree_html(tree, lambda node, stage=name: self._shown(stage, node)), **_scrolling(name)),
+                tag("div", tree_html(tree, partial(self._shown, name)), **_scrolling(name)),
             )
             for name, tree in self.trees.items()
         ]
         return tag("div", self._legend() if len(self.trees) > 1 else None, tag("div", sections, class_="stages"))
 
     def _legend(self) -> Markup:
-        states = (("gone", "is not in the next plan"), ("new", "was not in the one before"), ("changed", "differs"))
+        states = (
+            ("gone", "is not in the next plan"),
+            ("new", "was not in the one before"),
+            ("moved", "is below another node"),
+            ("changed", "differs"),
+        )
         marks = [part for name, told in states for part in (tag("span", name, class_=f"state {name}"), f" {told} ")]
         ours = [tag("span", "sqlext", class_="state ours"), " an operator of sqlext. Arrows lead to the same node. "]
         return tag("p", marks, ours, "Rows flow upwards: a node reads those below it.", class_="muted")
@@ -70,9 +75,8 @@ class Stages:
             return ""
         gone = [node for node in self.trees["analyzed"].walk() if found.state_before(node) == "gone"]
         into = {id(node): found.became.get(id(node)) for node in gone}
-        became = Counter(
-            (node.node_name(), other.node_name()) for node in gone if (other := into[id(node)]) is not None
-        )
+        pairs = [(node, into[id(node)]) for node in gone]
+        became = Counter((node.node_name(), _into(node, other)) for node, other in pairs if other is not None)
         left = Counter(node.node_name() for node in gone if into[id(node)] is None)
         used = {id(other) for other in into.values()}
         new = Counter(
@@ -80,7 +84,7 @@ class Stages:
             for node in self.trees["optimized"].walk()
             if found.state_after(node) == "new" and id(node) not in used
         )
-        parts = [f"{count} {name} became {other}" for (name, other), count in became.items()]
+        parts = [f"{count} {name} {into}" for (name, into), count in became.items()]
         parts += [f"{count} {name} gone" for name, count in left.items()]
         return ", ".join([*parts, *(f"{count} {name} new" for name, count in new.items())])
 
@@ -91,6 +95,15 @@ class Stages:
         if isinstance(optimized, LogicalPlan) and isinstance(physical, PhysicalPlan):
             return match_physical(optimized, physical)
         return None
+
+    def origins(self, node: LogicalPlan) -> list[LogicalPlan]:
+        """The operators of the analyzed plan that have become one of the optimized plan, or part of it."""
+        found, analyzed = self._rewritten, self.trees.get("analyzed")
+        if found is None or not isinstance(analyzed, LogicalPlan):
+            return []
+        into = (found.after, found.became)
+        operators = (item for item in analyzed.walk() if item.operator_name is not None)
+        return [item for item in operators if any(known.get(id(item)) is node for known in into)]
 
     @cached_property
     def _rewritten(self) -> Matching | None:
@@ -165,6 +178,11 @@ class Stages:
         return facts
 
 
+def _into(node: TreeNode, other: TreeNode) -> str:
+    same = node.node_name() == other.node_name()
+    return "merged into another" if same else f"became {other.node_name()}"
+
+
 def measured_facts(figures: NodeFigures) -> list[str]:
     """What was measured of a node: rows in and out, what was moved and spilled, seconds, and skew."""
     facts = []
@@ -176,15 +194,15 @@ def measured_facts(figures: NodeFigures) -> list[str]:
         facts.append(f"{rows_text(figures.moved_rows)} moved ({bytes_text(figures.moved_bytes)})")
     if figures.spilled_bytes:
         facts.append(f"{bytes_text(figures.spilled_bytes)} to disk")
-    busy = [*figures.scattering, *figures.running]
+    busy: list[float] = [*figures.scattering, *figures.running]
     if busy:
         facts.append(f"{seconds_text(sum(busy))} busy in {len(busy)} tasks")
-    if len(figures.running) > 1 and sum(figures.running):
-        facts.append(
-            f"busiest task {max(figures.running) * len(figures.running) / sum(figures.running):.1f}x the average"
-        )
+    total = sum(figures.running)
+    if len(figures.running) > 1 and total > 0:
+        skew = max(figures.running) * len(figures.running) / total
+        facts.append(f"busiest task {skew:.1f}x the average")
     return facts
 
 
 def _scrolling(name: str) -> dict[str, str | int]:
-    return {"class_": "scroll", "tabindex": 0, "role": "region", "aria_label": f"The {name} plan"}
+    return {"class_": "scroll", "tabindex": 0, "role": "group", "aria_label": f"The {name} plan"}

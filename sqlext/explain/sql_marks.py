@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from sqlext_planner.errors import Span
@@ -17,9 +17,13 @@ def places_of(node: LogicalPlan) -> tuple[Span, ...]:
     it."""
     found = [node.span, *(place_of(term) for item in node.expressions() for term in conjuncts(item))]
     found += [_table(child) for child in node.children]
-    spans = sorted({span for span in found if span is not None}, key=lambda span: (span.start, -span.end))
+    return outermost(span for span in found if span is not None)
+
+
+def outermost(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """The places that are not inside another one, in order."""
     kept: list[Span] = []
-    for span in spans:
+    for span in sorted(set(spans), key=lambda span: (span.start, -span.end)):
         if not kept or span.end > kept[-1].end:
             kept.append(span)
     return tuple(kept)
@@ -40,9 +44,7 @@ def marked_sql(sql: str, marks: Sequence[Sequence[Span]], prefix: str) -> Markup
     for span, number in sorted(spans, key=lambda item: item[0].start - item[0].end):
         places = range(max(span.start, 0), min(span.end, len(sql)))
         owner[places.start : places.stop] = [number] * len(places)
-    return tag(
-        "pre", list(_pieces(sql, owner, prefix)), class_="sql", tabindex=0, role="region", aria_label="Statement"
-    )
+    return tag("pre", list(_pieces(sql, owner, prefix)), class_="sql")
 
 
 def _pieces(sql: str, owner: Sequence[int | None], prefix: str) -> Iterator[str]:

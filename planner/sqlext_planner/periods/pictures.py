@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from sqlext_planner.periods.predicates import Amount, PeriodPredicate
 
 _FROM, _TO = 66, WIDTH - 10
-_LEFT_BAR, _RIGHT_BAR, _BAR = 16, 50, 12
-_MEASURE = 39
+_LEFT_BAR, _RIGHT_BAR, _BAR = 22, 58, 12
+_MEASURE = 46
 #: The lines that show where the ends of the right period may be.
-_REACHES = {"c": 88, "d": 102}
+_REACHES = {"c": 98, "d": 112}
 #: Units of an amount in microseconds, the largest first.
 _UNITS = {"week": 604_800_000_000, "day": 86_400_000_000, "h": 3_600_000_000, "min": 60_000_000}
 _UNITS |= {"s": 1_000_000, "ms": 1_000}

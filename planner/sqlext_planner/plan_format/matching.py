@@ -10,8 +10,8 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.tree import TreeNode
 
-#: What happened to a node between two plans; `new` and `gone` have no counterpart.
-State = Literal["same", "changed", "new", "gone"]
+#: What happened to a node between two plans; `new` and `gone` have no counterpart, `moved` ones are below others now.
+State = Literal["same", "changed", "moved", "new", "gone"]
 
 
 @dataclass(frozen=True)
@@ -20,18 +20,25 @@ class Matching:
 
     after: Mapping[int, TreeNode]
     before: Mapping[int, TreeNode]
-    #: The new node that covers what was below a gone one.
+    #: The new node that covers what was below a gone one, or the changed node of its kind that was above it.
     became: Mapping[int, TreeNode] = field(default_factory=dict)
+    #: The nodes after that are below a node that was not above them.
+    moved: frozenset[int] = frozenset()
 
     def state_before(self, node: TreeNode) -> State:
         """What becomes of a node of the plan before."""
         found = self.after.get(id(node))
-        return "gone" if found is None else _state(node, found)
+        return "gone" if found is None else self._state(node, found)
 
     def state_after(self, node: TreeNode) -> State:
         """Where a node of the plan after comes from."""
         found = self.before.get(id(node))
-        return "new" if found is None else _state(found, node)
+        return "new" if found is None else self._state(found, node)
+
+    def _state(self, before: TreeNode, after: TreeNode) -> State:
+        if before.label() != after.label():
+            return "changed"
+        return "moved" if id(after) in self.moved else "same"
 
 
 def match_logical(before: LogicalPlan, after: LogicalPlan) -> Matching:
@@ -47,7 +54,7 @@ def match_logical(before: LogicalPlan, after: LogicalPlan) -> Matching:
     for key in keys:
         pairs.add_equal(left, right, key)
     pairs.add_similar(left, right)
-    return Matching(pairs.after, pairs.before, dict(_became(left, after, pairs)))
+    return Matching(pairs.after, pairs.before, dict(_became(left, after, pairs)), _moved(before, after, pairs))
 
 
 def match_physical(logical: LogicalPlan, physical: PhysicalPlan) -> Matching:
@@ -105,8 +112,28 @@ class _Pairs:
                 self.add(node, best)
 
 
-def _state(before: TreeNode, after: TreeNode) -> State:
-    return "same" if before is after or before.label() == after.label() else "changed"
+def _moved(before: LogicalPlan, after: LogicalPlan, pairs: _Pairs) -> frozenset[int]:
+    """The nodes that have got a node of the plan before above them. (A node that moves up is not among them: what it
+    has passed is.)"""
+    above = {node: set(map(id, over)) for node, over in _above(before).items()}
+    return frozenset(
+        node
+        for node, over in _above(after).items()
+        if node in pairs.before
+        and any(
+            id(pairs.before[id(one)]) not in above[id(pairs.before[node])] for one in over if id(one) in pairs.before
+        )
+    )
+
+
+def _above(plan: LogicalPlan) -> dict[int, list[LogicalPlan]]:
+    """The nodes above each node, by its id, the root first."""
+    over: dict[int, list[LogicalPlan]] = {id(node): [] for node in plan.walk()}
+    for node in plan.walk():
+        for below in node.walk():
+            if below is not node:
+                over[id(below)].append(node)
+    return over
 
 
 def _span(node: LogicalPlan) -> Hashable | None:
@@ -120,13 +147,18 @@ def _likeness(left: LogicalPlan, right: LogicalPlan) -> float:
 
 
 def _became(left: list[LogicalPlan], after: LogicalPlan, pairs: _Pairs) -> Iterator[tuple[int, TreeNode]]:
-    """For each gone node the lowest new node above all that is left of its inputs."""
+    """For each gone node the lowest new node above all that is left of its inputs, else the nearest node of its kind
+    that was above it."""
     below = {id(node): frozenset(id(item) for item in node.walk()) for node in after.walk()}
+    over = _above(left[0])
     fresh = sorted((node for node in after.walk() if id(node) not in pairs.before), key=lambda n: len(below[id(n)]))
     for node in left:
         if id(node) in pairs.after:
             continue
         kept = {id(pairs.after[id(item)]) for item in node.walk() if id(item) in pairs.after}
         found = next((item for item in fresh if kept and kept <= below[id(item)]), None)
+        if found is None:
+            kin = (one for one in reversed(over[id(node)]) if type(one) is type(node) and id(one) in pairs.after)
+            found = next((new for one in kin if (new := pairs.after[id(one)]).label() != one.label()), None)
         if found is not None:
             yield id(node), found

@@ -12,6 +12,7 @@ from sqlext_planner.plan_format.matching import Matching, changed_part, match_lo
 from sqlext_planner.plan_format.tree_html import Shown, tree_html
 from sqlext_planner.tree import TreeNode
 
+_REFERENCE = re.compile(r"\s*\(docs/[^)]*\)")
 _CODE = re.compile(r"``(.+?)``|`(.+?)`", re.DOTALL)
 
 
@@ -26,7 +27,7 @@ def steps_html(trace: PlanTrace) -> Markup:
 def doc_html(doc: str) -> Content:
     """The first paragraph of a docstring, with its code as code."""
     first = " ".join(doc.strip().split("\n\n")[0].split())
-    first = first.replace("->", "\N{RIGHTWARDS ARROW}")
+    first = _REFERENCE.sub("", first).replace("->", "\N{RIGHTWARDS ARROW}")
     parts: list[Content] = []
     place = 0
     for found in _CODE.finditer(first):
@@ -45,8 +46,8 @@ def _step(step: Step) -> Iterator[Markup]:
         tag("p", doc_html(step.doc), class_="doc"),
         tag(
             "div",
-            _side("before", before, whole, is_before=True, other=after),
-            _side("after", after, whole, is_before=False, other=before),
+            _side(f"before {step.rule}", before, whole, is_before=True, other=after),
+            _side(f"after {step.rule}", after, whole, is_before=False, other=before),
             class_="pair",
         ),
         open=any(whole.state_after(node) == "new" and node.operator_name for node in step.after.walk()),
@@ -62,12 +63,13 @@ def _side(title: str, plan: TreeNode, matching: Matching, *, is_before: bool, ot
         found = (matching.after if is_before else matching.before).get(id(node))
         return Shown(state=state, other=None if found is None else found.label())
 
-    return tag("div", tag("p", title, class_="side"), tree_html(plan, shown, folded))
+    tree = tree_html(plan, shown, folded)
+    return tag("div", tag("p", title, class_="side"), tree, tabindex=0, role="group", aria_label=f"The plan {title}")
 
 
 def _counted(matching: Matching, before: TreeNode, after: TreeNode) -> str:
     """`1 gone, 2 changed, 1 new`."""
     gone = sum(matching.state_before(node) == "gone" for node in before.walk())
     states = [matching.state_after(node) for node in after.walk()]
-    counts = {"gone": gone, "changed": states.count("changed"), "new": states.count("new")}
+    counts = {"gone": gone, **{state: states.count(state) for state in ("moved", "changed", "new")}}
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)

@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from sqlext_planner.markup import Markup
-from sqlext_planner.picture import WIDTH, Picture, box, dot, path, words
+from sqlext_planner.picture import WIDTH, Picture, box, curve, dot, words
 from sqlext_planner.relational.logical_plan import relation_name
 
 if TYPE_CHECKING:
@@ -92,9 +92,7 @@ def _spread(places: Sequence[_Place], count: int) -> tuple[dict[int, float], flo
 def _edges(places: Sequence[_Place], heights: dict[int, float]) -> Iterator[Markup]:
     start, end = _INPUT + 5, WIDTH - _CLASS - 1
     for place in places:
-        y = heights[place.number]
-        bend = (start + end) / 2
-        yield path([(start, place.y), (bend - 14, place.y), (bend + 14, y), (end, y)], _colour(place.number, "edge"))
+        yield curve(start, place.y, end, heights[place.number], _colour(place.number, "edge"))
 
 
 def _pill(y: float, name: str, number: int) -> Iterator[Markup]:
