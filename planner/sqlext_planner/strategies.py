@@ -129,7 +129,7 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if not isinstance(node, LastJoin):
         return None
     # Imported here, like the window union's: plans without the extension need none of it.
-    from sqlext_planner.last_join.choice import choose_strategies
+    from sqlext_planner.last_join.choice import choose_strategies, strategy_rivals
     from sqlext_planner.last_join.execution import LastJoinExec
     from sqlext_planner.last_join.partitioning import is_one_exchange, last_join_partitioning
 
@@ -139,7 +139,9 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 
         strategies, why = stream_strategies(node)
         return LastJoinExec(node, inputs, strategies=strategies, why=why)
-    strategies, why = choose_strategies(node, list(map(_scan_bytes, inputs[1:])), planner.config)
+    sizes = list(map(_scan_bytes, inputs[1:]))
+    strategies, why = choose_strategies(node, sizes, planner.config)
+    rivals = strategy_rivals(strategies, sizes, planner.config)
     shipped = [strategy in ("exchange", "auto") for strategy in strategies]
     inputs = tuple(
         _exchange_input(child, planner.config) if ships else child
@@ -148,7 +150,7 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     partitioning = None
     if all(strategy == "exchange" for strategy in strategies) and is_one_exchange(node):
         partitioning = last_join_partitioning(node, planner.catalog, planner.config)
-    return LastJoinExec(node, inputs, strategies=strategies, partitioning=partitioning, why=why)
+    return LastJoinExec(node, inputs, strategies=strategies, partitioning=partitioning, why=why, rivals=rivals)
 
 
 def early_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:

@@ -51,7 +51,7 @@ def fragment(plan: StagedPlan, trees: Mapping[str, TreeNode], note: str | None) 
     and its ids are its own, however many plans the notebook shows."""
     parts = _Parts(plan, trees, note, f"plan-{secrets.token_hex(4)}", 4)
     first, *others = parts.sections()
-    is_open = {"Statement", "Before and after"}
+    is_open = {"Statement", "Before and after", "Operators"}
     sections = [tag("h3", first[0]), first[1]]
     for title, content in others:
         sections.append(tag("details", tag("summary", title), content, open=title in is_open, class_="part"))

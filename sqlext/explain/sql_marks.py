@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
@@ -10,6 +11,9 @@ from sqlext_planner.expressions.nodes import conjuncts
 from sqlext_planner.markup import Markup, tag
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.spark_errors import place_of
+
+#: Between two lines of a mark: line breaks and indentation, which are not underlined.
+_INDENT = re.compile(r"(\s*\n\s*)")
 
 
 def places_of(node: LogicalPlan) -> tuple[Span, ...]:
@@ -62,5 +66,7 @@ def _pieces(sql: str, owner: Sequence[int | None], prefix: str) -> Iterator[str]
         badge = tag("sup", str(number), class_="no") if first else None
         ident = f"{prefix}-sql-{number}" if first else None
         yield before
-        yield tag("a", piece, badge, href=f"#{prefix}-op-{number}", id=ident, class_=f"hit c{(number - 1) % 6}")
+        colour = f"hit c{(number - 1) % 6}"
+        lines = [tag("span", part, class_=colour) if part.strip() else part for part in _INDENT.split(piece)]
+        yield tag("a", lines, badge, href=f"#{prefix}-op-{number}", id=ident, class_="mark")
         yield after

@@ -63,7 +63,7 @@ def test_the_statement_shows_what_became_an_operator(q3: StagedPlan) -> None:
     marked = [q3.sql[span.start : span.end].strip(" ,\n") for span in places_of(umjoin)]
     assert marked == ["customer", "orders", "lineitem", "c_custkey = o_custkey", "l_orderkey = o_orderkey"]
     page = page_of(q3)
-    assert '<a href="#plan-op-1" id="plan-sql-1" class="hit c0">customer<sup' in page
+    assert '<a href="#plan-op-1" id="plan-sql-1" class="mark"><span class="hit c0">customer</span><sup' in page
     assert Page(page).text.count("2 Join became UMJoin") == 1
 
 

@@ -99,7 +99,7 @@ def test_the_keyboard_reaches_and_works_everything(browser: Browser, pages: dict
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.tagName") != "BODY", f"the walk ends at stop {stop} of {stops}"
         assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-    page.locator("a.hit").first.focus()
+    page.locator("a.mark").first.focus()
     page.keyboard.press("Enter")
     assert page.evaluate("location.hash") == "#plan-op-1"
     page.wait_for_function("document.querySelector('#plan-op-1').getBoundingClientRect().top < 100", timeout=5000)

@@ -156,7 +156,7 @@ def _became(left: list[LogicalPlan], after: LogicalPlan, pairs: _Pairs) -> Itera
         if id(node) in pairs.after:
             continue
         kept = {id(pairs.after[id(item)]) for item in node.walk() if id(item) in pairs.after}
-        found = next((item for item in fresh if kept and kept <= below[id(item)]), None)
+        found: TreeNode | None = next((item for item in fresh if kept and kept <= below[id(item)]), None)
         if found is None:
             kin = (one for one in reversed(over[id(node)]) if type(one) is type(node) and id(one) in pairs.after)
             found = next((new for one in kin if (new := pairs.after[id(one)]).label() != one.label()), None)

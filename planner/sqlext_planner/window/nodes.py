@@ -235,7 +235,7 @@ class WindowUnion(LogicalPlan):
         from sqlext_planner.window.pictures import window_pictures
 
         children = self.children
-        yield from window_pictures(self, lambda number: relation_name(children[number]))
+        yield from window_pictures(self, lambda number: relation_name(_source(children[number])))
         yield from super().pictures()
 
     def label(self) -> str:
@@ -247,3 +247,8 @@ class WindowUnion(LogicalPlan):
         keys = f"PARTITION BY {comma(self.partition_by)}{order}"
         hint = "" if self.partitioner is None else f" {self.partitioner}"
         return f"WindowUnion:{unions} {keys} [{comma(self.windows)}]{payload}{phase}{hint}"
+
+
+def _source(plan: LogicalPlan) -> LogicalPlan:
+    """The table that an input reads, or the join that makes its rows."""
+    return _source(plan.children[0]) if len(plan.children) == 1 else plan
