@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 STAGES = ("parsed", "analyzed", "optimized", "physical")
 #: What a plan shows of itself.
 SHOWN = ("optimized", "physical")
+#: What its page shows: the plan before the rules, after them, and the physical choice.
+PAGE = ("analyzed", "optimized", "physical")
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,6 @@ from html.parser import HTMLParser
 from sqlext_planner.config import Config
 
 from sqlext.catalog import DictCatalog
-from sqlext.cli.plan import DEFAULT_STAGES
-from sqlext.explain.pages import render
 from sqlext.run.pipeline import StagedPlan, stage
 from sqlext.tpc.benchmark import BENCHMARKS
 
@@ -52,7 +50,7 @@ def tpch(number: int) -> StagedPlan:
 
 def page_of(plan: StagedPlan) -> str:
     """What `sqlext plan --format html` prints."""
-    return render(plan, DEFAULT_STAGES, "html")
+    return plan.html()
 
 
 class Page(HTMLParser):

@@ -102,7 +102,7 @@ def test_the_keyboard_reaches_and_works_everything(browser: Browser, pages: dict
     page.locator("a.mark").first.focus()
     page.keyboard.press("Enter")
     assert page.evaluate("location.hash") == "#plan-op-1"
-    page.wait_for_function("document.querySelector('#plan-op-1').getBoundingClientRect().top < 100", timeout=5000)
+    page.wait_for_function("document.querySelector('#plan-op-1').getBoundingClientRect().top < 800", timeout=5000)
     step = page.locator(".steps summary").first
     step.focus()
     was = page.evaluate("document.activeElement.parentElement.open")

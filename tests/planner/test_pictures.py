@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Literal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlext_operators.window import reference
+from sqlext_operators.window.spec import Frame
 from sqlext_planner.expressions.nodes import Compare, conjunction
 from sqlext_planner.periods.pictures import Drawn, amount_words, relation_picture
 from sqlext_planner.periods.placements import LEFT, LINE, Placements, Reach
@@ -13,7 +18,7 @@ from sqlext_planner.periods.relations import RELATIONS, Condition
 from sqlext_planner.umjoin.nodes import UMJoin
 from sqlext_planner.umjoin.pictures import class_name
 from sqlext_planner.window.frame import Bound, WindowFrame
-from sqlext_planner.window.frame_samples import frame_samples
+from sqlext_planner.window.frame_samples import frame_samples, members
 from sqlext_planner.window.nodes import WindowGroup
 from sqlext_planner.window.pictures import frame_picture
 
@@ -28,9 +33,9 @@ def test_every_relation_has_a_picture(name: str) -> None:
     row = RELATIONS[name]
     unbounded = tuple(term for term in row.terms if not isinstance(term.shift, tuple))
     amounts = tuple((parameter, "10 min") for parameter in row.parameters)
-    for terms, given in ((row.terms, amounts), (unbounded, ())):
-        picture = relation_picture(Drawn(row, terms, ("one", "two"), amounts=given))
-        assert picture.svg().count("\N{LESS-THAN OR EQUAL TO} 10 min") == len(given)
+    for terms, bounds in ((row.terms, amounts), (unbounded, ())):
+        picture = relation_picture(Drawn(row, terms, ("one", "two"), amounts=bounds))
+        assert picture.svg().count("\N{LESS-THAN OR EQUAL TO} 10 min") == len(bounds)
         assert row.doc in picture.caption
         c, d = Placements(terms).typical
         assert 0 <= c < d <= LINE
@@ -97,6 +102,29 @@ def test_which_rows_of_from_are_in_the_frame(frame: WindowFrame, inside: set[int
     assert {row.place for row in rows if row.state == "in"} == inside
     assert {row.place for row in rows if row.state in ("excluded", "oversize")} == left_out
     assert [row.place for row in rows if row.is_current] == [0]
+
+
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 2)), min_size=1, max_size=9),
+    st.sampled_from(["rows", "range"]),
+    st.tuples(st.none() | st.integers(-3, 3), st.none() | st.integers(-3, 3)),
+    st.sampled_from([None, 1, 2, 5]),
+    st.tuples(st.booleans(), st.booleans(), st.booleans(), st.booleans()),
+    st.integers(0, 8),
+)
+def test_rows_in_a_frame_are_those_of_the_operators_twin(
+    rows: list[tuple[int, int]],
+    unit: Literal["rows", "range"],
+    bounds: tuple[int | None, int | None],
+    maxsize: int | None,
+    flags: tuple[bool, bool, bool, bool],
+    current: int,
+) -> None:
+    rows.sort(key=lambda row: (row[0], -row[1]))
+    frame = Frame(unit, *bounds, bounds[0] is not None and bounds[0] > 0, flags[0], maxsize, *flags[1:])
+    twin = [reference.Row(order, source, ()) for order, source in rows]
+    place = current % len(rows)
+    assert members(frame, rows, place) == reference.members(frame, twin, place)
 
 
 def test_attributes_leave_rows_out() -> None:

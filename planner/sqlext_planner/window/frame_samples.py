@@ -1,7 +1,7 @@
-"""A few rows on which a frame shows: which of them are in the window of the current row, by the reference's own words.
+"""A few rows on which a frame shows: which of them are in the window of the current row (docs/reference/windows.md,
+section 3), on rows before, at and after the bounds.
 
-Distances are drawn to scale up to what fits: a frame of 100 rows is shown with six. Which rows are in, out, or left out
-by an attribute is computed by the brute-force twin of the operator, on rows before, at and after the bounds.
+Distances are drawn to scale up to what fits: a frame of 100 rows is shown with six.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sqlext_operators.window.reference import Row, members
 from sqlext_operators.window.spec import Frame
 
 from sqlext_planner.window.frame import Bound, WindowFrame, ticks_of
@@ -54,8 +53,7 @@ def frame_samples(frame: WindowFrame, order_dtype: str | None, sources: int) -> 
     # the last is the current one, which sees the others.
     placed.sort(key=lambda row: (row[0], -row[1]))
     current = max(number for number, row in enumerate(placed) if row == (0, 0))
-    sequence = [Row(place, lane, ()) for place, lane in placed]
-    state = _states(drawn, sequence, current)
+    state = _states(drawn, placed, current)
     places = list(range(len(placed))) if frame.unit == "rows" else [place for place, _ in placed]
     rows = tuple(
         Sample(lane, places[number], state[number], number == current) for number, (_, lane) in enumerate(placed)
@@ -69,7 +67,7 @@ def frame_samples(frame: WindowFrame, order_dtype: str | None, sources: int) -> 
     return FrameSamples(rows, start, None if drawn.end is None else high + 0.4, smaller)
 
 
-def _states(frame: Frame, sequence: Sequence[Row], current: int) -> list[str]:
+def _states(frame: Frame, sequence: Sequence[tuple[int, int]], current: int) -> list[str]:
     kept = set(members(frame, sequence, current))
     whole = replace(frame, maxsize=None)
     plain = replace(whole, exclude_current_row=False)
@@ -82,6 +80,36 @@ def _states(frame: Frame, sequence: Sequence[Row], current: int) -> list[str]:
         "in" if number in kept else "oversize" if number in unlimited else "excluded" if number in reached else "out"
         for number in range(len(sequence))
     ]
+
+
+def members(frame: Frame, sequence: Sequence[tuple[int, int]], current: int) -> list[int]:
+    """The numbers of those of the rows (order, source) that are in the frame of the row numbered `current`, the newest
+    last. `sequence` is in the operator's order, and no order is NULL."""
+    now = sequence[current][0]
+    line = [
+        number
+        for number, (order, source) in enumerate(sequence)
+        if number == current
+        or not ((frame.instance_not_in_window and source == 0) or (frame.exclude_current_time and order == now))
+    ]
+    low = float("-inf") if frame.start is None else frame.start
+    high = float("inf") if frame.end is None else frame.end
+    if frame.unit == "rows":
+        here = line.index(current)
+        kept = [number for place, number in enumerate(line, -here) if low <= place <= high]
+    else:
+        kept = [number for number in line if number == current or low <= sequence[number][0] - now <= high]
+        ahead, behind = low > 0, high < 0
+        kept = [
+            number
+            for number in kept
+            if (number > current and frame.end_following)
+            or (number < current and not ahead)
+            or (number == current and not ahead and not behind)
+        ]
+    if frame.exclude_current_row:
+        kept = [number for number in kept if number != current]
+    return kept if frame.maxsize is None else kept[-frame.maxsize :]
 
 
 def _drawn(frame: WindowFrame, order_dtype: str | None) -> tuple[Frame, bool]:
