@@ -72,7 +72,8 @@ def test_nothing_in_the_wheel_imports_a_twin(wheel: zipfile.ZipFile) -> None:
 
 def test_wheel_holds_no_texts_of_tests(wheel: zipfile.ZipFile) -> None:
     kinds = {Path(name).suffix for name in wheel.namelist() if ".dist-info/" not in name}
-    assert kinds == {".py", ".sql", ".txt", ".md", ".typed", ".json"} & kinds
+    assert kinds == {".py", ".sql", ".txt", ".md", ".typed", ".json", ".css"} & kinds
+    assert {f"sqlext_planner/plan_format/{name}.css" for name in ("plan", "page")} <= set(wheel.namelist())
     assert "sqlext_planner/docs/cluster.md" in wheel.namelist()  # errors name it
     assert "sqlext_planner/docs/errors.md" in wheel.namelist()  # `sqlext errors` prints its entries
 

@@ -55,7 +55,8 @@ class Planner:
         for strategy in STRATEGIES:
             physical = strategy(node, self)
             if physical is not None:
-                return physical
+                known = physical.source() is node or physical.computes is not None
+                return physical if known else replace(physical, computes=node)
         raise InternalError(f"no strategy for {type(node).__name__}")
 
 
@@ -128,7 +129,7 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if not isinstance(node, LastJoin):
         return None
     # Imported here, like the window union's: plans without the extension need none of it.
-    from sqlext_planner.last_join.choice import choose_strategies
+    from sqlext_planner.last_join.choice import choose_strategies, strategy_rivals
     from sqlext_planner.last_join.execution import LastJoinExec
     from sqlext_planner.last_join.partitioning import is_one_exchange, last_join_partitioning
 
@@ -138,7 +139,9 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
 
         strategies, why = stream_strategies(node)
         return LastJoinExec(node, inputs, strategies=strategies, why=why)
-    strategies, why = choose_strategies(node, list(map(_scan_bytes, inputs[1:])), planner.config)
+    sizes = list(map(_scan_bytes, inputs[1:]))
+    strategies, why = choose_strategies(node, sizes, planner.config)
+    rivals = strategy_rivals(strategies, sizes, planner.config)
     shipped = [strategy in ("exchange", "auto") for strategy in strategies]
     inputs = tuple(
         _exchange_input(child, planner.config) if ships else child
@@ -147,7 +150,7 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     partitioning = None
     if all(strategy == "exchange" for strategy in strategies) and is_one_exchange(node):
         partitioning = last_join_partitioning(node, planner.catalog, planner.config)
-    return LastJoinExec(node, inputs, strategies=strategies, partitioning=partitioning, why=why)
+    return LastJoinExec(node, inputs, strategies=strategies, partitioning=partitioning, why=why, rivals=rivals)
 
 
 def early_aggregates(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
@@ -175,22 +178,23 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if not isinstance(node, IntervalJoin):
         return None
     # Imported here, like the window union's: plans without the extension need none of it.
-    from sqlext_planner.interval_join.choice import choose_strategy
+    from sqlext_planner.interval_join.choice import choose_strategy, strategy_rivals
     from sqlext_planner.interval_join.execution import IntervalJoinExec
     from sqlext_planner.interval_join.partitioning import interval_partitioning
 
     sides = planner.later(node.left), planner.later(node.right)
     infos = [_sized_info(_plain_scan(side), node, planner) for side in sides]
     strategy, why = choose_strategy(node, infos[0], infos[1], planner.config)
+    facts: dict[str, Any] = {"why": why, "rivals": strategy_rivals(node, infos[0], infos[1], planner.config, strategy)}
     if strategy != "spark":
         inputs = tuple(_exchange_input(side, planner.config) for side in sides)
         # By size when it runs, it is a broadcast as a rule: then a sample would be for nothing.
         ships = strategy == "exchange" or (strategy == "auto" and planner.config.partitioner != "auto")
         found = interval_partitioning(node, planner.catalog, planner.config) if ships else None
-        return IntervalJoinExec(node, inputs, strategy=strategy, why=why, partitioning=found)
+        return IntervalJoinExec(node, inputs, strategy=strategy, partitioning=found, **facts)
     kept = tuple(NamedExpr(field.column, field.column) for field in node.output if field.column != node.count)
     kind: JoinKind = "inner" if node.kind == "count" else node.kind
-    joined = by_spark(lambda left, right: Join(left, right, kind, node.condition), *sides, why=why)
+    joined = by_spark(lambda left, right: Join(left, right, kind, node.condition), *sides, **facts)
     if node.count is not None:
         kept += (NamedExpr(Literal("1L", dtype="bigint"), node.count),)
     return joined if node.output == joined.output else by_spark(lambda rows: Project(kept, rows), joined)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+if TYPE_CHECKING:
+    from sqlext_planner.picture import Picture
 
 Node = TypeVar("Node", bound="TreeNode")
 
@@ -95,6 +98,10 @@ class TreeNode:
     def label(self) -> str:
         """What `tree_string` prints for this node, without its children."""
         return self.node_name()
+
+    def pictures(self) -> Iterator[Picture]:
+        """Drawings of what the node does, for pages of plans."""
+        return iter(())
 
     def tree_string(self) -> str:
         """One node a line, two spaces of indent for each level, no ids: the printout is the test fixture."""

@@ -13,14 +13,13 @@ from sqlext_planner.errors import SqlExtError
 
 from sqlext.cli.source import read_schema, read_settings, read_sql
 from sqlext.cli.terminal import exact_output, json_visible, visible, writing
-from sqlext.explain.pages import STAGES, render
+from sqlext.explain.pages import PAGE, STAGES, render
 from sqlext.run.pipeline import stage
 
 if TYPE_CHECKING:
     from sqlext_planner.catalog import Catalog
 
-#: The plan before the rules, after them, and the physical choice.
-DEFAULT_STAGES = ("analyzed", "optimized", "physical")
+DEFAULT_STAGES = PAGE
 
 
 def run_plan(

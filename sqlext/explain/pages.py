@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.plan_format import dot, html_fragment, html_page, mermaid, tree_json, tree_text
+from sqlext_planner.plan_format import dot, mermaid, tree_json, tree_text
 from sqlext_planner.tree import TreeNode
 from sqlglot import exp
 
+from sqlext.explain.plan_page import fragment, page
 from sqlext.explain.umjoins import tsc_text, umjoins_json
 from sqlext.syntax.spans import span_of
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 STAGES = ("parsed", "analyzed", "optimized", "physical")
 #: What a plan shows of itself.
 SHOWN = ("optimized", "physical")
+#: What its page shows: the plan before the rules, after them, and the physical choice.
+PAGE = ("analyzed", "optimized", "physical")
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ def render(plan: StagedPlan, stages: Sequence[str], format: str) -> str:
         case "json":
             return explain_json(plan, stages) + "\n"
         case "html":
-            return html_page(plan.sql, _sections(plan, stages), plan.trace)
+            return page(plan, trees, _passthrough_note(plan) if plan.passthrough else None)
         case "mermaid" | "dot":
             last = list(trees.values())[-1] if trees else syntax_tree(plan.statement)
             return (mermaid if format == "mermaid" else dot)(last) + "\n"
@@ -51,14 +54,7 @@ def render(plan: StagedPlan, stages: Sequence[str], format: str) -> str:
 
 def plan_html(plan: StagedPlan, stages: Sequence[str]) -> str:
     """The stages as one HTML element, for a notebook."""
-    return html_fragment(plan.sql, _sections(plan, stages), plan.trace)
-
-
-def _sections(plan: StagedPlan, stages: Sequence[str]) -> dict[str, TreeNode | str]:
-    pages: dict[str, TreeNode | str] = {**stage_trees(plan, stages)}
-    if plan.passthrough:
-        pages["spark.sql"] = _passthrough_note(plan)
-    return pages
+    return fragment(plan, stage_trees(plan, stages), _passthrough_note(plan) if plan.passthrough else None)
 
 
 def explain_text(plan: StagedPlan, stages: Sequence[str]) -> str:

@@ -77,6 +77,12 @@ class StagedPlan:
 
     __repr__ = __str__
 
+    def html(self) -> str:
+        """The page of `sqlext plan --format html`, complete and in one piece (docs/plan-pages.md)."""
+        from sqlext.explain.pages import PAGE, render
+
+        return render(self, PAGE, "html")
+
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         from sqlext.explain.pages import SHOWN, plan_html

@@ -42,7 +42,7 @@ def test_a_line_with_options_and_a_plan(shell: InteractiveShell) -> None:
         shell.run_cell(f"%%sqlext --plan\n{TEXT}").raise_error()
     assert "-n 2" in shown.outputs[0].data["text/plain"]
     assert "WindowUnion" in shown.outputs[1].data["text/plain"]
-    assert shown.outputs[1].data["text/html"].startswith('<div class="sqlext-plan">')
+    assert shown.outputs[1].data["text/html"].startswith('<div class="sqlext-plan compact">')
 
 
 @pytest.mark.parametrize(

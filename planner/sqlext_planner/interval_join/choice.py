@@ -10,6 +10,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.exchange.driver import BUSY_BYTES
 from sqlext_planner.exchange.sizes import size_of
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
+from sqlext_planner.relational.physical_plan import Rival
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -80,6 +81,33 @@ def choose_strategy(
             "bytes",
         )
     return "exchange", f"one exchange for sides of at most {sizes[0]} and {sizes[1]} bytes"
+
+
+def strategy_rivals(
+    node: IntervalJoin, left: TableInfo | None, right: TableInfo | None, config: Config, taken: IntervalJoinStrategy
+) -> tuple[Rival, ...]:
+    """The strategies with the sizes that decide between them, as far as planning knows them."""
+    sizes = [None if info is None else info.bytes for info in (left, right)]
+    rows = [None if info is None else _rows(info) for info in (left, right)]
+    sides = [size for size, side in zip(sizes, ("left", "right"), strict=True) if side in BROADCAST_SIDES[node.kind]]
+    least = min((size for size in sides if size is not None), default=None)
+    pairs = None if rows[0] is None or rows[1] is None else rows[0] * rows[1]
+    both = None if sizes[0] is None or sizes[1] is None else sizes[0] + sizes[1]
+    limit, few = config.interval_join_broadcast_bytes, config.interval_join_least_pairs
+    small = f"for a side of at most {limit:,} bytes" if sides else f"not possible for a {node.kind} join"
+    leaves = f"for fewer than {few:,} pairs" if may_leave(node) else "not for a period predicate or a hint"
+    when = "; decided when it runs, by the inputs' sizes" if taken == "auto" else ""
+    return (
+        Rival("spark", _cost(pairs, "pairs"), f"Spark compares all pairs of rows; {leaves}", taken == "spark"),
+        Rival("broadcast", _cost(least, "bytes"), f"one side goes to every task; {small}{when}", taken == "broadcast"),
+        Rival(
+            "exchange", _cost(both, "bytes"), f"both sides are sorted behind one exchange{when}", taken == "exchange"
+        ),
+    )
+
+
+def _cost(number: int | None, unit: str) -> str:
+    return "unknown" if number is None else f"{number:,} {unit}"
 
 
 def _auto_reason(node: IntervalJoin, config: Config) -> str:

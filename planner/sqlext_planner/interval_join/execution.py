@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.errors import InternalError
 from sqlext_planner.interval_join.choice import IntervalJoinStrategy, final_strategy
 from sqlext_planner.interval_join.nodes import IntervalJoin
-from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, execute_cached, quoted, spark_column
+from sqlext_planner.relational.physical_plan import (
+    ExecutionContext,
+    NodeExec,
+    Rival,
+    execute_cached,
+    quoted,
+    spark_column,
+)
 from sqlext_planner.relational.spark_exec import SPARK_JOINS
 
 if TYPE_CHECKING:
@@ -65,6 +72,11 @@ class IntervalJoinExec(NodeExec):
         payload = ", ".join(str(column) for side in node.passed_on for column in side)
         how = f"[{self.strategy}] {node.kind}{on} OVER {', '.join(values)} PAYLOAD [{payload}]"
         return f"{type(self).__name__}: {how}"
+
+    def choices(self) -> dict[str, tuple[Rival, ...]]:
+        return super().choices() | (
+            {} if self.partitioning is None else {"partitioner": self.partitioning.partitioning.rivals}
+        )
 
     def details(self) -> dict[str, Any]:
         lines = {} if self.partitioning is None else self.partitioning.partitioning.lines

@@ -9,6 +9,7 @@ from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.last_join.execution import LastJoinStrategy
 from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.last_join.terms import ResidualTerms
+from sqlext_planner.relational.physical_plan import Rival
 
 
 def choose_strategies(
@@ -33,6 +34,22 @@ def choose_strategies(
         strategies = ["reduce" if place in by_reduction else strategy for place, strategy in enumerate(strategies)]
     mixed = [term for found in terms for term in found.mixed]
     return tuple(strategies), "; ".join(_reasons(strategies, mixed, sizes, config))
+
+
+def strategy_rivals(
+    strategies: Sequence[LastJoinStrategy], sizes: Sequence[int | None], config: Config
+) -> tuple[Rival, ...]:
+    """The strategies with the bytes of the right sides, as far as planning knows them."""
+    known = [size for size in sizes if size is not None]
+    cost = f"{sum(known):,} bytes" if len(known) == len(sizes) else "unknown"
+    limit = config.last_join_broadcast_bytes
+    when = "; decided when it runs, by the right sides' sizes" if "auto" in strategies else ""
+    told: dict[LastJoinStrategy, str] = {
+        "exchange": f"one exchange for the left side and the right sides{when}",
+        "reduce": f"the last row of each key is broadcast; up to {limit:,} bytes, if the key alone decides{when}",
+        "pairs": "Spark makes all matching pairs; for conditions that only Spark evaluates",
+    }
+    return tuple(Rival(name, cost, note, name in strategies) for name, note in told.items())
 
 
 def _by_size(sizes: Sequence[int | None], limit: int) -> LastJoinStrategy:

@@ -14,6 +14,7 @@ from sqlext_planner.last_join.terms import ResidualTerms
 from sqlext_planner.relational.physical_plan import (
     ExecutionContext,
     NodeExec,
+    Rival,
     Trial,
     execute_cached,
     quoted,
@@ -125,6 +126,9 @@ class LastJoinExec(NodeExec):
                 span=next((match.span for match in self.node.matches if match.span is not None), None),
                 help="cast what is compared to one type, and run the statement again",
             )
+
+    def choices(self) -> dict[str, tuple[Rival, ...]]:
+        return super().choices() | ({} if self.partitioning is None else {"partitioner": self.partitioning.rivals})
 
     def details(self) -> dict[str, Any]:
         return super().details() | ({} if self.partitioning is None else self.partitioning.lines)

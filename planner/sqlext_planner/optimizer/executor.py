@@ -43,13 +43,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class Step:
-    """One application of a rule to the whole plan that changed something."""
+    """One application of a rule to the whole plan that changed something; `doc` is what the rule says of itself."""
 
     batch: str
     rule: str
     before: LogicalPlan
     after: LogicalPlan
     seconds: float
+    doc: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class _Run:
             names = {step.rule for step in self.steps[seen[number] :]} | {rule.name}
             raise InternalError(f"rules {' and '.join(sorted(names))} cycle: batch {batch.name} is back at an old plan")
         self.plan = after
-        self.steps.append(Step(batch.name, rule.name, before, after, seconds))
+        self.steps.append(Step(batch.name, rule.name, before, after, seconds, rule.doc))
         seen[number] = len(self.steps)
 
     def _rewritten(self, rule: Rule) -> LogicalPlan:

@@ -41,7 +41,7 @@ def _edges(plan: TreeNode) -> list[tuple[str, str]]:
 
 def _dot_text(line: str) -> str:
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
-    return shown.replace("\\", "\\\\").replace('"', '\\"')
+    return shown.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")  # Graphviz reads entities
 
 
 def _wrapped(label: str) -> list[str]:
@@ -49,7 +49,8 @@ def _wrapped(label: str) -> list[str]:
 
 
 #: Every character but those that Mermaid takes literally inside a quoted label; its own words are just text there.
-_MERMAID_PLAIN = re.compile(r"[^\w ,.:=+*/()'!?$@~^-]|[^\x20-\x7e]")
+#: (``$$x$$`` is a formula, ``*x*`` is Markdown, ``%%{init}%%`` a directive.)
+_MERMAID_PLAIN = re.compile(r"[^\w ,.:=+/()'!?@~^-]|[^\x20-\x7e]")
 
 
 def _mermaid_text(line: str) -> str:

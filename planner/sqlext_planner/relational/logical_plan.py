@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from sqlext_planner.errors import InternalError, Span
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.tree import TreeNode, field_names
+
+if TYPE_CHECKING:
+    from sqlext_planner.picture import Picture
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,11 @@ class LogicalPlan(TreeNode):
                 if isinstance(entry, Expression):
                     yield entry
 
+    def pictures(self) -> Iterator[Picture]:
+        """Those of its expressions, each once."""
+        parts = (part for item in self.expressions() for part in item.walk())
+        yield from dict.fromkeys(picture for part in parts for picture in part.pictures())
+
     @cached_property
     def free_columns(self) -> frozenset[Column]:
         """The columns that expressions here and below read and that no node outputs: those of an outer query."""
@@ -157,6 +165,15 @@ class LogicalPlan(TreeNode):
             if column in seen:
                 raise InternalError(f"{type(self).__name__} outputs column {column} twice")
             seen.add(column)
+
+
+def relation_name(plan: LogicalPlan) -> str:
+    """A plan's name: the relation that all its columns come from, else its node's name."""
+    relations = {column.relation for column in plan.output_columns}
+    if len(relations) == 1 and (name := relations.pop()):
+        return name
+    below = plan.children
+    return relation_name(below[0]) if len(below) == 1 else type(plan).__name__.lower()
 
 
 def comma(items: tuple[object, ...]) -> str:

@@ -73,13 +73,36 @@ Trial = Callable[[Expression], object]
 
 
 @dataclass(frozen=True)
+class Rival:
+    """One way of computing a node: what it costs, what else is to say of it, whether it was taken."""
+
+    name: str
+    cost: str = ""
+    note: str = ""
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Rows and bytes of a result as planning expects them, None where it does not."""
+
+    rows: float | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class PhysicalPlan(TreeNode):
     """A physical operator; frozen, its children are the fields that hold physical plans.
 
-    `why` is the strategy's reason for choosing this node, with its numbers; EXPLAIN prints it.
+    `why` is the strategy's reason for choosing this node, with its numbers; EXPLAIN prints it. `rivals` are the ways
+    that the strategy compared, `estimated` what it expects of the result. `computes` is the logical node whose result
+    this is, where a strategy answered for one.
     """
 
     why: str = field(default="", compare=False, kw_only=True, repr=False)
+    rivals: tuple[Rival, ...] = field(default=(), compare=False, kw_only=True, repr=False)
+    estimated: Estimate | None = field(default=None, compare=False, kw_only=True, repr=False)
+    computes: LogicalPlan | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     #: True for nodes that have no plain Spark SQL text.
     is_extension = False
@@ -137,6 +160,18 @@ class PhysicalPlan(TreeNode):
         if frames:
             yield from ((expression, tried(frames[0])) for expression in self.expressions())
 
+    def source(self) -> LogicalPlan | None:
+        """The logical node that the node computes, None for one that a strategy added."""
+        return self.computes
+
+    def estimate(self) -> Estimate | None:
+        """What planning expects of the result."""
+        return self.estimated
+
+    def choices(self) -> dict[str, tuple[Rival, ...]]:
+        """The ways that were compared, by what there was to choose."""
+        return {"strategy": self.rivals} if self.rivals else {}
+
     def details(self) -> dict[str, Any]:
         """Facts for EXPLAIN beyond the label (numbers behind a choice), JSON values only."""
         return {"why": self.why} if self.why else {}
@@ -148,6 +183,9 @@ class NodeExec(PhysicalPlan):
 
     node: LogicalPlan
     inputs: tuple[PhysicalPlan, ...] = ()
+
+    def source(self) -> LogicalPlan | None:
+        return self.node if self.computes is None else self.computes
 
     @cached_property
     def output(self) -> tuple[Field, ...]:

@@ -37,7 +37,7 @@ def located(
     return AnalysisError(
         _in_user_names(sentence, names),
         condition=condition_of(condition),
-        span=_together(map(_expression_place, node.expressions() if guilty is None else [guilty])),
+        span=_together(map(place_of, node.expressions() if guilty is None else [guilty])),
         help=_in_user_names(rest, names) or known,
         notes=(known,) if rest and known else (),
     )
@@ -78,16 +78,16 @@ def spans_of(node: PhysicalPlan) -> tuple[Span | None, dict[str, Span]]:
     """The place in the text of a whole node, and of the calls of its windows and groups by their columns' names."""
     calls = {call.column.spark_name: call.span for call in node.shown_calls() if call.span is not None}
     condition = getattr(node, "condition", None)
-    if isinstance(condition, Expression) and (place := _expression_place(condition)) is not None:
+    if isinstance(condition, Expression) and (place := place_of(condition)) is not None:
         return place, calls
-    return _together((*calls.values(), *map(_expression_place, node.expressions()))), calls
+    return _together((*calls.values(), *map(place_of, node.expressions()))), calls
 
 
-def _expression_place(expression: Expression) -> Span | None:
+def place_of(expression: Expression) -> Span | None:
     """The expression's place in the text; if it has none, that of its parts."""
     if expression.span is not None:
         return expression.span
-    return _together(_expression_place(child) for child in expression.children)
+    return _together(place_of(child) for child in expression.children)
 
 
 def _together(places: Iterable[Span | None]) -> Span | None:

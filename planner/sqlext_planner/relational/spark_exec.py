@@ -36,6 +36,7 @@ from sqlext_planner.relational.nodes import (
     Window,
 )
 from sqlext_planner.relational.physical_plan import (
+    Estimate,
     ExecutionContext,
     NodeExec,
     PhysicalPlan,
@@ -106,6 +107,9 @@ class SparkExec(NodeExec):
             case _:
                 yield from super().trials(frames, context)
 
+    def estimate(self) -> Estimate | None:
+        return self.estimated if self.info is None else Estimate(self.info.rows, self.info.bytes)
+
     def shown_relation(self) -> tuple[str, str] | None:
         if not isinstance(self.node, Scan):
             return None
@@ -124,9 +128,9 @@ class SparkExec(NodeExec):
         return f"{self.node_name()}{node.label().removeprefix(node.node_name())}"
 
 
-def by_spark(make: Callable[..., LogicalPlan], *inputs: PhysicalPlan, why: str = "") -> SparkExec:
+def by_spark(make: Callable[..., LogicalPlan], *inputs: PhysicalPlan, **facts: Any) -> SparkExec:
     """A node over physical plans: ``by_spark(lambda child: Filter(condition, child), plan)``."""
-    return SparkExec(make(*(Given(child.output) for child in inputs)), inputs, why=why)
+    return SparkExec(make(*(Given(child.output) for child in inputs)), inputs, **facts)
 
 
 def filtered_by_spark(condition: Expression | None, child: PhysicalPlan) -> PhysicalPlan:

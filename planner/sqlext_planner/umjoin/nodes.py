@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjuncts
-from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, reads, with_fields
+from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, reads, relation_name, with_fields
 from sqlext_planner.relational.nodes import PartitionerHint, UMJoinHint
+
+if TYPE_CHECKING:
+    from sqlext_planner.picture import Picture
 
 #: How an input takes part: `inner` inputs make the rows; each `left` input extends a row by its matches, or by NULLs;
 #: `semi` and `anti` inputs keep the rows with and without a match.
@@ -124,8 +127,15 @@ class UMJoin(LogicalPlan):
     def expressions(self) -> Iterator[Expression]:
         yield from (item for item in (self.condition, *self.matches) if item is not None)
 
+    def pictures(self) -> Iterator[Picture]:
+        """The join graph."""
+        from sqlext_planner.umjoin.pictures import join_graph
+
+        yield join_graph(self)
+        yield from super().pictures()
+
     def label(self) -> str:
-        names = [input_name(child) for child in self.inputs]
+        names = [relation_name(child) for child in self.inputs]
         shown = [name if kind == "inner" else f"{kind} {name}" for name, kind in zip(names, self.kinds, strict=True)]
         on = [str(self.condition)] if self.condition is not None else []
         on += [f"{name}: {match}" for name, match in zip(names, self.matches, strict=True) if match is not None]
@@ -134,12 +144,3 @@ class UMJoin(LogicalPlan):
         suffix += "" if self.asked is None else f" [{self.asked}]"
         suffix += "" if self.partitioner is None else f" [{self.partitioner}]"
         return f"UMJoin: {', '.join(shown)}" + (f" ON {', '.join(on)}" if on else "") + suffix
-
-
-def input_name(plan: LogicalPlan) -> str:
-    """An input's name: the relation that all its columns come from, else its node's name."""
-    relations = {column.relation for column in plan.output_columns}
-    if len(relations) == 1 and (name := relations.pop()):
-        return name
-    below = plan.children
-    return input_name(below[0]) if len(below) == 1 else type(plan).__name__.lower()

@@ -14,7 +14,7 @@ from sqlext_planner.exchange.chains import PlannedDelays, planned_delays
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import reads_only
 from sqlext_planner.periods.shifts import distance
-from sqlext_planner.relational.logical_plan import Field
+from sqlext_planner.relational.logical_plan import Field, relation_name
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.streams import streams_of
 from sqlext_planner.umjoin.execute.cascade import cascade
@@ -22,7 +22,7 @@ from sqlext_planner.umjoin.execute.execution import Routing
 from sqlext_planner.umjoin.execute.keys import equality
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
 from sqlext_planner.umjoin.execute.stream_execution import ColumnBound, UMJoinStreamExec, member_columns, time_column
-from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, input_name
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 if TYPE_CHECKING:
     from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
@@ -91,7 +91,7 @@ def stream_parts(node: UMJoin) -> StreamParts | str:
         own = frozenset(node.inputs[i].output_columns)
         for term in conjuncts(node.matches[i]):
             if not reads_only(term, known | own):
-                return f"the {node.kinds[i].upper()} JOIN of {input_name(node.inputs[i])} reads columns of a table"
+                return f"the {node.kinds[i].upper()} JOIN of {relation_name(node.inputs[i])} reads columns of a table"
             found = [bound for bound in _bounds(term, types) if _apart(bound, owner)]
             bounds += found
             if not found or equality(term) is not None:
@@ -116,7 +116,7 @@ def _obstacles(core: UMJoin, bounds: Sequence[ColumnBound]) -> Iterator[str]:
     split = UMJoinSplit.of(core)
     for i in split.members:
         yield (
-            f"{input_name(core.inputs[i])} is not joined on equal columns alone, of inputs that are joined on these "
+            f"{relation_name(core.inputs[i])} is not joined on equal columns alone, of inputs that are joined on these "
             f"too, besides conditions between times"
         )
     times = stream_times(core, bounds)
@@ -124,7 +124,7 @@ def _obstacles(core: UMJoin, bounds: Sequence[ColumnBound]) -> Iterator[str]:
 
 
 def _endless(core: UMJoin, i: int) -> str:
-    name = input_name(core.inputs[i])
+    name = relation_name(core.inputs[i])
     return (
         f"nothing says until when rows of {name} may match, so no row without a match is ever known; add a condition "
         f"like {name}.ts <= other.ts + INTERVAL 1 HOUR to its ON"
@@ -174,7 +174,7 @@ def stream_plan(
     late = delays(parts, streams)
     more: dict[str, Any] = {"asked": node.asked is not None, "delays": late, "placing": placing}
     make = partial(UMJoinStreamExec, bounds=parts.bounds, stream_spans=spans, **more)
-    plan = operator_plan(core, streams, routing, why=f"{why}; {kept(parts)}", make=make)
+    plan = operator_plan(core, streams, routing, facts={"why": f"{why}; {kept(parts)}"}, make=make)
     if not parts.tables:
         return plan
     kinds: list[MemberKind] = ["inner", *(node.kinds[i] for i in parts.tables)]
@@ -209,13 +209,13 @@ def kept(parts: StreamParts) -> str:
     core = parts.core
     times = stream_times(core, parts.bounds)
     if times.deciding:
-        names = ", ".join(input_name(core.inputs[i]) for i in times.deciding)
+        names = ", ".join(relation_name(core.inputs[i]) for i in times.deciding)
         told = [f"a row is emitted when the watermark has passed all matches in {names}"]
     else:
         told = ["a row is emitted when the last row that it needs has come"]
     held: dict[int | None, list[str]] = {}
     for child, wait in zip(core.inputs, times.kept, strict=True):
-        held.setdefault(wait, []).append(input_name(child))
+        held.setdefault(wait, []).append(relation_name(child))
     for wait, own in held.items():
         end = "ever: no condition bounds their time" if wait is None else f"{wait / 1e6:g}s + the watermark's delay"
         told.append(f"rows of {', '.join(own)} are kept for {end}")

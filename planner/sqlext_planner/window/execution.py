@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.expressions.nodes import Expression, ShownCall
-from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, execute_cached
+from sqlext_planner.relational.physical_plan import ExecutionContext, NodeExec, Rival, execute_cached
 from sqlext_planner.window.nodes import WindowUnion
 
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ class WindowUnionExec(NodeExec):
             for tag, (frame, router) in enumerate(zip(inputs.frames, routers, strict=True))
         ]
         return ship(shipments, context, None if found is None else found.planned)
+
+    def choices(self) -> dict[str, tuple[Rival, ...]]:
+        return super().choices() | ({} if self.partitioning is None else {"partitioner": self.partitioning.rivals})
 
     def details(self) -> dict[str, Any]:
         return super().details() | ({} if self.partitioning is None else self.partitioning.lines)

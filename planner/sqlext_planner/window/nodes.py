@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from sqlext_operators.window.spec import Scalar
 
@@ -19,11 +20,15 @@ from sqlext_planner.relational.logical_plan import (
     Passed,
     comma,
     reads,
+    relation_name,
     with_fields,
 )
 from sqlext_planner.relational.nodes import PartitionerHint, by_position, exactly, filtered, holds
 from sqlext_planner.window.frame import WindowFrame
 from sqlext_planner.window.functions import lookup
+
+if TYPE_CHECKING:
+    from sqlext_planner.picture import Picture
 
 
 @dataclass(frozen=True)
@@ -225,6 +230,14 @@ class WindowUnion(LogicalPlan):
         if self.tie_order is not None:
             yield self.tie_order
 
+    def pictures(self) -> Iterator[Picture]:
+        """A time line for each window."""
+        from sqlext_planner.window.pictures import window_pictures
+
+        children = self.children
+        yield from window_pictures(self, lambda number: relation_name(_source(children[number])))
+        yield from super().pictures()
+
     def label(self) -> str:
         order = f" ORDER BY {self.order_by}" if self.order_by is not None else ""
         order += f" TIES BY {self.tie_order}" if self.tie_order is not None else ""
@@ -234,3 +247,8 @@ class WindowUnion(LogicalPlan):
         keys = f"PARTITION BY {comma(self.partition_by)}{order}"
         hint = "" if self.partitioner is None else f" {self.partitioner}"
         return f"WindowUnion:{unions} {keys} [{comma(self.windows)}]{payload}{phase}{hint}"
+
+
+def _source(plan: LogicalPlan) -> LogicalPlan:
+    """The table that an input reads, or the join that makes its rows."""
+    return _source(plan.children[0]) if len(plan.children) == 1 else plan

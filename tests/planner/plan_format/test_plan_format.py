@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from html.parser import HTMLParser
+import re
 
+import pytest
 from sqlext_planner.config import Config
 from sqlext_planner.expressions.nodes import Literal
 from sqlext_planner.optimizer.batches import Optimizer
-from sqlext_planner.plan_format import dot, html_page, mermaid, side_by_side, trace_text, tree_json, tree_text
+from sqlext_planner.plan_format import dot, mermaid, side_by_side, trace_text, tree_json, tree_text
 from sqlext_planner.relational.nodes import Join, Limit, Sort, SortKey, Values
 from sqlext_planner.strategies import contains_extension, plan_physical
 
@@ -77,30 +78,37 @@ def test_a_shared_node_is_one_node_of_a_graph() -> None:
 def test_special_characters_are_escaped() -> None:
     plan = Filter(compare("a.k", "<", 1), scan("a", 'k string, "q\\`&<b> string'))
     assert 'n0["Filter: a.k #lt; 1"]' in mermaid(plan)
-    assert '\\"q\\\\`&<b>' in dot(plan)
-    assert "&lt;b&gt;" in html_page("SELECT '<b>'", {"optimized": plan})
+    assert '\\"q\\\\`&amp;<b>' in dot(plan)
 
 
-def test_html_is_one_well_formed_page() -> None:
-    class Checker(HTMLParser):
-        def __init__(self) -> None:
-            super().__init__()
-            self.open: list[str] = []
-
-        def handle_starttag(self, tag: str, attrs: object) -> None:
-            if tag not in ("meta", "br"):
-                self.open.append(tag)
-
-        def handle_endtag(self, tag: str) -> None:
-            assert self.open.pop() == tag
-
-    trace = Optimizer().optimize(PLAN)
-    page = html_page("SELECT 1 < 2", {"analyzed": PLAN, "physical": plan_physical(trace.final, Config())}, trace)
-    checker = Checker()
-    checker.feed(page)
-    assert checker.open == []
-    assert "http" not in page
-    assert "push_filter" in page
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "%%{init: {'securityLevel': 'loose'}}%%",
+        'x"] click n0 "javascript:alert(1)"',
+        "---\ntitle: x\n---",
+        "x\nclick n0 call alert()",
+        "<img src=x onerror=alert(1)>",
+        "`**bold**` $$x^2$$ #quot; &quot;",
+        'x"]; n0 [URL="javascript:alert(1)"]; y [label=<<b>x</b>>',
+        "x\\",
+        "\u202e\x1b[31m\x00",
+    ],
+)
+def test_no_text_gets_out_of_a_label(hostile: str) -> None:
+    plan = Filter(Literal(hostile), scan("a"))
+    first, *lines = mermaid(plan).split("\n")
+    assert first == "flowchart BT"
+    node, edge = (
+        re.compile(r'  n\d+\["(?:[\w ,.:=+/()\'!?@~^-]|#\w+;|<br/>|[^\x00-\x7f])*"\]'),
+        re.compile(r"  n\d+ --> n\d+"),
+    )
+    assert all(node.fullmatch(line) or edge.fullmatch(line) for line in lines), lines
+    graph = dot(plan).split("\n")
+    labels = [line for line in graph if "[label=" in line]
+    assert len(labels) == 2
+    assert all(re.fullmatch(r'  n\d+ \[label="(?:[^"\\]|\\["\\l])*"\];', line) for line in labels), labels
+    assert len(graph) == 7
 
 
 def test_side_by_side_marks_changes_or_stacks() -> None:

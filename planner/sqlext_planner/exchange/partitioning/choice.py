@@ -10,6 +10,7 @@ from sqlext_planner.exchange.partitioning.demand import Demand
 from sqlext_planner.exchange.partitioning.loads import Loads
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
 from sqlext_planner.exchange.partitioning.plans import Exchange, Options, Partitioner, PartitionPlan, Refused
+from sqlext_planner.relational.physical_plan import Rival
 
 #: Seconds that a core needs to move a row, and those for a unit of work (a row in its partition). Suite `skew` of
 #: `sqlext bench`, 2 x 5 million rows, a key of 58 %, two cores: statements of 10, 19 and 25 million moved rows took
@@ -30,6 +31,13 @@ class Candidate:
     plan: PartitionPlan | None
     seconds: float = 0.0
     reason: str = ""
+
+    def rival(self, chosen: PartitionPlan) -> Rival:
+        """The candidate beside the others, of which `chosen` is taken."""
+        if self.plan is None:
+            return Rival(self.name, note=self.reason)
+        told = f"moves {self.plan.moved:,.0f} rows, the largest partition has {self.plan.balance:.2f} times the average"
+        return Rival(self.name, f"{self.seconds:.3g} s", told, self.plan is chosen)
 
     def line(self) -> str:
         """What EXPLAIN prints of it: moved and input rows, S(k) of the top keys, expected work, seconds."""

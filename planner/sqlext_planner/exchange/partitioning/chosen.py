@@ -13,6 +13,7 @@ from sqlext_planner.exchange.partitioning.choice import Candidate, Choice, choos
 from sqlext_planner.exchange.partitioning.demand import Demand
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
 from sqlext_planner.exchange.partitioning.samples import Sampled, SampledInput, input_rows, sampled
+from sqlext_planner.relational.physical_plan import Rival
 
 if TYPE_CHECKING:
     from sqlext_operators.exchange.placement import Placement
@@ -31,7 +32,7 @@ class Partitioning:
     """How an exchange spreads its rows: as the partitioner `name` planned it, by a placement over `partitions`
     partitions, where `copies` go to all members of a team, or by the hash of the keys (None). Expected are so many rows
     `moved`, and that the work of the largest partition is `balance` times the average. `lines` are EXPLAIN's, by what
-    they are about."""
+    they are about; `rivals` are the partitioners that were compared."""
 
     name: str
     partitions: int
@@ -40,6 +41,7 @@ class Partitioning:
     moved: float
     balance: float
     lines: dict[str, str] = field(compare=False, repr=False)
+    rivals: tuple[Rival, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def planned(self) -> int | None:
@@ -121,9 +123,9 @@ class WantedPartitioning:
             chosen = choice if self.asked is None else _as_asked(choice, self.asked, self.hint)
             lines = {f"partitioner {item.name}": _line(item, chosen, found.gaps) for item in choice.candidates}
         plan = chosen.plan
-        return Partitioning(
-            plan.partitioner, self.partitions, plan.placement, plan.copies, plan.moved, plan.balance, lines=lines
-        )
+        rivals = tuple(item.rival(plan) for item in chosen.candidates)
+        sized = (plan.moved, plan.balance)
+        return Partitioning(plan.partitioner, self.partitions, plan.placement, plan.copies, *sized, lines, rivals)
 
 
 def _as_asked(choice: Choice, asked: str, hint: PartitionerHint | None) -> Choice:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError, UnsupportedError
+from sqlext_planner.relational.physical_plan import Estimate, Rival
 from sqlext_planner.umjoin.choose.costs import (
+    LEAST_GAIN,
+    LEAST_SECONDS,
     JoinSizes,
     cascade_seconds,
     factorised_seconds,
@@ -28,6 +31,13 @@ _SECONDS: dict[UMJoinStrategy, Callable[[JoinSizes, float, int], float]] = {
     "operator": operator_seconds,
 }
 
+#: The strategies in words, for those who compare them.
+_TOLD: dict[UMJoinStrategy, str] = {
+    "cascade": "Spark's binary joins, one after the other",
+    "factorised": "aggregates of the inputs before the joins",
+    "operator": "one operator joins all inputs behind one exchange",
+}
+
 
 @dataclass(frozen=True)
 class Obstacles:
@@ -43,11 +53,18 @@ class Obstacles:
 
 @dataclass(frozen=True)
 class Choice:
-    """A strategy and the reason for it, with its numbers; `sizes` if they were estimated."""
+    """A strategy and the reason for it, with its numbers; `sizes` if they were estimated, and what they say of each."""
 
     strategy: UMJoinStrategy
     why: str
     sizes: JoinSizes | None = None
+    rivals: tuple[Rival, ...] = ()
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a physical node keeps of the choice."""
+        estimated = None if self.sizes is None else Estimate(self.sizes.result)
+        return {"why": self.why, "rivals": self.rivals, "estimated": estimated}
 
 
 def choose(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, catalog: Catalog | None) -> Choice:
@@ -56,6 +73,11 @@ def choose(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, cat
     Cost decides, and leaves Spark's own plan only for a gain that is worth it. A setting or a hint comes before cost.
     Raises UnsupportedError for a hint UMJOIN if no strategy but the cascade is open.
     """
+    choice = _chosen(node, obstacles, made, config, catalog)
+    return choice if choice.rivals else replace(choice, rivals=tuple(_rivals(choice.strategy, obstacles, {})))
+
+
+def _chosen(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, catalog: Catalog | None) -> Choice:
     open_strategies: list[UMJoinStrategy] = [
         strategy for strategy in ("factorised", "operator") if obstacles.of(strategy) is None
     ]
@@ -76,21 +98,31 @@ def choose(node: UMJoin, obstacles: Obstacles, made: UMJoin, config: Config, cat
         if node.asked is not None:
             return Choice(open_strategies[0], f"as the hint says; {sizes}")
         return Choice("cascade", f"Catalyst's binary joins; {sizes}")
-    return _cheapest(node, open_strategies, sizes, made, catalog.cores())
+    returned, cores = _returned(made, sizes), catalog.cores()
+    seconds = {strategy: _SECONDS[strategy](sizes, returned, cores) for strategy in open_strategies}
+    return _cheapest(node, obstacles, sizes, seconds, cascade_seconds(sizes, cores))
 
 
 def _cheapest(
-    node: UMJoin, open_strategies: list[UMJoinStrategy], sizes: JoinSizes, made: UMJoin, cores: int
+    node: UMJoin, obstacles: Obstacles, sizes: JoinSizes, seconds: dict[UMJoinStrategy, float], cascade: float
 ) -> Choice:
-    returned = _returned(made, sizes)
-    seconds = {strategy: _SECONDS[strategy](sizes, returned, cores) for strategy in open_strategies}
-    best = min(open_strategies, key=seconds.__getitem__)
-    cascade = cascade_seconds(sizes, cores)
-    prices = ", ".join(f"{strategy} {value:.2g} s" for strategy, value in {"cascade": cascade, **seconds}.items())
-    why = f"{sizes}; estimated: {prices}"
-    if node.asked is not None:
-        return Choice(best, f"as the hint says; {why}", sizes)
-    return Choice(best if pays(seconds[best], cascade) else "cascade", why, sizes)
+    best = min(seconds, key=seconds.__getitem__)
+    every: dict[UMJoinStrategy, float] = {"cascade": cascade, **seconds}
+    why = f"{sizes}; estimated: {', '.join(f'{strategy} {value:.2g} s' for strategy, value in every.items())}"
+    taken: UMJoinStrategy = best if node.asked is not None or pays(seconds[best], cascade) else "cascade"
+    said = f"as the hint says; {why}" if node.asked is not None else why
+    return Choice(taken, said, sizes, tuple(_rivals(taken, obstacles, every)))
+
+
+def _rivals(taken: UMJoinStrategy, obstacles: Obstacles, seconds: Mapping[UMJoinStrategy, float]) -> Iterator[Rival]:
+    """All strategies with their seconds, where they are estimated, and why not that which is a little cheaper."""
+    for strategy, told in _TOLD.items():
+        obstacle = obstacles.of(strategy)
+        note = told if obstacle is None else f"not possible: {obstacle}"
+        cost = f"{seconds[strategy]:.2g} s" if strategy in seconds else ""
+        if cost and taken == "cascade" and seconds[strategy] < seconds["cascade"]:
+            note += f"; not worth it: has to be {LEAST_GAIN:g} times and {LEAST_SECONDS:g} s faster than the cascade"
+        yield Rival(strategy, cost, note, strategy == taken)
 
 
 def _returned(made: UMJoin, sizes: JoinSizes) -> float:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sqlext_planner.relational.logical_plan import relation_name
 from sqlext_planner.relational.nodes import PartitionerHint
 from sqlext_planner.umjoin.execute.split import UMJoinSplit
 from sqlext_planner.umjoin.execute.stream_execution import endless
-from sqlext_planner.umjoin.nodes import input_name
 from sqlext_planner.umjoin.streams import StreamParts, stream_times
 
 if TYPE_CHECKING:
@@ -28,5 +28,5 @@ def umjoin_placing(parts: StreamParts, config: Config, hint: PartitionerHint | N
     whole = None
     if not UMJoinSplit.of(core).layout.shared:
         whole = "its inputs share no key, so that each row goes to several buckets by several keys"
-    names = [input_name(child) for child in core.inputs]
+    names = [relation_name(child) for child in core.inputs]
     return stream_placing(Demand(whole=whole), config, hint, endless(stream_times(core, parts.bounds), names))

@@ -47,11 +47,11 @@ def plan_umjoin(node: UMJoin, planner: Planner) -> PhysicalPlan:
         choice = choose(node, obstacles, node, planner.config, planner.catalog)
     inputs = [planner.later(child) for child in node.inputs]
     if choice.strategy != "operator":
-        return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), why=choice.why)
+        return UMJoinCascadeExec(UMJoinGroup.of(node), cascade(node, inputs), **choice.facts)
     routing: Routing = "shared key" if UMJoinSplit.of(node).layout.shared else "hypercube"
     found = umjoin_partitioning(node, planner.catalog, planner.config) if routing == "shared key" else None
     make = UMJoinExec if found is None else partial(UMJoinExec, partitioning=found.partitioning, owner=found.place)
-    return operator_plan(node, inputs, routing, why=choice.why, mark=planner.marked, make=make)
+    return operator_plan(node, inputs, routing, facts=choice.facts, mark=planner.marked, make=make)
 
 
 def plan_stream(node: UMJoin, planner: Planner) -> PhysicalPlan:
@@ -89,7 +89,7 @@ def plan_aggregate(node: Aggregate, planner: Planner) -> PhysicalPlan | None:
     if choice.strategy == "factorised":
         factorised = factorise(node, None if choice.sizes is None else choice.sizes.inputs)
         if isinstance(factorised, Factorised):
-            return FactorisedAggregateExec(UMJoinGroup.of(join), planner.later(factorised.plan), why=choice.why)
+            return FactorisedAggregateExec(UMJoinGroup.of(join), planner.later(factorised.plan), **choice.facts)
     if choice.strategy == "operator" and counting is not None:
         planner.decided[id(target)] = (target, choice)
         return planner.later(counting)

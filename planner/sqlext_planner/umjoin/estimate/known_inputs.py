@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.base_tables import base_table
-from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, input_name
+from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +62,7 @@ def input_facts(node: UMJoin, catalog: Catalog) -> list[InputFacts] | str:
 def _facts(child: LogicalPlan, kind: MemberKind, keys: dict[int, Column], catalog: Catalog) -> InputFacts | str:
     base = base_table(child)
     if base is None:
-        return f"nothing is known about the input '{input_name(child)}'"
+        return f"nothing is known about the input '{relation_name(child)}'"
     names = {number: base.columns[column].name for number, column in keys.items() if column in base.columns}
     statistics = catalog.key_statistics(base.scan.table, list(names.values()))
     if statistics is None:

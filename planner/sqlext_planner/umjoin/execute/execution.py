@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.relational.logical_plan import Field, comma
-from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
+from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, Rival, execute_cached
 from sqlext_planner.umjoin.execute.keys import KeyLayout
 from sqlext_planner.umjoin.find.group_report import UMJoinGroup
 from sqlext_planner.umjoin.nodes import MemberKind
@@ -108,6 +108,9 @@ class UMJoinExec(PhysicalPlan):
         classes = comma(self.layout.names)
         return f"{type(self).__name__}: [{self.routing}] {', '.join(shown)} ON {classes} PAYLOAD [{kept}]{counted}"
 
+    def choices(self) -> dict[str, tuple[Rival, ...]]:
+        return super().choices() | ({} if self.partitioning is None else {"partitioner": self.partitioning.rivals})
+
     def details(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"strategy": self.routing, "key classes": list(self.layout.names)}
         if self.routing == "hypercube":
@@ -117,7 +120,7 @@ class UMJoinExec(PhysicalPlan):
 
 
 def input_label(child: PhysicalPlan) -> str:
-    """Like `input_name` of the logical plan: the relation that all columns come from, here or below."""
+    """Like `relation_name` of the logical plan: the relation that all columns come from, here or below."""
     relations = {column.relation for column in child.output_columns}
     if len(relations) == 1 and (name := relations.pop()):
         return name

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from sqlext_planner.errors import InternalError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_movable, reads_only
 from sqlext_planner.expressions.types import to_arrow
-from sqlext_planner.relational.logical_plan import Field, LogicalPlan
+from sqlext_planner.relational.logical_plan import Field, LogicalPlan, relation_name
 from sqlext_planner.relational.nodes import Aggregate, Filter, Project, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.spark_exec import filtered_by_spark
@@ -18,7 +19,7 @@ from sqlext_planner.umjoin.execute.cascade import with_columns, with_members
 from sqlext_planner.umjoin.execute.execution import Routing, UMJoinExec
 from sqlext_planner.umjoin.execute.keys import KeyLayout, class_type, equality
 from sqlext_planner.umjoin.find.group_report import UMJoinGroup
-from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, input_name
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 #: An input without a key goes to every cell, and multiplies the rows of all of them.
 _MOST_UNKEYED_BYTES = 1 << 20
@@ -144,7 +145,7 @@ def _obstacles(node: UMJoin, sizes: Sequence[float | None]) -> Iterator[str]:
         size = sizes[i] if sizes else None
         is_tiny = size <= _MOST_UNKEYED_BYTES if size is not None else _is_single_row(node.inputs[i])
         if not classes and not is_tiny:
-            yield f"no column of {input_name(node.inputs[i])} must be equal to another input's"
+            yield f"no column of {relation_name(node.inputs[i])} must be equal to another input's"
     yield from _type_obstacles(node, layout)
 
 
@@ -183,7 +184,7 @@ def operator_plan(
     inputs: Sequence[PhysicalPlan],
     routing: Routing,
     shares: tuple[int, ...] | None = None,
-    why: str = "",
+    facts: Mapping[str, Any] | None = None,
     mark: Callable[[PhysicalPlan], PhysicalPlan] = lambda child: child,
     make: Callable[..., UMJoinExec] = UMJoinExec,
 ) -> PhysicalPlan:
@@ -191,8 +192,8 @@ def operator_plan(
 
     `inputs` are the plans of the node's inputs, `mark` is applied to those that the operator's exchange reads, `shares`
     are those of the classes of `UMJoinSplit.layout`, None to choose them when it runs. `make` makes the operator's
-    node. Raises InternalError for a
-    routing that the keys do not allow.
+    node, which gets the `facts` of the choice (why, rivals). Raises InternalError for a routing that the keys do not
+    allow.
     """
     split = UMJoinSplit.of(node)
     below = [filtered_by_spark(condition, child) for child, condition in zip(inputs, split.filters, strict=True)]
@@ -207,7 +208,7 @@ def operator_plan(
         routing=routing,
         shares=shares,
         group=UMJoinGroup.of(node),
-        why=why,
+        **(facts or {}),
     )
     plan = with_members(core, [(inputs[i], node.kinds[i], node.matches[i]) for i in split.members])
     return with_columns(filtered_by_spark(conjunction(split.residual), plan), node)

@@ -9,7 +9,8 @@ from functools import cached_property
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjuncts
 from sqlext_planner.expressions.numbers import INTEGERS
 from sqlext_planner.expressions.patterns import is_exact
-from sqlext_planner.umjoin.nodes import UMJoin, input_name
+from sqlext_planner.relational.logical_plan import relation_name
+from sqlext_planner.umjoin.nodes import UMJoin
 
 
 class NotFactorisedError(Exception):
@@ -137,4 +138,4 @@ class Classes:
     def names(self, expression: Expression) -> str:
         """The inputs that an expression reads, for messages."""
         owners = sorted({self.owner[column] for column in expression.references})
-        return ", ".join(input_name(self.join.inputs[number]) for number in owners)
+        return ", ".join(relation_name(self.join.inputs[number]) for number in owners)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_movable
-from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
 from sqlext_planner.relational.nodes import Join, filtered
 from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
-from sqlext_planner.umjoin.nodes import input_name
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def _pair(term: Expression, own: set[Column]) -> tuple[Column, Column] | None:
 def _host(classes: Classes, number: int, match: Expression | None) -> tuple[int, int, Expression | None]:
     """The inner input whose rows semi or anti input `number` filters, the number, and the match in its columns."""
     own = set(classes.join.inputs[number].output_columns)
-    name = input_name(classes.join.inputs[number])
+    name = relation_name(classes.join.inputs[number])
     if match is not None and not is_movable(match):
         raise NotFactorisedError(f"the match of {name} must be evaluated in its place")
     outer = frozenset[Column]() if match is None else match.references - own

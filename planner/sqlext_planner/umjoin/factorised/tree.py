@@ -9,9 +9,9 @@ from functools import cached_property
 from heapq import heappop, heappush
 
 from sqlext_planner.expressions.nodes import Column, Compare, Expression
+from sqlext_planner.relational.logical_plan import relation_name
 from sqlext_planner.umjoin.factorised.classes import Classes, NotFactorisedError
 from sqlext_planner.umjoin.factorised.members import LeftMatch
-from sqlext_planner.umjoin.nodes import input_name
 
 #: With at most this many inputs, each is tried as the root; with more, this many of the most promising.
 _ROOTS = 16
@@ -186,7 +186,7 @@ def _with_lefts(classes: Classes, tree: JoinTree, lefts: Sequence[LeftMatch]) ->
                 tree = JoinTree(tree.root, (*tree.edges, edge))
                 break
         else:
-            name = input_name(classes.join.inputs[left.number])
+            name = relation_name(classes.join.inputs[left.number])
             raise NotFactorisedError(f"left input {name} is matched with columns of several inputs")
     return tree
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlext_planner.expressions.nodes import conjuncts
+from sqlext_planner.relational.logical_plan import relation_name
 from sqlext_planner.relational.plan_patterns import is_single_row
-from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, input_name
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class UMJoinGroup:
     def of(cls, node: UMJoin) -> UMJoinGroup:
         """The group of a node."""
         classes = tuple(tuple(str(column) for column in found) for found in node.key_classes)
-        names = tuple(map(input_name, node.inputs))
+        names = tuple(map(relation_name, node.inputs))
         return cls(names, node.kinds, classes, tuple(names[place] for place in _apart(node)))
 
     @property

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, NamedExpr, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import reads_only
-from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.logical_plan import LogicalPlan, relation_name
 from sqlext_planner.relational.nodes import Filter, Join, Project, SubqueryAlias
 from sqlext_planner.umjoin.find.groups import MultiJoinGroup
-from sqlext_planner.umjoin.nodes import MemberKind, UMJoin, input_name
+from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 #: Smaller groups stay binary joins.
 LEAST_INPUTS = 3
@@ -171,4 +171,4 @@ def _key_column(plan: LogicalPlan, number: int) -> Column:
     taken = {column.name.lower() for column in plan.output_columns}
     while f"key_{number}" in taken:
         number += 1
-    return Column(input_name(plan), f"key_{number}")
+    return Column(relation_name(plan), f"key_{number}")

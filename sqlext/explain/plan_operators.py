@@ -1,0 +1,143 @@
+"""The operators of ours in a plan, one after the other: what each does, as pictures; why it runs as it does, beside
+what it was compared with; what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlext_planner.exchange.figures import PARTS
+from sqlext_planner.markup import Content, Markup, tag
+from sqlext_planner.picture import Picture
+from sqlext_planner.plan_format.amounts import seconds_text
+from sqlext_planner.plan_format.steps_html import doc_html
+from sqlext_planner.relational.logical_plan import LogicalPlan
+from sqlext_planner.relational.physical_plan import PhysicalPlan, Rival
+
+from sqlext.explain.plan_stages import Stages, measured_facts
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of the optimized plan with its number, and the physical nodes that compute it."""
+
+    number: int
+    node: LogicalPlan
+    physical: tuple[PhysicalPlan, ...]
+    #: The node above it with which it is computed, if it has no physical node of its own.
+    within: LogicalPlan | None = None
+
+    @property
+    def runs(self) -> PhysicalPlan | None:
+        """The physical node that tells most: one of ours, or one with a reason."""
+        telling = [node for node in self.physical if node.is_extension or node.why]
+        return next(iter([*telling, *self.physical]), None)
+
+
+def operators_of(optimized: LogicalPlan, physical: PhysicalPlan | None) -> list[Operator]:
+    """The nodes that are computed by operators of ours, or might have been."""
+    nodes = [node for node in optimized.walk() if node.operator_name is not None]
+    if physical is None:
+        return [Operator(number, node, ()) for number, node in enumerate(nodes, 1)]
+    roots = {id(source): node for node in physical.walk() if (source := node.source()) is not None}
+    found = []
+    for number, node in enumerate(nodes, 1):
+        above = [item for item in optimized.walk() if id(item) in roots and any(part is node for part in item.walk())]
+        owner = node if id(node) in roots else above[-1] if above else None
+        parts = () if owner is None else tuple(_parts(roots[id(owner)], optimized))
+        found.append(Operator(number, node, parts, None if owner is node else owner))
+    return found
+
+
+def operator_html(operator: Operator, stages: Stages, level: int) -> Markup:
+    """A section about an operator."""
+    node, runs = operator.node, operator.runs
+    ident = f"{stages.prefix}-op-{operator.number}"
+    number = tag("span", str(operator.number), class_=f"no c{(operator.number - 1) % 6}")
+    head = tag(f"h{level}", number, " ", node.node_name(), id=f"{ident}-name")
+    pictures = list(dict.fromkeys(node.pictures()))
+    body = [
+        head,
+        tag("p", doc_html(type(node).__doc__ or ""), class_="doc"),
+        _where(operator, stages),
+        _runs(operator, runs),
+        [_choice(name, rivals) for part in operator.physical for name, rivals in part.choices().items()],
+        _measured(operator, stages),
+    ]
+    drawn = tag("div", [figure(picture) for picture in pictures], class_="figures") if pictures else None
+    kind = "op pictured" if pictures else "op"
+    return tag("article", tag("div", body), drawn, id=ident, class_=kind, aria_labelledby=f"{ident}-name")
+
+
+def figure(picture: Picture) -> Markup:
+    """A picture with its title and caption."""
+    return tag("figure", picture.svg(), tag("figcaption", tag("b", picture.title), " ", picture.caption))
+
+
+def _parts(root: PhysicalPlan, optimized: LogicalPlan) -> Iterator[PhysicalPlan]:
+    """The physical nodes from one that computes a logical node down to those that compute others."""
+    others = {id(node) for node in optimized.walk()}
+    stack, seen = [root], {id(root)}
+    while stack:
+        node = stack.pop()
+        yield node
+        for child in reversed(node.children):
+            if id(child.source()) not in others and id(child) not in seen:
+                seen.add(id(child))
+                stack.append(child)
+
+
+def _where(operator: Operator, stages: Stages) -> Markup:
+    node = operator.node
+    computed = None if stages.computed is None else stages.computed.after.get(id(node))
+    links = [
+        ("in the statement", f"{stages.prefix}-sql-{operator.number}" if operator.number in stages.in_text else None)
+    ]
+    links.append(("in the optimized plan", stages.ident("optimized", node)))
+    links.append(("in the physical plan", stages.ident("physical", computed)))
+    shown = [tag("a", told, href=f"#{target}") for told, target in links if target is not None]
+    return tag("p", [part for link in shown for part in (link, " ")], class_="where")
+
+
+def _runs(operator: Operator, runs: PhysicalPlan | None) -> Content:
+    if runs is None:
+        return tag("p", "It is part of a text that goes to Spark as it is.")
+    kind = "an operator of sqlext" if runs.is_extension else "Spark's own"
+    within = "" if operator.within is None else f", together with the {operator.within.node_name()} above it"
+    why = f" Why: {runs.why}." if runs.why else ""
+    return tag("p", "Runs as ", tag("b", runs.node_name()), f" ({kind}){within}.{why}")
+
+
+def _choice(name: str, rivals: tuple[Rival, ...]) -> Content:
+    if not rivals:
+        return None
+    costs = any(rival.cost for rival in rivals)
+    rows = [
+        tag(
+            "tr",
+            tag("th", rival.name, tag("span", "chosen", class_="state new") if rival.chosen else None, scope="row"),
+            tag("td", rival.cost or "\N{EN DASH}") if costs else None,
+            tag("td", rival.note),
+        )
+        for rival in rivals
+    ]
+    titles = (name, *(["cost"] if costs else []), "what it is")
+    head = tag("tr", [tag("th", title, scope="col") for title in titles])
+    return _table(f"Compared: {name}", head, rows)
+
+
+def _measured(operator: Operator, stages: Stages) -> Content:
+    rows = []
+    for figures in stages.measured:
+        if not any(figures.node is part for part in operator.physical):
+            continue
+        name = "other work" if figures.node is None else figures.node.node_name()
+        parts = [f"{part} {seconds_text(figures.parts[part])}" for part in PARTS if figures.parts[part]]
+        told = ", ".join([*measured_facts(figures), *parts])
+        rows.append(tag("tr", tag("th", name, scope="row"), tag("td", told)))
+    return _table("Measured", None, rows) if rows else None
+
+
+def _table(title: str, head: Content, rows: Content) -> Markup:
+    table = tag("table", tag("caption", title), tag("thead", head) if head else None, tag("tbody", rows))
+    return tag("div", table, class_="scroll", tabindex=0, role="group", aria_label=title)

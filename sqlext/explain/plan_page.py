@@ -1,0 +1,140 @@
+"""A staged plan as a page, or as a part of one for a notebook: complete without scripts, and in one piece."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from sqlext_planner.markup import Content, Markup, tag
+from sqlext_planner.plan_format.amounts import bytes_text, rows_text, seconds_text
+from sqlext_planner.plan_format.steps_html import doc_html, steps_html
+from sqlext_planner.tree import TreeNode
+
+from sqlext.explain.plan_operators import Operator, operator_html, operators_of
+from sqlext.explain.plan_stages import Stages
+from sqlext.explain.sql_marks import marked_sql, outermost, places_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlext.run.pipeline import StagedPlan
+
+_TITLE = "What happens to the query"
+
+
+def page(plan: StagedPlan, trees: Mapping[str, TreeNode], note: str | None) -> str:
+    """A whole page about a plan: its trees by stage, and what there is to `note` about where it runs."""
+    parts = _Parts(plan, trees, note, "plan", 2)
+    sections = parts.sections()
+    links = [tag("li", tag("a", title, href=f"#plan-part-{number}")) for number, (title, _) in enumerate(sections)]
+    body = [tag("section", tag("h2", t), content, id=f"plan-part-{n}") for n, (t, content) in enumerate(sections)]
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("title", "sqlext plan"),
+        tag("style", _css("page.css"), _css("plan.css")),
+    )
+    whole = [
+        tag("header", tag("h1", _TITLE), tag("nav", tag("ul", links), aria_label="Parts of this page")),
+        tag("main", body),
+        tag("footer", tag("p", "Made by sqlext plan.")),
+    ]
+    return f"<!DOCTYPE html>\n{tag('html', head, tag('body', *whole, class_='sqlext-plan'), lang='en')}\n"
+
+
+def fragment(plan: StagedPlan, trees: Mapping[str, TreeNode], note: str | None) -> str:
+    """The same as one element for a notebook, in which what is long is folded. Its styles are about its own elements,
+    and its ids are its own, however many plans the notebook shows."""
+    parts = _Parts(plan, trees, note, f"plan-{secrets.token_hex(4)}", 4)
+    first, *others = parts.sections()
+    is_open = {"Statement", "Before and after", "Operators"}
+    sections = [tag("h3", first[0]), first[1]]
+    for title, content in others:
+        sections.append(tag("details", tag("summary", title), content, open=title in is_open, class_="part"))
+    return tag("div", tag("style", _css("plan.css")), *sections, class_="sqlext-plan compact")
+
+
+def _css(name: str) -> Markup:
+    return Markup(files("sqlext_planner.plan_format").joinpath(name).read_text(encoding="utf-8"))
+
+
+class _Parts:
+    """The parts of a page; headings below those of the parts have the level."""
+
+    def __init__(
+        self, plan: StagedPlan, trees: Mapping[str, TreeNode], note: str | None, prefix: str, level: int
+    ) -> None:
+        self.plan, self.note, self.level = plan, note, level + (1 if level < 4 else 0)
+        self.operators: Sequence[Operator] = (
+            [] if plan.optimized is None else operators_of(plan.optimized, plan.physical)
+        )
+        nodes = [item.node for item in self.operators]
+        measured = () if plan.measured is None else plan.measured.nodes
+        stages = Stages(trees, prefix, nodes, frozenset(), measured)
+        self.marks = [
+            outermost(span for origin in (node, *stages.origins(node)) for span in places_of(origin)) for node in nodes
+        ]
+        in_text = frozenset(number for number, found in enumerate(self.marks, 1) if found)
+        self.stages = replace(stages, in_text=in_text)
+
+    def sections(self) -> list[tuple[str, Content]]:
+        """Titles and contents, in order."""
+        prefix = self.stages.prefix
+        found: list[tuple[str, Content]] = [("In brief", self._brief())]
+        found.append(("Statement", [marked_sql(self.plan.sql, self.marks, prefix), self._legend()]))
+        if self.stages.trees:
+            found.append(("Before and after", self.stages.html(self.level)))
+        if self.operators:
+            articles = [operator_html(item, self.stages, self.level) for item in self.operators]
+            found.append(("Operators", tag("div", articles, class_="ops")))
+        if self.plan.trace is not None:
+            found.append(("Rules", steps_html(self.plan.trace)))
+        if self.plan.measured is not None:
+            found.append(("Measured", self._measured()))
+        return found
+
+    def _brief(self) -> Content:
+        items = [tag("li", tag("b", "Found: "), self._said(item)) for item in self.operators]
+        trace = self.plan.trace
+        if trace is not None:
+            seconds = sum(step.seconds for step in trace.steps)
+            count = len(trace.rules)
+            rules = f"{count} rule{'s' if count != 1 else ''} changed the plan in {seconds_text(seconds)}"
+            changes = f" ({self.stages.changes})" if self.stages.changes else ""
+            told = f"{rules if count else 'no rule changed the plan'}{changes}."
+            items.append(tag("li", tag("b", "Rewritten: "), told))
+        ours = ", ".join(self.plan.extensions)
+        runs = self.note or f"{ours or 'DataFrames of Spark'}, and Spark for the rest."
+        items.append(tag("li", tag("b", "Runs: "), runs))
+        if self.plan.measured is not None:
+            found = self.plan.measured
+            items.append(tag("li", tag("b", "Measured: "), f"{rows_text(found.rows)} in {found.seconds:.2f} s."))
+        return tag("ul", items, class_="brief")
+
+    def _said(self, item: Operator) -> Content:
+        number = tag("span", str(item.number), class_=f"no c{(item.number - 1) % 6}")
+        name = tag("a", number, " ", item.node.node_name(), href=f"#{self.stages.prefix}-op-{item.number}")
+        return [name, ". ", doc_html(type(item.node).__doc__ or "")]
+
+    def _legend(self) -> Content:
+        if not any(self.marks):
+            return None
+        return tag("p", "What is marked is computed by the operator with that number.", class_="muted")
+
+    def _measured(self) -> Content:
+        found = self.plan.measured
+        assert found is not None
+        lines = [f"{rows_text(found.rows)} in {found.seconds:.2f} s.", *found.periods]
+        if found.stages is None:
+            lines.append("Spark Connect has no accumulators: where the time went is not measured.")
+        else:
+            stages = found.stages
+            lines.append(
+                f"Spark ran {stages.tasks:,} tasks in {stages.stages:,} stages for {stages.run_seconds:.2f} s, and "
+                f"moved {bytes_text(stages.written_bytes)} between them."
+            )
+        return [tag("p", line) for line in lines]
