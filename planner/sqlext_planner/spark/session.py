@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -213,6 +213,8 @@ def forget_java() -> None:
         except TimeoutExpired:
             process.kill()
     if context is not None:
+        with suppress(OSError):  # nobody answers; the second call then stops what is on this side
+            context.stop()
         context.stop()
     SparkContext._gateway = None
     SparkContext._jvm = None

@@ -85,8 +85,9 @@ class ShellCompleter(Completer):
                 if first == "html" and more and " " not in rest:
                     yield from self._files(rest, event)
                     return
-                if not more:
+                if not more and argument and any(word.startswith(argument) for word in first_words):
                     yield from _starting(argument, ((word, "") for word in first_words))
+                    return
                 yield from self._of_statement(argument, after, event.completion_requested)
             case "file":
                 yield from self._files(argument, event)

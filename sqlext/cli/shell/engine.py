@@ -62,7 +62,7 @@ class Engine:
 
     def catalog(self) -> SparkCatalog | None:
         """Spark's tables; None while it does not run."""
-        if not self.is_ready:
+        if not self.is_ready or self.is_dead():
             return None
         from sqlext.catalog import SparkCatalog
 

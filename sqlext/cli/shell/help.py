@@ -3,7 +3,6 @@ r"""What `\h` and `\df` say: from the tables of clauses, functions, relations an
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
 
 from rich.console import Console
 from rich.syntax import Syntax
@@ -12,14 +11,12 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.cli.shell.lexer import SqlExtLexer
-from sqlext.cli.shell.results import listing_drawn
+from sqlext.cli.shell.results import Draw, listing_drawn
 from sqlext.cli.shell.words import Entry, clauses_of, functions, relation_note, relations_of
 from sqlext.syntax.clauses import CLAUSES, Clause
 
-_Draw = Callable[[Console], None]
 
-
-def functions_drawn(part: str) -> _Draw:
+def functions_drawn(part: str) -> Draw:
     """Draws the functions with this in their name, a line each. Raises ConfigurationError if there are none."""
     found = {entry.form: entry.meaning for name, entry in functions().items() if part.lower() in name}
     if not found:
@@ -27,7 +24,7 @@ def functions_drawn(part: str) -> _Draw:
     return listing_drawn(("function", "meaning"), sorted(found.items()))
 
 
-def topics_drawn() -> _Draw:
+def topics_drawn() -> Draw:
     r"""Draws what `\h` knows."""
 
     def draw(out: Console) -> None:
@@ -42,7 +39,7 @@ def topics_drawn() -> _Draw:
     return draw
 
 
-def topic_drawn(topic: str, of_spark: str | None = None) -> _Draw:
+def topic_drawn(topic: str, of_spark: str | None = None) -> Draw:
     """Draws what is known about a clause, function, predicate or setting; `of_spark` is what Spark says.
 
     Raises ConfigurationError if nothing is known, with the nearest name.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -84,6 +85,7 @@ class _Conversation:
 
         shell = self._shell
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it prints what it also raises, if Java has ended
         completer = ShellCompleter(shell.tables, command_words(), lambda: shell.engine.functions)
         prompt = Prompt(completer, open_history(history_path(shell.environment)), vi=_prefers_vi(shell.environment))
         shell.engine.on_ready = prompt.spark_started

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ColorSystem = Literal["auto", "standard", "256", "truecolor", "windows"]
+#: Prints something.
+Draw = Callable[[Console], None]
 #: Lines of the screen that the prompt and the time take.
 _OTHER_LINES = 4
 
@@ -39,7 +41,7 @@ class Page:
     height: int
 
 
-def page_of(out: Console, draw: Callable[[Console], None], width: int = PIPE_WIDTH) -> Page:
+def page_of(out: Console, draw: Draw, width: int = PIPE_WIDTH) -> Page:
     """What `draw` prints, for the terminal of `out`, as wide as it gets."""
     sink = io.StringIO()
     colours = out.is_terminal and not out.no_color and out.color_system is not None
@@ -58,8 +60,9 @@ def page_of(out: Console, draw: Callable[[Console], None], width: int = PIPE_WID
     return Page(lines, max(cell_len(line.rstrip()) for line in plain), len(plain))
 
 
-def show(out: Console, draw: Callable[[Console], None], *, paged: bool, environment: Mapping[str, str]) -> None:
-    """Print what `draw` prints; with `paged`, in the pager of the environment if the screen is too small."""
+def show(out: Console, draw: Draw, *, paged: bool, environment: Mapping[str, str]) -> bool:
+    """Print what `draw` prints; with `paged`, in the pager of the environment if the screen is too small. Says whether
+    it was in the pager, which leaves nothing on the screen."""
     page = page_of(out, draw)
     fits = page.width <= out.width and page.height + _OTHER_LINES <= out.height
     if not out.is_terminal or fits:
@@ -68,25 +71,28 @@ def show(out: Console, draw: Callable[[Console], None], *, paged: bool, environm
     elif paged:
         out.file.flush()
         _in_pager(page.text, environment)
+        return True
     else:
         draw(out)
+    return False
 
 
-def rows_drawn(rows: pa.Table, *, limit: int, vertical: bool) -> Callable[[Console], None]:
-    """Draws the first `limit` rows, and says whether there are more."""
+def rows_drawn(rows: pa.Table, *, limit: int, vertical: bool) -> tuple[Draw, Draw]:
+    """Draws the first `limit` rows, and how many there are; and the latter alone."""
     more = rows.num_rows > limit
     shown = rows.slice(0, limit)
 
     def draw(out: Console) -> None:
         (_print_vertical if vertical else print_grid)(out, shown)
+        draw_count(out)
+
+    def draw_count(out: Console) -> None:
         print_count(out, shown.num_rows, f"the first {limit:,} rows; \\limit N shows more" if more else "")
 
-    return draw
+    return draw, draw_count
 
 
-def listing_drawn(
-    titles: Sequence[str], lines: Iterable[Sequence[str]], *, right: str = ""
-) -> Callable[[Console], None]:
+def listing_drawn(titles: Sequence[str], lines: Iterable[Sequence[str]], *, right: str = "") -> Draw:
     """Draws a table of texts; the columns whose titles are in `right` are numbers."""
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for title in titles:
@@ -96,7 +102,7 @@ def listing_drawn(
     return lambda out: out.print(grid)
 
 
-def lines_drawn(text: str) -> Callable[[Console], None]:
+def lines_drawn(text: str) -> Draw:
     """Draws a text as it is."""
     return lambda out: print_lines(out, text.splitlines())
 

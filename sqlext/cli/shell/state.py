@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -16,11 +15,12 @@ from sqlext.cli.console import progress
 from sqlext.cli.outputs import chosen_format
 from sqlext.cli.run import errors_in, result_writer
 from sqlext.cli.shell.engine import Engine
-from sqlext.cli.shell.results import lines_drawn, rows_drawn, show
+from sqlext.cli.shell.results import Draw, lines_drawn, rows_drawn, show
 from sqlext.cli.shell.script import parts
 from sqlext.cli.shell.tables import KnownTables
 from sqlext.cli.shell.work import CancelledError, cancellable, presses
 from sqlext.cli.stages import StageProgress
+from sqlext.cli.terminal import keys_unseen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,25 +97,28 @@ class Shell:
         statement = text[place.start : place.end]
         self.last = statement
         session = self.session()
-        start = time.perf_counter()
-        with self._timed(start), errors_in(text, place):
-            output = self.options.output
+        start, output = time.perf_counter(), self.options.output
+        with errors_in(text, place):
             if output is None:
                 answer = self.ask(lambda shown: _answer(session, statement, self.options.rows))
-                self._show(answer, statement)
             else:
                 is_written = self.ask(lambda shown: _write(session, statement, output, shown))
-                if is_written:
-                    self.options.output = None
-                    self.say(f"written to {output}")
+        seconds = time.perf_counter() - start
         self.tables.forget()
+        if output is None:
+            self._show(answer, statement)
+        elif is_written:
+            self.options.output = None
+            self.say(f"written to {output}")
+        if self.options.timing:
+            self.say(f"{seconds:.2f} s")
 
     def session(self) -> Session:
         """The Session, with Spark running. Raises CancelledError after Ctrl-C, ConfigurationError if Java has ended."""
         if self.engine.is_dead():
             raise dead_java()
         if self.is_interactive and not self.engine.is_over:
-            with presses() as pressed, progress("Starting Spark"):
+            with keys_unseen(), presses() as pressed, progress("Starting Spark"):
                 while not self.engine.is_over and not pressed.is_set():
                     self.engine.pause()
             if not self.engine.is_over:
@@ -124,15 +127,18 @@ class Shell:
 
     def ask(self, work: Callable[[StageProgress], _T]) -> _T:
         """What `work` returns. Meanwhile Spark's stages are shown, and Ctrl-C cancels it."""
-        with StageProgress(self.session().spark) as shown:
-            if not self.is_interactive:
+        spark = self.session().spark
+        if not self.is_interactive:
+            with StageProgress(spark) as shown:
                 return work(shown)
+        with keys_unseen(), StageProgress(spark) as shown:
             return cancellable(lambda: work(shown), self.engine.cancel)
 
-    def show(self, draw: Callable[[Console], None]) -> None:
-        """Print something, through the pager if it is large and there is somebody to look at it."""
+    def show(self, draw: Draw) -> bool:
+        """Print something, through the pager if it is large and there is somebody to look at it. Says whether it was in
+        the pager."""
         paged = self.options.pager and self.is_interactive
-        show(self.out, draw, paged=paged, environment=self.environment)
+        return show(self.out, draw, paged=paged, environment=self.environment)
 
     def say(self, message: str) -> None:
         """A remark for people; scripts do not print it."""
@@ -145,13 +151,9 @@ class Shell:
         elif answer.column_names == ["plan"] and answer.num_rows == 1 and _explains(statement):
             self.show(lines_drawn(str(answer.column(0)[0].as_py())))
         else:
-            self.show(rows_drawn(answer, limit=self.options.rows, vertical=self.options.vertical))
-
-    @contextmanager
-    def _timed(self, start: float) -> Iterator[None]:
-        yield
-        if self.options.timing:
-            self.say(f"{time.perf_counter() - start:.2f} s")
+            draw, draw_count = rows_drawn(answer, limit=self.options.rows, vertical=self.options.vertical)
+            if self.show(draw):
+                draw_count(self.out)
 
 
 def dead_java() -> ConfigurationError:
