@@ -26,6 +26,7 @@ from sqlext.cli.shell.tables import KnownTables
 from sqlext.cli.shell.work import CancelledError
 from sqlext.cli.source import read_settings, read_sql
 from sqlext.cli.terminal import visible
+from sqlext.embedded import silence_servers
 
 if TYPE_CHECKING:
     from sqlext.catalog import FileCatalog
@@ -37,6 +38,7 @@ _NAMED = 8
 
 def run_shell(sql: str | None, data: str | None, conf: Sequence[str], compat: str | None) -> None:
     """A shell on the terminal; without one, or with `sql`, a script: it ends with the first error."""
+    _quiet_py4j()
     ours, spark = read_settings(conf)
     Config.from_mapping(ours)
     files = _files(data)
@@ -54,6 +56,14 @@ def run_shell(sql: str | None, data: str | None, conf: Sequence[str], compat: st
             _script(shell, text)
     finally:
         engine.end()
+
+
+def _quiet_py4j() -> None:
+    """If Java has ended, Py4J logs with a traceback what it also raises, to its own logger and to the root, and
+    PySpark's servers print what they miss. The shell says it once."""
+    silence_servers()
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
 
 
 def _files(data: str | None) -> FileCatalog | None:
@@ -85,7 +95,6 @@ class _Conversation:
 
         shell = self._shell
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it prints what it also raises, if Java has ended
         completer = ShellCompleter(shell.tables, command_words(), lambda: shell.engine.functions)
         prompt = Prompt(completer, open_history(history_path(shell.environment)), vi=_prefers_vi(shell.environment))
         shell.engine.on_ready = prompt.spark_started

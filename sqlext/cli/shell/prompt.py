@@ -53,7 +53,7 @@ class Prompt:
         self._session: PromptSession[str] = PromptSession(
             message=[("class:prompt", PROMPT)],
             multiline=True,
-            prompt_continuation=lambda width, line, wrapped: [("class:continuation", CONTINUED)],
+            prompt_continuation=_before_line,
             lexer=PygmentsLexer(SqlExtLexer),
             style=_STYLE,
             completer=completer,
@@ -81,6 +81,11 @@ class Prompt:
         """Take that away again. May be called from any thread."""
         self._session.bottom_toolbar = None
         self._session.app.invalidate()
+
+
+def _before_line(width: int, line: int, wraps: int) -> list[tuple[str, str]]:
+    """What stands before a later line; only blanks where the line above goes on because it is too long."""
+    return [("class:continuation", CONTINUED if wraps == 0 else " " * len(CONTINUED))]
 
 
 def _keys() -> KeyBindings:
