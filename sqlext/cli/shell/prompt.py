@@ -9,6 +9,7 @@ from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, completion_is_selected
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import History
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -83,7 +84,7 @@ class Prompt:
         self._session.app.invalidate()
 
 
-def _before_line(width: int, line: int, wraps: int) -> list[tuple[str, str]]:
+def _before_line(width: int, line: int, wraps: int) -> StyleAndTextTuples:
     """What stands before a later line; only blanks where the line above goes on because it is too long."""
     return [("class:continuation", CONTINUED if wraps == 0 else " " * len(CONTINUED))]
 
