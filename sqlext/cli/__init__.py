@@ -1,4 +1,4 @@
-"""The command line: `sqlext demo | plan | run | config | bundle | pecj | tpch | tpcds | bench`.
+"""The command line: `sqlext demo | plan | run | shell | config | bundle | pecj | tpch | tpcds | bench`.
 
 Exit codes: 0 success, 2 a user's mistake (one paragraph on stderr, no traceback), 1 anything else; 128 + n if signal n
 ended it, 141 if the reader of its output has gone (SIGPIPE), as in the shell for other commands.

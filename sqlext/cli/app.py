@@ -35,6 +35,10 @@ app = typer.Typer(
 
     DIR contains the tables: NAME.parquet, NAME.csv, or a folder NAME of such files, is table NAME.
 
+    [bold]Try many[/]: a prompt with completion, history and plans
+
+      sqlext shell --data DIR
+
     [bold]More[/]
 
       sqlext config                  the settings, with defaults and meaning

@@ -13,15 +13,17 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
+from sqlext_planner.catalog import TableInfo
+from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, ConfigurationError, Span
 
+from sqlext.cli.outputs import chosen_format
 from sqlext.cli.plan import DEFAULT_STAGES
 from sqlext.cli.run import errors_in
 from sqlext.cli.shell.completion import Argument, CommandWords
 from sqlext.cli.shell.help import functions_drawn, topic_drawn, topics_drawn
 from sqlext.cli.shell.results import lines_drawn, listing_drawn
 from sqlext.cli.shell.state import LeaveError, Shell
-from sqlext.cli.shell.words import settings
 from sqlext.cli.source import statements_from
 from sqlext.cli.terminal import writing
 from sqlext.explain.pages import SHOWN, explain_text, render
@@ -95,12 +97,12 @@ def _describe(shell: Shell, argument: str) -> None:
         _list_tables(shell)
         return
     name = argument.replace("`", "")
-    info = shell.tables.info(name)
+    info = shell.look_up(lambda: shell.tables.info(name))
     if info is None:
         shell.session()  # Spark may have it
-        info = shell.tables.info(name)
+        info = shell.look_up(lambda: shell.tables.info(name))
     if info is None:
-        near = difflib.get_close_matches(name, shell.tables.names(), n=1)
+        near = difflib.get_close_matches(name, shell.look_up(shell.tables.names), n=1)
         raise AnalysisError(
             f"there is no table '{name}'", help=f"did you mean {near[0]}?" if near else r"\d lists them"
         )
@@ -111,23 +113,23 @@ def _describe(shell: Shell, argument: str) -> None:
 
 
 def _list_tables(shell: Shell) -> None:
-    if not shell.tables.names():
+    if not shell.look_up(shell.tables.names):
         shell.session()
-    names = shell.tables.names()
-    lines = []
-    for name in names:
-        info = shell.tables.info(name)
-        if info is None:
-            lines.append((name, "", "", "", ""))
-        else:
-            rows = "" if info.rows is None else f"{info.rows:,}"
-            lines.append((name, str(len(info.columns)), rows, _size(info.paths), info.format or "Spark's"))
+    lines = shell.look_up(lambda: [_line(name, shell.tables.info(name)) for name in shell.tables.names()])
     if not lines:
         shell.out.print("no tables", style="dim")
         return
     shell.show(listing_drawn(("table", "columns", "rows", "size", "from"), lines, right="columns rows size"))
     if not shell.engine.is_over:
         shell.say("Spark is still starting; it may have more")
+
+
+def _line(name: str, info: TableInfo | None) -> tuple[str, ...]:
+    """A table in the list of tables; only the name if nothing is known."""
+    if info is None:
+        return name, "", "", "", ""
+    rows = "" if info.rows is None else f"{info.rows:,}"
+    return name, str(len(info.columns)), rows, _size(info.paths), info.format or "Spark's"
 
 
 def _size(paths: tuple[str, ...]) -> str:
@@ -154,9 +156,8 @@ def _topic(shell: Shell, argument: str) -> None:
         return
     of_spark = None
     if shell.engine.is_ready and argument.lower().rstrip("()") in shell.engine.functions:
-        rows = shell.ask(
-            lambda shown: shell.session().spark.sql(f"DESCRIBE FUNCTION EXTENDED {argument.rstrip('()')}").collect()
-        )
+        spark, name = shell.session().spark, argument.rstrip("()")
+        rows = shell.look_up(lambda: spark.sql(f"DESCRIBE FUNCTION EXTENDED {name}").collect())
         of_spark = "\n".join(str(row[0]) for row in rows)
     shell.show(topic_drawn(argument, of_spark))
 
@@ -222,8 +223,6 @@ def _statement_of(shell: Shell, argument: str) -> str:
 
 
 def _output(shell: Shell, argument: str) -> None:
-    from sqlext.cli.outputs import chosen_format
-
     if not argument:
         shell.options.output = None
         shell.say("results are shown")
@@ -247,17 +246,18 @@ def _settings(shell: Shell, argument: str) -> None:
         shell.statement(sql, Span(0, len(sql)))
         return
     conf = shell.session().spark.conf
-    known = {key: doc for key, (doc, _) in settings().items() if name.lower() in key.lower()}
+    known = [found for found in Config.described() if name.lower() in found.key.lower()]
     if not known:
-        current = conf.get(name, None)
+        current = shell.look_up(lambda: conf.get(name, None))
         if current is None:
             raise ConfigurationError(f"no setting has '{name}' in its name", help=r"\set lists those of the extension")
         shell.show(listing_drawn(("setting", "value"), [(name, current)]))
         return
-    from sqlext_planner.config import Config
-
-    defaults = {found.key: found.default for found in Config.described()}
-    lines = [(key, conf.get(key, None) or f"{defaults[key]} (default)", doc) for key, doc in known.items()]
+    values = shell.look_up(lambda: [conf.get(found.key, None) for found in known])
+    lines = [
+        (found.key, value or f"{found.default} (default)", found.doc.split(". ")[0])
+        for found, value in zip(known, values, strict=True)
+    ]
     shell.show(listing_drawn(("setting", "value", "meaning"), lines))
 
 

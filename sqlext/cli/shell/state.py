@@ -134,6 +134,10 @@ class Shell:
         with keys_unseen(), StageProgress(spark) as shown:
             return cancellable(lambda: work(shown), self.engine.cancel)
 
+    def look_up(self, question: Callable[[], _T]) -> _T:
+        """What a question to the catalog or to Spark's settings answers; Ctrl-C ends the waiting."""
+        return cancellable(question, self.engine.cancel) if self.is_interactive else question()
+
     def show(self, draw: Draw) -> bool:
         """Print something, through the pager if it is large and there is somebody to look at it. Says whether it was in
         the pager."""
