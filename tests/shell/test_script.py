@@ -18,6 +18,8 @@ from sqlext.cli.shell.script import is_complete, parts
         ("\\plan SELECT 1\n\nSELECT 2;", [r"\plan SELECT 1", "SELECT 2"]),
         ("\\plan\nSELECT 2;", [r"\plan", "SELECT 2"]),
         ("quit", [r"\q"]),
+        ("SELECT 1;\nexit ;\nSELECT 2", ["SELECT 1", r"\q", "SELECT 2"]),
+        ("SELECT exit FROM help;", ["SELECT exit FROM help"]),
         ("help;", [r"\?"]),
         (" \n -- nothing\n", []),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -74,7 +75,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def terminal(folder: Path) -> Iterator[Terminal]:
     started = Terminal(folder)
     yield started
-    started.process.close(force=True)
+    if started.process.isalive():  # a check has failed
+        started.process.kill(signal.SIGTERM)
+        started.process.expect(pexpect.EOF, timeout=60)
+    started.process.close()
 
 
 def test_a_session(terminal: Terminal, folder: Path) -> None:
@@ -142,7 +146,7 @@ def _plan_time_and_rows(terminal: Terminal) -> None:
 
 def _pager(terminal: Terminal) -> None:
     terminal.runs("SELECT id FROM range(60);")
-    assert "paged:   59" in terminal.shows("paged:60 rows")
+    assert "paged: 59" in terminal.shows("paged:60 rows")
     terminal.runs(r"\limit 5")
     terminal.shows("at most 5 rows")
     terminal.runs("SELECT id FROM range(60);")

@@ -18,8 +18,9 @@ _MORE = re.compile(r"(?:\n(?!\s*\n|\s*\\)[^\n]*)*+")
 _WORD = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|(?P<word>\w+)", re.DOTALL)
 #: What END may close by name, inside a script; only CASE is also an expression.
 _NAMED_ENDS = ("IF", "WHILE", "LOOP", "REPEAT", "FOR")
-#: Commands that people type without a backslash.
+#: Commands that people type without a backslash, alone in a line.
 _BARE = {"quit": r"\q", "exit": r"\q", "help": r"\?"}
+_BARE_LINE = re.compile(rf"({'|'.join(_BARE)})[ \t]*;?[ \t]*(?=\n|\Z)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,9 @@ def parts(text: str) -> Iterator[Part]:
     """The statements and commands of a text, each found when it is asked for."""
     at = _after_blank(text, 0)
     while at < len(text):
-        if text[at] == "\\":
-            part = _command(text, at)
+        bare = _BARE_LINE.match(text, at)
+        if bare is not None or text[at] == "\\":
+            part = _command(text, at) if bare is None else _bare(bare)
             end = part.place.end
         else:
             piece = next(statements_from(text, at), None)
@@ -75,9 +77,11 @@ def _command(text: str, at: int) -> Part:
     return Part(Span(at, end), text[at:end].strip(), is_command=True, is_whole=True)
 
 
+def _bare(found: re.Match[str]) -> Part:
+    return Part(Span(*found.span()), _BARE[found[1].lower()], is_command=True, is_whole=True)
+
+
 def _statement(text: str, place: Span, *, is_ended: bool, is_open: bool) -> Part:
-    if text.strip().lower() in _BARE:
-        return Part(place, _BARE[text.strip().lower()], is_command=True, is_whole=True)
     is_whole = is_ended or (not is_open and _is_ended_script(text))
     return Part(place, text, is_command=False, is_whole=is_whole)
 
