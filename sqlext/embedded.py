@@ -182,7 +182,7 @@ def end_java() -> None:
 
     For a process that is being stopped: anything that waits for Spark fails at once.
     """
-    _silence_servers()
+    silence_servers()
     process = java_process() if "pyspark" in sys.modules else None
     if process is not None and process.poll() is None:
         process.terminate()
@@ -193,7 +193,7 @@ def end_java() -> None:
             _ENDED.add(pid)
 
 
-def _silence_servers() -> None:
+def silence_servers() -> None:
     """PySpark's servers print a traceback for each connection that an ending Java leaves."""
 
     def say_nothing(self: socketserver.BaseServer, request: object, address: object) -> None:

@@ -35,6 +35,10 @@ app = typer.Typer(
 
     DIR contains the tables: NAME.parquet, NAME.csv, or a folder NAME of such files, is table NAME.
 
+    [bold]Try many[/]: a prompt with completion, history and plans
+
+      sqlext shell --data DIR
+
     [bold]More[/]
 
       sqlext config                  the settings, with defaults and meaning
@@ -244,6 +248,42 @@ def run(
     from sqlext.cli.run import run_query
 
     run_query(file, sql, data, format, output, limit, conf or [], compat)
+
+
+@app.command()
+def shell(
+    sql: Annotated[
+        str | None, typer.Option("-e", "--sql", metavar="SQL", help="Run this and leave, as with a pipe.")
+    ] = None,
+    data: Data = None,
+    conf: Conf = None,
+    compat: CompatOption = None,
+) -> None:
+    """Type statements at a prompt, on a Spark that stays: completion, history, plans, and Ctrl-C to cancel.
+
+    [bold]Examples[/]
+
+      sqlext shell --data DIR
+
+      echo "SELECT count(*) AS n FROM orders;" | sqlext shell --data DIR
+
+    [bold]At the prompt[/]
+
+      SELECT ... ;   a statement ends with a semicolon
+
+      \\d               the tables; \\d TABLE its columns
+
+      \\plan            how the last statement was run; \\plan SELECT ... how another would be
+
+      \\h LAST JOIN     explains a clause, function, predicate or setting
+
+      \\?               all commands and keys; docs/shell.md
+
+    Spark starts while you type. Results come in a pager where they do not fit; the first 1,000 rows are fetched.
+    """
+    from sqlext.cli.shell.main import run_shell
+
+    run_shell(sql, data, conf or [], compat)
 
 
 @app.command()

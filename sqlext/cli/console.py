@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Wide enough for any result: a program that reads the output must get whole lines.
-_PIPE_WIDTH = 1 << 14
+PIPE_WIDTH = 1 << 14
 
 
 def console() -> Console:
     """Standard output; never folds lines when it is not a terminal."""
-    return Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
 
 
 @contextmanager
@@ -34,16 +34,25 @@ def progress(what: str) -> Iterator[None]:
 
 
 def print_rows(out: Console, table: pa.Table, *, more: bool = False) -> None:
-    """The rows as a table; `more`: the result has more rows than these."""
+    """The rows as a table, and how many there are; `more`: the result has more rows than these."""
+    print_grid(out, table)
+    print_count(out, table.num_rows, f"first {table.num_rows} rows" if more else "")
+
+
+def print_grid(out: Console, table: pa.Table) -> None:
+    """The rows as a table."""
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, column in zip(table.column_names, table.columns, strict=True):
         grid.add_column(Text(visible(name)), justify="right" if _is_number(column.type) else "left", overflow="fold")
     columns = [column.to_pylist() for column in table.columns]
     for row in zip(*columns, strict=True):
-        grid.add_row(*map(_cell, row))
+        grid.add_row(*map(cell, row))
     out.print(grid)
-    count = table.num_rows
-    out.print(f"first {count} rows" if more else f"{count} row{'' if count == 1 else 's'}", style="dim")
+
+
+def print_count(out: Console, count: int, instead: str = "") -> None:
+    """How many rows there are, or what is to be said instead."""
+    out.print(instead or f"{count:,} row{'' if count == 1 else 's'}", style="dim")
 
 
 def print_sql(out: Console, sql: str) -> None:
@@ -62,7 +71,8 @@ def print_lines(out: Console, lines: Sequence[str]) -> None:
         out.print(Text(visible(line)))
 
 
-def _cell(value: Any) -> Text:
+def cell(value: Any) -> Text:
+    """A value as it is shown; NULL is dim."""
     if value is None:
         return Text("NULL", style="dim")
     is_plain = isinstance(value, float) and value == value and abs(value) < 1e6

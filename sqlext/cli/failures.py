@@ -22,31 +22,33 @@ _MISSING_PACKAGE = re.compile(r"No module named '(sqlext_\w+|numba|pyarrow|numpy
 
 def report(error: BaseException) -> int:
     """Print what went wrong on stderr; returns the exit code."""
-    signal = stopped_by()
-    if signal is not None or isinstance(error, KeyboardInterrupt):
-        return _say("stopped", 128 + (signal or 2))
-    match error:
-        case SqlExtError():
-            return _say(error.text(width_of(sys.stderr, WIDTH)), USER_ERROR)
-        case typer.TyperException():
-            help = "help: see `sqlext --help` and `sqlext COMMAND --help`"
-            return _say(f"{error.format_message()}\n{help}\n{look_up('command-line')}", USER_ERROR)
-        case typer.Abort():
-            return _say("stopped", FAILURE)
-        case OSError() if error.filename is not None:
-            return _say(f"{error.filename}: {error.strerror}\n{look_up('file-access')}", USER_ERROR)
-        case OSError():
-            return _say(str(error), FAILURE)
-    spark = _spark_failure(error)
-    if spark is not None:
-        return _say(*spark)
-    _say("".join(traceback.format_exception(error)).rstrip("\n"), FAILURE)
-    return _say("this is a bug in sqlext; please report it with the lines above", FAILURE)
-
-
-def _say(message: str, code: int) -> int:
+    message, code = explained(error)
     print(visible(message), file=sys.stderr)
     return code
+
+
+def explained(error: BaseException) -> tuple[str, int]:
+    """What went wrong, for the user, and the exit code of a command that it ends."""
+    signal = stopped_by()
+    if signal is not None or isinstance(error, KeyboardInterrupt):
+        return "stopped", 128 + (signal or 2)
+    match error:
+        case SqlExtError():
+            return error.text(width_of(sys.stderr, WIDTH)), USER_ERROR
+        case typer.TyperException():
+            help = "help: see `sqlext --help` and `sqlext COMMAND --help`"
+            return f"{error.format_message()}\n{help}\n{look_up('command-line')}", USER_ERROR
+        case typer.Abort():
+            return "stopped", FAILURE
+        case OSError() if error.filename is not None:
+            return f"{error.filename}: {error.strerror}\n{look_up('file-access')}", USER_ERROR
+        case OSError():
+            return str(error), FAILURE
+    spark = _spark_failure(error)
+    if spark is not None:
+        return spark
+    trace = "".join(traceback.format_exception(error))
+    return f"{trace}this is a bug in sqlext; please report it with the lines above", FAILURE
 
 
 def _spark_failure(error: BaseException) -> tuple[str, int] | None:

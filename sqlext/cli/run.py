@@ -54,15 +54,16 @@ def run_query(
         raise ConfigurationError(
             "the text contains no statement", condition="command-line", help="give the SQL with -e or as a file"
         )
-    with _writer(kind, output, limit or None) as write:  # opened first: what cannot be written fails at once
+    with result_writer(kind, output, limit or None) as write:  # opened first: what cannot be written fails at once
         with progress("Starting Spark"):
-            session = _session(data, conf, compat)
+            session = open_session(conf, compat)
+            register_tables(session, data)
         try:
             with StageProgress(session.spark) as shown:
                 for place in places[:-1]:
                     _execute(session, text, place)
                 frame = _execute(session, text, places[-1])
-                with _errors_in(text, places[-1]):
+                with errors_in(text, places[-1]):
                     write(frame, shown)
         finally:
             session.spark.stop()
@@ -98,25 +99,30 @@ _DEFAULTS = {
 }
 
 
-def _session(data: str | None, conf: Sequence[str], compat: str | None) -> Session:
-    from sqlext.catalog import tables_at
+def open_session(conf: Sequence[str], compat: str | None) -> Session:
+    """A Session with these settings, whose Spark is not started yet. Raises ConfigurationError for a wrong setting."""
     from sqlext.session import OPENMLDB_SETTINGS, Session
 
     ours, spark = read_settings(conf)
     openmldb = OPENMLDB_SETTINGS if compat == "openmldb" else {}  # also for what is printed
-    session = Session(compat=compat, config={**_DEFAULTS, **openmldb, **spark, **ours})
+    return Session(compat=compat, config={**_DEFAULTS, **openmldb, **spark, **ours})
+
+
+def register_tables(session: Session, data: str | None) -> None:
+    """Make the tables of a folder or URI views of the session. Raises ConfigurationError for what cannot be read."""
+    from sqlext.catalog import tables_at
+
     for name, path in (tables_at(data, lambda: session.spark) if data is not None else {}).items():
         session.register(name, path)
-    return session
 
 
 def _execute(session: Session, text: str, place: Span) -> DataFrame:
-    with _errors_in(text, place):
+    with errors_in(text, place):
         return session.sql(text[place.start : place.end])
 
 
 @contextmanager
-def _errors_in(text: str, place: Span) -> Iterator[None]:
+def errors_in(text: str, place: Span) -> Iterator[None]:
     """Errors of the statement at `place`, found before it runs or by its tasks, point into the whole text."""
     try:
         yield
@@ -141,7 +147,7 @@ _Write = Callable[["DataFrame", StageProgress], None]
 
 
 @contextmanager
-def _writer(kind: str, output: Path | None, limit: int | None) -> Iterator[_Write]:
+def result_writer(kind: str, output: Path | None, limit: int | None) -> Iterator[_Write]:
     """What writes a result to its place, which is open."""
     if kind == "parquet" and output is not None:
         with replacing(output) as path:

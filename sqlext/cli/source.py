@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -141,22 +142,43 @@ def read_settings(pairs: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]
 
 _PARTS = re.compile(
     r"""'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | `(?:[^`]|``)*` | (?P<end>;)
-      | (?P<blank> \s+ | --[^\n]* | /\*.*?\*/ ) | [^\s;'"`]""",
+      | (?P<blank> \s+ | --[^\n]* | /\*.*?\*/ ) | (?P<open> ['"`] | /\* ) | [^\s;]""",
     re.VERBOSE | re.DOTALL,
 )
+_SCRIPT = re.compile(r"BEGIN\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A statement of a text: its place without the semicolon; whether one follows; the quote or ``/*`` in which the
+    text ends."""
+
+    place: Span
+    is_ended: bool
+    opened: str = ""
+
+
+def statements_from(text: str, at: int = 0) -> Iterator[Piece]:
+    """The statements from `at` on, in order, each found when it is asked for; a script (BEGIN ... END) is one of them,
+    with all that follows."""
+    start: int | None = None
+    for part in _PARTS.finditer(text, at):
+        if part["end"] is not None:
+            if start is not None:
+                yield Piece(Span(start, part.start()), is_ended=True)
+            start = None
+        elif part["blank"] is None and start is None:
+            start = part.start()
+            if _SCRIPT.match(text, start):
+                yield Piece(Span(start, len(text.rstrip())), is_ended=False)
+                return
+        if part["open"] is not None:
+            yield Piece(Span(part.start() if start is None else start, len(text)), is_ended=False, opened=part["open"])
+            return
+    if start is not None:
+        yield Piece(Span(start, len(text.rstrip())), is_ended=False)
 
 
 def split_statements(text: str) -> list[Span]:
     """The places of the statements between semicolons; a script (BEGIN ... END) is one statement."""
-    places: list[Span] = []
-    start: int | None = None
-    for part in _PARTS.finditer(text):
-        if part["end"] is not None:
-            if start is not None:
-                places.append(Span(start, part.start()))
-            start = None
-        elif part["blank"] is None and start is None:
-            start = part.start()
-            if re.match(r"BEGIN\b", text[start:], re.IGNORECASE):
-                return [*places, Span(start, len(text.rstrip()))]
-    return places if start is None else [*places, Span(start, len(text.rstrip()))]
+    return [piece.place for piece in statements_from(text)]

@@ -74,6 +74,27 @@ def writing(output: Path) -> Iterator[None]:
         raise OSError(error.errno, os.strerror(error.errno or 0), str(output)) from error
 
 
+@contextlib.contextmanager
+def keys_unseen() -> Iterator[None]:
+    """What is typed inside is not shown, and is there for the next who reads: shown, it would break what is drawn.
+
+    Does nothing where standard input is no terminal.
+    """
+    import termios
+
+    try:
+        before = termios.tcgetattr(0)
+    except termios.error:
+        yield
+        return
+    silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+    termios.tcsetattr(0, termios.TCSADRAIN, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(0, termios.TCSADRAIN, before)
+
+
 def width_of(stream: TextIO, default: int) -> int:
     """The width of a terminal in columns, `default` for anything else."""
     try:

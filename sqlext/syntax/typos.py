@@ -11,8 +11,9 @@ from sqlext.syntax.parser import parse
 from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
 
 #: Words with which statements begin that we parse.
-_FIRST = ("SELECT", "WITH", "FROM", "VALUES", "INSERT", "CREATE")
-_LATER = (
+FIRST_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "INSERT", "CREATE")
+#: Words of their clauses.
+LATER_WORDS = (
     *("SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "BY", "HAVING", "ORDER", "LIMIT", "OFFSET", "QUALIFY", "WINDOW"),
     *(
         "JOIN",
@@ -66,7 +67,7 @@ def misspelt(text: str, settings: SqlSettings = DEFAULT) -> ParseError | None:
         return None
     stop = statement.stopped.end if statement.stopped is not None else 0
     for found in (*reversed([word for word in words if word.start() < stop][-_WORDS_BACK:]), words[0]):
-        for keyword in _near(found["word"], _FIRST if found is words[0] else _LATER):
+        for keyword in _near(found["word"], FIRST_WORDS if found is words[0] else LATER_WORDS):
             if _is_parsed(text[: found.start()] + keyword + text[found.end() :], settings):
                 return ParseError(
                     f"the statement cannot be parsed: '{found['word']}' is no keyword",

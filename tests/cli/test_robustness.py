@@ -374,7 +374,7 @@ def test_an_output_is_refused_before_spark_starts(
     options: tuple[str, ...],
     words: str,
 ) -> None:
-    monkeypatch.setattr("sqlext.cli.run._session", None)
+    monkeypatch.setattr("sqlext.cli.run.open_session", None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.csv").mkdir()
     assert words in refused(capsys, "run", "-e", "SELECT 1", *options)

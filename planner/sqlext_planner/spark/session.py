@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -195,3 +195,30 @@ def is_local(spark: SparkSession) -> bool:
     """
     context = getattr(spark, "_sc", None)
     return context is not None and re.fullmatch(r"local(\[.*\])?", str(context.master)) is not None
+
+
+#: Java was told to end: so long it may take for that.
+_JAVA_SECONDS = 10
+
+
+def forget_java() -> None:
+    """Stop what PySpark has of the Java of this process, which has ended or is ending. The next session then starts a
+    new one."""
+    from subprocess import TimeoutExpired
+
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context, process = SparkContext._active_spark_context, java_process()
+    if process is not None:
+        try:
+            process.wait(_JAVA_SECONDS)
+        except TimeoutExpired:
+            process.kill()
+    if context is not None:
+        with suppress(OSError):  # nobody answers; the second call then stops what is on this side
+            context.stop()
+        context.stop()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkSession._instantiatedSession = None

@@ -1,0 +1,117 @@
+"""The Spark behind a shell: it starts while one types, and can be started again."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sqlext_planner.errors import ConfigurationError
+
+from sqlext.cli.run import register_tables
+from sqlext.embedded import end_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from sqlext.catalog import SparkCatalog
+    from sqlext.session import Session
+
+
+class Engine:
+    """Starts the Spark of a Session in a thread, with the tables of `data`, and with settings as SET would set them;
+    `on_ready` is called there at the end."""
+
+    def __init__(self, session: Session, data: str | None, settings: Mapping[str, str]) -> None:
+        self._session, self._data, self._settings = session, data, settings
+        self.on_ready: Callable[[], None] = lambda: None
+        self._is_ready = threading.Event()
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self.functions: tuple[str, ...] = ()
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._is_ready.clear()
+        self._error = None
+        self._thread = threading.Thread(target=self._run, daemon=True, name="sqlext-spark")
+        self._thread.start()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether statements can run now."""
+        return self._is_ready.is_set() and self._error is None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the start has ended, well or not."""
+        return self._is_ready.is_set()
+
+    def pause(self) -> None:
+        """Wait a little for the start to end."""
+        self._is_ready.wait(0.1)
+
+    def wait(self) -> Session:
+        """The Session, once Spark runs. Raises what has prevented the start, at every call until `restart`."""
+        self._is_ready.wait()
+        if self._error is not None:
+            raise self._error
+        return self._session
+
+    def catalog(self) -> SparkCatalog | None:
+        """Spark's tables; None while it does not run."""
+        if not self.is_ready or self.is_dead():
+            return None
+        from sqlext.catalog import SparkCatalog
+
+        return SparkCatalog(self._session.spark)
+
+    def cancel(self) -> None:
+        """Cancel all that Spark computes. All jobs are the shell's own, also those of threads that a statement has."""
+        if self.is_ready:
+            with suppress(Exception):  # a Spark that is gone has no jobs
+                self._session.spark.sparkContext.cancelAllJobs()
+
+    def is_dead(self) -> bool:
+        """Whether the Java process has ended by itself."""
+        from sqlext_planner.spark.session import java_process
+
+        process = java_process() if self.is_ready else None
+        return process is not None and process.poll() is not None
+
+    def restart(self) -> None:
+        """End Java, whatever it does, and start again."""
+        from sqlext_planner.spark.session import forget_java
+
+        if self._thread is not None and self._thread.is_alive():
+            raise ConfigurationError("Spark is still starting", condition="command-line", help="wait a moment")
+        end_java()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PySpark says that the Java it stops has died
+            forget_java()
+        self.start()
+
+    def end(self) -> None:
+        """End Java. The process may then end too; what Java leaves is removed at its end."""
+        end_java()
+
+    def _run(self) -> None:
+        try:
+            spark = self._session.spark
+            for key, value in self._settings.items():
+                spark.conf.set(key, value)
+            register_tables(self._session, self._data)
+            self.functions = _function_names(spark)
+        except BaseException as error:
+            self._error = error
+        self._is_ready.set()
+        if self._error is None:
+            self.on_ready()
+
+
+def _function_names(spark: SparkSession) -> tuple[str, ...]:
+    """Spark's functions, those with a name of letters."""
+    names = (str(row[0]) for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect())
+    return tuple(name for name in names if name.isidentifier())

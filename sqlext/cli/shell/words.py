@@ -1,0 +1,101 @@
+"""The words of the dialect, from the tables that the parser, the analyzer and the settings read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from sqlext_planner.config import Config
+from sqlext_planner.errors import SqlExtError
+from sqlext_planner.expressions.types import normalize
+from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
+from sqlext_planner.periods.relations import RELATIONS, Relation
+from sqlext_planner.window.functions import FUNCTIONS
+
+from sqlext.syntax.clauses import CLAUSES, Clause, clause_words
+from sqlext.syntax.dialect import SqlExt
+from sqlext.syntax.period_nodes import PHRASES
+from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
+from sqlext.syntax.typos import FIRST_WORDS, LATER_WORDS
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known about a function: how it is written, what it means in one line, and a note."""
+
+    name: str
+    form: str
+    meaning: str
+    note: str = ""
+
+
+@cache
+def keywords() -> tuple[str, ...]:
+    """The words of the language, in upper case; GROUP BY and MET BY are one."""
+    types = SqlExt.Parser.TYPE_TOKENS
+    spark = [
+        word
+        for word, token in SqlExt.Tokenizer.KEYWORDS.items()
+        if word[0].isalpha() and word.isascii() and (token not in types or _is_type(word))
+    ]
+    phrases = [" ".join(phrase) for phrase in PHRASES]
+    return tuple(sorted({*spark, *phrases, *clause_words(), *FIRST_WORDS, *LATER_WORDS}))
+
+
+def _is_type(word: str) -> bool:
+    """Whether Spark has a type of this name."""
+    try:
+        normalize(word.lower())
+    except SqlExtError:
+        return False
+    return True
+
+
+@cache
+def functions() -> Mapping[str, Entry]:
+    """The functions of the dialect by their names and aliases, in lower case."""
+    found: dict[str, Entry] = {}
+    for row in FUNCTIONS.values():
+        if not row.internal:
+            also = f"also {', '.join(row.aliases)}" if row.aliases else ""
+            entry = Entry(row.name, row.signature, row.doc, also)
+            found.update(dict.fromkeys((row.name, *row.aliases), entry))
+    for made in PERIOD_FUNCTIONS.values():
+        ends = "start, end, start2, end2" if made.periods == 2 else "start, end"
+        found[made.name] = Entry(made.name, f"{made.name}({ends})", made.doc)
+    for relation in RELATIONS.values():
+        found[relation.name] = Entry(
+            relation.name, f"{relation.name}(a, b, c, d)", relation.doc, relation_note(relation)
+        )
+    return found
+
+
+def relation_note(relation: Relation) -> str:
+    """What a relation of [a, b) and [c, d) stands for, and how else it is written."""
+    words = ", ".join(f"PERIOD(a, b) {words} PERIOD(c, d)" for words in relation.words)
+    return f"holds if {relation.formula.replace(',', ' and')}" + (f"; {words}" if words else "")
+
+
+def spark_functions() -> tuple[str, ...]:
+    """Functions of Spark that are known before Spark runs."""
+    return tuple(sorted(WINDOW_FUNCTIONS))
+
+
+def relations_of(words: str) -> tuple[Relation, ...]:
+    """The relations with this spelling, such as ``MET BY``."""
+    found = PHRASES.get(tuple(words.upper().split()))
+    return () if found is None else (found,)
+
+
+def clauses_of(words: str) -> tuple[Clause, ...]:
+    """The clauses whose name has all these words; else those in whose form they stand."""
+    wanted = set(words.upper().replace("()", "").split())
+    named = tuple(clause for clause in CLAUSES if wanted <= set(clause.name.split()))
+    return named or tuple(clause for clause in CLAUSES if f" {' '.join(words.upper().split())} " in f" {clause.form} ")
+
+
+@cache
+def settings() -> Mapping[str, tuple[str, tuple[str, ...]]]:
+    """The settings of the extension: the first sentence about each, and its values where they are words."""
+    return {found.key: (found.doc.split(". ")[0], found.words) for found in Config.described()}
