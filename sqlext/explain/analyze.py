@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from sqlext_planner.strategies import plan_physical
 
 from sqlext.explain.measured import Measured
 from sqlext.explain.pages import explain_text
-from sqlext.explain.times import time_lines
+from sqlext.explain.times import measured_lines, rows_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,27 +53,20 @@ def measured(plan: StagedPlan, spark: SparkSession, config: Config) -> StagedPla
 
 def measured_text(plan: StagedPlan) -> str:
     """The physical plan of a statement, and what was measured."""
-    found = plan.measured
-    if plan.physical is None or found is None:
-        raise InternalError("a statement was not measured")
-    lines = [explain_text(plan, ("physical",)), "", "== measured ==", f"{_rows(found.rows)} in {found.seconds:.2f} s"]
-    if found.stages is None:
-        lines.append("Spark Connect has no accumulators: where the time went is not measured")
-    else:
-        lines += time_lines(plan.physical, found.nodes, found.stages)
-    return "\n".join([*lines, *found.periods])
+    return "\n".join([explain_text(plan, ("physical",)), "", "== measured ==", *measured_lines(plan)])
 
 
 def _measured(physical: PhysicalPlan, spark: SparkSession, config: Config) -> Measured:
     from sqlext_planner.spark.measures import statement_measures
 
-    measures = statement_measures(spark)
+    measures = statement_measures(spark, physical)
     context = ExecutionContext(spark, config, measures=measures)
     if measures is None:
-        return Measured(*_run(physical.execute(context)))
+        return _run(physical, context, "")
     with measures:
-        rows, seconds = _run(physical.execute(context))
-        return Measured(rows, seconds, tuple(measures.nodes()), measures.stages())
+        name = f"sqlext_analyze_{uuid.uuid4().hex}"
+        found = _run(physical, context, name)
+        return replace(found, nodes=tuple(measures.nodes(context, name, found.rows)), stages=measures.stages())
 
 
 def _with_subqueries_joined(analyzed: LogicalPlan) -> LogicalPlan:
@@ -80,16 +74,19 @@ def _with_subqueries_joined(analyzed: LogicalPlan) -> LogicalPlan:
     return Optimizer([batch for batch in BATCHES if batch.name == "Decorrelate"]).optimize(analyzed).final
 
 
-def _run(frame: DataFrame) -> tuple[int, float]:
+def _run(physical: PhysicalPlan, context: ExecutionContext, name: str) -> Measured:
+    """Rows and seconds of a run; the query has an observation with the name."""
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit
 
-    observation = Observation()
+    start = time.perf_counter()
+    frame = physical.execute(context)
+    prepared = time.perf_counter()
+    observation = Observation(name) if name else Observation()
     # No sink accepts two columns with one name.
     named = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
-    start = time.perf_counter()
     named.observe(observation, count(lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
-    return int(observation.get["rows"]), time.perf_counter() - start
+    return Measured(int(observation.get["rows"]), time.perf_counter() - prepared, preparing=prepared - start)
 
 
 def _counted(item: PeriodInput, spark: SparkSession, config: Config) -> str:
@@ -100,13 +97,9 @@ def _counted(item: PeriodInput, spark: SparkSession, config: Config) -> str:
         f"{counts['unknown']:,} with an end that is NULL",
     ]
     what = "stop the job" if item.empty == "error" and counts["dropped"] else item.effect
-    text = f"{item.period}: of {_rows(counts['rows'])}, {' and '.join(notes)} {what}"
+    text = f"{item.period}: of {rows_text(counts['rows'])}, {' and '.join(notes)} {what}"
     return text + (f"; {counts['points']:,} are one instant" if item.empty == "point" else "")
 
 
 def _lowered(plan: LogicalPlan, spark: SparkSession, config: Config) -> DataFrame:
     return plan_physical(Optimizer().optimize(plan).final, config).execute(ExecutionContext(spark, config))
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} row" + ("s" if count != 1 else "")

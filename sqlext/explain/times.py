@@ -1,4 +1,4 @@
-"""The lines of EXPLAIN ANALYZE that say where the time of a statement went."""
+"""What EXPLAIN ANALYZE measured, as lines of text: a table with a row for each node of the plan, then its parts."""
 
 from __future__ import annotations
 
@@ -6,66 +6,158 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sqlext_planner.exchange.figures import PARTS, NodeFigures
+from sqlext_planner.errors import InternalError
+from sqlext_planner.exchange.figures import PARTS, NodeFigures, skew
 
 if TYPE_CHECKING:
     from sqlext_planner.relational.physical_plan import PhysicalPlan
+    from sqlext_planner.spark.executed import SparkOperator
     from sqlext_planner.spark.measures import StageFigures
+
+    from sqlext.run.pipeline import StagedPlan
 
 #: So many calls are named, the heaviest.
 _MOST_CALLS = 10
 _UNITS = ("B", "kB", "MB", "GB", "TB")
+_HEADS = ("node", "rows in", "moved", "rows out", "bytes", "spilled", "seconds", "skew", "by")
+#: Nothing has measured it.
+_UNKNOWN = "-"
 
 
-def time_lines(plan: PhysicalPlan, nodes: Sequence[NodeFigures], stages: StageFigures) -> list[str]:
-    """Some lines for each operator that our tasks ran, in the order of the plan, and one for Spark."""
-    places = {id(node): place for place, node in enumerate(plan.walk())}
-    ordered = sorted(nodes, key=lambda figures: places.get(id(figures.node), len(places)))
-    kinds = Counter(_kind(figures) for figures in ordered)
+def measured_lines(plan: StagedPlan) -> list[str]:
+    """What was measured of a statement. Raises InternalError if it was not measured."""
+    found = plan.measured
+    if plan.physical is None or found is None:
+        raise InternalError("a statement was not measured")
+    before = f", prepared in {found.preparing:.2f} s" if found.preparing >= 0.005 else ""
+    lines = [f"{rows_text(found.rows)} in {found.seconds:.2f} s{before}"]
+    if found.stages is None:
+        lines.append("Spark Connect has no accumulators: where the time went is not measured")
+    else:
+        lines += ["", *node_lines(plan.physical, found.nodes), "", _spark(found.stages)]
+    return [*lines, *found.periods]
+
+
+def node_lines(plan: PhysicalPlan, nodes: Sequence[NodeFigures]) -> list[str]:
+    """The table, and for each node that our tasks or Spark's operators worked for its parts."""
+    depths = _depths(plan)
+    names = _names(nodes)
+    rows: list[tuple[str, ...]] = [_HEADS]
+    for figures in nodes:
+        depth = 0 if figures.node is None else depths[id(figures.node)]
+        rows.append((f"{'  ' * depth}{names[id(figures)]}", *_cells(figures)))
+    lines = list(_aligned(rows))
+    for figures in nodes:
+        told = list(_parts(figures))
+        if told:
+            lines += [f"{names[id(figures)]}: {told[0]}", *(f"  {line}" for line in told[1:])]
+    return lines
+
+
+def _depths(plan: PhysicalPlan) -> dict[int, int]:
+    found: dict[int, int] = {}
+
+    def visit(node: PhysicalPlan, depth: int) -> None:
+        if id(node) not in found:
+            found[id(node)] = depth
+            for child in node.children:
+                visit(child, depth + 1)
+
+    visit(plan, 0)
+    return found
+
+
+def _names(nodes: Sequence[NodeFigures]) -> dict[int, str]:
+    """Names that tell the nodes apart: what a scan reads, else a number where there are several of a kind."""
+    kinds = [_kind(figures) for figures in nodes]
+    several = {kind for kind, count in Counter(kinds).items() if count > 1}
     seen: Counter[str] = Counter()
-    lines: list[str] = []
-    for figures in ordered:
-        kind = _kind(figures)
+    found = {}
+    for figures, kind in zip(nodes, kinds, strict=True):
         seen[kind] += 1
-        name = kind if kinds[kind] == 1 else f"{kind} {seen[kind]}"
-        lines += [f"{name}: {', '.join(_rows(figures))}", *(f"  {line}" for line in _times(figures))]
-    return [*lines, _spark(stages)]
+        found[id(figures)] = f"{kind} {seen[kind]}" if kind in several else kind
+    return found
 
 
 def _kind(figures: NodeFigures) -> str:
-    return "other work" if figures.node is None else figures.node.node_name()
+    if figures.node is None:
+        return "other work"
+    relation = figures.node.shown_relation()
+    return figures.node.node_name() + ("" if relation is None else f" {relation[0]}")
 
 
-def _rows(figures: NodeFigures) -> Iterator[str]:
-    yield f"{_sum(figures.rows_in)} in"
-    if figures.held:
-        yield f"{figures.held:,} held by each task"
-    if figures.scattering:
-        yield f"{figures.moved_rows:,} moved ({_size(figures.moved_bytes)})"
-    yield f"{_sum(figures.rows_out)} out"
-    if figures.spilled_bytes:
-        yield f"{_size(figures.spilled_bytes)} to disk"
+def _cells(figures: NodeFigures) -> Iterator[str]:
+    moved = figures.moved_rows + sum(item.moved_rows for item in figures.spark)
+    size = figures.moved_bytes + sum(item.moved_bytes for item in figures.spark)
+    spilled = figures.spilled_bytes + sum(item.spilled_bytes for item in figures.spark)
+    is_read = figures.node is not None and not figures.node.children
+    has_run = figures.by_tasks or figures.spark
+    yield _UNKNOWN if is_read or not figures.rows_in else _sum(figures)
+    yield f"{moved:,}" if figures.scattering or moved else _UNKNOWN
+    yield _UNKNOWN if figures.rows is None else f"{figures.rows:,}"
+    yield size_text(size) if size else _UNKNOWN
+    yield size_text(spilled) if spilled else "0" if has_run and not is_read else _UNKNOWN
+    yield _UNKNOWN if figures.seconds is None else f"{figures.seconds:.2f}"
+    yield _UNKNOWN if figures.skew is None else f"{figures.skew:.2f}x"
+    yield "sqlext" if figures.by_tasks else "Spark" if figures.spark else ""
 
 
-def _sum(counts: Sequence[int]) -> str:
-    """`90 + 1 rows`: of each input or run by itself."""
-    return " + ".join(f"{count:,}" for count in counts or (0,)) + (" row" if counts == (1,) else " rows")
+def _sum(figures: NodeFigures) -> str:
+    """`90 + 1`: of each input by itself, in the order of the plan."""
+    counts = dict(zip(figures.inputs, figures.rows_in, strict=True)) if figures.inputs else {}
+    ordered = [count for _, count in sorted((counts | figures.held_rows).items())] if counts else figures.rows_in
+    return " + ".join(f"{count:,}" for count in ordered)
 
 
-def _tasks(tasks: Sequence[float], what: str) -> str:
-    """Their number, and the busy seconds of the busiest one compared with the average."""
-    count = f"{len(tasks)} task{'s' if len(tasks) > 1 else ''} {what} for {sum(tasks):.2f} s"
-    average = sum(tasks) / len(tasks)
-    return count + (f", the busiest {max(tasks) / average:.2f}x the average" if len(tasks) > 1 and average else "")
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Columns as wide as they need to be: the first and the last from the left, numbers from the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    last = len(widths) - 1
+    for row in rows:
+        cells = (
+            text.ljust(n) if i in (0, last) else text.rjust(n)
+            for i, (text, n) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
 
 
-def _times(figures: NodeFigures) -> Iterator[str]:
-    kinds = ((figures.scattering, "scattered"), (figures.running, "computed"))
-    yield "; ".join(_tasks(tasks, what) for tasks, what in kinds if tasks) or "no task ran"
-    parts = [f"{name} {figures.parts[name]:.2f} s" for name in PARTS if figures.parts[name]]
-    yield f"{', '.join(parts)}; elsewhere {figures.elsewhere:.2f} s"
+def _parts(figures: NodeFigures) -> Iterator[str]:
+    """Where the time of a node went; nothing for one that only passes rows on."""
+    if figures.by_tasks:
+        yield ", ".join(_tasks(figures))
+        parts = [f"{name} {figures.parts[name]:.2f} s" for name in PARTS if figures.parts[name]]
+        yield f"{', '.join(parts)}; elsewhere {figures.elsewhere:.2f} s"
+    if len(figures.rows_out) > 1:
+        yield f"{len(figures.rows_out)} runs gave {' + '.join(f'{count:,}' for count in figures.rows_out)} rows"
     if figures.calls:
         yield f"evaluate: {', '.join(_calls(figures))}"
+    if len(figures.spark) > 1 or any(item.moved_rows for item in figures.spark):
+        yield f"Spark: {', '.join(_operator(item) for item in figures.spark)}"
+
+
+def _tasks(figures: NodeFigures) -> Iterator[str]:
+    """Their number, and the busy seconds of the busiest one compared with the average; the same of rows."""
+    for tasks, what in ((figures.scattering, "scattered"), (figures.running, "computed")):
+        if tasks:
+            most = skew(tasks)
+            count = f"{len(tasks)} task{'s' if len(tasks) > 1 else ''} {what} for {sum(tasks):.2f} s"
+            yield count + ("" if most is None else f" (the busiest {most:.2f}x the average)")
+    if figures.row_skew is not None:
+        yield f"the one with most rows had {figures.row_skew:.2f}x the average"
+    if figures.held:
+        yield f"{figures.held:,} rows held by each"
+
+
+def _operator(operator: SparkOperator) -> str:
+    told = [] if operator.rows is None else [rows_text(operator.rows)]
+    if operator.moved_rows:
+        size = f" ({size_text(operator.moved_bytes)})" if operator.moved_bytes else ""
+        told = [f"{operator.moved_rows:,} moved{size}"]
+    if operator.spilled_bytes:
+        told.append(f"{size_text(operator.spilled_bytes)} spilled")
+    if operator.seconds is not None:
+        told.append(f"{operator.seconds:.2f} s")
+    return " ".join([operator.name, *told])
 
 
 def _calls(figures: NodeFigures) -> Iterator[str]:
@@ -80,15 +172,25 @@ def _calls(figures: NodeFigures) -> Iterator[str]:
 
 
 def _spark(stages: StageFigures) -> str:
-    shuffled = f"{_size(stages.written_bytes)} written in {stages.write_seconds:.2f} s, fetched in"
+    shuffled = f"{size_text(stages.written_bytes)} written in {stages.write_seconds:.2f} s, fetched in"
+    longest = (
+        "" if stages.skew is None else f"; in the longest stage the longest task ran {stages.skew:.2f}x the average"
+    )
+    spilled = f"; {size_text(stages.spilled_bytes)} spilled to disk" if stages.spilled_bytes else ""
     return (
         f"Spark: {stages.tasks:,} tasks in {stages.stages:,} stages ran {stages.run_seconds:.2f} s, of which the JVM "
         f"computed {stages.cpu_seconds:.2f} s and collected garbage {stages.collect_seconds:.2f} s; "
-        f"shuffle of {shuffled} {stages.fetch_seconds:.2f} s"
+        f"shuffle of {shuffled} {stages.fetch_seconds:.2f} s{spilled}{longest}"
     )
 
 
-def _size(size: float) -> str:
+def rows_text(count: int) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{count:,} row" + ("s" if count != 1 else "")
+
+
+def size_text(size: float) -> str:
+    """Bytes for people, in powers of 1,000."""
     unit = 0
     while size >= 999.95 and unit < len(_UNITS) - 1:
         size, unit = size / 1000, unit + 1

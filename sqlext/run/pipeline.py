@@ -46,8 +46,8 @@ class StagedPlan:
     `explain` is the mode of an EXPLAIN statement ("simple", "extended", "analyze", ...), else None. With a mode,
     everything else describes the explained statement. `measured` is what a run of it measured (explain/analyze.py).
 
-    Printed, it is the text of `sqlext plan` for the stages "optimized" and "physical"; a notebook shows these side by
-    side.
+    Printed, it is the text of `sqlext plan` for the stages "optimized" and "physical", or that of EXPLAIN ANALYZE if it
+    was measured; a notebook shows these stages side by side.
     """
 
     sql: str
@@ -73,7 +73,11 @@ class StagedPlan:
     def __str__(self) -> str:
         from sqlext.explain.pages import SHOWN, explain_text
 
-        return explain_text(self, SHOWN)
+        if self.measured is None:
+            return explain_text(self, SHOWN)
+        from sqlext.explain.analyze import measured_text
+
+        return measured_text(self)
 
     __repr__ = __str__
 
@@ -92,8 +96,10 @@ def stage(
     *,
     lenient: bool = False,
     settings: SqlSettings = DEFAULT,
+    analyze: bool = False,
 ) -> StagedPlan:
-    """Plan one statement as far as possible; starts no JVM unless the catalog does.
+    """Plan one statement as far as possible; starts no JVM unless the catalog does. With `analyze` it is planned as
+    behind EXPLAIN ANALYZE: a query, which our plan runs whatever it holds.
 
     Raises SqlExtError, with the text and mostly a span, for a user's mistake. With `lenient`, a statement without
     extension syntax passes through whatever fails: Spark may understand it, or reports its own error. Only an error
@@ -101,7 +107,7 @@ def stage(
     """
     start = time.perf_counter()
     with _without_collecting():
-        staged = _staged(sql, catalog, config, compat, lenient=lenient, settings=settings)
+        staged = _staged(sql, catalog, config, compat, lenient=lenient, settings=settings, analyze=analyze)
     if _LOG.isEnabledFor(logging.DEBUG):
         _LOG.debug("planned in %.1f ms: %s", 1000 * (time.perf_counter() - start), _told(staged))
     return staged
@@ -130,7 +136,14 @@ def _without_collecting() -> Iterator[None]:
 
 
 def _staged(
-    sql: str, catalog: Catalog, config: Config, compat: str | None, *, lenient: bool, settings: SqlSettings
+    sql: str,
+    catalog: Catalog,
+    config: Config,
+    compat: str | None,
+    *,
+    lenient: bool,
+    settings: SqlSettings,
+    analyze: bool,
 ) -> StagedPlan:
     from sqlext.run.large_texts import LARGE, may_be_ours
     from sqlext.syntax.parser import Statement, parse
@@ -138,15 +151,16 @@ def _staged(
     explain = _EXPLAIN.match(sql)
     # The words are blanked, not cut off, so that offsets in the text stay the same.
     text = " " * explain.end() + sql[explain.end() :] if explain else sql
-    mode = (explain["mode"] or "simple").lower() if explain else None
+    mode = "analyze" if analyze else (explain["mode"] or "simple").lower() if explain else None
     plain = lenient and not (compat is not None or mode == "analyze")
     if plain and not config.always_lower and len(text) > LARGE and not may_be_ours(text):
         return StagedPlan(sql, Statement(text, "spark", text), None, None, None, (), mode, passthrough=True)
     statement = parse(text, compat=compat, is_user_function=catalog.has_function, settings=settings)
-    if explain is not None and mode == "analyze" and statement.kind != "query":
+    if mode == "analyze" and statement.kind != "query":
+        start = explain.end() if explain is not None else 0
         raise UnsupportedError(
             "EXPLAIN ANALYZE runs a query, and this is not a query",
-            span=Span(min(explain.end(), len(sql.rstrip()) - 1), len(sql.rstrip())),
+            span=Span(min(start, len(sql.rstrip()) - 1), len(sql.rstrip())),
             help="use EXPLAIN without ANALYZE: it shows the plan and runs nothing",
         )
     refusal = settings.refusal(statement.query) if statement.query is not None else None

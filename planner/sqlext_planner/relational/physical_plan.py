@@ -85,6 +85,8 @@ class PhysicalPlan(TreeNode):
     is_extension = False
     #: True for operators of ours that keep state from one micro-batch to the next.
     reads_streams = False
+    #: True for nodes that say something of their child, which does all of the work.
+    stands_for_child = False
 
     @classmethod
     def child_type(cls) -> type[TreeNode]:
