@@ -17,12 +17,12 @@ from sqlext_planner.strategies import plan_physical
 
 from sqlext.explain.measured import Measured
 from sqlext.explain.pages import explain_text
-from sqlext.explain.times import measured_lines, rows_text
+from sqlext.explain.table import rows_text
+from sqlext.explain.times import measured_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from sqlext_planner.relational.logical_plan import LogicalPlan
-    from sqlext_planner.relational.physical_plan import PhysicalPlan
 
     from sqlext.run.pipeline import StagedPlan
 
@@ -41,7 +41,9 @@ def measured(plan: StagedPlan, spark: SparkSession, config: Config) -> StagedPla
     """
     if plan.physical is None or plan.analyzed is None:
         raise InternalError("a statement without a plan was to be run")
-    found = _measured(plan.physical, spark, config)
+    found = _measured(plan, spark, config)
+    if found.stream is not None:  # counting periods would be queries of their own
+        return replace(plan, measured=found)
     joined = _with_subqueries_joined(plan.analyzed)
     inputs = [
         *period_inputs(joined),
@@ -56,17 +58,22 @@ def measured_text(plan: StagedPlan) -> str:
     return "\n".join([explain_text(plan, ("physical",)), "", "== measured ==", *measured_lines(plan)])
 
 
-def _measured(physical: PhysicalPlan, spark: SparkSession, config: Config) -> Measured:
+def _measured(plan: StagedPlan, spark: SparkSession, config: Config) -> Measured:
     from sqlext_planner.spark.measures import statement_measures
 
-    measures = statement_measures(spark, physical)
+    assert plan.physical is not None
+    measures = statement_measures(spark, plan.physical)
     context = ExecutionContext(spark, config, measures=measures)
+    name = f"analyze_{uuid.uuid4().hex}"
     if measures is None:
-        return _run(physical, context, "")
+        return _run(plan, context, name)
     with measures:
-        name = f"sqlext_analyze_{uuid.uuid4().hex}"
-        found = _run(physical, context, name)
-        return replace(found, nodes=tuple(measures.nodes(context, name, found.rows)), stages=measures.stages())
+        found = _run(plan, context, name)
+        results = (
+            {} if found.stream is None else {id(item.node): item.figures["rows_out"] for item in found.stream.nodes}
+        )
+        nodes = measures.nodes(context, name, found.rows, results)
+        return replace(found, nodes=tuple(nodes), stages=measures.stages())
 
 
 def _with_subqueries_joined(analyzed: LogicalPlan) -> LogicalPlan:
@@ -74,19 +81,30 @@ def _with_subqueries_joined(analyzed: LogicalPlan) -> LogicalPlan:
     return Optimizer([batch for batch in BATCHES if batch.name == "Decorrelate"]).optimize(analyzed).final
 
 
-def _run(physical: PhysicalPlan, context: ExecutionContext, name: str) -> Measured:
+def _run(plan: StagedPlan, context: ExecutionContext, name: str) -> Measured:
     """Rows and seconds of a run; the query has an observation with the name."""
+    assert plan.physical is not None
+    start = time.perf_counter()
+    frame = plan.physical.execute(context)
+    # No sink accepts two columns with one name.
+    named = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
+    prepared = time.perf_counter()
+    if frame.isStreaming:
+        from sqlext.explain.stream_run import run_to_end
+
+        rows, stream = run_to_end(plan, named, context, name)
+    else:
+        rows, stream = _all_rows(named, name), None
+    return Measured(rows, time.perf_counter() - prepared, preparing=prepared - start, stream=stream)
+
+
+def _all_rows(frame: DataFrame, name: str) -> int:
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit
 
-    start = time.perf_counter()
-    frame = physical.execute(context)
-    prepared = time.perf_counter()
-    observation = Observation(name) if name else Observation()
-    # No sink accepts two columns with one name.
-    named = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
-    named.observe(observation, count(lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
-    return Measured(int(observation.get["rows"]), time.perf_counter() - prepared, preparing=prepared - start)
+    observation = Observation(name)
+    frame.observe(observation, count(lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
+    return int(observation.get["rows"])
 
 
 def _counted(item: PeriodInput, spark: SparkSession, config: Config) -> str:

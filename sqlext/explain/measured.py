@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from sqlext_planner.exchange.figures import NodeFigures
     from sqlext_planner.spark.measures import StageFigures
 
+    from sqlext.explain.stream_plan import StreamPlan
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -18,7 +20,7 @@ class Measured:
     `nodes` has figures for every node of `StagedPlan.physical` (`NodeFigures.node`), in the plan's order, then those
     of the work of no node. `stages` is what Spark measured of its stages. `nodes` is empty and `stages` None where
     Spark has no accumulators (Spark Connect). `periods` has a line for every period that the query compares: how many
-    rows have which.
+    rows have which. `stream` is what the operators of a query over streams did, in all micro-batches; None for tables.
     """
 
     rows: int
@@ -27,3 +29,4 @@ class Measured:
     stages: StageFigures | None = None
     periods: tuple[str, ...] = ()
     preparing: float = 0.0
+    stream: StreamPlan | None = None

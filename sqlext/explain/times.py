@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.exchange.figures import PARTS, NodeFigures, skew
+
+from sqlext.explain.table import aligned, depths, node_names, rows_text, size_text
 
 if TYPE_CHECKING:
     from sqlext_planner.relational.physical_plan import PhysicalPlan
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 #: So many calls are named, the heaviest.
 _MOST_CALLS = 10
-_UNITS = ("B", "kB", "MB", "GB", "TB")
 _HEADS = ("node", "rows in", "moved", "rows out", "bytes", "spilled", "seconds", "skew", "by")
 #: Nothing has measured it.
 _UNKNOWN = "-"
@@ -34,56 +34,27 @@ def measured_lines(plan: StagedPlan) -> list[str]:
     if found.stages is None:
         lines.append("Spark Connect has no accumulators: where the time went is not measured")
     else:
-        lines += ["", *node_lines(plan.physical, found.nodes), "", _spark(found.stages)]
+        lines += ["", *node_lines(plan.physical, found.nodes), ""]
+        lines.append(_spark(found.stages) if found.stages.stages else "what Spark measured of its stages is not known")
+    if found.stream is not None:
+        lines += ["", *found.stream.lines()]
     return [*lines, *found.periods]
 
 
 def node_lines(plan: PhysicalPlan, nodes: Sequence[NodeFigures]) -> list[str]:
     """The table, and for each node that our tasks or Spark's operators worked for its parts."""
-    depths = _depths(plan)
-    names = _names(nodes)
+    below = depths(plan)
+    names = node_names([figures.node for figures in nodes])
     rows: list[tuple[str, ...]] = [_HEADS]
-    for figures in nodes:
-        depth = 0 if figures.node is None else depths[id(figures.node)]
-        rows.append((f"{'  ' * depth}{names[id(figures)]}", *_cells(figures)))
-    lines = list(_aligned(rows))
-    for figures in nodes:
+    for figures, name in zip(nodes, names, strict=True):
+        depth = 0 if figures.node is None else below[id(figures.node)]
+        rows.append((f"{'  ' * depth}{name}", *_cells(figures)))
+    lines = list(aligned(rows))
+    for figures, name in zip(nodes, names, strict=True):
         told = list(_parts(figures))
         if told:
-            lines += [f"{names[id(figures)]}: {told[0]}", *(f"  {line}" for line in told[1:])]
+            lines += [f"{name}: {told[0]}", *(f"  {line}" for line in told[1:])]
     return lines
-
-
-def _depths(plan: PhysicalPlan) -> dict[int, int]:
-    found: dict[int, int] = {}
-
-    def visit(node: PhysicalPlan, depth: int) -> None:
-        if id(node) not in found:
-            found[id(node)] = depth
-            for child in node.children:
-                visit(child, depth + 1)
-
-    visit(plan, 0)
-    return found
-
-
-def _names(nodes: Sequence[NodeFigures]) -> dict[int, str]:
-    """Names that tell the nodes apart: what a scan reads, else a number where there are several of a kind."""
-    kinds = [_kind(figures) for figures in nodes]
-    several = {kind for kind, count in Counter(kinds).items() if count > 1}
-    seen: Counter[str] = Counter()
-    found = {}
-    for figures, kind in zip(nodes, kinds, strict=True):
-        seen[kind] += 1
-        found[id(figures)] = f"{kind} {seen[kind]}" if kind in several else kind
-    return found
-
-
-def _kind(figures: NodeFigures) -> str:
-    if figures.node is None:
-        return "other work"
-    relation = figures.node.shown_relation()
-    return figures.node.node_name() + ("" if relation is None else f" {relation[0]}")
 
 
 def _cells(figures: NodeFigures) -> Iterator[str]:
@@ -107,18 +78,6 @@ def _sum(figures: NodeFigures) -> str:
     counts = dict(zip(figures.inputs, figures.rows_in, strict=True)) if figures.inputs else {}
     ordered = [count for _, count in sorted((counts | figures.held_rows).items())] if counts else figures.rows_in
     return " + ".join(f"{count:,}" for count in ordered)
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns as wide as they need to be: the first and the last from the left, numbers from the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    last = len(widths) - 1
-    for row in rows:
-        cells = (
-            text.ljust(n) if i in (0, last) else text.rjust(n)
-            for i, (text, n) in enumerate(zip(row, widths, strict=True))
-        )
-        yield "  ".join(cells).rstrip()
 
 
 def _parts(figures: NodeFigures) -> Iterator[str]:
@@ -182,16 +141,3 @@ def _spark(stages: StageFigures) -> str:
         f"computed {stages.cpu_seconds:.2f} s and collected garbage {stages.collect_seconds:.2f} s; "
         f"shuffle of {shuffled} {stages.fetch_seconds:.2f} s{spilled}{longest}"
     )
-
-
-def rows_text(count: int) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{count:,} row" + ("s" if count != 1 else "")
-
-
-def size_text(size: float) -> str:
-    """Bytes for people, in powers of 1,000."""
-    unit = 0
-    while size >= 999.95 and unit < len(_UNITS) - 1:
-        size, unit = size / 1000, unit + 1
-    return f"{size:.1f} {_UNITS[unit]}" if unit else f"{size:.0f} B"

@@ -216,8 +216,6 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     empty, late_rows = cast("EmptyPeriods", config.interval_empty), config.stream_late == "rows"
     options = Options(statement.compat, empty, settings, late_rows)
     analyzed = analyze(statement, catalog, options)
-    if mode == "analyze":
-        _refuse_endless(analyzed)
     trace = Optimizer().optimize(analyzed)
     try:
         refuse_streams(trace.final, stream_refusal)
@@ -230,17 +228,21 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     lowered = statement.uses_extension or (asked and statement.kind == "query")
     # Only Spark knows what a stream allows: without our syntax, hints or operators, its statement is left as it is.
     ours = statement.uses_extension or extensions or operators_asked_for(analyzed)
+    if mode == "analyze" and not ours:
+        _refuse_endless(analyzed)
     passthrough = (not extensions and not lowered) or (not ours and is_streaming(analyzed))
     return StagedPlan(start.sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
 
 
 def _refuse_endless(plan: LogicalPlan) -> None:
-    """Raises UnsupportedError for EXPLAIN ANALYZE of a query over a stream."""
-    from sqlext_planner.relational.streams import stream_refusal, streams_of
+    """Raises UnsupportedError for EXPLAIN ANALYZE of a query over a stream that none of our operators reads."""
+    from sqlext_planner.relational.streams import streams_of
 
     stream = next(streams_of(plan), None)
     if stream is not None:
-        raise stream_refusal("EXPLAIN ANALYZE runs a query to its end, and a stream has no end", stream)
+        from sqlext.explain.stream_run import endless
+
+        raise endless(stream, "of this one over a stream nothing is ours: Spark runs it")
 
 
 def too_deep(statement: Statement) -> SqlExtError:

@@ -64,7 +64,13 @@ def lower(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
 
     if plan.physical is None:
         raise InternalError("a statement without a plan was to be lowered")
-    return plan.physical.execute(ExecutionContext(spark, config))
+    context = ExecutionContext(spark, config)
+    frame = plan.physical.execute(context)
+    if context.observed:
+        from sqlext.explain.stream_plan import remember
+
+        remember(plan.physical, context.observed)
+    return frame
 
 
 def _explain(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:

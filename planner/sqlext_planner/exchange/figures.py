@@ -51,7 +51,9 @@ class NodeFigures:
     """What was measured of one node; seconds and bytes.
 
     `rows` are those of the node's result, None where nothing tells: what our tasks, Spark's operators or the nodes
-    around it have counted (`node_rows.py`). Of our tasks, added up: `rows_in` and `rows_out` have a number for each input that they read and each run of the
+    around it have counted (`node_rows.py`).
+
+    Of our tasks, added up: `rows_in` and `rows_out` have a number for each input that they read and each run of the
     operator; `inputs` are the numbers of these inputs among the node's children. `read` are the rows in the files of
     each input that tasks read themselves, before any filter. `held_rows` are the inputs, by their numbers, of which
     every task has all rows. `parts` are the seconds by part of PARTS, `calls` those of "evaluate" by (result,

@@ -60,12 +60,12 @@ def plan_figures(
     own: Sequence[NodeFigures],
     ran: SparkOperator | None,
     columns: Mapping[int, frozenset[int]],
-    rows: int,
+    results: Mapping[int, int],
 ) -> list[NodeFigures]:
     """The figures of every node of the plan, in its order, then those of no node.
 
     `own` is what tasks have reported, `ran` the plan that Spark ran, `columns` Catalyst's ids of each node's columns,
-    `rows` how many the plan gave.
+    `results` the rows of nodes that are known, by the nodes' ids.
     """
     nodes = list(plan.walk())
     found = {id(node): NodeFigures(node) for node in nodes} | {id(item.node): item for item in own}
@@ -77,8 +77,8 @@ def plan_figures(
         counted = {key: _rows_of(homes.nodes[key], operators) for key, operators in homes.found.items()}
     else:
         counted = {}
-    known = _Rows(found, counted)
-    known.from_above(plan, rows)
+    known = _Rows(found, counted, results)
+    known.from_above(plan, None)
     known.from_below(plan)
     return [found[id(node)] for node in nodes] + [item for item in own if item.node is None]
 
@@ -211,6 +211,7 @@ class _Rows:
 
     found: Mapping[int, NodeFigures]
     counted: Mapping[int, int | None]
+    results: Mapping[int, int]
     asked: set[int] = field(default_factory=set)
     done: set[int] = field(default_factory=set)
 
@@ -220,7 +221,7 @@ class _Rows:
         if id(node) in self.asked and (rows is None or figures.rows is not None):
             return
         self.asked.add(id(node))
-        figures.rows = rows
+        figures.rows = self.results.get(id(node), rows)
         inputs = self._inputs(figures)
         same = _passes_on(node)
         for number, child in enumerate(node.children):

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: Observed metrics of our operators start so.
 OBSERVED = "sqlext_"
+#: Among these metrics: the most rows that a bucket of keys read in a micro-batch, and how many buckets read any.
+MOST_ROWS, BUCKETS = "most_rows", "buckets"
 _STORE = "spark.sql.streaming.stateStore."
 _PROVIDER = f"{_STORE}providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

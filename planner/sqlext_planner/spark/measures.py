@@ -10,7 +10,7 @@ store, which keeps the newest stages (`spark.ui.retainedStages`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -108,11 +108,16 @@ class StatementMeasures:
         found: Reports = self._reports.value
         return found
 
-    def nodes(self, context: ExecutionContext, observation: str, rows: int) -> list[NodeFigures]:
+    def nodes(
+        self, context: ExecutionContext, observation: str, rows: int, results: Mapping[int, int]
+    ) -> list[NodeFigures]:
         """What the tasks and Spark have measured, by node; `context` has made the statement's DataFrame, whose query
-        has an observation of this name and gave so many rows."""
+        has an observation of this name and gave so many rows. `results` are the rows of nodes that are known
+        otherwise, by the nodes' ids."""
         own = node_figures(self._steps, self.reports)
-        return plan_figures(self._plan, own, self._plans.observed(observation), _columns(context), rows)
+        ran = self._plans.observed(observation)
+        columns = {} if ran is None else _columns(context)
+        return plan_figures(self._plan, own, ran, columns, {**results, id(self._plan): rows})
 
     def stages(self) -> StageFigures:
         """What Spark measured of the jobs that this thread started within the context."""
