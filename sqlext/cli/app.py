@@ -176,11 +176,17 @@ def plan(
         typer.Option(help="One stage, or all; by default the plan before and after the rules, and the physical plan."),
     ] = None,
     format: Annotated[PlanFormat, typer.Option(help="How to print it.")] = PlanFormat.text,
+    analyze: Annotated[
+        bool,
+        typer.Option(
+            "--analyze", help="Also run the query on Spark, over the tables of --data, and show what was measured."
+        ),
+    ] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file.", metavar="OUT")] = None,
     conf: Conf = None,
     compat: CompatOption = None,
 ) -> None:
-    """Show how a statement is rewritten and what will run it. Starts no Spark.
+    """Show how a statement is rewritten and what will run it. Starts no Spark, but with --analyze.
 
     [bold]Examples[/]
 
@@ -192,11 +198,13 @@ def plan(
 
       sqlext plan --data DIR query.sql --format html -o plan.html
 
+      sqlext plan --data DIR query.sql --analyze
+
       echo "SELECT ..." | sqlext plan --data DIR
     """
     from sqlext.cli.plan import run_plan
 
-    run_plan(file, sql, data, schema, stage, format, output, conf or [], compat)
+    run_plan(file, sql, data, schema, stage, format, output, conf or [], compat, analyze=analyze)
 
 
 @app.command()

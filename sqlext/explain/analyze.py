@@ -16,20 +16,13 @@ from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.strategies import plan_physical
 
 from sqlext.explain.measured import Measured
-from sqlext.explain.pages import explain_text
 from sqlext.explain.table import rows_text
-from sqlext.explain.times import measured_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from sqlext_planner.relational.logical_plan import LogicalPlan
 
     from sqlext.run.pipeline import StagedPlan
-
-
-def analyze_text(plan: StagedPlan, spark: SparkSession, config: Config) -> str:
-    """The physical plan, and what a run of it measures (`measured`), as text. Raises what running the query raises."""
-    return measured_text(measured(plan, spark, config))
 
 
 def measured(plan: StagedPlan, spark: SparkSession, config: Config) -> StagedPlan:
@@ -51,11 +44,6 @@ def measured(plan: StagedPlan, spark: SparkSession, config: Config) -> StagedPla
     ]
     periods = tuple(_counted(item, spark, config) for item in inputs)
     return replace(plan, measured=replace(found, periods=periods))
-
-
-def measured_text(plan: StagedPlan) -> str:
-    """The physical plan of a statement, and what was measured."""
-    return "\n".join([explain_text(plan, ("physical",)), "", "== measured ==", *measured_lines(plan)])
 
 
 def _measured(plan: StagedPlan, spark: SparkSession, config: Config) -> Measured:

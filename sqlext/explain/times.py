@@ -58,26 +58,16 @@ def node_lines(plan: PhysicalPlan, nodes: Sequence[NodeFigures]) -> list[str]:
 
 
 def _cells(figures: NodeFigures) -> Iterator[str]:
-    moved = figures.moved_rows + sum(item.moved_rows for item in figures.spark)
-    size = figures.moved_bytes + sum(item.moved_bytes for item in figures.spark)
-    spilled = figures.spilled_bytes + sum(item.spilled_bytes for item in figures.spark)
+    moved, size, spilled = figures.all_moved_rows, figures.all_moved_bytes, figures.all_spilled_bytes
     is_read = figures.node is not None and not figures.node.children
-    has_run = figures.by_tasks or figures.spark
-    yield _UNKNOWN if is_read or not figures.rows_in else _sum(figures)
+    yield _UNKNOWN if is_read or not figures.rows_in else " + ".join(f"{count:,}" for count in figures.all_rows_in)
     yield f"{moved:,}" if figures.scattering or moved else _UNKNOWN
     yield _UNKNOWN if figures.rows is None else f"{figures.rows:,}"
     yield size_text(size) if size else _UNKNOWN
-    yield size_text(spilled) if spilled else "0" if has_run and not is_read else _UNKNOWN
+    yield _UNKNOWN if spilled is None or is_read else size_text(spilled) if spilled else "0"
     yield _UNKNOWN if figures.seconds is None else f"{figures.seconds:.2f}"
     yield _UNKNOWN if figures.skew is None else f"{figures.skew:.2f}x"
     yield "sqlext" if figures.by_tasks else "Spark" if figures.spark else ""
-
-
-def _sum(figures: NodeFigures) -> str:
-    """`90 + 1`: of each input by itself, in the order of the plan."""
-    counts = dict(zip(figures.inputs, figures.rows_in, strict=True)) if figures.inputs else {}
-    ordered = [count for _, count in sorted((counts | figures.held_rows).items())] if counts else figures.rows_in
-    return " + ".join(f"{count:,}" for count in ordered)
 
 
 def _parts(figures: NodeFigures) -> Iterator[str]:

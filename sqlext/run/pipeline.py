@@ -73,11 +73,7 @@ class StagedPlan:
     def __str__(self) -> str:
         from sqlext.explain.pages import SHOWN, explain_text
 
-        if self.measured is None:
-            return explain_text(self, SHOWN)
-        from sqlext.explain.analyze import measured_text
-
-        return measured_text(self)
+        return explain_text(self, SHOWN if self.measured is None else ("physical",))
 
     __repr__ = __str__
 
@@ -242,7 +238,7 @@ def _refuse_endless(plan: LogicalPlan) -> None:
     if stream is not None:
         from sqlext.explain.stream_run import endless
 
-        raise endless(stream, "of this one over a stream nothing is ours: Spark runs it")
+        raise endless(stream, "over a stream nothing of this one is ours")
 
 
 def too_deep(statement: Statement) -> SqlExtError:

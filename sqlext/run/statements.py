@@ -75,13 +75,11 @@ def lower(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
 
 def _explain(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
     """One row, one column `plan`: the physical plan; with EXTENDED also the stages before it, with ANALYZE the run."""
-    from sqlext.explain.analyze import analyze_text
+    from sqlext.explain.analyze import measured
     from sqlext.explain.pages import STAGES, explain_text
 
-    if plan.explain == "analyze":
-        text = analyze_text(plan, spark, config)
-    else:
-        text = explain_text(plan, STAGES if plan.explain == "extended" else ("physical",))
+    shown = measured(plan, spark, config) if plan.explain == "analyze" else plan
+    text = explain_text(shown, STAGES if plan.explain == "extended" else ("physical",))
     return spark.createDataFrame([(text,)], "plan string")
 
 

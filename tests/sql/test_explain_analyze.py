@@ -20,7 +20,6 @@ from sqlext_planner.exchange.chains import ChainedExec
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 
 from sqlext import Session
-from sqlext.explain.analyze import measured_text
 
 from .intervals import random_periods
 
@@ -280,7 +279,7 @@ def test_rows_and_parts_of_every_operator_are_measured(spark: SparkSession, file
     assert {part for part in wanted.parts.split() if not found.parts[part]} == set()
     assert found.by_tasks == bool(wanted.parts)
     assert wanted.spark in [operator.name for operator in found.spark] or not wanted.spark
-    told = measured_text(plan)
+    told = str(plan)
     assert f"== measured ==\n{plan.measured.rows:,} rows in " in told.replace("1 row in", "1 rows in")
     assert plan.measured.stages is not None
     busy = sum(sum(item.parts.values()) + item.elsewhere for item in plan.measured.nodes)

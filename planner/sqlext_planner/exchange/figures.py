@@ -93,6 +93,33 @@ class NodeFigures:
         return sum(self.held_rows.values())
 
     @property
+    def all_rows_in(self) -> tuple[int, ...]:
+        """The rows of each input in the order of the children, those that every task holds among them."""
+        if not self.inputs:
+            return self.rows_in
+        if set(self.inputs) & set(self.held_rows):
+            return (*self.rows_in, *self.held_rows.values())
+        counts = dict(zip(self.inputs, self.rows_in, strict=True)) | self.held_rows
+        return tuple(count for _, count in sorted(counts.items()))
+
+    @property
+    def all_moved_rows(self) -> int:
+        """The rows that went through exchanges, ours and Spark's."""
+        return self.moved_rows + sum(item.moved_rows for item in self.spark)
+
+    @property
+    def all_moved_bytes(self) -> int:
+        """Their bytes; Spark does not tell those of a broadcast."""
+        return self.moved_bytes + sum(item.moved_bytes for item in self.spark)
+
+    @property
+    def all_spilled_bytes(self) -> int | None:
+        """The bytes that went to disk, None where nobody counts them."""
+        if not self.running and not self.spark:
+            return None
+        return self.spilled_bytes + sum(item.spilled_bytes for item in self.spark)
+
+    @property
     def seconds(self) -> float | None:
         """The busy seconds of all tasks; for Spark's work those that its operators measured. None: neither."""
         own = [*self.scattering, *self.running]
