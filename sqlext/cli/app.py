@@ -142,17 +142,20 @@ def sqlext(
 def demo(
     rows: Annotated[int, typer.Option(help="Total number of rows of the generated tables.", min=1000)] = 300_000,
     seed: Annotated[int, typer.Option(help="Seed of the generator: the same seed gives the same data.")] = 1,
-    data: Annotated[Path | None, typer.Option(help="Keep the generated tables here.", metavar="DIR")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Keep the generated tables here.", metavar="DIR", show_default="sqlext-demo")
+    ] = None,
 ) -> None:
-    """The main job, on generated data: features of each user action from the orders in the hour before it.
+    """The main job, on generated data: features of each user action from the orders in the hour and the day before it.
 
-    Prints the SQL, the plan before and after the rules, the first rows and the time. Needs nothing but this package.
+    Prints the SQL, rows of an active user, plain Spark's way to the same answers with both times, the operator that did
+    the work, and what to try next on the tables, which stay. Needs nothing but this package.
 
     [bold]Examples[/]
 
       sqlext demo
 
-      sqlext demo --rows 2000000 --data /tmp/shop    (then: sqlext run --data /tmp/shop -e "...")
+      sqlext demo --rows 2000000 --data /tmp/shop
     """
     from sqlext.cli.demo import run_demo
 
