@@ -81,7 +81,7 @@ def test_a_stream_of_files_is_run_until_they_are_read(spark: SparkSession, sessi
     assert figures["written_bytes"] > figures["state_bytes"]
     assert node.skew is not None
     assert node.skew > 1
-    assert [rows for rows in plan.measured.stream.sources.values()] == [ROWS, ROWS]
+    assert list(plan.measured.stream.sources.values()) == [ROWS, ROWS]
     scans = [item.rows for item in plan.measured.nodes if item.node is not None and not item.node.children]
     assert scans == [ROWS, ROWS]
     assert "state rows" in str(plan)
