@@ -26,9 +26,9 @@ def figures_of(progress: Any) -> dict[str, int]:
     `found_chunks` that were at hand. Time: `state_ms`, `operator_ms`, of all tasks together. Empty for a query without
     our operators.
     """
-    from sqlext_planner.exchange.stream_settings import BUCKETS, MOST_ROWS, operators_below
+    from sqlext_planner.exchange.stream_settings import BUCKETS, MOST_ROWS, observed_figures, operators_below
 
-    ours = observed(progress)
+    ours = observed_figures(progress)
     below = operators_below(ours)
     found: dict[str, int] = {}
     for name, numbers in ours.items():
@@ -37,18 +37,6 @@ def figures_of(progress: Any) -> dict[str, int]:
             if key not in (MOST_ROWS, BUCKETS):
                 found[key] = found.get(key, 0) + (0 if given_on else value)
     return found
-
-
-def observed(progress: Any) -> dict[str, dict[str, int]]:
-    """What each of our operators has observed in a micro-batch, by the operator's name."""
-    from sqlext_planner.exchange.stream_settings import OBSERVED
-
-    rows = {str(name): row.asDict() for name, row in (progress.observedMetrics or {}).items()}
-    return {  # reports on keys are lists
-        name: {key: int(value or 0) for key, value in row.items() if not isinstance(value, list)}
-        for name, row in rows.items()
-        if name.startswith(OBSERVED)
-    }
 
 
 @dataclass(frozen=True)

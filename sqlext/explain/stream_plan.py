@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import ConfigurationError
-from sqlext_planner.exchange.stream_settings import BUCKETS, MOST_ROWS
+from sqlext_planner.exchange.stream_settings import BUCKETS, MOST_ROWS, observed_figures
 
 from sqlext.explain.table import aligned, depths, node_names, size_text
-from sqlext.streams import observed
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -102,7 +101,7 @@ def stream_plan(query: StreamingQuery) -> StreamPlan:
     """What a query did, running or ended. Raises ConfigurationError for one without operators of ours, or that has not
     finished a micro-batch."""
     done: Sequence[Any] = query.recentProgress
-    found = [(progress, ours) for progress in done if (ours := observed(progress))]
+    found = [(progress, ours) for progress in done if (ours := observed_figures(progress))]
     known = {name for _, ours in found for name in ours if name in _PLANS}
     if not known:
         raise ConfigurationError(
