@@ -26,7 +26,8 @@ def endless(stream: LogicalPlan | None, why: str) -> UnsupportedError:
     return UnsupportedError(
         f"EXPLAIN ANALYZE runs a query to its end, and {why}",
         span=None if stream is None else stream.span,
-        help="start the query with writeStream, and print(session.streams.explain(query)) while it runs",
+        help="start the query with writeStream, and print(session.streams.explain(query)) while it runs; "
+        "query.lastProgress has Spark's own figures",
     )
 
 

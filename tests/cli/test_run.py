@@ -141,7 +141,7 @@ def test_demo_answers_in_both_ways_and_its_commands_work(here: Sqlext, tmp_path:
     assert "Both give the same 2,000 rows" in done.stdout
     assert re.search(r"sqlext \d+\.\d\d s, plain Spark \d+\.\d\d s: \d+\.\d times", done.stdout)
     assert done.stdout.index("first 8 rows") < done.stdout.index("WITH both AS") < done.stdout.index("WindowUnionExec")
-    (table,) = re.findall(r"─+\n(.*?)\n +\n", done.stdout, re.DOTALL)
+    (table,) = re.findall(r"─+ *\n(.*?)\n *\n", done.stdout, re.DOTALL)
     assert len({line.split()[0] for line in table.splitlines()}) == 1  # one user
     assert "NULL" not in table
     assert {path.name for path in folder.iterdir()} == {"views.parquet", "orders.parquet", "features.sql"}

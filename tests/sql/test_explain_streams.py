@@ -109,6 +109,10 @@ def test_what_has_no_end_is_refused(spark: SparkSession, session: Session) -> No
         session.analyze(text, rate=rate)
     assert error.value.span is not None
     assert "session.streams.explain(query)" in (error.value.help or "")
+    with pytest.raises(UnsupportedError, match="over a stream nothing of this one is ours") as error:
+        session.sql("EXPLAIN ANALYZE SELECT k FROM a")
+    assert error.value.span is not None
+    assert "query.lastProgress" in (error.value.help or "")
     query = rate.writeStream.format("noop").start()
     try:
         with pytest.raises(ConfigurationError, match="nothing is known of the operators"):
