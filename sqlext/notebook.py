@@ -35,6 +35,7 @@ class SqlMagics(Magics):
     @argument("-o", "--output", metavar="NAME", help="keep the DataFrame in this variable")
     @argument("-n", "--rows", type=int, default=ROWS, help=f"show at most so many rows ({ROWS}); 0: none")
     @argument("-p", "--plan", action="store_true", help="show the plan; the statement does not run")
+    @argument("-a", "--analyze", action="store_true", help="run the query, and show the plan with what was measured")
     @argument("--compat", choices=COMPAT, help="read the statement as OpenMLDB does")
     @argument("sql", nargs="*", help="the statement, if it is not in the lines below")
     @line_cell_magic
@@ -65,8 +66,8 @@ class SqlMagics(Magics):
     def _run(self, sql: str, options: Any) -> None:
         session = self._session(options.compat)
         values = self._values(sql)
-        if options.plan:
-            display(session.plan(sql, **values))
+        if options.plan or options.analyze:
+            display(session.analyze(sql, **values) if options.analyze else session.plan(sql, **values))
             return
         frame = session.sql(sql, **values)
         if options.output:
@@ -100,7 +101,7 @@ def _split(line: str) -> tuple[str, str]:
     words = line.split()
     at = 0
     while at < len(words) and words[at].startswith("-"):
-        at += 1 if words[at] in ("-p", "--plan") or "=" in words[at] else 2
+        at += 1 if words[at] in ("-p", "--plan", "-a", "--analyze") or "=" in words[at] else 2
     return " ".join(words[:at]), line.split(None, at)[-1] if len(words) > at else ""
 
 

@@ -185,6 +185,22 @@ class Session:
             with self._bound(sqlQuery, None, kwargs, views, settings) as text:
                 return self._stage(text.sql, self._effective_config(given), settings, given, lenient=False)
 
+    def analyze(self, sqlQuery: str, **kwargs: Any) -> StagedPlan:  # noqa: N803 - as `sql`
+        """Runs a query, throws its rows away, and returns its plan with what was measured of each node (`measured`):
+        what EXPLAIN ANALYZE prints. Printed it is that text. A query over streams of files runs until all files are
+        read that are there.
+
+        Raises UnsupportedError for a statement that is no query, or one over a stream without an end.
+        """
+        from sqlext.explain.analyze import measured
+
+        with self._working(), ExitStack() as views:
+            given = self._given()
+            settings, config = self._reading_settings(given), self._effective_config(given)
+            with self._bound(sqlQuery, None, kwargs, views, settings) as text:
+                plan = self._stage(text.sql, config, settings, given, lenient=False, analyze=True)
+                return measured(plan, self.spark, config)
+
     def table(self, source: Source) -> Query:
         """A query over a table or view, a DataFrame, or another query, to which Python adds windows, joins and
         conditions (`sqlext.builders`): ``session.table("a").last_join("b", on="k", order_by="ts").df()``.
@@ -247,7 +263,14 @@ class Session:
         return spark
 
     def _stage(
-        self, sql: str, config: Config, settings: SqlSettings, given: Mapping[str, str], *, lenient: bool
+        self,
+        sql: str,
+        config: Config,
+        settings: SqlSettings,
+        given: Mapping[str, str],
+        *,
+        lenient: bool,
+        analyze: bool = False,
     ) -> StagedPlan:
         from sqlext.catalog import SparkCatalog
         from sqlext.run.pipeline import stage
@@ -257,7 +280,7 @@ class Session:
             views = self._views = self._views or TemporaryViews(spark)
         exact = settings.case_sensitive
         catalog = SparkCatalog(spark, self._files, case_sensitive=exact, views=views, settings=given)
-        return stage(sql, catalog, config, self.compat, lenient=lenient, settings=settings)
+        return stage(sql, catalog, config, self.compat, lenient=lenient, settings=settings, analyze=analyze)
 
     def _given(self) -> dict[str, str]:
         """Those of the settings that we read that are set in the Spark session."""

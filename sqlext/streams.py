@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from sqlext.explain.stream_plan import StreamPlan
+
 #: The figures of a micro-batch that are added up over micro-batches; the others are those of the last one.
 _ADDED = ("rows_in", "rows_out", "late_rows", "timeless_rows", "read_bytes", "written_bytes", "found_chunks")
 _SHOWN = ("rows_in", "rows_out", "late_rows", "timeless_rows", "state_rows", "state_bytes", "state_chunks")
@@ -24,18 +26,16 @@ def figures_of(progress: Any) -> dict[str, int]:
     `found_chunks` that were at hand. Time: `state_ms`, `operator_ms`, of all tasks together. Empty for a query without
     our operators.
     """
-    from sqlext_planner.exchange.stream_settings import OBSERVED, operators_below
+    from sqlext_planner.exchange.stream_settings import BUCKETS, MOST_ROWS, observed_figures, operators_below
 
-    metrics = progress.observedMetrics or {}
-    ours = {str(name): row.asDict() for name, row in metrics.items() if str(name).startswith(OBSERVED)}
+    ours = observed_figures(progress)
     below = operators_below(ours)
     found: dict[str, int] = {}
-    for name, row in ours.items():
-        # reports on keys are lists
-        numbers = {key: value or 0 for key, value in row.items() if not isinstance(value, list)}
+    for name, numbers in ours.items():
         for key, value in numbers.items():
             given_on = key == "rows_out" and name in below
-            found[key] = found.get(key, 0) + (0 if given_on else int(value))
+            if key not in (MOST_ROWS, BUCKETS):
+                found[key] = found.get(key, 0) + (0 if given_on else value)
     return found
 
 
@@ -65,6 +65,13 @@ class Streams:
             found = query_figures(query)
             if found is not None:
                 yield found
+
+    def explain(self, query: StreamingQuery) -> StreamPlan:
+        """The physical plan of a query of this process, running or ended, with what each operator did and what state
+        it keeps; print it. Raises ConfigurationError for a query without operators of ours."""
+        from sqlext.explain.stream_plan import stream_plan
+
+        return stream_plan(query)
 
     def __repr__(self) -> str:
         return "\n".join(map(str, self)) or "no statement over streams runs"

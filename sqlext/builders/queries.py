@@ -72,6 +72,9 @@ class Runner(Protocol):
     def plan(self, sqlQuery: str, **kwargs: Any) -> StagedPlan:  # noqa: N803 - as `sql`
         """The plan of a statement."""
 
+    def analyze(self, sqlQuery: str, **kwargs: Any) -> StagedPlan:  # noqa: N803 - as `sql`
+        """The plan of a statement, with what a run of it measures."""
+
     def table(self, source: Source) -> Query:
         """A query over a table, a DataFrame or a query."""
 
@@ -292,6 +295,10 @@ class Query(Subquery):
     def plan(self) -> StagedPlan:
         """The query at every stage of planning; nothing is run."""
         return self._run(lambda rendered: self.runner.plan(rendered.sql, **rendered.frames))
+
+    def analyze(self) -> StagedPlan:
+        """The plan with what a run of the query measures of each node (`Session.analyze`)."""
+        return self._run(lambda rendered: self.runner.analyze(rendered.sql, **rendered.frames))
 
     def explain(self, mode: Literal["physical", "extended", "analyze"] = "physical") -> str:
         """What EXPLAIN, EXPLAIN EXTENDED or EXPLAIN ANALYZE says of the query."""

@@ -148,19 +148,22 @@ def sqlext(
 
 @app.command()
 def demo(
-    rows: Annotated[int, typer.Option(help="Total number of rows of the generated tables.", min=1000)] = 300_000,
+    rows: Annotated[int, typer.Option(help="Total number of rows of the generated tables.", min=1000)] = 600_000,
     seed: Annotated[int, typer.Option(help="Seed of the generator: the same seed gives the same data.")] = 1,
-    data: Annotated[Path | None, typer.Option(help="Keep the generated tables here.", metavar="DIR")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Keep the generated tables here.", metavar="DIR", show_default="sqlext-demo")
+    ] = None,
 ) -> None:
-    """The main job, on generated data: features of each user action from the orders in the hour before it.
+    """The main job, on generated data: features of each user action from the orders in the hour and the day before it.
 
-    Prints the SQL, the plan before and after the rules, the first rows and the time. Needs nothing but this package.
+    Prints the SQL, rows of an active user, plain Spark's way to the same answers with both times, the operator that did
+    the work, and what to try next on the tables, which stay. Needs nothing but this package.
 
     [bold]Examples[/]
 
       sqlext demo
 
-      sqlext demo --rows 2000000 --data /tmp/shop    (then: sqlext run --data /tmp/shop -e "...")
+      sqlext demo --rows 2000000 --data /tmp/shop
     """
     from sqlext.cli.demo import run_demo
 
@@ -184,11 +187,17 @@ def plan(
         typer.Option(help="One stage, or all; by default the plan before and after the rules, and the physical plan."),
     ] = None,
     format: Annotated[PlanFormat, typer.Option(help="How to print it.")] = PlanFormat.text,
+    analyze: Annotated[
+        bool,
+        typer.Option(
+            "--analyze", help="Also run the query on Spark, over the tables of --data, and show what was measured."
+        ),
+    ] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file.", metavar="OUT")] = None,
     conf: Conf = None,
     compat: CompatOption = None,
 ) -> None:
-    """Show how a statement is rewritten and what will run it. Starts no Spark.
+    """Show how a statement is rewritten and what will run it. Starts no Spark, but with --analyze.
 
     [bold]Examples[/]
 
@@ -200,11 +209,13 @@ def plan(
 
       sqlext plan --data DIR query.sql --format html -o plan.html
 
+      sqlext plan --data DIR query.sql --analyze
+
       echo "SELECT ..." | sqlext plan --data DIR
     """
     from sqlext.cli.plan import run_plan
 
-    run_plan(file, sql, data, schema, stage, format, output, conf or [], compat)
+    run_plan(file, sql, data, schema, stage, format, output, conf or [], compat, analyze=analyze)
 
 
 @app.command()

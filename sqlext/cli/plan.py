@@ -1,9 +1,9 @@
-"""`sqlext plan`: a statement at every stage of planning, without Spark."""
+"""`sqlext plan`: a statement at every stage of planning, without Spark unless it is to be measured."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,17 @@ import typer
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 
+from sqlext.cli.console import progress
 from sqlext.cli.source import read_schema, read_settings, read_sql
+from sqlext.cli.stages import StageProgress
 from sqlext.cli.terminal import exact_output, json_visible, visible, writing
 from sqlext.explain.pages import PAGE, STAGES, render
 from sqlext.run.pipeline import stage
 
 if TYPE_CHECKING:
     from sqlext_planner.catalog import Catalog
+
+    from sqlext.run.pipeline import StagedPlan
 
 DEFAULT_STAGES = PAGE
 
@@ -32,19 +36,28 @@ def run_plan(
     output: Path | None,
     conf: Sequence[str],
     compat: str | None,
+    *,
+    analyze: bool = False,
 ) -> None:
-    """Print the requested stages, or write them to `output`."""
+    """Print the requested stages, or write them to `output`; with `analyze` also what a run on Spark measures."""
     text = read_sql(file, sql)
     settings, spark = read_settings(conf)
-    if spark:
+    if analyze and (data is None or schema is not None):
+        raise typer.BadParameter("--analyze runs the query: give its tables with --data, and no --schema")
+    if spark and not analyze:
         raise typer.BadParameter(f"--conf {next(iter(spark))}: `plan` starts no Spark; give sqlext.* settings only")
     if format in ("mermaid", "dot") and wanted == "all":
         raise typer.BadParameter(f"--format {format} draws one stage: give --stage physical, or leave --stage out")
-    stages = DEFAULT_STAGES if wanted is None else STAGES if wanted == "all" else (str(wanted),)
+    if format in ("mermaid", "dot") and analyze:
+        raise typer.BadParameter(f"--format {format} shows nothing that was measured: use text, json or html")
+    default = ("physical",) if analyze else DEFAULT_STAGES
+    stages = default if wanted is None else STAGES if wanted == "all" else (str(wanted),)
     try:
-        plan = stage(
-            text, _catalog(data, schema, text if compat == "openmldb" else ""), Config.from_mapping(settings), compat
-        )
+        if analyze:
+            plan = _measured(text, str(data), {**spark, **settings}, compat)
+        else:
+            catalog = _catalog(data, schema, text if compat == "openmldb" else "")
+            plan = stage(text, catalog, Config.from_mapping(settings), compat)
     except SqlExtError as error:
         raise error.with_sql(text) from error.__cause__
     page = render(plan, stages, str(format))
@@ -56,6 +69,22 @@ def run_plan(
             stream.write(json_visible(page))
     else:
         sys.stdout.write(visible(page))
+
+
+def _measured(text: str, data: str, settings: Mapping[str, str], compat: str | None) -> StagedPlan:
+    from sqlext.catalog import tables_at
+    from sqlext.session import Session
+
+    with progress("Starting Spark"):
+        session = Session(compat=compat, config=settings)
+        spark = session.spark
+    try:
+        with StageProgress(spark):
+            for name, path in tables_at(data, lambda: spark).items():
+                session.register(name, path)
+            return session.analyze(text)
+    finally:
+        spark.stop()
 
 
 def _catalog(data: str | None, schema: Path | None, script: str) -> Catalog:

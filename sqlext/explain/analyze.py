@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,20 +16,13 @@ from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.strategies import plan_physical
 
 from sqlext.explain.measured import Measured
-from sqlext.explain.pages import explain_text
-from sqlext.explain.times import time_lines
+from sqlext.explain.table import rows_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from sqlext_planner.relational.logical_plan import LogicalPlan
-    from sqlext_planner.relational.physical_plan import PhysicalPlan
 
     from sqlext.run.pipeline import StagedPlan
-
-
-def analyze_text(plan: StagedPlan, spark: SparkSession, config: Config) -> str:
-    """The physical plan, and what a run of it measures (`measured`), as text. Raises what running the query raises."""
-    return measured_text(measured(plan, spark, config))
 
 
 def measured(plan: StagedPlan, spark: SparkSession, config: Config) -> StagedPlan:
@@ -40,7 +34,9 @@ def measured(plan: StagedPlan, spark: SparkSession, config: Config) -> StagedPla
     """
     if plan.physical is None or plan.analyzed is None:
         raise InternalError("a statement without a plan was to be run")
-    found = _measured(plan.physical, spark, config)
+    found = _measured(plan, spark, config)
+    if found.stream is not None:  # counting periods would be queries of their own
+        return replace(plan, measured=found)
     joined = _with_subqueries_joined(plan.analyzed)
     inputs = [
         *period_inputs(joined),
@@ -50,29 +46,22 @@ def measured(plan: StagedPlan, spark: SparkSession, config: Config) -> StagedPla
     return replace(plan, measured=replace(found, periods=periods))
 
 
-def measured_text(plan: StagedPlan) -> str:
-    """The physical plan of a statement, and what was measured."""
-    found = plan.measured
-    if plan.physical is None or found is None:
-        raise InternalError("a statement was not measured")
-    lines = [explain_text(plan, ("physical",)), "", "== measured ==", f"{_rows(found.rows)} in {found.seconds:.2f} s"]
-    if found.stages is None:
-        lines.append("Spark Connect has no accumulators: where the time went is not measured")
-    else:
-        lines += time_lines(plan.physical, found.nodes, found.stages)
-    return "\n".join([*lines, *found.periods])
-
-
-def _measured(physical: PhysicalPlan, spark: SparkSession, config: Config) -> Measured:
+def _measured(plan: StagedPlan, spark: SparkSession, config: Config) -> Measured:
     from sqlext_planner.spark.measures import statement_measures
 
-    measures = statement_measures(spark)
+    assert plan.physical is not None
+    measures = statement_measures(spark, plan.physical)
     context = ExecutionContext(spark, config, measures=measures)
+    name = f"analyze_{uuid.uuid4().hex}"
     if measures is None:
-        return Measured(*_run(physical.execute(context)))
+        return _run(plan, context, name)
     with measures:
-        rows, seconds = _run(physical.execute(context))
-        return Measured(rows, seconds, tuple(measures.nodes()), measures.stages())
+        found = _run(plan, context, name)
+        results = (
+            {} if found.stream is None else {id(item.node): item.figures["rows_out"] for item in found.stream.nodes}
+        )
+        nodes = measures.nodes(context, name, found.rows, results)
+        return replace(found, nodes=tuple(nodes), stages=measures.stages())
 
 
 def _with_subqueries_joined(analyzed: LogicalPlan) -> LogicalPlan:
@@ -80,16 +69,30 @@ def _with_subqueries_joined(analyzed: LogicalPlan) -> LogicalPlan:
     return Optimizer([batch for batch in BATCHES if batch.name == "Decorrelate"]).optimize(analyzed).final
 
 
-def _run(frame: DataFrame) -> tuple[int, float]:
+def _run(plan: StagedPlan, context: ExecutionContext, name: str) -> Measured:
+    """Rows and seconds of a run; the query has an observation with the name."""
+    assert plan.physical is not None
+    start = time.perf_counter()
+    frame = plan.physical.execute(context)
+    # No sink accepts two columns with one name.
+    named = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
+    prepared = time.perf_counter()
+    if frame.isStreaming:
+        from sqlext.explain.stream_run import run_to_end
+
+        rows, stream = run_to_end(plan, named, context, name)
+    else:
+        rows, stream = _all_rows(named, name), None
+    return Measured(rows, time.perf_counter() - prepared, preparing=prepared - start, stream=stream)
+
+
+def _all_rows(frame: DataFrame, name: str) -> int:
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit
 
-    observation = Observation()
-    # No sink accepts two columns with one name.
-    named = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
-    start = time.perf_counter()
-    named.observe(observation, count(lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
-    return int(observation.get["rows"]), time.perf_counter() - start
+    observation = Observation(name)
+    frame.observe(observation, count(lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
+    return int(observation.get["rows"])
 
 
 def _counted(item: PeriodInput, spark: SparkSession, config: Config) -> str:
@@ -100,13 +103,9 @@ def _counted(item: PeriodInput, spark: SparkSession, config: Config) -> str:
         f"{counts['unknown']:,} with an end that is NULL",
     ]
     what = "stop the job" if item.empty == "error" and counts["dropped"] else item.effect
-    text = f"{item.period}: of {_rows(counts['rows'])}, {' and '.join(notes)} {what}"
+    text = f"{item.period}: of {rows_text(counts['rows'])}, {' and '.join(notes)} {what}"
     return text + (f"; {counts['points']:,} are one instant" if item.empty == "point" else "")
 
 
 def _lowered(plan: LogicalPlan, spark: SparkSession, config: Config) -> DataFrame:
     return plan_physical(Optimizer().optimize(plan).final, config).execute(ExecutionContext(spark, config))
-
-
-def _rows(count: int) -> str:
-    return f"{count:,} row" + ("s" if count != 1 else "")

@@ -11,7 +11,9 @@ from sqlext_planner.plan_format import dot, mermaid, tree_json, tree_text
 from sqlext_planner.tree import TreeNode
 from sqlglot import exp
 
+from sqlext.explain.measured_json import measured_json
 from sqlext.explain.plan_page import fragment, page
+from sqlext.explain.times import measured_lines
 from sqlext.explain.umjoins import tsc_text, umjoins_json
 from sqlext.syntax.spans import span_of
 
@@ -67,6 +69,8 @@ def explain_text(plan: StagedPlan, stages: Sequence[str]) -> str:
             found = tsc_text(plan)
             parts += ["", "== TSC ==", found] if found else []
         parts.append("")
+    if plan.measured is not None:
+        parts += ["== measured ==", *measured_lines(plan), ""]
     if plan.passthrough:
         parts.append(_passthrough_note(plan))
     return "\n".join(parts).rstrip()
@@ -74,9 +78,11 @@ def explain_text(plan: StagedPlan, stages: Sequence[str]) -> str:
 
 def explain_json(plan: StagedPlan, stages: Sequence[str]) -> str:
     """``{"sql", "stages": {stage: tree}, "umjoins": [...], "extensions": [...]}``; a tree is
-    ``{"node": NAME, "args": {...}, "children": [...]}``."""
+    ``{"node": NAME, "args": {...}, "children": [...]}``. Also `measured` if the statement was (`measured_json`)."""
     trees = {name: _json(tree) for name, tree in stage_trees(plan, stages).items()}
     page = {"sql": plan.sql, "stages": trees, "umjoins": umjoins_json(plan), "extensions": list(plan.extensions)}
+    if plan.measured is not None and plan.physical is not None:
+        page["measured"] = measured_json(plan.physical, plan.measured)
     return json.dumps(page, indent=2, ensure_ascii=False)
 
 

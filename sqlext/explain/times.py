@@ -1,71 +1,112 @@
-"""The lines of EXPLAIN ANALYZE that say where the time of a statement went."""
+"""What EXPLAIN ANALYZE measured, as lines of text: a table with a row for each node of the plan, then its parts."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sqlext_planner.exchange.figures import PARTS, NodeFigures
+from sqlext_planner.errors import InternalError
+from sqlext_planner.exchange.figures import PARTS, NodeFigures, skew
+
+from sqlext.explain.table import aligned, depths, node_names, rows_text, size_text
 
 if TYPE_CHECKING:
     from sqlext_planner.relational.physical_plan import PhysicalPlan
+    from sqlext_planner.spark.executed import SparkOperator
     from sqlext_planner.spark.measures import StageFigures
+
+    from sqlext.run.pipeline import StagedPlan
 
 #: So many calls are named, the heaviest.
 _MOST_CALLS = 10
-_UNITS = ("B", "kB", "MB", "GB", "TB")
+_HEADS = ("node", "rows in", "moved", "rows out", "bytes", "spilled", "seconds", "skew", "by")
+#: Nothing has measured it.
+_UNKNOWN = "-"
 
 
-def time_lines(plan: PhysicalPlan, nodes: Sequence[NodeFigures], stages: StageFigures) -> list[str]:
-    """Some lines for each operator that our tasks ran, in the order of the plan, and one for Spark."""
-    places = {id(node): place for place, node in enumerate(plan.walk())}
-    ordered = sorted(nodes, key=lambda figures: places.get(id(figures.node), len(places)))
-    kinds = Counter(_kind(figures) for figures in ordered)
-    seen: Counter[str] = Counter()
-    lines: list[str] = []
-    for figures in ordered:
-        kind = _kind(figures)
-        seen[kind] += 1
-        name = kind if kinds[kind] == 1 else f"{kind} {seen[kind]}"
-        lines += [f"{name}: {', '.join(_rows(figures))}", *(f"  {line}" for line in _times(figures))]
-    return [*lines, _spark(stages)]
+def measured_lines(plan: StagedPlan) -> list[str]:
+    """What was measured of a statement. Raises InternalError if it was not measured."""
+    found = plan.measured
+    if plan.physical is None or found is None:
+        raise InternalError("a statement was not measured")
+    before = f", prepared in {found.preparing:.2f} s" if found.preparing >= 0.005 else ""
+    lines = [f"{rows_text(found.rows)} in {found.seconds:.2f} s{before}"]
+    if found.stages is None:
+        lines.append("Spark Connect has no accumulators: where the time went is not measured")
+    else:
+        lines += ["", *node_lines(plan.physical, found.nodes), ""]
+        lines.append(_spark(found.stages) if found.stages.stages else "what Spark measured of its stages is not known")
+    if found.stream is not None:
+        lines += ["", *found.stream.lines()]
+    return [*lines, *found.periods]
 
 
-def _kind(figures: NodeFigures) -> str:
-    return "other work" if figures.node is None else figures.node.node_name()
+def node_lines(plan: PhysicalPlan, nodes: Sequence[NodeFigures]) -> list[str]:
+    """The table, and for each node that our tasks or Spark's operators worked for its parts."""
+    below = depths(plan)
+    names = node_names([figures.node for figures in nodes])
+    rows: list[tuple[str, ...]] = [_HEADS]
+    for figures, name in zip(nodes, names, strict=True):
+        depth = 0 if figures.node is None else below[id(figures.node)]
+        rows.append((f"{'  ' * depth}{name}", *_cells(figures)))
+    lines = list(aligned(rows))
+    for figures, name in zip(nodes, names, strict=True):
+        told = list(_parts(figures))
+        if told:
+            lines += [f"{name}: {told[0]}", *(f"  {line}" for line in told[1:])]
+    return lines
 
 
-def _rows(figures: NodeFigures) -> Iterator[str]:
-    yield f"{_sum(figures.rows_in)} in"
-    if figures.held:
-        yield f"{figures.held:,} held by each task"
-    if figures.scattering:
-        yield f"{figures.moved_rows:,} moved ({_size(figures.moved_bytes)})"
-    yield f"{_sum(figures.rows_out)} out"
-    if figures.spilled_bytes:
-        yield f"{_size(figures.spilled_bytes)} to disk"
+def _cells(figures: NodeFigures) -> Iterator[str]:
+    moved, size, spilled = figures.all_moved_rows, figures.all_moved_bytes, figures.all_spilled_bytes
+    is_read = figures.node is not None and not figures.node.children
+    yield _UNKNOWN if is_read or not figures.rows_in else " + ".join(f"{count:,}" for count in figures.all_rows_in)
+    yield f"{moved:,}" if figures.scattering or moved else _UNKNOWN
+    yield _UNKNOWN if figures.rows is None else f"{figures.rows:,}"
+    yield size_text(size) if size else _UNKNOWN
+    yield _UNKNOWN if spilled is None or is_read else size_text(spilled) if spilled else "0"
+    yield _UNKNOWN if figures.seconds is None else f"{figures.seconds:.2f}"
+    yield _UNKNOWN if figures.skew is None else f"{figures.skew:.2f}x"
+    yield "sqlext" if figures.by_tasks else "Spark" if figures.spark else ""
 
 
-def _sum(counts: Sequence[int]) -> str:
-    """`90 + 1 rows`: of each input or run by itself."""
-    return " + ".join(f"{count:,}" for count in counts or (0,)) + (" row" if counts == (1,) else " rows")
-
-
-def _tasks(tasks: Sequence[float], what: str) -> str:
-    """Their number, and the busy seconds of the busiest one compared with the average."""
-    count = f"{len(tasks)} task{'s' if len(tasks) > 1 else ''} {what} for {sum(tasks):.2f} s"
-    average = sum(tasks) / len(tasks)
-    return count + (f", the busiest {max(tasks) / average:.2f}x the average" if len(tasks) > 1 and average else "")
-
-
-def _times(figures: NodeFigures) -> Iterator[str]:
-    kinds = ((figures.scattering, "scattered"), (figures.running, "computed"))
-    yield "; ".join(_tasks(tasks, what) for tasks, what in kinds if tasks) or "no task ran"
-    parts = [f"{name} {figures.parts[name]:.2f} s" for name in PARTS if figures.parts[name]]
-    yield f"{', '.join(parts)}; elsewhere {figures.elsewhere:.2f} s"
+def _parts(figures: NodeFigures) -> Iterator[str]:
+    """Where the time of a node went; nothing for one that only passes rows on."""
+    if figures.by_tasks:
+        yield ", ".join(_tasks(figures))
+        parts = [f"{name} {figures.parts[name]:.2f} s" for name in PARTS if figures.parts[name]]
+        yield f"{', '.join(parts)}; elsewhere {figures.elsewhere:.2f} s"
+    if len(figures.rows_out) > 1:
+        yield f"{len(figures.rows_out)} runs gave {' + '.join(f'{count:,}' for count in figures.rows_out)} rows"
     if figures.calls:
         yield f"evaluate: {', '.join(_calls(figures))}"
+    if len(figures.spark) > 1 or any(item.moved_rows for item in figures.spark):
+        yield f"Spark: {', '.join(_operator(item) for item in figures.spark)}"
+
+
+def _tasks(figures: NodeFigures) -> Iterator[str]:
+    """Their number, and the busy seconds of the busiest one compared with the average; the same of rows."""
+    for tasks, what in ((figures.scattering, "scattered"), (figures.running, "computed")):
+        if tasks:
+            most = skew(tasks)
+            count = f"{len(tasks)} task{'s' if len(tasks) > 1 else ''} {what} for {sum(tasks):.2f} s"
+            yield count + ("" if most is None else f" (the busiest {most:.2f}x the average)")
+    if figures.row_skew is not None:
+        yield f"the one with most rows had {figures.row_skew:.2f}x the average"
+    if figures.held:
+        yield f"{figures.held:,} rows held by each"
+
+
+def _operator(operator: SparkOperator) -> str:
+    told = [] if operator.rows is None else [rows_text(operator.rows)]
+    if operator.moved_rows:
+        size = f" ({size_text(operator.moved_bytes)})" if operator.moved_bytes else ""
+        told = [f"{operator.moved_rows:,} moved{size}"]
+    if operator.spilled_bytes:
+        told.append(f"{size_text(operator.spilled_bytes)} spilled")
+    if operator.seconds is not None:
+        told.append(f"{operator.seconds:.2f} s")
+    return " ".join([operator.name, *told])
 
 
 def _calls(figures: NodeFigures) -> Iterator[str]:
@@ -80,16 +121,13 @@ def _calls(figures: NodeFigures) -> Iterator[str]:
 
 
 def _spark(stages: StageFigures) -> str:
-    shuffled = f"{_size(stages.written_bytes)} written in {stages.write_seconds:.2f} s, fetched in"
+    shuffled = f"{size_text(stages.written_bytes)} written in {stages.write_seconds:.2f} s, fetched in"
+    longest = (
+        "" if stages.skew is None else f"; in the longest stage the longest task ran {stages.skew:.2f}x the average"
+    )
+    spilled = f"; {size_text(stages.spilled_bytes)} spilled to disk" if stages.spilled_bytes else ""
     return (
         f"Spark: {stages.tasks:,} tasks in {stages.stages:,} stages ran {stages.run_seconds:.2f} s, of which the JVM "
         f"computed {stages.cpu_seconds:.2f} s and collected garbage {stages.collect_seconds:.2f} s; "
-        f"shuffle of {shuffled} {stages.fetch_seconds:.2f} s"
+        f"shuffle of {shuffled} {stages.fetch_seconds:.2f} s{spilled}{longest}"
     )
-
-
-def _size(size: float) -> str:
-    unit = 0
-    while size >= 999.95 and unit < len(_UNITS) - 1:
-        size, unit = size / 1000, unit + 1
-    return f"{size:.1f} {_UNITS[unit]}" if unit else f"{size:.0f} B"

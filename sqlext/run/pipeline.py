@@ -46,8 +46,8 @@ class StagedPlan:
     `explain` is the mode of an EXPLAIN statement ("simple", "extended", "analyze", ...), else None. With a mode,
     everything else describes the explained statement. `measured` is what a run of it measured (explain/analyze.py).
 
-    Printed, it is the text of `sqlext plan` for the stages "optimized" and "physical"; a notebook shows these side by
-    side.
+    Printed, it is the text of `sqlext plan` for the stages "optimized" and "physical", or that of EXPLAIN ANALYZE if it
+    was measured; a notebook shows these stages side by side.
     """
 
     sql: str
@@ -73,7 +73,7 @@ class StagedPlan:
     def __str__(self) -> str:
         from sqlext.explain.pages import SHOWN, explain_text
 
-        return explain_text(self, SHOWN)
+        return explain_text(self, SHOWN if self.measured is None else ("physical",))
 
     __repr__ = __str__
 
@@ -98,8 +98,10 @@ def stage(
     *,
     lenient: bool = False,
     settings: SqlSettings = DEFAULT,
+    analyze: bool = False,
 ) -> StagedPlan:
-    """Plan one statement as far as possible; starts no JVM unless the catalog does.
+    """Plan one statement as far as possible; starts no JVM unless the catalog does. With `analyze` it is planned as
+    behind EXPLAIN ANALYZE: a query, which our plan runs whatever it holds.
 
     Raises SqlExtError, with the text and mostly a span, for a user's mistake. With `lenient`, a statement without
     extension syntax passes through whatever fails: Spark may understand it, or reports its own error. Only an error
@@ -107,7 +109,7 @@ def stage(
     """
     start = time.perf_counter()
     with _without_collecting():
-        staged = _staged(sql, catalog, config, compat, lenient=lenient, settings=settings)
+        staged = _staged(sql, catalog, config, compat, lenient=lenient, settings=settings, analyze=analyze)
     if _LOG.isEnabledFor(logging.DEBUG):
         _LOG.debug("planned in %.1f ms: %s", 1000 * (time.perf_counter() - start), _told(staged))
     return staged
@@ -136,7 +138,14 @@ def _without_collecting() -> Iterator[None]:
 
 
 def _staged(
-    sql: str, catalog: Catalog, config: Config, compat: str | None, *, lenient: bool, settings: SqlSettings
+    sql: str,
+    catalog: Catalog,
+    config: Config,
+    compat: str | None,
+    *,
+    lenient: bool,
+    settings: SqlSettings,
+    analyze: bool,
 ) -> StagedPlan:
     from sqlext.run.large_texts import LARGE, may_be_ours
     from sqlext.syntax.parser import Statement, parse
@@ -144,16 +153,17 @@ def _staged(
     explain = _EXPLAIN.match(sql)
     # The words are blanked, not cut off, so that offsets in the text stay the same.
     text = " " * explain.end() + sql[explain.end() :] if explain else sql
-    mode = (explain["mode"] or "simple").lower() if explain else None
+    mode = "analyze" if analyze else (explain["mode"] or "simple").lower() if explain else None
     plain = lenient and not (compat is not None or mode == "analyze")
     if plain and not config.always_lower and len(text) > LARGE and not may_be_ours(text):
         return StagedPlan(sql, Statement(text, "spark", text), None, None, None, (), mode, passthrough=True)
     statement = parse(text, compat=compat, is_user_function=catalog.has_function, settings=settings)
-    if explain is not None and mode == "analyze" and statement.kind != "query":
+    if mode == "analyze" and statement.kind != "query":
+        start = explain.end() if explain is not None else 0
         raise UnsupportedError(
             "EXPLAIN ANALYZE runs a query, and this is not a query",
             condition="unsupported-clause",
-            span=Span(min(explain.end(), len(sql.rstrip()) - 1), len(sql.rstrip())),
+            span=Span(min(start, len(sql.rstrip()) - 1), len(sql.rstrip())),
             help="use EXPLAIN without ANALYZE: it shows the plan and runs nothing",
         )
     refusal = settings.refusal(statement.query) if statement.query is not None else None
@@ -209,8 +219,6 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     empty, late_rows = cast("EmptyPeriods", config.interval_empty), config.stream_late == "rows"
     options = Options(statement.compat, empty, settings, late_rows)
     analyzed = analyze(statement, catalog, options)
-    if mode == "analyze":
-        _refuse_endless(analyzed)
     trace = Optimizer().optimize(analyzed)
     try:
         refuse_streams(trace.final, stream_refusal)
@@ -223,17 +231,21 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     lowered = statement.uses_extension or (asked and statement.kind == "query")
     # Only Spark knows what a stream allows: without our syntax, hints or operators, its statement is left as it is.
     ours = statement.uses_extension or extensions or operators_asked_for(analyzed)
+    if mode == "analyze" and not ours:
+        _refuse_endless(analyzed)
     passthrough = (not extensions and not lowered) or (not ours and is_streaming(analyzed))
     return StagedPlan(start.sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
 
 
 def _refuse_endless(plan: LogicalPlan) -> None:
-    """Raises UnsupportedError for EXPLAIN ANALYZE of a query over a stream."""
-    from sqlext_planner.relational.streams import stream_refusal, streams_of
+    """Raises UnsupportedError for EXPLAIN ANALYZE of a query over a stream that none of our operators reads."""
+    from sqlext_planner.relational.streams import streams_of
 
     stream = next(streams_of(plan), None)
     if stream is not None:
-        raise stream_refusal("EXPLAIN ANALYZE runs a query to its end, and a stream has no end", stream)
+        from sqlext.explain.stream_run import endless
+
+        raise endless(stream, "over a stream nothing of this one is ours")
 
 
 def too_deep(statement: Statement) -> SqlExtError:

@@ -64,18 +64,22 @@ def lower(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
 
     if plan.physical is None:
         raise InternalError("a statement without a plan was to be lowered")
-    return plan.physical.execute(ExecutionContext(spark, config))
+    context = ExecutionContext(spark, config)
+    frame = plan.physical.execute(context)
+    if context.observed:
+        from sqlext.explain.stream_plan import remember
+
+        remember(plan.physical, context.observed)
+    return frame
 
 
 def _explain(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame:
     """One row, one column `plan`: the physical plan; with EXTENDED also the stages before it, with ANALYZE the run."""
-    from sqlext.explain.analyze import analyze_text
+    from sqlext.explain.analyze import measured
     from sqlext.explain.pages import STAGES, explain_text
 
-    if plan.explain == "analyze":
-        text = analyze_text(plan, spark, config)
-    else:
-        text = explain_text(plan, STAGES if plan.explain == "extended" else ("physical",))
+    shown = measured(plan, spark, config) if plan.explain == "analyze" else plan
+    text = explain_text(shown, STAGES if plan.explain == "extended" else ("physical",))
     return spark.createDataFrame([(text,)], "plan string")
 
 

@@ -109,11 +109,6 @@ WINDOWS: Sequence[Twin] = (
     ),
     lambda table: table("spent").group_by("user_id").agg(most=fx.max("spent")).order_by("most DESC").limit(5),
     lambda table: table("views").select(fx.count().over(fx.window("user_id", "ts").union("orders").rows(-5, 0))),
-    lambda table: (
-        table("views")
-        .window_union("orders", partition_by="user_id", order_by="ts", rows_range=(HOUR, 0))
-        .select("user_id", "ts", spent=fx.sum("price"), often=fx.topn_frequency("item", 3))
-    ),
 )
 
 LAST_JOIN: Sequence[Twin] = (

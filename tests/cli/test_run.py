@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import shlex
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from sqlext.cli.demo import differing
 from tests.cli.conftest import WINDOW, Sqlext
 
 pytestmark = pytest.mark.spark
@@ -129,15 +133,63 @@ def test_a_mistake_in_the_sql_has_no_traceback(here: Sqlext, data: Path, sql: st
     assert done.returncode == (1 if "raise_error" in sql else 2)
 
 
-def test_demo_shows_sql_plan_rows_and_time(here: Sqlext, tmp_path: Path) -> None:
-    done = here("demo", "--rows", "3000", "--data", tmp_path)
+def test_demo_answers_in_both_ways_and_its_commands_work(here: Sqlext, tmp_path: Path) -> None:
+    folder = tmp_path / "my shop"
+    done = here("demo", "--rows", "3000", "--data", folder)
     assert done.returncode == 0, done.stderr
-    for words in (
-        "ROWS_RANGE BETWEEN 1h PRECEDING",
-        "== optimized ==",
-        "WindowUnionExec",
-        "first 10 rows",
-        "2,000 rows",
-    ):
-        assert words in done.stdout
-    assert {path.name for path in tmp_path.iterdir()} == {"views.parquet", "orders.parquet"}
+    assert done.stdout.splitlines()[1].startswith("What had each user ordered")
+    assert "Both give the same 2,000 rows" in done.stdout
+    assert re.search(r"sqlext \d+\.\d\d s, plain Spark \d+\.\d\d s: \d+\.\d times", done.stdout)
+    assert done.stdout.index("first 8 rows") < done.stdout.index("WITH both AS") < done.stdout.index("WindowUnionExec")
+    (table,) = re.findall(r"─+ *\n(.*?)\n *\n", done.stdout, re.DOTALL)
+    assert len({line.split()[0] for line in table.splitlines()}) == 1  # one user
+    assert "NULL" not in table
+    assert {path.name for path in folder.iterdir()} == {"views.parquet", "orders.parquet", "features.sql"}
+    commands = [line for line in done.stdout.splitlines() if line.startswith("sqlext ") and "--data" in line]
+    assert len(commands) == 3
+    shown = []
+    for command in commands:
+        words = [word.replace("features.parquet", str(tmp_path / "features.parquet")) for word in shlex.split(command)]
+        tried = here(*words[1:])
+        assert tried.returncode == 0, tried.stderr
+        shown.append(tried.stdout)
+    assert re.search(r"^ +WindowUnionExec +2,000 \+ 1,000 +3,000 +2,000 ", shown[0], re.MULTILINE)
+    assert pq.read_table(tmp_path / "features.parquet").num_rows == 2_000
+    assert "bought_at" in shown[2]
+
+
+def test_demo_tells_where_answers_differ(tmp_path: Path) -> None:
+    table = pa.table({"user_id": [1, 2], "ts": [1, 1], "item": ["a", "a"], "n": [1, None], "x": [0.1, None]})
+    close = table.set_column(4, "x", pa.array([0.1 + 1e-12, None]))
+    assert differing(table, close.take([1, 0])) == []
+    for name, values in (("n", [1, 1]), ("n", [2, None]), ("x", [0.1001, None]), ("x", [0.1, 0.0])):
+        other = table.set_column(table.column_names.index(name), name, pa.array(values))
+        assert differing(table, other) == [name]
+    assert differing(table, table.slice(1)) != []
+
+
+def test_a_plan_with_what_was_measured(here: Sqlext, data: Path) -> None:
+    done = here("plan", "--data", data, "-e", WINDOW, "--analyze")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("== physical ==\nOutputExec: id, s\n")
+    assert re.search(r"^ +WindowUnionExec +3 \+ 1 +4 +3 ", done.stdout, re.MULTILINE)
+    page = json.loads(here("plan", "--data", data, "-e", WINDOW, "--analyze", "--format", "json").stdout)
+    assert list(page["stages"]) == ["physical"]
+    found = page["measured"]
+    assert found["rows"] == 3
+    assert [item["place"] for item in found["nodes"]] == list(range(len(found["nodes"])))
+    node = next(item for item in found["nodes"] if item["node"] == "WindowUnionExec")
+    assert (node["rows_in"], node["moved_rows"], node["rows"]) == ([3, 1], 4, 3)
+    assert node["parts"].keys() >= {"sort", "evaluate"}
+    assert "WindowUnionExec" in here("plan", "--data", data, "-e", WINDOW, "--analyze", "--format", "html").stdout
+
+
+def test_what_analyze_needs_is_told(here: Sqlext, data: Path, tmp_path: Path) -> None:
+    schema = tmp_path / "s.json"
+    schema.write_text("{}")
+    without = here("plan", "-e", WINDOW, "--analyze")
+    both = here("plan", "-e", WINDOW, "--analyze", "--data", data, "--schema", schema)
+    drawn = here("plan", "-e", WINDOW, "--analyze", "--data", data, "--format", "dot")
+    assert [done.returncode for done in (without, both, drawn)] == [2, 2, 2]
+    assert "give its tables with --data" in " ".join(without.stderr.split())
+    assert "shows nothing that was measured" in " ".join(drawn.stderr.split())

@@ -49,7 +49,6 @@ REFUSED = {
     "NOT EXISTS": (
         "SELECT id FROM t WHERE NOT EXISTS (SELECT 1 FROM [[s]] WHERE PERIOD(s.ts, s.te) OVERLAPS PERIOD(t.ts, t.te))"
     ),
-    "EXPLAIN ANALYZE": "EXPLAIN ANALYZE SELECT id FROM [[s]]",
 }
 
 #: Windows and interval joins over a stream without a watermark.

@@ -14,7 +14,7 @@ from sqlext_operators.columns.compact import plain
 from sqlext_operators.exchange.blocks import Block, decode
 from sqlext_operators.exchange.collect import CollectedInput, Collector, Part
 from sqlext_operators.exchange.placed import without_copies
-from sqlext_operators.exchange.profile import measured, timed
+from sqlext_operators.exchange.profile import counted, measured, timed
 
 
 class Operator(Protocol):
@@ -123,5 +123,6 @@ def run_operator(spec: OperatorSpec, partition: int, wires: Iterable[pa.RecordBa
     with spec.operator() as operator:
         for wire in wires:
             for block in timed("decode", decode(wire)):
+                counted("received", block.batch.num_rows)
                 yield from operator.push(block)
         yield from operator.finish()

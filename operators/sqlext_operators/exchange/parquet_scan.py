@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqlext_operators.columns.compact import is_distinct
-from sqlext_operators.exchange.profile import timed
+from sqlext_operators.exchange.profile import counted, timed
 from sqlext_operators.exchange.scatter import POSITION_BITS, ScatterSpec, scatter_from
 from sqlext_operators.exchange.source_files import FileState, planned
 
@@ -141,6 +141,7 @@ def _read_file(scan: ParquetScan, task: ParquetTask, first: int, coded: frozense
     with planned(task.path, task.state, coded.intersection(needed)) as file:
         batches = file.iter_batches(_BATCH_ROWS, row_groups=list(task.row_groups), columns=needed, use_threads=False)
         for batch in _rows(batches, task.start, task.stop):
+            counted("read", batch.num_rows)
             kept = _filter(batch, scan.filters)
             columns = [
                 _column(kept, _of_task(name, task), kind, first, coded)

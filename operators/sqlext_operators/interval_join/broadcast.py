@@ -57,12 +57,13 @@ def join_with_held(
 ) -> Iterator[pa.RecordBatch]:
     """The join of a task's rows with the small side, which `read` returns; it is read only if there are rows."""
     processor: IntervalJoinProcessor | None = None
+    small, large = (0, 1) if spec.small == "left" else (1, 0)
     for rows in _together(spec.columns, batches):
-        counted("in", rows.num_rows)
+        counted(f"in {large}", rows.num_rows)
         if processor is None:
             with measured("read"):
                 held = _whole(read())
-            counted("held", held.num_rows)
+            counted(f"held {small}", held.num_rows)
             schemas = (held.schema, spec.columns) if spec.small == "left" else (spec.columns, held.schema)
             output = Output(spec.join, *schemas, spec.batch_rows)
             with measured("sort"):

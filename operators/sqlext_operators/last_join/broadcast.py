@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole
+from sqlext_operators.exchange.profile import counted, measured
 from sqlext_operators.last_join.operator import LEFT_ROWS, LastJoinOperatorSpec, output_rows
 from sqlext_operators.last_join.processor import LastJoinProcessor
 
@@ -34,10 +35,15 @@ def broadcast_last_join(
     processor: LastJoinProcessor | None = None
     width = 0
     for batch in _together(spec.left, batches):
+        counted("in 0", batch.num_rows)
         if processor is None:
-            rights = _decoded(sides, spec.rights)
+            with measured("decode"):
+                rights = _decoded(sides, spec.rights)
+            for number, right in enumerate(rights, 1):
+                counted(f"held {number}", right.num_rows)
             width = sum(right.nbytes // max(1, right.num_rows) for right in rights)
-            processor = LastJoinProcessor(spec.join, rights)
+            with measured("sort"):
+                processor = LastJoinProcessor(spec.join, rights)
         yield from processor.join(batch, output_rows(spec, width, batch))
 
 

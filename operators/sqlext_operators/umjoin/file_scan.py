@@ -39,7 +39,7 @@ def join_files(
                     table = read_all(scan, schema)
                 with measured("scatter"):
                     tables.append(_rows_of(table, router, cell, files.cells))
-                counted(f"in {tag:03}", table.num_rows if cell == 0 else 0)  # all read all
+                counted(f"in {tag}", table.num_rows if cell == 0 else 0)  # all read all
             yield from MultiwayJoin(spec.join, tables).batches(spec.batch_rows)
 
 

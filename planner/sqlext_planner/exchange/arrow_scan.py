@@ -39,6 +39,8 @@ class ArrowScanExec(PhysicalPlan):
 
     child: PhysicalPlan
 
+    stands_for_child = True
+
     @cached_property
     def output(self) -> tuple[Field, ...]:
         return self.child.output

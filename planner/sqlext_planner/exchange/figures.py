@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from sqlext_operators.exchange.profile import StepFigures
 
     from sqlext_planner.relational.physical_plan import PhysicalPlan
+    from sqlext_planner.spark.executed import SparkOperator
     from sqlext_planner.spark.workers import BatchFunction
 
 #: `scatter`: the sending half of an exchange, for one input; `run`: the operator behind it; `alone`: the operator,
@@ -37,8 +38,9 @@ class Step:
 class Measures(Protocol):
     """Takes the reports of a statement's tasks."""
 
-    def step(self, node: PhysicalPlan | None, kind: StepKind) -> Step:
-        """A new step."""
+    def step(self, building: Sequence[PhysicalPlan], kind: StepKind) -> Step:
+        """A new step, for the innermost of the nodes that is in the statement's plan: one may build others as it
+        runs."""
 
     def reporting(self, step: Step, function: BatchFunction) -> BatchFunction:
         """The function, which also reports what it does; its own step is the one that waits for Spark."""
@@ -46,17 +48,29 @@ class Measures(Protocol):
 
 @dataclass
 class NodeFigures:
-    """What the tasks of one operator did, added up; seconds and bytes.
+    """What was measured of one node; seconds and bytes.
 
-    rows_in and rows_out have a number for each scattered input and each run; `held` are the rows that every task has,
-    `parts` the seconds by part of PARTS, `calls` those of "evaluate" by (result, evaluator), `elsewhere` the seconds in
-    which tasks waited for Spark. The lists are the busy seconds of each task that scatters, or runs the operator.
+    `rows` are those of the node's result, None where nothing tells: what our tasks, Spark's operators or the nodes
+    around it have counted (`node_rows.py`).
+
+    Of our tasks, added up: `rows_in` and `rows_out` have a number for each input that they read and each run of the
+    operator; `inputs` are the numbers of these inputs among the node's children. `read` are the rows in the files of
+    each input that tasks read themselves, before any filter. `held_rows` are the inputs, by their numbers, of which
+    every task has all rows. `parts` are the seconds by part of PARTS, `calls` those of "evaluate" by (result,
+    evaluator), `elsewhere` the seconds in which tasks waited for Spark. `scattering` and `running` are the busy seconds
+    of each task that scatters, or runs the operator, `received` the rows that came to each of the latter.
+
+    `spark` are Spark's own operators that did the node's work; `rows_in` of such a node are the rows of its children,
+    empty where one is not known.
     """
 
     node: PhysicalPlan | None
+    rows: int | None = None
     rows_in: tuple[int, ...] = ()
     rows_out: tuple[int, ...] = ()
-    held: int = 0
+    inputs: tuple[int, ...] = ()
+    read: dict[int, int] = field(default_factory=dict)
+    held_rows: dict[int, int] = field(default_factory=dict)
     moved_rows: int = 0
     moved_bytes: int = 0
     spilled_bytes: int = 0
@@ -65,6 +79,64 @@ class NodeFigures:
     elsewhere: float = 0.0
     scattering: list[float] = field(default_factory=list)
     running: list[float] = field(default_factory=list)
+    received: list[int] = field(default_factory=list)
+    spark: tuple[SparkOperator, ...] = ()
+
+    @property
+    def by_tasks(self) -> bool:
+        """Whether tasks of ours worked for the node."""
+        return bool(self.scattering or self.running)
+
+    @property
+    def held(self) -> int:
+        """The rows that every task has."""
+        return sum(self.held_rows.values())
+
+    @property
+    def all_rows_in(self) -> tuple[int, ...]:
+        """The rows of each input in the order of the children, those that every task holds among them."""
+        if not self.inputs:
+            return self.rows_in
+        if set(self.inputs) & set(self.held_rows):
+            return (*self.rows_in, *self.held_rows.values())
+        counts = dict(zip(self.inputs, self.rows_in, strict=True)) | self.held_rows
+        return tuple(count for _, count in sorted(counts.items()))
+
+    @property
+    def all_moved_rows(self) -> int:
+        """The rows that went through exchanges, ours and Spark's."""
+        return self.moved_rows + sum(item.moved_rows for item in self.spark)
+
+    @property
+    def all_moved_bytes(self) -> int:
+        """Their bytes; Spark does not tell those of a broadcast."""
+        return self.moved_bytes + sum(item.moved_bytes for item in self.spark)
+
+    @property
+    def all_spilled_bytes(self) -> int | None:
+        """The bytes that went to disk, None where nobody counts them."""
+        if not self.running and not self.spark:
+            return None
+        return self.spilled_bytes + sum(item.spilled_bytes for item in self.spark)
+
+    @property
+    def seconds(self) -> float | None:
+        """The busy seconds of all tasks; for Spark's work those that its operators measured. None: neither."""
+        own = [*self.scattering, *self.running]
+        own += [item.seconds for item in self.spark if item.seconds is not None]
+        return sum(own) if own else None
+
+    @property
+    def skew(self) -> float | None:
+        """The busy seconds of the busiest task compared with the average of its kind; None for less than two tasks."""
+        return max(
+            (found for tasks in (self.scattering, self.running) if (found := skew(tasks)) is not None), default=None
+        )
+
+    @property
+    def row_skew(self) -> float | None:
+        """The same of the rows that came to the tasks that run the operator."""
+        return skew(self.received)
 
     def add(self, kind: StepKind, figures: StepFigures) -> None:
         """Add what a task reports of a step."""
@@ -81,7 +153,12 @@ class NodeFigures:
             if len(name) > 1:
                 self.calls[(name[1], name[2])] += seconds
         (self.scattering if kind == "scatter" else self.running).append(busy)
-        self.held = max(self.held, figures.counts.get("held", 0))
+        for count, number in figures.counts.items():
+            if count.startswith("held "):
+                place = int(count.split()[1])
+                self.held_rows[place] = max(self.held_rows.get(place, 0), number)
+        if kind == "run":
+            self.received.append(figures.counts.get("received", 0))
         self.moved_rows += figures.counts.get("moved", 0)
         self.moved_bytes += figures.counts.get("moved bytes", 0)
         self.spilled_bytes += figures.counts.get("spilled bytes", 0)
@@ -98,17 +175,32 @@ def node_figures(steps: Sequence[Step], reports: Mapping[TaskKey, StepFigures]) 
         of_tasks = by_step[step.number]
         for figures in of_tasks:
             node.add(step.kind, figures)
-        node.rows_in += tuple(_rows_in(of_tasks))
+        first = len(node.inputs)
+        counts = _rows_in(of_tasks)
+        if step.kind == "scatter" and not counts:
+            counts = {0: 0}  # no task: an input without rows
+        node.rows_in += tuple(counts.values())
+        node.inputs += tuple(first + place if step.kind == "scatter" else place for place in counts)
+        read = [figures.counts["read"] for figures in of_tasks if "read" in figures.counts]
+        if step.kind == "scatter" and read:
+            node.read[first] = sum(read)
         if step.kind != "scatter":
             node.rows_out += (sum(figures.counts.get("out", 0) for figures in of_tasks),)
     return list(found.values())
 
 
-def _rows_in(of_tasks: Iterable[StepFigures]) -> Iterator[int]:
-    """The rows of each input that a step reads itself."""
-    counts: dict[str, int] = defaultdict(int)
+def _rows_in(of_tasks: Iterable[StepFigures]) -> dict[int, int]:
+    """The rows of each input that a step reads itself, by the input's number (0 where a step has one)."""
+    counts: dict[int, int] = defaultdict(int)
     for figures in of_tasks:
         for name, number in figures.counts.items():
-            if name.split()[0] == "in":
-                counts[name] += number
-    yield from (counts[name] for name in sorted(counts))
+            kind, _, place = name.partition(" ")
+            if kind == "in":
+                counts[int(place or 0)] += number
+    return dict(sorted(counts.items()))
+
+
+def skew(tasks: Sequence[float]) -> float | None:
+    """The largest compared with the average; None for less than two tasks, or tasks that did nothing."""
+    total = sum(tasks)
+    return max(tasks) * len(tasks) / total if len(tasks) > 1 and total else None

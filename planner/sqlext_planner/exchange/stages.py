@@ -38,8 +38,7 @@ class Reporting:
         measures = context.measures
         if measures is None:
             return cls(context.places(), kind, None)
-        node = context.building[-1] if context.building else None
-        return cls(context.places(), kind, (measures, measures.step(node, kind)))
+        return cls(context.places(), kind, (measures, measures.step(tuple(context.building), kind)))
 
     def entry(
         self, function: Callable[..., Iterator[pa.RecordBatch]], *args: object

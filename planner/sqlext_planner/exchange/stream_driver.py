@@ -14,8 +14,15 @@ from typing import TYPE_CHECKING
 from sqlext_planner.exchange.buckets import bucket_ids
 from sqlext_planner.exchange.chains import shown
 from sqlext_planner.exchange.driver import WIRE, Shipment
+from sqlext_planner.exchange.stages import Reporting
 from sqlext_planner.exchange.stream_inputs import Chain
-from sqlext_planner.exchange.stream_settings import check_settings, observed_name, placement_property
+from sqlext_planner.exchange.stream_settings import (
+    BUCKETS,
+    MOST_ROWS,
+    check_settings,
+    observed_name,
+    placement_property,
+)
 from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.streams import result_times
@@ -112,7 +119,10 @@ def run_stream(
         keep_placed(context.spark, name, placed.spec)
     delays = {column: time if isinstance(time, str) else time + chain.delay for column, time in times.items()}
     result = result_times(result, name, delays)
+    if context.building:
+        context.observed[name] = context.building[-1]
     figures = [F.sum(figure).alias(figure) for figure in FIGURES]
+    figures += [F.max("rows_in").alias(MOST_ROWS), F.count_if(F.col("rows_in") > 0).alias(BUCKETS)]
     seen = rows.observe(name, *figures, *([] if counted is None else [F.collect_list(REPORT).alias(REPORT)]))
     unpack = worker_function(partial(explained, context.places(), unpacked))
     return from_months(seen.mapInArrow(unpack, months_schema(result)), result)
@@ -138,7 +148,6 @@ def _scattered(
     shipment: Shipment, pids: tuple[int, ...], context: ExecutionContext, placed: _Placed | None, name: str
 ) -> DataFrame:
     """An input's wire rows; its buckets have the names `pids`. The operator has a name."""
-    from sqlext_operators.errors import explained
     from sqlext_operators.exchange.routing import KeyRouter
     from sqlext_operators.exchange.scatter import ScatterSpec, scatter, scatter_reduced
     from sqlext_operators.exchange.stream_placement import PlacedScatter
@@ -149,14 +158,15 @@ def _scattered(
     plain = shipment.frame.toDF(*(f"c{place}" for place in range(len(shipment.frame.columns))))
     router = placed.routers[shipment.tag] if placed is not None else shipment.router or KeyRouter(shipment.keys)
     spec = ScatterSpec(shipment.tag, columns, router, len(pids), context.config.block_bytes, pids)
+    reporting = Reporting.of(context, "scatter")
     if before is not None:
-        reduced = partial(explained, context.places(), scatter_reduced, spec, before)
-        return plain.mapInArrow(worker_function(reduced), WIRE)
-    if placed is None or not shipment.frame.isStreaming:
-        return plain.mapInArrow(worker_function(partial(explained, context.places(), scatter, spec)), WIRE)
-    found = PlacedScatter(spec, placed.routers[shipment.tag])
-    entry = partial(explained, context.places(), found.scatter)
-    return plain.mapInArrow(property_function(entry, placement_property(name)), WIRE)
+        function = worker_function(reporting.entry(scatter_reduced, spec, before))
+    elif placed is None or not shipment.frame.isStreaming:
+        function = worker_function(reporting.entry(scatter, spec))
+    else:
+        found = PlacedScatter(spec, placed.routers[shipment.tag])
+        function = property_function(reporting.entry(found.scatter), placement_property(name))
+    return plain.mapInArrow(reporting.function(function), WIRE)
 
 
 @dataclass(frozen=True)

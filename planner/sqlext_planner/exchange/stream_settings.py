@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import ConfigurationError
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: Observed metrics of our operators start so.
 OBSERVED = "sqlext_"
+#: Among these metrics: the most rows that a bucket of keys read in a micro-batch, and how many buckets read any.
+MOST_ROWS, BUCKETS = "most_rows", "buckets"
 _STORE = "spark.sql.streaming.stateStore."
 _PROVIDER = f"{_STORE}providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -46,6 +48,16 @@ def observed_name(below: Iterable[str] = ()) -> str:
     twice. It holds the names of all operators below, where `below` are those whose results it reads."""
     parts = dict.fromkeys(part for name in below for part in operators_in(name))
     return "_".join([OBSERVED + uuid.uuid4().hex[:12], *parts])
+
+
+def observed_figures(progress: Any) -> dict[str, dict[str, int]]:
+    """What each of our operators has observed in a micro-batch (its StreamingQueryProgress), by the operator's name."""
+    rows = {str(name): row.asDict() for name, row in (progress.observedMetrics or {}).items()}
+    return {  # reports on keys are lists
+        name: {key: int(value or 0) for key, value in row.items() if not isinstance(value, list)}
+        for name, row in rows.items()
+        if name.startswith(OBSERVED)
+    }
 
 
 def placement_property(operator: str) -> str:

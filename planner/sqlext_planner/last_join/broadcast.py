@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlext_planner.exchange.year_month import from_months, months_schema
@@ -20,9 +19,9 @@ def join_by_broadcast(left: Input, rights: Sequence[tuple[Input, TypedMatch]], c
     The right sides are collected when the DataFrame is made, so a stream joins the tables as they are then. The rows
     keep their order, and a stream its event time. Raises ConfigurationError if the workers lack the package.
     """
-    from sqlext_operators.errors import explained
     from sqlext_operators.last_join.broadcast import broadcast_last_join, right_sides
 
+    from sqlext_planner.exchange.stages import Reporting
     from sqlext_planner.spark.workers import broadcast_function, check_workers
 
     check_workers(context.spark)
@@ -32,8 +31,8 @@ def join_by_broadcast(left: Input, rights: Sequence[tuple[Input, TypedMatch]], c
         frame.toArrow().rename_columns(schema.names).cast(schema)
         for frame, schema in zip(shipped.frames[1:], operator.rights, strict=True)
     ]
-    told = partial(explained, context.places(), broadcast_last_join, operator)
-    entry = broadcast_function(told, right_sides(tables), context.spark)
+    reporting = Reporting.of(context, "alone")
+    entry = broadcast_function(reporting.entry(broadcast_last_join, operator), right_sides(tables), context.spark)
     # mapInArrow looks its columns up by unquoted name, which fails for names with dots.
     rows = shipped.frames[0].toDF(*(f"c{place}" for place in range(len(shipped.frames[0].columns))))
-    return from_months(rows.mapInArrow(entry, months_schema(shipped.result)), shipped.result)
+    return from_months(rows.mapInArrow(reporting.function(entry), months_schema(shipped.result)), shipped.result)

@@ -37,8 +37,9 @@ class ExecutionContext:
     `files` maps id(frame) to (the frame, the Parquet files that it only selects from).
 
     `place` finds a span of the statement in the user's text, with the lines that show it; None if there
-    is no text. `building` are the nodes whose DataFrames are being built, the innermost last. `measures` takes what
-    tasks report of their time; None except under EXPLAIN ANALYZE: then they do not look at a clock.
+    is no text. `building` are the nodes whose DataFrames are being built, the innermost last. `observed` are operators
+    on streams by the names of their observed metrics. `measures` takes what tasks report of their time; None except
+    under EXPLAIN ANALYZE: then they do not look at a clock.
     """
 
     spark: SparkSession
@@ -48,6 +49,7 @@ class ExecutionContext:
     files: dict[int, tuple[DataFrame, PlainFiles | None]] = field(default_factory=dict)
     place: Locate | None = field(default_factory=current_statement)
     building: list[PhysicalPlan] = field(default_factory=list)
+    observed: dict[str, PhysicalPlan] = field(default_factory=dict)
     measures: Measures | None = None
 
     def __post_init__(self) -> None:
@@ -108,6 +110,8 @@ class PhysicalPlan(TreeNode):
     is_extension = False
     #: True for operators of ours that keep state from one micro-batch to the next.
     reads_streams = False
+    #: True for nodes that say something of their child, which does all of the work.
+    stands_for_child = False
 
     @classmethod
     def child_type(cls) -> type[TreeNode]:

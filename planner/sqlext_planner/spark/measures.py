@@ -10,12 +10,15 @@ store, which keeps the newest stages (`spark.ui.retainedStages`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from sqlext_planner.exchange.figures import NodeFigures, Step, StepKind, TaskKey, node_figures
+from sqlext_planner.exchange.figures import NodeFigures, Step, StepKind, TaskKey, node_figures, skew
+from sqlext_planner.exchange.node_rows import plan_figures
+from sqlext_planner.spark.executed import ExecutedPlans
+from sqlext_planner.spark.plans import attribute_ids, items_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,18 +26,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from sqlext_operators.exchange.profile import StepFigures
 
-    from sqlext_planner.relational.physical_plan import PhysicalPlan
+    from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan
     from sqlext_planner.spark.workers import BatchFunction
 
     Reports = dict[TaskKey, StepFigures]
 
 _TAGS = count(1)
+#: Reading what Spark keeps of a task takes 0.1 ms.
+_MOST_TASKS = 1_000
 
 
 @dataclass(frozen=True)
 class StageFigures:
     """What Spark measured over all stages of the jobs of a statement, in seconds and bytes. `run_seconds` are those
-    of the tasks' threads in the JVM, which wait while Python works; `cpu_seconds` are those in which they computed."""
+    of the tasks' threads in the JVM, which wait while Python works; `cpu_seconds` are those in which they computed.
+    `skew` is that of the tasks of the stage that ran longest, None if it had one task."""
 
     stages: int = 0
     tasks: int = 0
@@ -44,29 +50,37 @@ class StageFigures:
     written_bytes: int = 0
     write_seconds: float = 0.0
     fetch_seconds: float = 0.0
+    spilled_bytes: int = 0
+    skew: float | None = None
 
 
 class StatementMeasures:
     """Measures the statement that runs in its context."""
 
-    def __init__(self, context: SparkContext) -> None:
+    def __init__(self, spark: SparkSession, context: SparkContext, plan: PhysicalPlan) -> None:
         self._context = context
+        self._plan = plan
+        self._known = {id(node) for node in plan.walk()}
+        self._plans = ExecutedPlans(spark)
         self._steps: list[Step] = []
         self._tag = f"sqlext-analyze-{next(_TAGS)}"
         self._reports = context.accumulator(_none(), _gathering())
 
     def __enter__(self) -> StatementMeasures:
         self._context.addJobTag(self._tag)
+        self._plans.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         from pyspark import accumulators
 
+        self._plans.__exit__(*error)
         self._context.removeJobTag(self._tag)
         accumulators._accumulatorRegistry.pop(self._reports.aid, None)  # PySpark keeps each for ever
 
-    def step(self, node: PhysicalPlan | None, kind: StepKind) -> Step:
-        """A new step."""
+    def step(self, building: Sequence[PhysicalPlan], kind: StepKind) -> Step:
+        """A new step, for the innermost of the nodes that is in the statement's plan."""
+        node = next((item for item in reversed(building) if id(item) in self._known), None)
         self._steps.append(Step(len(self._steps), node, kind))
         return self._steps[-1]
 
@@ -88,9 +102,22 @@ class StatementMeasures:
 
         return run
 
-    def nodes(self) -> list[NodeFigures]:
-        """What the tasks have reported, by node."""
-        return node_figures(self._steps, self._reports.value)
+    @property
+    def reports(self) -> Reports:
+        """What the tasks have reported."""
+        found: Reports = self._reports.value
+        return found
+
+    def nodes(
+        self, context: ExecutionContext, observation: str, rows: int, results: Mapping[int, int]
+    ) -> list[NodeFigures]:
+        """What the tasks and Spark have measured, by node; `context` has made the statement's DataFrame, whose query
+        has an observation of this name and gave so many rows. `results` are the rows of nodes that are known
+        otherwise, by the nodes' ids."""
+        own = node_figures(self._steps, self.reports)
+        ran = self._plans.observed(observation)
+        columns = {} if ran is None else _columns(context)
+        return plan_figures(self._plan, own, ran, columns, {**results, id(self._plan): rows})
 
     def stages(self) -> StageFigures:
         """What Spark measured of the jobs that this thread started within the context."""
@@ -104,10 +131,20 @@ class StatementMeasures:
         return _added(java.statusStore(), stages)
 
 
-def statement_measures(spark: SparkSession) -> StatementMeasures | None:
+def statement_measures(spark: SparkSession, plan: PhysicalPlan) -> StatementMeasures | None:
     """Measures for a statement of the session; None under Spark Connect, which has no accumulators."""
     context: SparkContext | None = getattr(spark, "_sc", None)
-    return None if context is None else StatementMeasures(context)
+    return None if context is None else StatementMeasures(spark, context, plan)
+
+
+def _columns(context: ExecutionContext) -> dict[int, frozenset[int]]:
+    """Catalyst's ids of the columns of each node's DataFrame, and of what a leaf reads, by the node's id."""
+    found = {}
+    for key, (node, frame) in context.cache.items():
+        plan = frame._jdf.queryExecution().analyzed()
+        plans = [plan, *(() if node.children else items_of(plan.collectLeaves()))]
+        found[key] = frozenset(item for part in plans for item in attribute_ids(part))
+    return found
 
 
 def _added(store: Any, stages: set[int]) -> StageFigures:
@@ -131,7 +168,16 @@ def _added(store: Any, stages: set[int]) -> StageFigures:
         written_bytes=sum(data.shuffleWriteBytes() for data in found),
         write_seconds=sum(data.shuffleWriteTime() for data in found) / 1e9,
         fetch_seconds=sum(data.shuffleFetchWaitTime() for data in found) / 1e3,
+        spilled_bytes=sum(data.diskBytesSpilled() for data in found),
+        skew=_stage_skew(store, max(found, key=lambda data: data.executorRunTime(), default=None)),
     )
+
+
+def _stage_skew(store: Any, stage: Any) -> float | None:
+    """How long the longest of a stage's tasks ran, compared with their average."""
+    tasks = [] if stage is None else items_of(store.taskList(stage.stageId(), stage.attemptId(), _MOST_TASKS))
+    metrics = [task.taskMetrics() for task in tasks]
+    return skew([found.get().executorRunTime() / 1e3 for found in metrics if found.isDefined()])
 
 
 def _none() -> Reports:

@@ -89,6 +89,18 @@ def result_times(schema: StructType, operator: str, times: Mapping[str, int | st
     return StructType(list(map(marked, schema)))
 
 
+def endless_source(frame: DataFrame) -> str | None:
+    """The name of a source of a stream that is not one of files; None if there is none. A query over files has read all
+    of them at some time; of other sources Spark cannot tell in general."""
+    for leaf in items_of(frame._jdf.queryExecution().analyzed().collectLeaves()):
+        if leaf.isStreaming():
+            kind = class_name(leaf)
+            name = str(leaf.sourceName()) if kind.startswith("StreamingRelation") else kind
+            if not name.startswith("FileSource"):
+                return name
+    return None
+
+
 def origin_of(frame: DataFrame, ours: str) -> Origin:
     """Where the rows of a stream come from; the observed metrics of our operators have names that start with `ours`.
     Under Connect, where the plan is out of reach, none of our results is passed on."""

@@ -11,6 +11,7 @@ import pytest
 from pyspark.accumulators import Accumulator
 from sqlext_operators.exchange.profile import StepFigures, as_step
 from sqlext_planner.exchange.figures import Step, node_figures
+from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.spark.measures import StatementMeasures
 
 
@@ -23,14 +24,18 @@ class Context:
         return Accumulator(next(self._numbers), value, param)
 
 
+class Nothing(PhysicalPlan):
+    """A plan."""
+
+
 def figures(step: int, seconds: float, **counts: int) -> StepFigures:
     return StepFigures(step, {("sort",): seconds, ("elsewhere",): 1.0}, counts)
 
 
 def test_a_task_that_runs_twice_counts_once() -> None:
     context: Any = Context()
-    measures = StatementMeasures(context)
-    step = measures.step(None, "run")
+    measures = StatementMeasures(context, context, Nothing())
+    step = measures.step((), "run")
 
     def function(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return as_step(step.number, "evaluate", lambda: batches)
@@ -38,7 +43,7 @@ def test_a_task_that_runs_twice_counts_once() -> None:
     task = measures.reporting(step, function)
     for rows in (5, 3):
         list(task(iter([pa.record_batch({"a": list(range(rows))})])))
-    (node,) = measures.nodes()
+    (node,) = node_figures([step], measures.reports)
     assert node.rows_out == (3,)
     assert len(node.running) == 1
 
@@ -53,9 +58,11 @@ def test_steps_of_a_node_are_added_up() -> None:
         (2, 6, 1): StepFigures(2, {("evaluate", "s", "Sum"): 64}, {"out": 8, "spilled bytes": 9}),
     }
     (node,) = node_figures(steps, reports)
-    assert (node.rows_in, node.rows_out) == ((30, 5), (15,))
+    assert (node.rows_in, node.inputs, node.rows_out) == ((30, 5), (0, 1), (15,))
     assert (node.moved_rows, node.moved_bytes, node.spilled_bytes) == (36, 300, 9)
     assert {name: value for name, value in node.parts.items() if value} == {"sort": 7, "evaluate": 88, "decode": 32}
     assert dict(node.calls) == {("s", "Sum"): 72}
     assert node.elsewhere == pytest.approx(3)
     assert (node.scattering, node.running) == ([1, 2, 4], [56, 64])
+    assert node.skew == pytest.approx(4 * 3 / 7)
+    assert node.seconds == 127

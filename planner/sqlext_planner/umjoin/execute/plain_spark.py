@@ -19,6 +19,7 @@ class _GroupExec(PhysicalPlan):
     """`child` computes the whole of a multi-way join, or of an aggregate over one."""
 
     strategy: ClassVar[str]
+    stands_for_child = True
 
     group: UMJoinGroup
     child: PhysicalPlan
