@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlext_planner.markup import Markup, tag
+from sqlext_planner.markup import Content, Markup, tag
 
 #: Width of every picture in pixels at its natural size: what a phone of 375 px has room for.
 WIDTH = 330
@@ -25,17 +25,20 @@ class Picture:
 
     def svg(self) -> Markup:
         """The picture as one element; it has no ids, so that it may stand in a page twice."""
-        return tag(
-            "svg",
-            tag("title", self.title),
-            tag("desc", self.words),
-            self.shapes,
-            viewBox=f"0 0 {WIDTH} {self.height:g}",
-            width=WIDTH,
-            height=self.height,
-            role="img",
-            aria_label=f"{self.title}: {self.words}",
-        )
+        told = [tag("title", self.title), tag("desc", self.words)]
+        return self._drawn(told, role="img", aria_label=f"{self.title}: {self.words}")
+
+    def glance(self) -> Markup:
+        """The picture without its words, for a place beside those that say the same."""
+        return self._drawn(None, aria_hidden="true")
+
+    def _drawn(self, told: Content, **attributes: str) -> Markup:
+        size: dict[str, str | float] = {
+            "viewBox": f"0 0 {WIDTH} {self.height:g}",
+            "width": WIDTH,
+            "height": self.height,
+        }
+        return tag("svg", told, self.shapes, **size, **attributes)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str = "") -> Markup:

@@ -15,6 +15,7 @@ from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.physical_plan import PhysicalPlan, Rival
 
 from sqlext.explain.plan_stages import Stages, measured_facts
+from sqlext.explain.umjoins import with_subqueries
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,9 @@ class Operator:
 
 
 def operators_of(optimized: LogicalPlan, physical: PhysicalPlan | None) -> list[Operator]:
-    """The nodes that are computed by operators of ours, or might have been."""
-    nodes = [node for node in optimized.walk() if node.operator_name is not None]
+    """The nodes that are computed by operators of ours, or might have been; those of subqueries, which Spark computes,
+    come last."""
+    nodes = [node for plan in with_subqueries(optimized) for node in plan.walk() if node.operator_name is not None]
     if physical is None:
         return [Operator(number, node, ()) for number, node in enumerate(nodes, 1)]
     roots = {id(source): node for node in physical.walk() if (source := node.source()) is not None}

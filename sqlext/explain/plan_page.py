@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from sqlext.run.pipeline import StagedPlan
 
+#: So many pictures stand at the top of a page.
+_GLANCES = 2
 _TITLE = "What happens to the query"
 
 
@@ -68,7 +70,9 @@ class _Parts:
     def __init__(
         self, plan: StagedPlan, trees: Mapping[str, TreeNode], note: str | None, prefix: str, level: int
     ) -> None:
-        self.plan, self.note, self.level = plan, note, level + (1 if level < 4 else 0)
+        self.plan, self.note = plan, note
+        self.is_compact = level > 2
+        self.level = level if self.is_compact else level + 1
         self.operators: Sequence[Operator] = (
             [] if plan.optimized is None else operators_of(plan.optimized, plan.physical)
         )
@@ -113,7 +117,24 @@ class _Parts:
         if self.plan.measured is not None:
             found = self.plan.measured
             items.append(tag("li", tag("b", "Measured: "), f"{rows_text(found.rows)} in {found.seconds:.2f} s."))
-        return tag("ul", items, class_="brief")
+        return [tag("ul", items, class_="brief"), self._glances()]
+
+    def _glances(self) -> Content:
+        """The first pictures, each a link to its operator, where all words are."""
+        if self.is_compact:
+            return None
+        firsts = [(item, next(iter(item.node.pictures()), None)) for item in self.operators]
+        links = [
+            tag(
+                "a",
+                picture.glance(),
+                href=f"#{self.stages.prefix}-op-{item.number}",
+                aria_label=f"Picture of operator {item.number}: {picture.title}",
+            )
+            for item, picture in firsts
+            if picture is not None
+        ]
+        return tag("div", links[:_GLANCES], class_="glances") if links else None
 
     def _said(self, item: Operator) -> Content:
         number = tag("span", str(item.number), class_=f"no c{(item.number - 1) % 6}")

@@ -36,9 +36,15 @@ def umjoins_json(plan: StagedPlan) -> list[dict[str, Any]]:
 
 def _umjoins(plan: LogicalPlan) -> Iterator[UMJoin]:
     """The multi-way joins of a plan, and of the subqueries in its expressions."""
-    yield from plan.collect(UMJoin)
+    for part in with_subqueries(plan):
+        yield from part.collect(UMJoin)
+
+
+def with_subqueries(plan: LogicalPlan) -> Iterator[LogicalPlan]:
+    """An optimized plan, and those of the subqueries that are left in its expressions, outer ones first."""
+    yield plan
     for item in own_subqueries(plan):
-        yield from _umjoins(Optimizer().optimize(item.plan, item.plan.free_columns).final)
+        yield from with_subqueries(Optimizer().optimize(item.plan, item.plan.free_columns).final)
 
 
 def _entry(group: UMJoinGroup, physical: Any) -> dict[str, Any]:

@@ -44,6 +44,14 @@ def test_pages_are_whole(sql: str) -> None:
     assert "http" not in render(plan, STAGES, "html")
 
 
+def test_a_join_in_a_subquery_has_its_picture() -> None:
+    text = """SELECT id, CASE WHEN id IN (SELECT v.user_id FROM views v, orders o, alarms a WHERE v.user_id = o.user_id
+        AND o.item = v.item AND a.id = v.user_id) THEN 1 END AS hit FROM shifts"""
+    page = Page(page_of(planned(text)))
+    assert "Join graph" in page.text
+    assert "part of a text that goes to Spark" in page.text
+
+
 def test_two_plans_in_one_notebook_do_not_share_ids(q3: StagedPlan) -> None:
     page = Page(q3._repr_html_() + q3._repr_html_() + planned(WINDOW_UNION)._repr_html_())
     assert page.elements["html"] == page.elements["h1"] == page.elements["h2"] == 0
@@ -55,6 +63,8 @@ def test_styles_of_a_notebook_are_about_its_plans_only(q3: StagedPlan) -> None:
     rules = [line for line in style.split("\n") if "{" in line and not line.lstrip().startswith(("@", "--"))]
     assert len(rules) > 50
     assert all(line.lstrip().startswith(".sqlext-plan") for line in rules)
+    assert "transition" not in style  # nothing moves, whoever asks for it
+    assert "animation" not in style
 
 
 def test_the_statement_shows_what_became_an_operator(q3: StagedPlan) -> None:

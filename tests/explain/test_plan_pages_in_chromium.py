@@ -111,8 +111,8 @@ def test_the_keyboard_reaches_and_works_everything(browser: Browser, pages: dict
     page.close()
 
 
-def test_a_page_needs_no_scripts_and_holds_still_if_asked(browser: Browser, pages: dict[str, Path]) -> None:
-    context = browser.new_context(java_script_enabled=False, reduced_motion="reduce")
+def test_a_page_needs_no_scripts(browser: Browser, pages: dict[str, Path]) -> None:
+    context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(pages["tpch-q5"].as_uri())
     assert page.get_by_role("heading", level=1).is_visible()

@@ -121,6 +121,17 @@ def test_an_aggregate_has_each_key_once(data: Path) -> None:
     assert join_sizes(*joined(sql, data)) == "because of foreign keys, no join has more rows than one of the tables"
 
 
+def test_the_rivals_are_kept_with_their_costs(data: Path) -> None:
+    node, catalog = joined(f"SELECT a.v {STAR}", data)
+    choice = choose(node, Obstacles("there is no aggregate above", None), node, Config(), catalog)
+    rivals = {rival.name: rival for rival in choice.rivals}
+    assert [rival.name for rival in choice.rivals if rival.chosen] == [choice.strategy]
+    assert f"cascade {rivals['cascade'].cost}" in choice.why
+    assert f"operator {rivals['operator'].cost}" in choice.why
+    assert (rivals["factorised"].cost, rivals["factorised"].note) == ("", "not possible: there is no aggregate above")
+    assert choice.facts["estimated"].rows == sizes_of(f"SELECT a.v {STAR}", data).result
+
+
 def test_the_cores_are_those_that_the_query_runs_on(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node, catalog = joined(f"SELECT a.v {STAR}", data)
     prices = []
