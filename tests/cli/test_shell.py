@@ -59,9 +59,10 @@ EXPLAIN SELECT id FROM a;
 quit
 SELECT 'not reached' AS never;
 """
-SHOWN = """a 4 3 * parquet b 4 1 * c 4 * id int k string ts bigint v bigint 3 rows * one int one 1 two NULL 1 row *
+SHOWN = """a 4 3 * parquet b 4 1 * c 4 * id int k string ts bigint v bigint 3 rows * one int * one 1 two NULL 1 row *
 the first 2 rows * sqlext.planner.alwaysLower true * spark.sql.session.timeZone UTC * == physical == *
-ScanExec: a [id] * WindowUnionExec * == measured == 3 rows * == optimized == * WindowUnion * == physical == * == Physical Plan == *
+ScanExec: a [id] * WindowUnionExec * == measured == 3 rows * == optimized == * WindowUnion * == physical == *
+== Physical Plan == *
 array_max(array) - Returns the maximum value in the array"""
 
 

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 class Engine:
     """Starts the Spark of a Session in a thread, with the tables of `data`, and with settings as SET would set them;
-    `on_ready` is called there at the end."""
+    `on_over` is called there at the end."""
 
     def __init__(self, session: Session, data: str | None, settings: Mapping[str, str]) -> None:
         self._session, self._data, self._settings = session, data, settings
-        self.on_ready: Callable[[], None] = lambda: None
-        self._is_ready = threading.Event()
+        self.on_over: Callable[[], None] = lambda: None
+        self._is_over = threading.Event()
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self.functions: tuple[str, ...] = ()
 
     def start(self) -> None:
         """Begin; returns at once."""
-        self._is_ready.clear()
+        self._is_over.clear()
         self._error = None
         self._thread = threading.Thread(target=self._run, daemon=True, name="sqlext-spark")
         self._thread.start()
@@ -42,20 +42,20 @@ class Engine:
     @property
     def is_ready(self) -> bool:
         """Whether statements can run now."""
-        return self._is_ready.is_set() and self._error is None
+        return self._is_over.is_set() and self._error is None
 
     @property
     def is_over(self) -> bool:
         """Whether the start has ended, well or not."""
-        return self._is_ready.is_set()
+        return self._is_over.is_set()
 
     def pause(self) -> None:
         """Wait a little for the start to end."""
-        self._is_ready.wait(0.1)
+        self._is_over.wait(0.1)
 
     def wait(self) -> Session:
         """The Session, once Spark runs. Raises what has prevented the start, at every call until `restart`."""
-        self._is_ready.wait()
+        self._is_over.wait()
         if self._error is not None:
             raise self._error
         return self._session
@@ -106,9 +106,8 @@ class Engine:
             self.functions = _function_names(spark)
         except BaseException as error:
             self._error = error
-        self._is_ready.set()
-        if self._error is None:
-            self.on_ready()
+        self._is_over.set()
+        self.on_over()
 
 
 def _function_names(spark: SparkSession) -> tuple[str, ...]:

@@ -97,7 +97,7 @@ class _Conversation:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         completer = ShellCompleter(shell.tables, command_words(), lambda: shell.engine.functions)
         prompt = Prompt(completer, open_history(history_path(shell.environment)), vi=_prefers_vi(shell.environment))
-        shell.engine.on_ready = prompt.spark_started
+        shell.engine.on_over = prompt.spark_started
         self._greet()
         while True:
             try:
