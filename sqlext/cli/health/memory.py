@@ -18,7 +18,7 @@ LEAST_HEAP_MB = 450
 WORKER_MB = 250
 #: Java's memory besides the heap, as Spark allows for it in containers (spark.driver.memoryOverhead).
 JAVA_MB = 384
-#: Addresses that Java reserves besides the heap: 2,770 MB, measured with a heap of 1 GB and the demo's window (Java 17).
+#: Addresses that Java reserves besides the heap: 2,770 MB, measured with a heap of 1 GB and the demo's window.
 #: `java -Xmx4g -version` starts under `ulimit -v` of 7,000 MB, and not under 6,000.
 JAVA_ADDRESSES_MB = 3000
 
