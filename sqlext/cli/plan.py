@@ -46,10 +46,8 @@ def run_plan(
         raise typer.BadParameter("--analyze runs the query: give its tables with --data, and no --schema")
     if spark and not analyze:
         raise typer.BadParameter(f"--conf {next(iter(spark))}: `plan` starts no Spark; give sqlext.* settings only")
-    if format in ("mermaid", "dot") and wanted == "all":
-        raise typer.BadParameter(f"--format {format} draws one stage: give --stage physical, or leave --stage out")
-    if format in ("mermaid", "dot") and analyze:
-        raise typer.BadParameter(f"--format {format} shows nothing that was measured: use text, json or html")
+    if format in ("mermaid", "dot"):
+        _check_diagram(format, wanted, analyze)
     default = ("physical",) if analyze else DEFAULT_STAGES
     stages = default if wanted is None else STAGES if wanted == "all" else (str(wanted),)
     try:
@@ -69,6 +67,13 @@ def run_plan(
             stream.write(json_visible(page))
     else:
         sys.stdout.write(visible(page))
+
+
+def _check_diagram(format: str, wanted: str | None, analyze: bool) -> None:
+    if wanted == "all":
+        raise typer.BadParameter(f"--format {format} draws one stage: give --stage physical, or leave --stage out")
+    if analyze:
+        raise typer.BadParameter(f"--format {format} shows nothing that was measured: use text, json or html")
 
 
 def _measured(text: str, data: str, settings: Mapping[str, str], compat: str | None) -> StagedPlan:
