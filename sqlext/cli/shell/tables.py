@@ -42,7 +42,7 @@ class KnownTables:
         in_files = () if self._files is None else self._files.tables()
         catalog = self._spark()
         if catalog is None:
-            return in_files
+            return tuple(sorted(in_files))
         no_names: tuple[str, ...] = ()
         # Spark writes names in its own case: those of files stay as they are written.
         written = {name.lower(): name for name in in_files}
