@@ -10,7 +10,7 @@ from sqlext.syntax.hint_nodes import PARTITIONER, SWEEP, UMJOIN
 from sqlext.syntax.period_table_nodes import PERIOD_TABLE_FORM, PERIOD_TABLES
 
 _WORD = re.compile(r"\b[A-Z][A-Z_]+\b")
-_HOUR = "PARTITION BY user_id ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"
+_HOUR = "PARTITION BY user_id ORDER BY ts\n             ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def _help(shell: Shell, argument: str) -> None:
         for key, meaning in _KEYS:
             out.print(Text.assemble((key.ljust(wide), "bold"), "  ", meaning))
 
-    shell.show(draw)
+    shell.show(draw, folds=True)
 
 
 def _shown(command: Command) -> str:
@@ -110,7 +110,7 @@ def _describe(shell: Shell, argument: str) -> None:
             condition="unknown-table",
             help=f"did you mean {near[0]}?" if near else r"\d lists them",
         )
-    shell.show(listing_drawn(("column", "type"), info.columns))
+    shell.show(listing_drawn(("column", "type"), info.columns), folds=True)
     known = [f"{info.rows:,} rows" if info.rows is not None else "", _size(info.paths), info.format or ""]
     if any(known):
         shell.out.print(", ".join(filter(None, known)), style="dim", markup=False)
@@ -123,7 +123,9 @@ def _list_tables(shell: Shell) -> None:
     if not lines:
         shell.out.print("no tables", style="dim")
         return
-    shell.show(listing_drawn(("table", "columns", "rows", "size", "from"), lines, right="columns rows size"))
+    shell.show(
+        listing_drawn(("table", "columns", "rows", "size", "from"), lines, right="columns rows size"), folds=True
+    )
     if not shell.engine.is_over:
         shell.say("Spark is still starting; it may have more")
 
@@ -151,19 +153,19 @@ def _size(paths: tuple[str, ...]) -> str:
 
 
 def _functions(shell: Shell, argument: str) -> None:
-    shell.show(functions_drawn(argument))
+    shell.show(functions_drawn(argument), folds=True)
 
 
 def _topic(shell: Shell, argument: str) -> None:
     if not argument:
-        shell.show(topics_drawn())
+        shell.show(topics_drawn(), folds=True)
         return
     of_spark = None
     if shell.engine.is_ready and argument.lower().rstrip("()") in shell.engine.functions:
         spark, name = shell.session().spark, argument.rstrip("()")
         rows = shell.look_up(lambda: spark.sql(f"DESCRIBE FUNCTION EXTENDED {name}").collect())
         of_spark = "\n".join(str(row[0]) for row in rows)
-    shell.show(topic_drawn(argument, of_spark))
+    shell.show(topic_drawn(argument, of_spark), folds=True)
 
 
 def _switch(name: str, what: str) -> Callable[[Shell, str], None]:
@@ -267,14 +269,14 @@ def _settings(shell: Shell, argument: str) -> None:
                 condition="unknown-setting",
                 help=r"\set lists those of the extension",
             )
-        shell.show(listing_drawn(("setting", "value"), [(name, current)]))
+        shell.show(listing_drawn(("setting", "value"), [(name, current)]), folds=True)
         return
     values = shell.look_up(lambda: [conf.get(found.key, None) for found in known])
     lines = [
         (found.key, value or f"{found.default} (default)", found.doc.split(". ")[0])
         for found, value in zip(known, values, strict=True)
     ]
-    shell.show(listing_drawn(("setting", "value", "meaning"), lines))
+    shell.show(listing_drawn(("setting", "value", "meaning"), lines), folds=True)
 
 
 def _edit(shell: Shell, argument: str) -> None:

@@ -78,17 +78,9 @@ class ShellCompleter(Completer):
         known = self._commands.get(name)
         kind: Argument = known.argument if known is not None else "none"
         argument = argument.lstrip()
-        first, more, rest = argument.partition(" ")
         match kind:
             case "sql":
-                first_words = ("analyze", "html")
-                if first == "html" and more and " " not in rest:
-                    yield from self._files(rest, event)
-                    return
-                if not more and argument and any(word.startswith(argument) for word in first_words):
-                    yield from _starting(argument, ((word, "") for word in first_words))
-                    return
-                yield from self._of_statement(argument, after, event.completion_requested)
+                yield from self._of_plan(argument, after, event)
             case "file":
                 yield from self._files(argument, event)
             case "table":
@@ -100,6 +92,17 @@ class ShellCompleter(Completer):
                 yield from _starting(argument, ((name, "") for name in names))
             case tuple():
                 yield from _starting(argument, ((word, "") for word in kind))
+
+    def _of_plan(self, argument: str, after: str, event: CompleteEvent) -> Iterator[Completion]:
+        """``analyze``, ``html FILE``, or a statement."""
+        first, more, rest = argument.partition(" ")
+        words = [word for word in ("analyze", "html") if argument and word.startswith(argument)]
+        if first == "html" and more and " " not in rest:
+            yield from self._files(rest, event)
+        elif words:
+            yield from _starting(argument, ((word, "") for word in words))
+        else:
+            yield from self._of_statement(argument, after, event.completion_requested)
 
     def _files(self, typed: str, event: CompleteEvent) -> Iterable[Completion]:
         return self._paths.get_completions(Document(typed), event)
@@ -120,7 +123,7 @@ class ShellCompleter(Completer):
         if qualifier is not None:
             yield from _names(word, columns_named(whole, qualifier.strip("`"), self._tables.columns))
         elif _TABLE.search(before):
-            yield from _names(word, self._table_names(whole, before))
+            yield from _names(word, self._table_names(whole))
         elif word or asked:
             yield from self._of_expression(word, before, whole)
 
@@ -136,7 +139,7 @@ class ShellCompleter(Completer):
         if word:
             yield from _names(word, [(name, "table") for name in self._tables.names()])
 
-    def _table_names(self, whole: str, before: str) -> list[tuple[str, str]]:
+    def _table_names(self, whole: str) -> list[tuple[str, str]]:
         queries = [(item.alias, "query") for item in named_relations(whole) if item.table is None]
         found = dict([(name, "table") for name in self._tables.names()] + queries)
         return list(found.items())

@@ -62,6 +62,7 @@ class Prompt:
             complete_while_typing=True,
             auto_suggest=AutoSuggestFromHistory(),
             history=history,
+            search_ignore_case=True,
             enable_open_in_editor=True,
             tempfile_suffix=".sql",
             key_bindings=_keys(),

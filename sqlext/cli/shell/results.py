@@ -60,18 +60,19 @@ def page_of(out: Console, draw: Draw, width: int = PIPE_WIDTH) -> Page:
     return Page(lines, max(cell_len(line.rstrip()) for line in plain), len(plain))
 
 
-def show(out: Console, draw: Draw, *, paged: bool, environment: Mapping[str, str]) -> bool:
-    """Print what `draw` prints; with `paged`, in the pager of the environment if the screen is too small. Says whether
-    it was in the pager, which leaves nothing on the screen."""
-    page = page_of(out, draw)
+def show(out: Console, draw: Draw, *, folds: bool, paged: bool, environment: Mapping[str, str]) -> bool:
+    """Print what `draw` prints: text that `folds` at the width of the screen, else lines as wide as they get. With
+    `paged`, in the pager of the environment if the screen is too small. Says whether it was in the pager, which leaves
+    nothing on the screen."""
+    page = page_of(out, draw, out.width if folds and out.is_terminal else PIPE_WIDTH)
     fits = page.width <= out.width and page.height + _OTHER_LINES <= out.height
-    if not out.is_terminal or fits:
-        out.file.write(page.text)
-        out.file.flush()
-    elif paged:
+    if paged and out.is_terminal and not fits:
         out.file.flush()
         _in_pager(page.text, environment)
         return True
+    if fits or not out.is_terminal:
+        out.file.write(page.text)
+        out.file.flush()
     else:
         draw(out)
     return False

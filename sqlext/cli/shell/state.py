@@ -140,11 +140,11 @@ class Shell:
         """What a question to the catalog or to Spark's settings answers; Ctrl-C ends the waiting."""
         return cancellable(question, self.engine.cancel) if self.is_interactive else question()
 
-    def show(self, draw: Draw) -> bool:
-        """Print something, through the pager if it is large and there is somebody to look at it. Says whether it was in
-        the pager."""
+    def show(self, draw: Draw, *, folds: bool = False) -> bool:
+        """Print something, through the pager if it is large and somebody looks at it. `folds`: long lines are
+        folded, not cut. Says whether it was in the pager."""
         paged = self.options.pager and self.is_interactive
-        return show(self.out, draw, paged=paged, environment=self.environment)
+        return show(self.out, draw, folds=folds, paged=paged, environment=self.environment)
 
     def say(self, message: str) -> None:
         """A remark for people; scripts do not print it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,41 +26,38 @@ class KnownTables:
 
     def __init__(self, files: Catalog | None, spark: Callable[[], Catalog | None]) -> None:
         self._files, self._spark = files, spark
-        self._lock = threading.Lock()
         self._known: dict[str, TableInfo | None] = {}
-        self._names: tuple[str, ...] | None = None
+        self._names: list[tuple[str, ...]] = []
 
     def forget(self) -> None:
-        """Look everything up again: a statement may have changed it."""
-        with self._lock:
-            self._known, self._names = {}, None
+        """Look everything up again: a statement may have changed it. Another thread that is looking something up keeps
+        what it finds in what is forgotten here; nobody waits for it."""
+        self._known, self._names = {}, []
 
     def names(self) -> tuple[str, ...]:
         """All names, in order."""
-        with self._lock:
-            if self._names is not None:
-                return self._names
-            no_names: tuple[str, ...] = ()
-            files, catalog = self._files, self._spark()
-            found = set() if files is None else set(files.tables())
-            if catalog is not None:
-                # Spark writes names in its own case: those of files stay as they are written.
-                lower = {name.lower() for name in found}
-                found |= {name for name in _asked(catalog.tables, no_names) if name.lower() not in lower}
-            names = tuple(sorted(found))
-            self._names = names if catalog is not None or files is not None else None
-            return names
+        names = self._names
+        if names:
+            return names[0]
+        in_files = () if self._files is None else self._files.tables()
+        catalog = self._spark()
+        if catalog is None:
+            return tuple(sorted(in_files))
+        no_names: tuple[str, ...] = ()
+        # Spark writes names in its own case: those of files stay as they are written.
+        written = {name.lower(): name for name in in_files}
+        names.append(tuple(sorted(written.get(name.lower(), name) for name in _asked(catalog.tables, no_names))))
+        return names[0]
 
     def info(self, name: str) -> TableInfo | None:
         """What is known about a table; None if there is none, or while only Spark could tell and does not run."""
-        with self._lock:
-            key = name.lower()
-            if key not in self._known:
-                found, is_final = self._find(name)
-                if not is_final:
-                    return found
-                self._known[key] = found
-            return self._known[key]
+        known, key = self._known, name.lower()
+        if key not in known:
+            found, is_final = self._find(name)
+            if not is_final:
+                return found
+            known[key] = found
+        return known[key]
 
     def columns(self, name: str) -> Columns:
         """The columns with their types; () for an unknown table."""
