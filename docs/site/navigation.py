@@ -112,7 +112,7 @@ def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def name_pages(app: Sphinx, tree: nodes.document, page: str) -> None:
-    """A link that is called by its file (`streams.md`, as GitHub's readers know it) is called by its page's title."""
+    """A link that is called by its file, as GitHub's readers know it, is called by its page's title."""
     for link in tree.findall(nodes.reference):
         target = normpath(join(dirname(page), link.get("refuri", "").partition("#")[0].removesuffix(".html")))
         text = link.astext()
