@@ -48,7 +48,7 @@ def run_plan(
         raise typer.BadParameter(f"--conf {next(iter(spark))}: `plan` starts no Spark; give sqlext.* settings only")
     if format in ("mermaid", "dot"):
         _check_diagram(format, wanted, analyze)
-    default = ("physical",) if analyze else DEFAULT_STAGES
+    default = ("physical",) if analyze and format != "html" else DEFAULT_STAGES
     stages = default if wanted is None else STAGES if wanted == "all" else (str(wanted),)
     try:
         if analyze:

@@ -12,11 +12,11 @@ from sqlext_planner.errors import InternalError
 from sqlext_planner.optimizer.batches import BATCHES, Optimizer
 from sqlext_planner.period_algebra.nodes import PeriodAlgebra
 from sqlext_planner.periods.counts import PeriodInput, period_inputs
+from sqlext_planner.plan_format.amounts import rows_text
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.strategies import plan_physical
 
 from sqlext.explain.measured import Measured
-from sqlext.explain.table import rows_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

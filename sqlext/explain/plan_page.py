@@ -9,16 +9,20 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from sqlext_planner.markup import Content, Markup, tag
-from sqlext_planner.plan_format.amounts import bytes_text, rows_text, seconds_text
+from sqlext_planner.plan_format.amounts import rows_text, seconds_text
 from sqlext_planner.plan_format.steps_html import doc_html, steps_html
 from sqlext_planner.tree import TreeNode
 
 from sqlext.explain.plan_operators import Operator, operator_html, operators_of
 from sqlext.explain.plan_stages import Stages
 from sqlext.explain.sql_marks import marked_sql, outermost, places_of
+from sqlext.explain.table import node_names
+from sqlext.explain.times import HEADS, node_cells, node_parts, stages_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from sqlext_planner.exchange.figures import NodeFigures
 
     from sqlext.run.pipeline import StagedPlan
 
@@ -149,13 +153,32 @@ class _Parts:
     def _measured(self) -> Content:
         found = self.plan.measured
         assert found is not None
-        lines = [f"{rows_text(found.rows)} in {found.seconds:.2f} s.", *found.periods]
+        before = f", prepared in {found.preparing:.2f} s" if found.preparing >= 0.005 else ""
+        content: list[Content] = [tag("p", f"{rows_text(found.rows)} in {found.seconds:.2f} s{before}.")]
         if found.stages is None:
-            lines.append("Spark Connect has no accumulators: where the time went is not measured.")
+            content.append(tag("p", "Spark Connect has no accumulators: where the time went is not measured."))
         else:
-            stages = found.stages
-            lines.append(
-                f"Spark ran {stages.tasks:,} tasks in {stages.stages:,} stages for {stages.run_seconds:.2f} s, and "
-                f"moved {bytes_text(stages.written_bytes)} between them."
+            content += [self._node_table(found.nodes), tag("p", stages_text(found.stages))]
+        if found.stream is not None:
+            told = tag("pre", "\n".join(found.stream.lines()))
+            content.append(
+                tag("div", told, class_="scroll", tabindex=0, role="group", aria_label="Operators of the stream")
             )
-        return [tag("p", line) for line in lines]
+        return [*content, *(tag("p", line) for line in found.periods)]
+
+    def _node_table(self, nodes: Sequence[NodeFigures]) -> Content:
+        first, *others = HEADS
+        numbers = [tag("th", title, scope="col", class_="number") for title in others]
+        head = tag("tr", tag("th", first, scope="col"), numbers)
+        rows: list[Content] = []
+        for figures, name in zip(nodes, node_names([figures.node for figures in nodes]), strict=True):
+            ident = None if figures.node is None else self.stages.ident("physical", figures.node)
+            title = tag("a", name, href=f"#{ident}") if ident is not None else name
+            cells = [tag("td", cell, class_="number") for cell in node_cells(figures)]
+            rows.append(tag("tr", tag("th", title, scope="row"), cells))
+            parts = list(node_parts(figures))
+            if parts:
+                told = [tag("div", part) for part in parts]
+                rows.append(tag("tr", tag("td", told, colspan=len(HEADS), class_="muted")))
+        table = tag("table", tag("caption", "Nodes"), tag("thead", head), tag("tbody", rows))
+        return tag("div", table, class_="scroll", tabindex=0, role="group", aria_label="Measured nodes")

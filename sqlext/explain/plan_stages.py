@@ -186,21 +186,20 @@ def _into(node: TreeNode, other: TreeNode) -> str:
 def measured_facts(figures: NodeFigures) -> list[str]:
     """What was measured of a node: rows in and out, what was moved and spilled, seconds, and skew."""
     facts = []
-    if figures.rows_out:
-        facts.append(f"{rows_text(sum(figures.rows_out))} out")
-    if figures.rows_in:
-        facts.append(f"{rows_text(sum(figures.rows_in))} in")
-    if figures.moved_rows:
-        facts.append(f"{rows_text(figures.moved_rows)} moved ({bytes_text(figures.moved_bytes)})")
-    if figures.spilled_bytes:
-        facts.append(f"{bytes_text(figures.spilled_bytes)} to disk")
-    busy: list[float] = [*figures.scattering, *figures.running]
-    if busy:
-        facts.append(f"{seconds_text(sum(busy))} busy in {len(busy)} tasks")
-    total = sum(figures.running)
-    if len(figures.running) > 1 and total > 0:
-        skew = max(figures.running) * len(figures.running) / total
-        facts.append(f"busiest task {skew:.1f}x the average")
+    if figures.rows is not None:
+        facts.append(f"{rows_text(figures.rows)} out")
+    if figures.by_tasks and figures.rows_in:
+        facts.append(f"{rows_text(sum(figures.all_rows_in))} in")
+    if figures.all_moved_rows:
+        size = f" ({bytes_text(figures.all_moved_bytes)})" if figures.all_moved_bytes else ""
+        facts.append(f"{rows_text(figures.all_moved_rows)} moved{size}")
+    if figures.all_spilled_bytes:
+        facts.append(f"{bytes_text(figures.all_spilled_bytes)} to disk")
+    if figures.seconds is not None:
+        tasks = len(figures.scattering) + len(figures.running)
+        facts.append(f"{seconds_text(figures.seconds)}" + (f" in {tasks} tasks" if tasks > 1 else ""))
+    if figures.skew is not None:
+        facts.append(f"busiest task {figures.skew:.1f}x the average")
     return facts
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.exchange.stream_settings import BUCKETS, MOST_ROWS, observed_figures
+from sqlext_planner.plan_format.amounts import bytes_text
 
-from sqlext.explain.table import aligned, depths, node_names, size_text
+from sqlext.explain.table import aligned, depths, node_names
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -88,10 +89,10 @@ class StreamPlan:
 def _cells(item: StreamNode) -> Iterator[str]:
     figures = item.figures
     yield from (f"{figures[name]:,}" for name in _ROWS)
-    yield size_text(figures["state_bytes"])
+    yield bytes_text(figures["state_bytes"])
     yield f"{figures['state_chunks']:,}"
-    yield size_text(figures["read_bytes"])
-    yield size_text(figures["written_bytes"])
+    yield bytes_text(figures["read_bytes"])
+    yield bytes_text(figures["written_bytes"])
     yield f"{figures['operator_ms']:,}"
     yield f"{figures['state_ms']:,}"
     yield "-" if item.skew is None else f"{item.skew:.2f}x"

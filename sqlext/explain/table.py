@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sqlext_planner.relational.physical_plan import PhysicalPlan
 
-_UNITS = ("B", "kB", "MB", "GB", "TB")
-
 
 def depths(plan: PhysicalPlan) -> dict[int, int]:
     """How deep each node of a plan is, by its id; one with two parents as deep as below the first."""
@@ -51,16 +49,3 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     for first, *others in rows:
         cells = [first.ljust(widths[0]), *(text.rjust(n) for text, n in zip(others, widths[1:], strict=True))]
         yield "  ".join(cells).rstrip()
-
-
-def rows_text(count: int) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{count:,} row" + ("s" if count != 1 else "")
-
-
-def size_text(size: float) -> str:
-    """Bytes for people, in powers of 1,000."""
-    unit = 0
-    while size >= 999.95 and unit < len(_UNITS) - 1:
-        size, unit = size / 1000, unit + 1
-    return f"{size:.1f} {_UNITS[unit]}" if unit else f"{size:.0f} B"

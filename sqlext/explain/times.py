@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.exchange.figures import PARTS, NodeFigures, skew
+from sqlext_planner.plan_format.amounts import bytes_text, rows_text
 
-from sqlext.explain.table import aligned, depths, node_names, rows_text, size_text
+from sqlext.explain.table import aligned, depths, node_names
 
 if TYPE_CHECKING:
     from sqlext_planner.relational.physical_plan import PhysicalPlan
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 #: So many calls are named, the heaviest.
 _MOST_CALLS = 10
-_HEADS = ("node", "rows in", "moved", "rows out", "bytes", "spilled", "seconds", "skew", "by")
+#: Of the table of nodes.
+HEADS = ("node", "rows in", "moved", "rows out", "bytes", "spilled", "seconds", "skew", "by")
 #: Nothing has measured it.
 _UNKNOWN = "-"
 
@@ -35,7 +37,7 @@ def measured_lines(plan: StagedPlan) -> list[str]:
         lines.append("Spark Connect has no accumulators: where the time went is not measured")
     else:
         lines += ["", *node_lines(plan.physical, found.nodes), ""]
-        lines.append(_spark(found.stages) if found.stages.stages else "what Spark measured of its stages is not known")
+        lines.append(stages_text(found.stages))
     if found.stream is not None:
         lines += ["", *found.stream.lines()]
     return [*lines, *found.periods]
@@ -45,32 +47,33 @@ def node_lines(plan: PhysicalPlan, nodes: Sequence[NodeFigures]) -> list[str]:
     """The table, and for each node that our tasks or Spark's operators worked for its parts."""
     below = depths(plan)
     names = node_names([figures.node for figures in nodes])
-    rows: list[tuple[str, ...]] = [_HEADS]
+    rows: list[tuple[str, ...]] = [HEADS]
     for figures, name in zip(nodes, names, strict=True):
         depth = 0 if figures.node is None else below[id(figures.node)]
-        rows.append((f"{'  ' * depth}{name}", *_cells(figures)))
+        rows.append((f"{'  ' * depth}{name}", *node_cells(figures)))
     lines = list(aligned(rows))
     for figures, name in zip(nodes, names, strict=True):
-        told = list(_parts(figures))
+        told = list(node_parts(figures))
         if told:
             lines += [f"{name}: {told[0]}", *(f"  {line}" for line in told[1:])]
     return lines
 
 
-def _cells(figures: NodeFigures) -> Iterator[str]:
+def node_cells(figures: NodeFigures) -> Iterator[str]:
+    """The cells of a node's row behind its name."""
     moved, size, spilled = figures.all_moved_rows, figures.all_moved_bytes, figures.all_spilled_bytes
     is_read = figures.node is not None and not figures.node.children
     yield _UNKNOWN if is_read or not figures.rows_in else " + ".join(f"{count:,}" for count in figures.all_rows_in)
     yield f"{moved:,}" if figures.scattering or moved else _UNKNOWN
     yield _UNKNOWN if figures.rows is None else f"{figures.rows:,}"
-    yield size_text(size) if size else _UNKNOWN
-    yield _UNKNOWN if spilled is None or is_read else size_text(spilled) if spilled else "0"
+    yield bytes_text(size) if size else _UNKNOWN
+    yield _UNKNOWN if spilled is None or is_read else bytes_text(spilled) if spilled else "0"
     yield _UNKNOWN if figures.seconds is None else f"{figures.seconds:.2f}"
     yield _UNKNOWN if figures.skew is None else f"{figures.skew:.2f}x"
     yield "sqlext" if figures.by_tasks else "Spark" if figures.spark else ""
 
 
-def _parts(figures: NodeFigures) -> Iterator[str]:
+def node_parts(figures: NodeFigures) -> Iterator[str]:
     """Where the time of a node went; nothing for one that only passes rows on."""
     if figures.by_tasks:
         yield ", ".join(_tasks(figures))
@@ -100,10 +103,10 @@ def _tasks(figures: NodeFigures) -> Iterator[str]:
 def _operator(operator: SparkOperator) -> str:
     told = [] if operator.rows is None else [rows_text(operator.rows)]
     if operator.moved_rows:
-        size = f" ({size_text(operator.moved_bytes)})" if operator.moved_bytes else ""
+        size = f" ({bytes_text(operator.moved_bytes)})" if operator.moved_bytes else ""
         told = [f"{operator.moved_rows:,} moved{size}"]
     if operator.spilled_bytes:
-        told.append(f"{size_text(operator.spilled_bytes)} spilled")
+        told.append(f"{bytes_text(operator.spilled_bytes)} spilled")
     if operator.seconds is not None:
         told.append(f"{operator.seconds:.2f} s")
     return " ".join([operator.name, *told])
@@ -120,12 +123,15 @@ def _calls(figures: NodeFigures) -> Iterator[str]:
     yield f"frames and the rest {figures.parts['evaluate'] - sum(figures.calls.values()):.2f} s"
 
 
-def _spark(stages: StageFigures) -> str:
-    shuffled = f"{size_text(stages.written_bytes)} written in {stages.write_seconds:.2f} s, fetched in"
+def stages_text(stages: StageFigures) -> str:
+    """What Spark measured of all stages."""
+    if not stages.stages:
+        return "what Spark measured of its stages is not known"
+    shuffled = f"{bytes_text(stages.written_bytes)} written in {stages.write_seconds:.2f} s, fetched in"
     longest = (
         "" if stages.skew is None else f"; in the longest stage the longest task ran {stages.skew:.2f}x the average"
     )
-    spilled = f"; {size_text(stages.spilled_bytes)} spilled to disk" if stages.spilled_bytes else ""
+    spilled = f"; {bytes_text(stages.spilled_bytes)} spilled to disk" if stages.spilled_bytes else ""
     return (
         f"Spark: {stages.tasks:,} tasks in {stages.stages:,} stages ran {stages.run_seconds:.2f} s, of which the JVM "
         f"computed {stages.cpu_seconds:.2f} s and collected garbage {stages.collect_seconds:.2f} s; "

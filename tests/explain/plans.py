@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from sqlext_planner.config import Config
+from sqlext_planner.exchange.figures import NodeFigures
+from sqlext_planner.spark.measures import StageFigures
 
 from sqlext.catalog import DictCatalog
+from sqlext.explain.measured import Measured
 from sqlext.run.pipeline import StagedPlan, stage
 from sqlext.tpc.benchmark import BENCHMARKS
 
@@ -51,6 +55,18 @@ def tpch(number: int) -> StagedPlan:
 def page_of(plan: StagedPlan) -> str:
     """What `sqlext plan --format html` prints."""
     return plan.html()
+
+
+def measured() -> StagedPlan:
+    """The plan of a window, with what a run could have measured."""
+    plan = planned(WINDOW_UNION)
+    assert plan.physical is not None
+    node = next(node for node in plan.physical.walk() if node.is_extension)
+    figures = NodeFigures(
+        node, 90, (90, 10), (90,), moved_rows=100, moved_bytes=2_500, running=[0.3, 0.1], scattering=[0.1]
+    )
+    stages = StageFigures(3, 7, 1.5, 0.5, 0.0, 2_000_000, 0.1, 0.2)
+    return replace(plan, measured=Measured(90, 2.25, (figures,), stages))
 
 
 class Page(HTMLParser):

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
-from sqlext_planner.exchange.figures import NodeFigures
 from sqlext_planner.markup import shown
 from sqlext_planner.plan_format.matching import match_logical
-from sqlext_planner.spark.measures import StageFigures
 
 from sqlext.catalog import DictCatalog
-from sqlext.explain.measured import Measured
 from sqlext.explain.pages import STAGES, render
 from sqlext.explain.sql_marks import places_of
 from sqlext.run.pipeline import StagedPlan, stage
-from tests.explain.plans import OVERLAP_JOIN, WINDOW_UNION, Page, page_of, planned, tpch
+from tests.explain.plans import OVERLAP_JOIN, WINDOW_UNION, Page, measured, page_of, planned, tpch
 
 LAST_JOIN = (
     "SELECT v.ts, o.price FROM views v LAST JOIN orders o ORDER BY o.ts ON v.user_id = o.user_id AND v.ts >= o.ts"
@@ -112,23 +107,18 @@ def test_rivals_stand_beside_what_was_chosen() -> None:
 
 
 def test_what_was_measured_is_on_the_nodes() -> None:
-    plan = planned(WINDOW_UNION)
-    assert plan.physical is not None
-    node = next(node for node in plan.physical.walk() if node.is_extension)
-    figures = NodeFigures(
-        node, (90, 10), (90,), moved_rows=100, moved_bytes=2_500, running=[0.3, 0.1], scattering=[0.1]
-    )
-    stages = StageFigures(3, 7, 1.5, 0.5, 0.0, 2_000_000, 0.1, 0.2)
-    text = Page(page_of(replace(plan, measured=Measured(90, 2.25, (figures,), stages)))).text
+    text = Page(page_of(measured())).text
     for told in (
         "90 rows in 2.25 s",
         "90 rows out",
         "100 rows moved (2.5 kB)",
-        "0.50 s busy in 3 tasks",
+        "0.50 s in 3 tasks",
         "1.5x the av",
     ):
         assert told in text
-    assert "moved 2.0 MB between them" in text
+    assert "the busiest 1.50x the average" in text
+    assert "7 tasks in 3 stages ran 1.50 s" in text
+    assert "shuffle of 2.0 MB" in text
 
 
 HOSTILE = st.one_of(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.explain.plans import OVERLAP_JOIN, WINDOW_UNION, page_of, planned, tpch
+from tests.explain.plans import OVERLAP_JOIN, WINDOW_UNION, measured, page_of, planned, tpch
 
 pytest.importorskip("playwright", reason="playwright is part of the extra `dev`")
 
@@ -33,6 +33,7 @@ PLANS = {
     "tpch-q5": lambda: tpch(5),
     "window-union": lambda: planned(WINDOW_UNION),
     "overlap-join": lambda: planned(OVERLAP_JOIN),
+    "measured": measured,
 }
 #: Width and colour scheme; the first and the last have the accessibility checked, which takes half a second.
 LOOKS = ((1280, "light"), (1280, "dark"), (375, "light"), (375, "dark"))
