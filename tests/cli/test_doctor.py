@@ -28,6 +28,7 @@ from sqlext.cli.health.machine import (
     check_worker_python,
 )
 from sqlext.cli.health.memory import Memory, check_executor_memory, check_memory, megabytes, memory_here
+from sqlext.cli.health.spark import check_time
 from tests.cli.conftest import ROOT, Sqlext
 
 ROOMY = Memory(64_000, 60_000)
@@ -244,6 +245,15 @@ def test_settings_that_change_answers_are_told(here: Sqlext) -> None:
     assert "stream_settings()" in found["streams"][0]["remedy"]
     assert found["time"][0]["condition"] == "time-zone"
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(0, "ok"), (8, "ok"), (-60, "warning"), (60, "warning")])
+def test_a_slow_statement_is_no_wrong_clock(seconds: int, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter([1000.0, 1009.0])  # the statement takes 9 s
+    monkeypatch.setattr("sqlext.cli.health.spark.time", SimpleNamespace(time=lambda: next(ticks)))
+    answer = SimpleNamespace(collect=lambda: [[(1000 + seconds) * 1_000_000]])
+    spark: Any = SimpleNamespace(conf={"spark.sql.session.timeZone": "UTC"}, sql=lambda text: answer)
+    assert worst(check_time(spark, Machine())).state == state
 
 
 @pytest.mark.slow
