@@ -132,6 +132,7 @@ def lost_chunk() -> None:
 
 #: Raised in this process, in an empty folder, without Spark.
 CASES: dict[str, Callable[[], Any]] = {
+    "several-statements": lambda: plan(f"SELECT 1; SELECT sum(price) OVER ({W}) FROM views"),
     "nested-too-deeply": lambda: plan(f"SELECT {'(' * 30_000}1{')' * 30_000}, sum(price) OVER ({W}) FROM views"),
     "parameter-value": lambda: format_references("SELECT * FROM views WHERE user_id = {user}", {}, repr),
     "unknown-type": lambda: DictCatalog({"orders": {"ts": "datetime2"}}),
