@@ -297,7 +297,7 @@ from sqlext.cli import main
 import sqlext.cli.plan as plan
 import tempfile
 
-def waits(*arguments):
+def waits(*arguments, **options):
     with tempfile.TemporaryDirectory(prefix="sqlext-probe-"):
         print("ready", flush=True)
         time.sleep(60)
