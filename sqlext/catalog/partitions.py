@@ -31,8 +31,10 @@ _DATE = re.compile(rf"{_YEAR}-(?P<month>[0-9]{{2}})-(?P<day>[0-9]{{2}})")
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _TIMESTAMP = re.compile(rf"(?P<date>.*) {_CLOCK}(\.[0-9])?")
 _TIME = re.compile(rf"{_CLOCK}(\.[0-9]{{1,6}})?")
-#: The last year of which every timestamp is a long of microseconds.
-_LAST_YEAR = 294_246
+#: Days of 400 years.
+_DAYS_OF_CYCLE = 146_097
+#: The last day, before and after 1970, of which every timestamp is a long of microseconds.
+_LAST_DAY = (1 << 63) // 86_400_000_000 - 1
 
 
 @dataclass(frozen=True)
@@ -145,9 +147,9 @@ def value_type(text: str) -> str:
         return f"decimal({digits},0)"
     if _DOUBLE.fullmatch(text):
         return "double"
-    if timestamp and _is_date(timestamp["date"], _LAST_YEAR):
+    if _is_timestamp(timestamp):
         return "timestamp"
-    if _is_date(text):
+    if _day(text) is not None:
         return "date"
     return "time(6)" if _TIME.fullmatch(plain) else "string"
 
@@ -162,19 +164,24 @@ def _decimal_digits(text: str) -> int | None:
     return written + power if power >= 0 and written + power <= 38 else None
 
 
-def _is_date(text: str, last: int = 9_999_999) -> bool:
-    """Whether a text is a day; in years of more than four digits after a sign, up to `last`."""
+def _day(text: str) -> int | None:
+    """The number of a day since 1970 as Spark reads it; None for any other text, minus the year 0 among them."""
     match = _DATE.fullmatch(text)
-    if match is None or match["year"] == "-0000" or abs(int(match["year"])) > last:
-        return False
-    if len(match["year"]) > 5 and abs(int(match["year"])) < 10_000:
-        return False
-    year = int(match["year"]) % 400 + 400  # the calendar repeats itself
+    if match is None or re.fullmatch("-0+", match["year"]):
+        return None
+    cycles, year = divmod(int(match["year"]), 400)  # the calendar repeats itself
     try:
-        datetime.date(year, int(match["month"]), int(match["day"]))
+        day = datetime.date(year + 400, int(match["month"]), int(match["day"]))
     except ValueError:
+        return None
+    return (cycles - 1) * _DAYS_OF_CYCLE + (day - datetime.date(1970, 1, 1)).days
+
+
+def _is_timestamp(match: re.Match[str] | None) -> bool:
+    """Whether a day and a clock are a moment of which the microseconds are a long; the year has at most six digits."""
+    if match is None or (day := _day(match["date"])) is None or len(match["date"]) > len("+123456-01-01"):
         return False
-    return True
+    return abs(day) <= _LAST_DAY
 
 
 def wider(one: str, other: str) -> str:

@@ -148,7 +148,7 @@ def sqlext(
 
 @app.command()
 def demo(
-    rows: Annotated[int, typer.Option(help="Total number of rows of the generated tables.", min=1000)] = 600_000,
+    rows: Annotated[int, typer.Option(help="Total number of rows of the generated tables.", min=1000)] = 400_000,
     seed: Annotated[int, typer.Option(help="Seed of the generator: the same seed gives the same data.")] = 1,
     data: Annotated[
         Path | None, typer.Option(help="Keep the generated tables here.", metavar="DIR", show_default="sqlext-demo")

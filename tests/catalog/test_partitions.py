@@ -101,7 +101,7 @@ _SHAPES = st.one_of(
     st.datetimes().map(lambda at: str(at.replace(microsecond=0))),
     st.times().map(str),
     st.from_regex(
-        r"[+-]?[0-9]{4,7}-[01][0-9]-[0-3][0-9]( [0-2][0-9]:[0-6][0-9]:[0-5][0-9](\.[0-9]{1,2})?)?", fullmatch=True
+        r"[+-]?0{0,3}[0-9]{1,6}-[01][0-9]-[0-3][0-9]( [0-2][0-9]:[0-6][0-9]:[0-5][0-9](\.[0-9]{1,2})?)?", fullmatch=True
     ),
 )
 VALUES = _SHAPES.filter(lambda text: text not in (".", "..") and "/" not in text and len(text) < 60)
