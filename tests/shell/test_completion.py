@@ -43,6 +43,7 @@ def offered(completer: ShellCompleter, typed: str) -> list[str]:
         ("SELECT q.on| FROM (SELECT *, 1 AS one FROM views) q", ["one"]),
         ("SELECT 1; SELECT orders.am| FROM orders; SELECT 2", ["amount"]),
         ("SELECT other.| FROM views v", []),
+        ("SELECT user_|", ["user_id"]),
         ("SELECT * FROM ", ["orders", "views"]),
         ("SELECT * FROM views v JOIN o|", ["orders"]),
         ("SELECT * FROM views v, o|", ["orders"]),

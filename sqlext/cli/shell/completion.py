@@ -30,6 +30,8 @@ _TABLE = re.compile(
     r"|\b(?:FROM|UNION)\s+[\w.`]+(?:\s+(?:AS\s+)?\w+)?(?:\s*,\s*[\w.`]+(?:\s+(?:AS\s+)?\w+)?)*\s*,\s*`?\w*\Z",
     re.IGNORECASE,
 )
+#: Before FROM is written, columns of so many tables are offered: their schemas have to be read.
+_MOST_TABLES = 20
 _PLAIN = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -128,16 +130,25 @@ class ShellCompleter(Completer):
             yield from self._of_expression(word, before, whole)
 
     def _of_expression(self, word: str, before: str, whole: str) -> Iterator[Completion]:
-        yield from _names(word, columns_named(whole, None, self._tables.columns))
-        aliases = [(item.alias, item.table or "query") for item in named_relations(whole)]
-        if word:
-            yield from _names(word, aliases)
+        relations = named_relations(whole)
         is_first = before.strip() == word
+        if relations:
+            yield from _names(word, columns_named(whole, None, self._tables.columns))
+        elif word and not is_first:  # FROM is not written yet
+            yield from _names(word, self._all_columns())
+        if word:
+            yield from _names(word, [(item.alias, item.table or "query") for item in relations])
         yield from _keywords(word, first=is_first)
         if word and not is_first:
             yield from _functions(word.lower(), (*spark_functions(), *self._more_functions()))
         if word:
             yield from _names(word, [(name, "table") for name in self._tables.names()])
+
+    def _all_columns(self) -> list[tuple[str, str]]:
+        """Those of the first tables, each name once."""
+        tables = self._tables.names()[:_MOST_TABLES]
+        columns = [(name, f"{kind}, {table}") for table in tables for name, kind in self._tables.columns(table)]
+        return list(dict(reversed(columns)).items())[::-1]
 
     def _table_names(self, whole: str) -> list[tuple[str, str]]:
         queries = [(item.alias, "query") for item in named_relations(whole) if item.table is None]
