@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -149,17 +149,25 @@ def _flights(rows: pd.DataFrame, airports: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     hour = pd.to_datetime(rows["time_hour"], utc=True)
-    scheduled = hour + pd.to_timedelta(rows["minute"], unit="m")
-    departed = scheduled + pd.to_timedelta(rows["dep_delay"], unit="m")
+    scheduled = hour + _minutes(rows["minute"])
+    departed = scheduled + _minutes(rows["dep_delay"])
     zones = rows["dest"].map({**dict(zip(airports["faa"], airports["tzone"], strict=True)), **ZONES})
     clock = rows["arr_time"] // 100 * 60 + rows["arr_time"] % 100
     took = pd.Series(float("nan"), index=rows.index)
     for zone, there in departed[rows["air_time"].notna()].groupby(zones):
         local = there.dt.tz_convert(zone)
         took[local.index] = (clock[local.index] - local.dt.hour * 60 - local.dt.minute) % 1440
-    made = rows.assign(scheduled=scheduled, departed=departed, arrived=departed + pd.to_timedelta(took, unit="m"))
+    made = rows.assign(scheduled=scheduled, departed=departed, arrived=departed + _minutes(took))
     ordered = made.sort_values(["scheduled", "carrier", "flight", "origin"], kind="stable")
     return ordered.assign(id=range(1, len(ordered) + 1))
+
+
+def _minutes(counts: pd.Series[float]) -> pd.Series[Any]:
+    """Whole minutes as durations, NULL where there is none. From floats with NaN, pandas calculates with memory that
+    nobody has written, and NumPy sometimes warns about what it finds there."""
+    import pandas as pd
+
+    return pd.to_timedelta(counts.fillna(0).astype("int64"), unit="m").where(counts.notna())
 
 
 def _weather(rows: pd.DataFrame) -> pd.DataFrame:
