@@ -19,16 +19,11 @@ from tests.reader import reader_in
 from tests.test_docs import ROOT, check_console, pattern_of
 
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
-#: It starts a second Spark and streams a month through three operators: as long as both others together.
-SLOW = {"feature-engineer"}
 _BLOCK = re.compile(r"(?:<!-- (prints|file: ([\w.]+)) -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=[pytest.mark.slow] * (page.stem in SLOW), id=page.stem) for page in TUTORIALS],
-)
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorial_from_top_to_bottom(page: Path, spark: SparkSession, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": "__main__"}
