@@ -45,7 +45,6 @@ from sqlext.cli.failures import report
 from sqlext.embedded import find_java, start_spark
 from sqlext.run.parameters import format_references
 from sqlext.run.pipeline import stage
-from tests.cli.conftest import here  # noqa: F401 - a fixture
 
 COLUMNS = {"user_id": "bigint", "ts": "timestamp", "item": "string", "price": "double"}
 PERIODS = {**COLUMNS, "te": "timestamp"}
@@ -282,7 +281,7 @@ def test_a_setting_that_spark_reads_when_it_starts(spark: SparkSession, capsys: 
 
 
 @pytest.mark.parametrize("condition", list(STATEMENTS))
-def test_what_spark_finds(condition: str, here: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_what_spark_finds(condition: str, here: Any, tmp_path: Path) -> None:
     rows = {"id": [1, 2], "user_id": [1, 1], "ts": pa.array([0, 1], pa.timestamp("us", tz="UTC")), "item": ["a", "b"]}
     pq.write_table(pa.table({**rows, "price": [1.0, 2.0]}), tmp_path / "t.parquet")
     done = here("run", "--data", tmp_path, "-e", STATEMENTS[condition])
