@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,9 +102,8 @@ def _both_ways(session: Session, folder: Path, seconds: dict[str, float]) -> tup
         few = Session(session.spark.newSession())
         for name in ("views", "orders"):
             few.spark.read.parquet(str(folder / f"{name}.parquet")).where("user_id % 100 = 1").createTempView(name)
-        with ThreadPoolExecutor() as pool:  # both at once: they wait for different things, and 2 s are saved
-            for run in [pool.submit(few.sql(DEMO_SQL).toArrow), pool.submit(few.spark.sql(SPARK_SQL).toArrow)]:
-                run.result()
+        few.sql(DEMO_SQL).toArrow()
+        few.spark.sql(SPARK_SQL).toArrow()
     with _timed(seconds, "sqlext", "Running it"):
         ours = session.sql(DEMO_SQL).toArrow()
     with _timed(seconds, "plain Spark", "Running it in plain Spark's way"):
