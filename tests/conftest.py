@@ -71,6 +71,8 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
                 "spark.ui.retainedJobs": "50",
                 "spark.ui.retainedStages": "50",
                 "spark.ui.retainedTasks": "500",
+                # a small table to broadcast takes a page, which would be 64 MB of a 4 GB heap
+                "spark.buffer.pageSize": "1m",
                 "spark.sql.session.timeZone": "UTC",
                 "spark.sql.shuffle.partitions": "4",
                 "spark.sql.warehouse.dir": warehouse,

@@ -46,13 +46,14 @@ def test_a_given_spark_that_stops_later(spark: SparkSession) -> None:
 
 def test_without_a_given_spark_the_running_one_is_taken(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "t.parquet")
+    running = SparkSession.active()  # another session of `spark`, if a test used one last
     session = Session()
     session.register("kept_file", tmp_path / "t.parquet")
-    spark.catalog.dropTempView("kept_file")  # as a new Spark would not have it
+    running.catalog.dropTempView("kept_file")  # as a new Spark would not have it
     cast(Any, session)._spark = stopped()
     assert [tuple(row) for row in session.sql("SELECT sum(x) FROM kept_file").collect()] == [(3,)]
-    assert session.spark is spark
-    spark.catalog.dropTempView("kept_file")
+    assert session.spark is running
+    running.catalog.dropTempView("kept_file")
 
 
 SCRIPT = """
