@@ -41,6 +41,11 @@ def has_each_once(plan: LogicalPlan, keys: Collection[Expression]) -> bool:
     return False
 
 
+def relation_names(plan: LogicalPlan) -> frozenset[str]:
+    """The relations of a plan as its FROM names them, those inside derived tables included."""
+    return frozenset(column.relation for node in plan.walk() for column in node.output_columns)
+
+
 def is_single_row(plan: LogicalPlan) -> bool:
     """Whether the plan has exactly one row, whatever the data."""
     match plan:

@@ -8,7 +8,7 @@ from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Join, filtered
-from sqlext_planner.relational.plan_patterns import has_each_once
+from sqlext_planner.relational.plan_patterns import has_each_once, relation_names
 from sqlext_planner.relational.streams import is_streaming
 
 #: Whether a term over both sides may be filtered above the join. See the legality table in `plan_interval_joins`.
@@ -36,9 +36,9 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
     conditions and periods that must be valid. Plain inequalities are taken where they bound a window on both sides
     (overlap, containment, point in interval, band): ``a.x < b.y`` alone matches half of all pairs, and Spark makes
     those just as well. They are not taken where an aggregate has each key once, so that a row meets at most one other,
-    nor over a stream, unless the hint SWEEP asks for it: such a statement is plain Spark's. The node keeps the
-    condition as it was: strategies.py decides, with sizes at hand, whether the join is worth an operator, and with
-    NO_SWEEP it stays a Join.
+    nor over a stream, unless the hint SWEEP asks for it: such a statement is plain Spark's; nor between two sides that
+    a hint UMJOIN names, whose group checks them. The node keeps the condition as it was: strategies.py decides, with
+    sizes at hand, whether the join is worth an operator, and with NO_SWEEP it stays a Join.
 
     Legal because a pair matches if the condition is true: keys, conditions and valid periods together are true exactly
     where it is, NULLs included. Of plain inequalities nothing is assumed (a reversed period is just two values).
@@ -60,7 +60,7 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
                 return None
             if not (terms.named or sweep or (terms.bounds_windows and not _is_lookup(left, right, terms))):
                 return None
-            if not (terms.named or sweep) and is_streaming(node):  # Spark's, unless someone asks for an interval join
+            if not (terms.named or sweep) and (is_streaming(node) or _is_of_hinted_group(node)):
                 return None
             guard(terms)
             return filtered(terms.residual, _interval_join(node, kind, terms))
@@ -70,6 +70,13 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
 def _is_lookup(left: LogicalPlan, right: LogicalPlan, terms: IntervalTerms) -> bool:
     """Whether a side has at most one row for each value of the equality keys."""
     return has_each_once(left, terms.left_keys) or has_each_once(right, terms.right_keys)
+
+
+def _is_of_hinted_group(node: Join) -> bool:
+    """Whether a hint UMJOIN names relations of both sides."""
+    if node.umjoin is None or not node.umjoin.wanted:
+        return False
+    return all(relation_names(side) & set(node.umjoin.names) for side in (node.left, node.right))
 
 
 def _interval_join(node: Join, kind: IntervalJoinKind, terms: IntervalTerms) -> IntervalJoin:
