@@ -82,7 +82,7 @@ def _script(shell: Shell, text: str) -> None:
 
 
 class _Conversation:
-    """Asks and runs until somebody leaves; errors are told, and it goes on."""
+    """Asks and runs until somebody leaves; it prints errors and goes on."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
