@@ -650,7 +650,8 @@ class Generator:
         start, end = (f"{a}.{name}" for name in ends)
         last = period(self.rng, dtype, start, end, empty=self.empty)[2] if self.empty == "point" else end
         ours = f"{source.ours}{f' PARTITION BY {written}' if keys else ''} PERIOD ({start}, {end})"
-        return Text(ours, f"SELECT {written or '1 AS _k'}, {start} AS _s, {last} AS _e FROM {source.duck}")
+        nan = f" WHERE NOT isnan({last})" if dtype == "double" else ""
+        return Text(ours, f"SELECT {written or '1 AS _k'}, {start} AS _s, {last} AS _e FROM {source.duck}{nan}")
 
     def with_periods(self, depth: int, limit: int) -> Rel:
         for _ in range(5):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import sqlext_operators
+from sqlext_operators.exchange.chunks import FORMAT
 
 from sqlext import stream_settings
 
@@ -81,6 +82,9 @@ def test_another_version_of_the_state_is_refused(begun: Path, tmp_path: Path) ->
     package = Path(sqlext_operators.__file__).parent
     later = shutil.copytree(package, tmp_path / "later" / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     chunks = later / "exchange" / "chunks.py"
-    chunks.write_text(chunks.read_text().replace("\nFORMAT = 2\n", "\nFORMAT = 3\n"))
+    written, text = f"\nFORMAT = {FORMAT}\n", chunks.read_text()
+    assert written in text
+    chunks.write_text(text.replace(written, f"\nFORMAT = {FORMAT + 1}\n"))
+    message = f"holds the stream's state in format {FORMAT}, and this version reads {FORMAT + 1}"
     with Driver("local[2]", tmp_path / "driver", CONF, first=later.parent) as driver:
-        check(go_on(driver, begun, tmp_path), "holds the stream's state in format 1, and this version reads 2")
+        check(go_on(driver, begun, tmp_path), message)
