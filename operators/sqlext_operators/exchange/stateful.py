@@ -25,11 +25,12 @@ from sqlext_operators.exchange.placed import owned_rows
 from sqlext_operators.exchange.state_limit import check_size
 from sqlext_operators.exchange.stream import Progress, StreamSpec
 
-#: The state's variables as Spark's types.
-CHUNK_KEY, CHUNK_VALUE = "no bigint", "block binary"
+#: The state's variables, for `getMapState` and `getValueState`: the name, and Spark's types.
+CHUNKS = ("chunks", "no bigint", "block binary")
 META = (
+    "meta",
     "format int, fingerprint string, owner string, watermark bigint, next_no bigint, timer bigint, placement bigint, "
-    "chunks binary"
+    "chunks binary",
 )
 
 
@@ -173,10 +174,14 @@ class StatefulOperator:
 
     def init(self, handle: Any) -> None:
         """Called once a task."""
+        self.begin(handle, handle.getMapState(*CHUNKS), handle.getValueState(*META))
+
+    def begin(self, handle: Any, chunks: MapState, meta: Any) -> None:
+        """`init`, with the state's variables: they can be named before the operator is loaded."""
         self._handle = handle
         self._cache = self._cache or shared_cache(self._spec.stream.cache_bytes)
-        self._chunks = handle.getMapState("chunks", CHUNK_KEY, CHUNK_VALUE)
-        self._meta = handle.getValueState("meta", META)
+        self._chunks = chunks
+        self._meta = meta
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803 - Spark's
         """Rows of a static input, before the first micro-batch."""

@@ -102,27 +102,39 @@ def broadcast_function(
 def stateful_processor(spec: StatefulSpec) -> StatefulProcessor:
     """What to give `transformWithState`: Spark's class around the operator of a specification."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+    from sqlext_operators.exchange.stateful import CHUNKS, META
 
-    load = _loading(spec.processor)
+    load, chunks, meta = _loading(spec.processor), CHUNKS, META
 
     class Processor(StatefulProcessor):
-        """Travels by value, like the functions above; the operator is loaded where it runs."""
+        """Travels by value, like the functions above; the operator is loaded where there are rows.
+
+        When a query starts, Spark starts a Python on the driver for each of its operators, one after the other, and
+        calls `init` to hear what states there are. That takes 0.2 s, and 0.7 s if the operator is loaded.
+        """
 
         def init(self, handle: Any) -> None:
-            self._operator: Any = load()()
-            self._operator.init(handle)
+            self._given = (handle, handle.getMapState(*chunks), handle.getValueState(*meta))
+            self._operator: Any = None
+
+        def _loaded(self) -> Any:
+            if self._operator is None:
+                self._operator = load()()
+                self._operator.begin(*self._given)
+            return self._operator
 
         def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802, N803 - Spark's names
-            return self._operator.handleInputRows(key, rows, timerValues)
+            return self._loaded().handleInputRows(key, rows, timerValues)
 
         def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Any:  # noqa: N802, N803
-            return self._operator.handleExpiredTimer(key, timerValues, expiredTimerInfo)
+            return self._loaded().handleExpiredTimer(key, timerValues, expiredTimerInfo)
 
         def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
-            self._operator.handleInitialState(key, initialState, timerValues)
+            self._loaded().handleInitialState(key, initialState, timerValues)
 
         def close(self) -> None:
-            self._operator.close()
+            if self._operator is not None:
+                self._operator.close()
 
     return Processor()
 
