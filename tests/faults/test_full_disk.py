@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 #: What fits into the folder: Spark's shuffle files, which are compressed, but not our runs and spools.
 _DISK = "24m"
-_ROWS, _TEXT = 30_000, "x" * 2_000
+_ROWS, _TEXT = 30_000, 2_000
 _OVERLAP = "p.k = q.k AND PERIOD(p.ts, p.te) OVERLAPS PERIOD(q.ts, q.te)"
 _INTERVALS = {**SPILLING, "sqlext.intervalJoin.strategy": "exchange"}
 _UMJOIN = {**SPILLING, "sqlext.umjoin.strategy": "operator"}
@@ -64,7 +64,8 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tables p and q with a long text in each row, the same in all of them."""
+    """Tables p and q with a long text in each row: no two are the same, so no dictionary holds them, and all compress
+    well."""
     folder = tmp_path_factory.mktemp("texts")
     random = np.random.default_rng(1)
     for name in "pq":
@@ -76,7 +77,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "ts": start,
             "te": start + random.integers(1, 1000, _ROWS),
             "v": random.integers(0, 100, _ROWS),
-            "text": pa.array([_TEXT]).take(pa.array(np.zeros(_ROWS, np.int64))),
+            "text": pa.array([str(number).ljust(_TEXT, "x") for number in range(_ROWS)]),
         }
         write_table(folder / name, pa.table(columns))
     return folder
