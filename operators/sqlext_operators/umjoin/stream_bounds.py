@@ -90,8 +90,11 @@ class StreamTimes:
     def _kept(self, i: int) -> int | None:
         if self.columns[i] is None:
             return None
-        # rows to come that it is joined with, and joined rows with it, or that it matches, which wait for other inputs
-        others = [j for j in range(len(self.columns)) if j != i and "inner" in (self.kinds[i], self.kinds[j])]
+        # rows to come that it is joined with, and joined rows with it, or that it matches, which wait for other inputs:
+        # for those of `waited`, or where there are none, for a match in each semi input
+        others = [j for j in range(len(self.columns)) if j != i]
+        if self.waited:
+            others = [j for j in others if "inner" in (self.kinds[i], self.kinds[j])]
         waits = [self.after(i, j) for j in others]
         waits += [_sum(self.after(i, a), self.wait(m)) for m, a in self._anchors()]
         if self.kinds[i] == "semi":  # a later match of the same joined row must not be taken for its first one
