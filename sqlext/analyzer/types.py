@@ -209,6 +209,8 @@ def infer(
             return _common([of(item) for item in (node.args.get("true"), node.args.get("false")) if item is not None])
         case exp.Substring() | exp.Trim():
             return "string"
+        case exp.HexString():
+            return "binary"
         case exp.Window(this=exp.Anonymous() as call) if _keeps_type(call):
             return of(call.expressions[0])
         case exp.Anonymous() if is_period_function(node):

@@ -25,6 +25,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from sqlext.syntax.emit_parser import EmitParser
 from sqlext.syntax.hint_nodes import read_hints
+from sqlext.syntax.numbers import SparkTokenizer
 from sqlext.syntax.openmldb_nodes import ATTRIBUTES, Duration, FrameSpec, LastJoinClause, SqlExtGenerator, UnionWindow
 from sqlext.syntax.period_parser import PeriodParser
 from sqlext.syntax.period_table_parser import PeriodTableParser
@@ -336,6 +337,7 @@ class SqlExtParser(PeriodTableParser, EmitParser):
 class SqlExt(Spark):
     """Spark's dialect plus OpenMLDB's window definitions, LAST JOIN, and period predicates."""
 
+    Tokenizer = SparkTokenizer
     Parser = SqlExtParser
     Generator = SqlExtGenerator
 
@@ -343,7 +345,7 @@ class SqlExt(Spark):
 class SqlExtQuotedNames(SqlExt):
     """The same dialect, but "x" is a name (spark.sql.ansi.doubleQuotedIdentifiers)."""
 
-    class Tokenizer(Spark.Tokenizer):
+    class Tokenizer(SparkTokenizer):
         QUOTES: ClassVar[list[str | tuple[str, str]]] = ["'"]
         IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`", '"']
         RAW_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("r'", "'"), ("R'", "'")]

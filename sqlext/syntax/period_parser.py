@@ -32,7 +32,6 @@ _FIRST_WORDS = frozenset(words[0] for words in PHRASES)
 _FIRST_TOKENS = frozenset(
     (TokenType.VAR, TokenType.NOT, TokenType.OVERLAPS, TokenType.LEFT, TokenType.RIGHT, TokenType.END)
 )
-_FRACTION = (TokenType.DOT, TokenType.NUMBER)  # .5
 _STRUCTS = ("PERIOD", "STRUCT", "NAMED_STRUCT")
 
 
@@ -180,7 +179,7 @@ class PeriodParser(BaseParser):
             return True
         if kind in self.ID_VAR_TOKENS and after in (TokenType.DOT, TokenType.L_PAREN):
             return True
-        two = (kind in self.TYPE_TOKENS and after == TokenType.STRING) or (kind, after) == _FRACTION
+        two = kind in self.TYPE_TOKENS and after == TokenType.STRING
         return value and (two or kind in self._VALUE_TOKENS)
 
     def _period_ahead(self, ahead: int) -> bool:
