@@ -41,8 +41,8 @@ _LEAVES = 256
 
 @dataclass(frozen=True)
 class Core:
-    """A split window whose rows with start <= time < the boundary are condensed; `reach` is the least time in it, FAR
-    before all for a window that begins at the first row there is."""
+    """A split window whose whole stretches from number `start` to the boundary are condensed; `reach` is the least time
+    in it, FAR before all for a window that begins at the first row there is."""
 
     place: int
     split: SplitWindow
@@ -112,13 +112,16 @@ class Answers:
         self, span: tuple[int, int], stable: int, types: Mapping[str, pa.DataType], unit: int, *, many: bool
     ) -> tuple[int, list[Core]]:
         """(boundary, cores): rows from the boundary on are fed as they are, to all windows. `span` are the times of the
-        first and the last row to answer. `many`: windows hold so many rows that condensing them saves time."""
+        first and the last row to answer. `many`: windows hold so many rows that condensing them saves time.
+
+        The boundary is after all rows of which only the newest are kept, so that no two rows of one time are on
+        different sides of it: it must not be rounded down to whole stretches."""
         low, high = span
         splits = split_windows(self._spec, types)[0]
         reaches = [window_reach(window) for window in self._spec.windows]
         order = sorted(range(len(reaches)), key=lambda place: (reaches[place].unbounded, reaches[place].back))
         last = low + min([0, *(w.frame.end or 0 for w in self._spec.windows if w.frame.unit == "range")])
-        boundary = min(last, stable) // unit * unit
+        boundary = min(last, stable)
         chosen: list[int] = []
         for place in order:
             one, split = reaches[place], splits[place]
@@ -127,7 +130,6 @@ class Answers:
                 chosen = [c for c in chosen if reaches[c].unbounded or _is_long(reaches[c], high, boundary)]
             else:
                 chosen.append(place)
-        boundary = boundary // unit * unit if chosen else boundary
         return boundary, [self._core(n, place, splits[place], low, high, unit) for n, place in enumerate(chosen)]
 
     def _core(self, number: int, place: int, split: SplitWindow | None, low: int, high: int, unit: int) -> Core:
@@ -172,13 +174,12 @@ class Answers:
 
     def _add_older(self, feed: _Feed, low: int, boundary: int, stretches: Stretches) -> None:
         """Rows before the boundary, of which windows that count rows need the newest of each key."""
-        start, end = -(-(low - self._reach.back) // stretches.unit), boundary // stretches.unit
+        unit, first = stretches.unit, -(-(low - self._reach.back) // stretches.unit)
         for tag in range(self._operator.inputs):
             newest = self._state.newest_of(tag)
-            parts = [*self._state.left_over(tag), *self._state.parts(tag, -FAR, min(start * stretches.unit, boundary))]
-            if start < end:
-                parts += [newest.part(rows) for _, rows in stretches.cover(newest, start, end)]
-                parts += self._state.parts(tag, end * stretches.unit, boundary)
+            parts = [*self._state.left_over(tag), *self._state.parts(tag, -FAR, min(first * unit, boundary))]
+            parts += [newest.part(rows) for _, rows in stretches.cover(newest, first, boundary // unit)]
+            parts += self._state.parts(tag, max(first, boundary // unit) * unit, boundary)
             if parts:
                 rows = joined(parts)
                 order = np.argsort(rows.positions)
@@ -190,11 +191,13 @@ class Answers:
         return self._operator.inputs + 1 + tag
 
     def _add_core(self, feed: _Feed, core: Core, boundary: int, stretches: Stretches) -> None:
-        """The rows before a window's core, the condensed rows of the core, and its history."""
+        """The rows before a window's core and after it, the condensed rows of the core, and its history."""
         group, unit = core.split.group, stretches.unit
         stop = max(min(core.start * unit, boundary), core.reach)
+        rest = max(core.start, boundary // unit) * unit
         for tag in group.tags:
             feed.add(core.source, self._state.parts(tag, core.reach, stop))
+            feed.add(core.source, self._state.parts(tag, rest, boundary))
         if core.reach == -FAR:
             history = History(group, self._operator.inputs, self._store)
             for rows in history.rows():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise, product
 from typing import Any
 
 import pyarrow as pa
@@ -227,6 +228,107 @@ def test_condensed_windows_equal_batch(case: Case) -> None:
 @settings(max_examples=1000, suppress_health_check=QUIET)
 def test_a_thousand_condensed_windows_equal_batch(case: Case) -> None:
     check(case, 0)
+
+
+#: Calls whose answers depend on the order of rows, over numbers that all differ.
+_ORDERED = (
+    Call("sum", ("i64",), ""),
+    Call("lag", ("i64",), "", (1,)),
+    Call("lag", ("i64",), "", (3,)),
+    Call("first_value", ("i64",), ""),
+    Call("count", (), ""),
+)
+
+
+@st.composite
+def counted_windows(draw: st.DrawFn, number: int) -> Window:
+    """A window that counts rows, by ROWS, MAXSIZE or lag; beside it, windows over time."""
+    calls = draw(st.lists(st.sampled_from(_ORDERED), min_size=1, max_size=2))
+    count = draw(st.integers(1, 4))
+    kind = draw(
+        st.sampled_from(["rows", "rows", "maxsize", "lag"] if number == 0 else ["rows", "range", "sums", "first"])
+    )
+    if kind == "rows":
+        frame = Frame("rows", -count, draw(st.integers(-count, 0)))
+    elif kind == "maxsize":
+        frame = Frame("range", None, draw(st.sampled_from([-2, 0, 0, 3])), maxsize=count)
+    else:
+        calls = {"lag": [Call("lag", ("i64",), "", (count,))], "range": calls}.get(kind, [Call("sum", ("i64",), "")])
+        start = None if kind == "first" else -draw(st.sampled_from([0, 1, 3, 50, 400]))
+        frame = Frame("range", start, draw(st.sampled_from([0, 0, 3])))
+    frame = replace(
+        frame,
+        end_following=frame.end is not None and frame.end > 0,
+        exclude_current_row=draw(st.booleans()),
+        exclude_current_time=frame.unit == "range" and draw(st.booleans()),
+        instance_not_in_window=draw(st.integers(0, 3)) == 0,
+    )
+    named = tuple(replace(call, output=f"w{number}_{i}") for i, call in enumerate(calls))
+    return Window(frame, tuple(sorted(draw(st.sets(st.integers(1, 2))))), named)
+
+
+@st.composite
+def counted_cases(draw: st.DrawFn) -> Case:
+    """Pairs of times near each other, the pairs far apart, and the watermark at the later time of each pair. So chunks
+    of rows of one time go one by one, and the rows to answer span far more than what is kept before them."""
+    found = [draw(counted_windows(n)) for n in range(draw(st.integers(1, 2)))]
+    steps = draw(st.lists(st.sampled_from([(40, 1), (40, 3), (150, 2), (700, 5)]), min_size=3, max_size=4))
+    starts = accumulate((before + after for after, before in steps), initial=draw(st.integers(0, 500)))
+    pairs = [(start, start + near) for start, (_, near) in zip(starts, steps, strict=False)]
+    batches: list[tuple[int | None, tuple[Row, ...]]] = []
+    watermark, count = None, 0
+    for (early, late), following in pairwise(pairs):
+        for times in ((early, late, *following), (early, early, late)):
+            time = st.sampled_from([one for one in times if watermark is None or one >= watermark] or [late])
+            row = st.tuples(st.sampled_from([0, 0, 0, 1, 2]), time, st.sampled_from([1, 1, 1, 2]))
+            rows = draw(st.lists(row, min_size=1, max_size=4))
+            batches.append(
+                (watermark, tuple(Row(tag, key, at, (1 << (count + n),)) for n, (tag, at, key) in enumerate(rows)))
+            )
+            count += len(rows)
+        watermark = draw(st.sampled_from([late, late, late, early, watermark]))
+    return Case(spec_of(found, 3), ("i64",), tuple(batches))
+
+
+@given(case=counted_cases(), condense_from=st.sampled_from([0, 1000]))
+@settings(max_examples=100, derandomize=True, suppress_health_check=QUIET)
+def test_windows_by_count_equal_batch_over_long_spans(case: Case, condense_from: int) -> None:
+    check(case, condense_from)
+
+
+@pytest.mark.slow
+@given(case=counted_cases(), condense_from=LIMITS)
+@settings(max_examples=2000, suppress_health_check=QUIET)
+def test_two_thousand_windows_by_count_equal_batch_over_long_spans(case: Case, condense_from: int) -> None:
+    check(case, condense_from)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        Window(Frame("rows", -1, 0, exclude_current_row=True), (1, 2), (Call("sum", ("i64",), "s"),)),
+        Window(Frame("range", None, 0, maxsize=2), (1, 2), (Call("sum", ("i64",), "s"),)),
+        Window(Frame("range", 0, 0), (1, 2), (Call("lag", ("i64",), "s", (1,)),)),
+        Window(Frame("rows", -1, 0, instance_not_in_window=True), (1, 2), (Call("sum", ("i64",), "s"),)),
+    ],
+    ids=["rows", "maxsize", "lag", "rows of unions alone"],
+)
+def test_rows_of_one_time_keep_the_order_of_arrival_when_the_later_ones_go_first(window: Window) -> None:
+    """The chunk of the later row goes with the watermark 40, that of the earlier row stays for its row at 55. Unions
+    are before FROM at equal times, and the one that is listed last before the others."""
+    differ = []
+    for shift, earlier, later in product(range(0, 16, 4), range(3), range(3)):
+        first = (Row(earlier, 1, shift + 36, (1,)), Row(0, 1, shift + 40, (2,)), Row(earlier, 1, shift + 55, (4,)))
+        batches = (
+            (None, first),
+            (None, (Row(later, 1, shift + 36, (8,)),)),
+            (shift + 40, ()),
+            (shift + 40, (Row(0, 1, shift + 55, (16,)), Row(0, 1, shift + 301, (32,)))),
+        )
+        case = Case(spec_of([window], 3), ("i64",), batches)
+        if in_stream(case, 1000)[0] != in_batch(case):
+            differ.append((shift, earlier, later))
+    assert differ == []
 
 
 @pytest.mark.parametrize("maxsize", [None, 1])
