@@ -48,6 +48,7 @@ _FAMILIES: Mapping[str, tuple[pa.DataType, ...]] = {
     "boolean": (pa.bool_(),),
     "date": (pa.date32(),),
     "timestamp": (pa.timestamp("us", "UTC"),),
+    "interval": (pa.duration("us"),),
     "array, map, struct": (pa.list_(pa.int32()),),
 }
 

@@ -56,12 +56,14 @@ def window_call(
             args.append(builder.build(argument))
             types.append(builder.dtype(argument))
     complete = _complete(function, constants, node)
-    if builder.context.openmldb and types and types[0] is not None:
+    openmldb = builder.context.openmldb
+    if openmldb and types and types[0] is not None:
         _refuse_beyond_openmldb(function, types[0], node)
-    dtype = _result_type(function, types, [a for p, a in values if not p.is_constant], node, star=star)
-    in_frame = function.positional and not whole and (in_argument or builder.context.openmldb)
+    given = [a for p, a in values if not p.is_constant]
+    dtype = _result_type(function, types, given, node, star=star, openmldb=openmldb)
+    in_frame = function.positional and not whole and (in_argument or openmldb)
     name = "frame_at" if in_frame else function.name
-    return WindowCall(name, tuple(args), complete, column, dtype, span=span_of(node))
+    return WindowCall(name, tuple(args), complete, column, dtype, openmldb, span=span_of(node))
 
 
 def takes_plainly(name: str, dtype: str) -> bool:
@@ -216,14 +218,20 @@ def _refuse_beyond_openmldb(function: WindowFunction, dtype: str, node: exp.Anon
 
 
 def _result_type(
-    function: WindowFunction, types: list[str | None], arguments: list[exp.Expr], node: exp.Anonymous, *, star: bool
+    function: WindowFunction,
+    types: list[str | None],
+    arguments: list[exp.Expr],
+    node: exp.Anonymous,
+    *,
+    star: bool,
+    openmldb: bool,
 ) -> str | None:
     """The call's type if all argument types are known. Raises AnalysisError for a type that the function refuses."""
     known = [item for item in types if item is not None]
     if len(known) != len(types):
         return None
     try:
-        return from_arrow(function.result_type([to_arrow(item) for item in known]))
+        return from_arrow(function.result_type([to_arrow(item) for item in known], openmldb=openmldb))
     except FunctionTypeError as error:
         plain = [item for item in arguments if not (star and isinstance(item, exp.Star))]
         index = getattr(error, "argument", None)

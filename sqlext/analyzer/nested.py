@@ -135,17 +135,7 @@ def _evaluate(
         for i, element in enumerate(elements.values(), 1)
     )
     plan = Project((*_same(plan), *fields), plan)
-    outer = tuple(
-        WindowCall(
-            call.function,
-            tuple(arg.substitute(elements) for arg in call.args),
-            call.constants,
-            call.column,
-            call.dtype,
-            span=call.span,
-        )
-        for call in group
-    )
+    outer = tuple(replace(call, args=tuple(arg.substitute(elements) for arg in call.args)) for call in group)
     window = WindowGroup(wanted.definition.name, _EXPLODED, (), outer)
     plan = WindowUnion((number,), place, (window,), plan, ())
     plan = Filter(Compare("=", place, size), plan)

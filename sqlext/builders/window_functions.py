@@ -78,9 +78,9 @@ def count(x: Value = "*") -> Expr:
 
 
 def sum(x: Value) -> Expr:
-    """Sum of the values. Integers keep their type and wrap around on overflow (an error under ANSI). A sum of floats
-    is a float (added up in double), a sum of timestamps is a timestamp. Decimals are exact; an overflow gives
-    NULL (an error under ANSI). NULL if no value is left.
+    """Sum of the values. The type is that of Spark's sum: integers give a bigint, float and double a double. A
+    bigint that overflows is an error under ANSI, and wraps around without it; a decimal that overflows is NULL
+    there. NULL if no value is left. With compat="openmldb" integers, floats and timestamps keep their type.
 
     sum(x)
     """
@@ -89,7 +89,8 @@ def sum(x: Value) -> Expr:
 
 def avg(x: Value) -> Expr:
     """Mean of the values. The result is a double: integers are summed exactly, and the mean of floats is computed in
-    double. For decimals it is decimal(p+4, s+4), rounded half up. NULL if no value is left.
+    double. For decimals it is decimal(p+4, s+4), for day-time intervals an interval, both rounded half up. NULL
+    if no value is left.
 
     avg(x)
     """
@@ -162,9 +163,10 @@ def count_where(x: Value, condition: Value) -> Expr:
 
 def sum_where(x: Value, condition: Value) -> Expr:
     """Sum of the values where the condition is true (NULL counts as false). OpenMLDB skips x = 0 by mistake, so a
-    sum of zeros is NULL there; here it is 0. Integers keep their type and wrap around on overflow (an error under
-    ANSI). A sum of floats is a float (added up in double), a sum of timestamps is a timestamp. Decimals are
-    exact; an overflow gives NULL (an error under ANSI). NULL if no value is left.
+    sum of zeros is NULL there; here it is 0. The type is that of Spark's sum: integers give a bigint, float and
+    double a double. A bigint that overflows is an error under ANSI, and wraps around without it; a decimal that
+    overflows is NULL there. NULL if no value is left. With compat="openmldb" integers, floats and timestamps keep
+    their type.
 
     sum_where(x, condition)
     """
@@ -174,7 +176,8 @@ def sum_where(x: Value, condition: Value) -> Expr:
 def avg_where(x: Value, condition: Value) -> Expr:
     """Mean of the values where the condition is true (NULL counts as false). OpenMLDB skips x = 0 by mistake; here
     zeros count. The result is a double: integers are summed exactly, and the mean of floats is computed in
-    double. For decimals it is decimal(p+4, s+4), rounded half up. NULL if no value is left.
+    double. For decimals it is decimal(p+4, s+4), for day-time intervals an interval, both rounded half up. NULL
+    if no value is left.
 
     avg_where(x, condition)
     """
@@ -398,10 +401,11 @@ def top_n_value_count_cate_where(x: Value, condition: Value, cate: Value, n: int
 
 def sum_cate(x: Value, cate: Value) -> Expr:
     """Sum of the values of each category, as `key:value,key:value`, in ascending order of the keys. Rows where x or
-    cate is NULL are left out. Integers wrap around on overflow (an error under ANSI). Sums of float and double
-    are exact and rounded once, to the type of x. Integers are written as they are; float, double and means with
-    six decimals (`%f`); dates as 2020-05-29; timestamps as 2020-05-29 15:56:30 in the session's time zone,
-    without fractions of a second. '' if no row is left. The text is never cut off (OpenMLDB stops at 4096 bytes).
+    cate is NULL are left out. A sum of integers is a bigint, which wraps on overflow (an error under ANSI); a sum
+    of float or double is a double, exact and rounded once. With compat="openmldb" sums keep the type of x.
+    Integers are written as they are; float, double and means with six decimals (`%f`); dates as 2020-05-29;
+    timestamps as 2020-05-29 15:56:30 in the session's time zone, without fractions of a second. '' if no row is
+    left. The text is never cut off (OpenMLDB stops at 4096 bytes).
 
     sum_cate(x, cate)
     """
@@ -410,11 +414,12 @@ def sum_cate(x: Value, cate: Value) -> Expr:
 
 def sum_cate_where(x: Value, condition: Value, cate: Value) -> Expr:
     """Sum of the values of each category, over the rows where the condition is true (NULL counts as false), as
-    `key:value,key:value`, in ascending order of the keys. Rows where x or cate is NULL are left out. Integers
-    wrap around on overflow (an error under ANSI). Sums of float and double are exact and rounded once, to the
-    type of x. Integers are written as they are; float, double and means with six decimals (`%f`); dates as
-    2020-05-29; timestamps as 2020-05-29 15:56:30 in the session's time zone, without fractions of a second. '' if
-    no row is left. The text is never cut off (OpenMLDB stops at 4096 bytes).
+    `key:value,key:value`, in ascending order of the keys. Rows where x or cate is NULL are left out. A sum of
+    integers is a bigint, which wraps on overflow (an error under ANSI); a sum of float or double is a double,
+    exact and rounded once. With compat="openmldb" sums keep the type of x. Integers are written as they are;
+    float, double and means with six decimals (`%f`); dates as 2020-05-29; timestamps as 2020-05-29 15:56:30 in
+    the session's time zone, without fractions of a second. '' if no row is left. The text is never cut off
+    (OpenMLDB stops at 4096 bytes).
 
     sum_cate_where(x, condition, cate)
     """
@@ -424,11 +429,11 @@ def sum_cate_where(x: Value, condition: Value, cate: Value) -> Expr:
 def top_n_key_sum_cate_where(x: Value, condition: Value, cate: Value, n: int) -> Expr:
     """Sum of the values of each category, over the rows where the condition is true (NULL counts as false), as
     `key:value,key:value`, for the n largest keys in descending order (all of them if n < 0, '' if n = 0). Rows
-    where x or cate is NULL are left out. Integers wrap around on overflow (an error under ANSI). Sums of float
-    and double are exact and rounded once, to the type of x. Integers are written as they are; float, double and
-    means with six decimals (`%f`); dates as 2020-05-29; timestamps as 2020-05-29 15:56:30 in the session's time
-    zone, without fractions of a second. '' if no row is left. The text is never cut off (OpenMLDB stops at 4096
-    bytes).
+    where x or cate is NULL are left out. A sum of integers is a bigint, which wraps on overflow (an error under
+    ANSI); a sum of float or double is a double, exact and rounded once. With compat="openmldb" sums keep the type
+    of x. Integers are written as they are; float, double and means with six decimals (`%f`); dates as 2020-05-29;
+    timestamps as 2020-05-29 15:56:30 in the session's time zone, without fractions of a second. '' if no row is
+    left. The text is never cut off (OpenMLDB stops at 4096 bytes).
 
     top_n_key_sum_cate_where(x, condition, cate, n)
     """
@@ -438,11 +443,12 @@ def top_n_key_sum_cate_where(x: Value, condition: Value, cate: Value, n: int) ->
 def top_n_value_sum_cate_where(x: Value, condition: Value, cate: Value, n: int) -> Expr:
     """Sum of the values of each category, over the rows where the condition is true (NULL counts as false), as
     `key:value,key:value`, for the n largest values in descending order (all of them if n < 0, '' if n = 0). Of
-    equal values the one with the larger key comes first. Rows where x or cate is NULL are left out. Integers wrap
-    around on overflow (an error under ANSI). Sums of float and double are exact and rounded once, to the type of
-    x. Integers are written as they are; float, double and means with six decimals (`%f`); dates as 2020-05-29;
-    timestamps as 2020-05-29 15:56:30 in the session's time zone, without fractions of a second. '' if no row is
-    left. The text is never cut off (OpenMLDB stops at 4096 bytes).
+    equal values the one with the larger key comes first. Rows where x or cate is NULL are left out. A sum of
+    integers is a bigint, which wraps on overflow (an error under ANSI); a sum of float or double is a double,
+    exact and rounded once. With compat="openmldb" sums keep the type of x. Integers are written as they are;
+    float, double and means with six decimals (`%f`); dates as 2020-05-29; timestamps as 2020-05-29 15:56:30 in
+    the session's time zone, without fractions of a second. '' if no row is left. The text is never cut off
+    (OpenMLDB stops at 4096 bytes).
 
     top_n_value_sum_cate_where(x, condition, cate, n)
     """

@@ -8,11 +8,12 @@ from decimal import Decimal
 
 import pytest
 from pyspark.sql import SparkSession
-from sqlext_planner.errors import DataError
+from sqlext_planner.errors import AnalysisError, DataError
 
 from sqlext import Session
 
 WINDOW = "(UNION typed PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10 PRECEDING AND CURRENT ROW)"
+WIDE = "(PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -21,7 +22,8 @@ def table(spark: SparkSession) -> None:
         SELECT 1 AS k, ts, CAST(x AS SMALLINT) AS h, CAST(x * 65536 AS INT) AS i, x * 4294967296 * 65536 AS b,
                CAST(x AS FLOAT) AS f, CAST(x AS DOUBLE) AS d, CAST(x AS DECIMAL(10, 2)) / 3 AS m,
                CAST(x || '.5' AS DECIMAL(38, 1)) AS wide, DATE'2024-01-01' + CAST(ts AS INT) AS dt,
-               timestamp_seconds(ts) AS tz, CAST(x AS STRING) AS s, x > 0 AS y, CAST(ts AS TINYINT) AS tiny
+               timestamp_seconds(ts) AS tz, make_dt_interval(0, 0, 0, x) AS p,
+               CAST(x AS STRING) AS s, x > 0 AS y, CAST(ts AS TINYINT) AS tiny
         FROM VALUES (1L, 20000L), (2L, 30000L) AS t(ts, x)
     """).createOrReplaceTempView("typed")
 
@@ -40,10 +42,10 @@ def ansi(spark: SparkSession, value: str) -> Iterator[None]:
     ("call", "dtype"),
     [
         ("count(h)", "bigint"),
-        ("sum(h)", "smallint"),
-        ("sum(i)", "int"),
+        ("sum(h)", "bigint"),
+        ("sum(i)", "bigint"),
         ("sum(b)", "bigint"),
-        ("sum(f)", "float"),
+        ("sum(f)", "double"),
         ("sum(d)", "double"),
         ("avg(h)", "double"),
         ("avg(f)", "double"),
@@ -55,7 +57,8 @@ def ansi(spark: SparkSession, value: str) -> Iterator[None]:
         ("last_value(y)", "boolean"),
         ("lag(tz, 1)", "timestamp"),
         ("count_where(s, y)", "bigint"),
-        ("sum_where(h, y)", "smallint"),
+        ("sum_where(h, y)", "bigint"),
+        ("sum_where(f, y)", "double"),
         ("avg_where(h, y)", "double"),
         ("min_where(dt, y)", "date"),
     ],
@@ -65,10 +68,35 @@ def test_result_types(spark: SparkSession, session: Session, call: str, dtype: s
         assert session.sql(f"SELECT {call} OVER {WINDOW} AS x FROM typed").dtypes == [("x", dtype)]
 
 
-def test_sums_wrap_at_the_width_of_their_type(spark: SparkSession, session: Session) -> None:
+#: Calls that Spark has too, over every type that it takes there.
+SHARED = [
+    *(f"{name}({column})" for name in ("sum", "avg") for column in ("tiny", "h", "i", "b", "f", "d", "m", "wide", "p")),
+    *(f"{name}({column})" for name in ("median", "stddev", "var_pop") for column in ("tiny", "h", "b", "f", "m")),
+    *(f"{name}({column})" for name in ("min", "max", "count") for column in ("h", "f", "m", "dt", "tz", "s", "y", "p")),
+]
+
+
+def test_types_and_values_are_those_of_spark(spark: SparkSession, session: Session) -> None:
+    """Also where a sum of ints is above 2^31."""
+    calls = ", ".join(f"{call} OVER w AS `{call}`" for call in SHARED)
+    ours = session.sql(f"SELECT ts, {calls} FROM (SELECT * EXCEPT (b), b DIV 65536 AS b FROM typed) WINDOW w AS {WIDE}")
+    theirs = spark.sql(
+        f"SELECT ts, {calls} FROM (SELECT * EXCEPT (b), b DIV 65536 AS b FROM typed) WINDOW w AS (PARTITION BY k)"
+    )
+    assert ours.dtypes == theirs.dtypes
+    for got, want in zip(ours.orderBy("ts").collect(), theirs.orderBy("ts").collect(), strict=True):
+        assert got["sum(i)"] > 2**31
+        for call in SHARED:
+            assert got[call] == want[call] or got[call] == pytest.approx(want[call], rel=1e-12), call
+
+
+def test_sums_wrap_at_the_width_of_their_type_in_openmldb(spark: SparkSession) -> None:
     sql = f"SELECT sum(h) OVER {WINDOW}, sum(i) OVER {WINDOW}, sum(b) OVER {WINDOW} FROM typed ORDER BY ts"
+    openmldb = Session(spark, compat="openmldb")
     with ansi(spark, "false"):
-        got = [tuple(row) for row in session.sql(sql).collect()]
+        frame = openmldb.sql(sql)
+        assert [dtype for _, dtype in frame.dtypes] == ["smallint", "int", "bigint"]
+        got = [tuple(row) for row in frame.collect()]
 
     def wrap(value: int, bits: int) -> int:
         value %= 1 << bits
@@ -78,12 +106,26 @@ def test_sums_wrap_at_the_width_of_their_type(spark: SparkSession, session: Sess
     for x in (20_000 * 2, 20_000 * 2 + 30_000 * 2):
         expected.append((wrap(x, 16), wrap(x << 16, 32), wrap(x << 48, 64)))
     assert got == expected
+    with ansi(spark, "true"):
+        checked = Session(spark, compat="openmldb", config={"spark.sql.ansi.enabled": "true"})
+        for column in ("h", "i", "b"):
+            with pytest.raises(DataError, match=r"(?i)overflow"):
+                checked.sql(f"SELECT sum({column}) OVER {WINDOW} FROM typed").collect()
 
 
-@pytest.mark.parametrize("column", ["h", "i", "b"])
-def test_under_ansi_an_overflow_is_an_error(spark: SparkSession, session: Session, column: str) -> None:
+def test_under_ansi_an_overflow_of_bigint_is_an_error(spark: SparkSession, session: Session) -> None:
+    sql = f"SELECT sum(b) OVER {WINDOW} AS b FROM typed ORDER BY ts"
     with ansi(spark, "true"), pytest.raises(DataError, match=r"(?i)overflow"):
-        session.sql(f"SELECT sum({column}) OVER {WINDOW} FROM typed").collect()
+        session.sql(sql).collect()
+    with ansi(spark, "false"):
+        assert session.sql(sql).first() == ((20_000 * 2 << 48) - (1 << 64),)
+
+
+def test_sums_of_timestamps_are_for_openmldb(spark: SparkSession, session: Session) -> None:
+    with pytest.raises(AnalysisError, match=r"sum\(\) does not take timestamp"):
+        session.sql(f"SELECT sum(tz) OVER {WINDOW} FROM typed")
+    openmldb = Session(spark, compat="openmldb")
+    assert openmldb.sql(f"SELECT sum(tz) OVER {WINDOW} AS x FROM typed").dtypes == [("x", "timestamp")]
 
 
 def test_decimal_sums_are_exact(session: Session) -> None:

@@ -338,6 +338,14 @@ def _changed(before: str, now: str) -> TaskError:
         shown = "; ".join(f"{name} was {_short(old.get(name))}, and is {_short(new.get(name))}" for name in parts)
     except (ValueError, AttributeError, TypeError):
         shown = "its description cannot be read"
+    else:
+        if parts == ["results"]:
+            return TaskError(
+                f"the query of the checkpoint had other columns or types: {shown}",
+                "start the query with a new checkpoint location: it was changed, or it was started by a version in "
+                "which sums over windows had the type of their argument",
+                condition="checkpoint-mismatch",
+            )
     return TaskError(
         f"the checkpoint belongs to another query: {shown}",
         "start the changed query with a new checkpoint location, or undo the change",

@@ -22,10 +22,10 @@ from sqlext_operators.columns.flat import fixed_width, take, to_array, truth, va
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.kernels.sequence_sort import first_rows
 from sqlext_operators.window.evaluators.distinct import zero_filled
-from sqlext_operators.window.evaluators.sums import mean, sum_overflow
+from sqlext_operators.window.evaluators.sums import interval_mean, mean, sum_overflow
 from sqlext_operators.window.frames import BoolArray, IntArray
-from sqlext_operators.window.functions import FUNCTIONS
 from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.functions.table import call_site
 from sqlext_operators.window.kernels.grouped import add_doubles, add_integers, least_rows
 from sqlext_operators.window.spec import Call
 
@@ -107,15 +107,13 @@ class SplitCall:
 
 def split_call(call: Call, types: Mapping[str, pa.DataType], *, ansi: bool) -> SplitCall | None:
     """The call as partial calls over columns of these types; None for a call that has none."""
-    function = FUNCTIONS[call.function]
     base, _, suffix = call.function.partition("_where")
     args = list(call.args)
     where = args.pop() if call.function.endswith("_where") else None
     if suffix or len(args) > 1 or call.constants:
         return None
     arg = args[0] if args else None
-    site = CallSite(function, tuple(types[name] for name in call.args), (), pa.null(), False, ansi)
-    site = CallSite(function, site.types, (), function.result_type(site.types), False, ansi)
+    site = call_site(call, tuple(types[name] for name in call.args), unbounded=False, ansi=ansi)
     if base == "count":
         return SplitCall((Partial("count", arg, where),), lambda found: found[0].fill_null(0))
     if arg is None:
@@ -128,12 +126,6 @@ def split_call(call: Call, types: Mapping[str, pa.DataType], *, ansi: bool) -> S
     return _split_average(site, arg, where) if base == "avg" else None
 
 
-def splits(function: str, types: Sequence[pa.DataType], *, ansi: bool) -> bool:
-    """Whether calls of a function with arguments of these types have partial calls."""
-    names = tuple(f"c{place}" for place in range(len(types)))
-    return split_call(Call(function, names, ""), dict(zip(names, types, strict=True)), ansi=ansi) is not None
-
-
 def _split_sum(site: CallSite, arg: str, where: str | None) -> SplitCall | None:
     dtype, result = site.types[0], site.result_type
     if pa.types.is_decimal(dtype):
@@ -142,7 +134,7 @@ def _split_sum(site: CallSite, arg: str, where: str | None) -> SplitCall | None:
         return SplitCall((Partial("decimal", arg, where),), lambda found: found[0].cast(result))
     if pa.types.is_floating(dtype):
         return SplitCall((Partial("double", arg, where),), lambda found: _double_sum(found[0], result))
-    if site.ansi and dtype.bit_width == 64:
+    if dtype.bit_width == 64 and (site.ansi or pa.types.is_duration(dtype)):
         halves = (Partial("low", arg, where), Partial("high", arg, where))
         return SplitCall(halves, lambda found: _checked_sum(found, site))
     return SplitCall((Partial("integer", arg, where),), lambda found: _integer_sum(found[0], site))
@@ -157,6 +149,8 @@ def _split_average(site: CallSite, arg: str, where: str | None) -> SplitCall | N
             (Partial("double", arg, where), count), lambda found: mean(_filled(found[0]), _filled(found[1]))
         )
     halves = (Partial("low", arg, where), Partial("high", arg, where), count)
+    if pa.types.is_duration(dtype):
+        return SplitCall(halves, lambda found: interval_mean(*_halves(found), _filled(found[2]), dtype))
     return SplitCall(halves, _integer_mean)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,8 @@ from sqlext_operators.window import frames as window_frames
 from sqlext_operators.window.buffer import Buffer
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.frames import BoolArray, Bounds, Candidates, Frames, FromRows, IntArray
-from sqlext_operators.window.functions import FUNCTIONS, CallSite
+from sqlext_operators.window.functions import CallSite
+from sqlext_operators.window.functions.table import call_site
 from sqlext_operators.window.spec import Call, Scalar, Window, WindowUnionSpec
 
 #: Output batches have at most this many rows.
@@ -248,12 +249,9 @@ class _WindowState:
 
 
 def _call_site(call: Call, arg_types: Mapping[str, pa.DataType], unbounded: bool, spec: WindowUnionSpec) -> CallSite:
-    function = FUNCTIONS.get(call.function)
-    if function is None:
-        raise ValueError(f"there is no window function {call.function!r}")
     types = tuple(arg_types[name] for name in call.args)
-    constants = tuple(map(_within_reach, function.complete_constants(call.constants)))
-    return CallSite(function, types, constants, function.result_type(types), unbounded, spec.ansi, spec.time_zone)
+    site = call_site(call, types, unbounded=unbounded, ansi=spec.ansi, time_zone=spec.time_zone)
+    return replace(site, constants=tuple(map(_within_reach, site.constants)))
 
 
 def _within_reach(value: Scalar) -> Scalar:

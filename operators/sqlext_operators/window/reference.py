@@ -82,6 +82,8 @@ def evaluate(
     sequence: Sequence[Row],
     types: tuple[pa.DataType, ...],
     constants: tuple[Scalar, ...],
+    *,
+    openmldb: bool = False,
 ) -> list[Any]:
     """The function's value for each FROM row of one group's sequence (rows of the window's sources only).
 
@@ -93,5 +95,5 @@ def evaluate(
             continue
         rows = [sequence[i].values for i in members(frame, sequence, p)]
         history = [sequence[i].values for i in (*others(frame, sequence, p)[0], p)]
-        results.append(TWINS[function](View(rows, history, types, constants)))
+        results.append(TWINS[function](View(rows, history, types, constants, openmldb)))
     return results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Scalar = int | float | str | bool | None
@@ -42,13 +42,15 @@ class Call:
 
     `args` name columns of the inputs, one for each parameter that is not a literal, in the function's order
     (value, then condition); ``*`` is left out, so count(*) has none and count_where(*, c) has one. `constants`
-    are the literal arguments; optional ones may be left out from the right.
+    are the literal arguments; optional ones may be left out from the right. `openmldb`: the result has OpenMLDB's type
+    (a sum of ints is an int), else Spark's. It is not in the text that checkpoints hold: they have the results' types.
     """
 
     function: str
     args: tuple[str, ...]
     output: str
     constants: tuple[Scalar, ...] = ()
+    openmldb: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -53,12 +53,7 @@ class GroupInputs:
         keys = tuple(wire.name(key.expression) for key in node.keys)
         read = dict.fromkeys(column for item in node.items for column in sorted(item.references, key=str))
         passed = tuple(dict.fromkeys((*keys, *(wire.name(column) for column in read))))
-        calls = {
-            call: Call(
-                call.function, tuple(wire.name(arg) for arg in call.args), call.column.spark_name, call.constants
-            )
-            for call in node.calls
-        }
+        calls = {call: call.shipped(wire.name) for call in node.calls}
         frame = wire.select(child)
         fields = {item.name: item for item in frame.schema}
         types = {name: item.dataType for name, item in fields.items()}

@@ -55,7 +55,7 @@ def result_type(logical: WindowCall, call: Call, kinds: dict[str, pa.DataType], 
     if function is None:
         raise InternalError(f"there is no window function {call.function}")
     try:
-        result = function.result_type([kinds[name] for name in call.args])
+        result = function.result_type([kinds[name] for name in call.args], openmldb=call.openmldb)
     except FunctionTypeError as error:
         span = logical.span
         if error.argument is not None and error.argument < len(logical.args):

@@ -94,11 +94,7 @@ class WindowInputs:
 
 def wire_calls(node: WindowUnion, wire: WireColumns) -> dict[WindowCall, Call]:
     """Each call of a node, over the columns on the wire."""
-    return {
-        call: Call(call.function, tuple(wire.name(arg) for arg in call.args), call.column.spark_name, call.constants)
-        for group in node.windows
-        for call in group.calls
-    }
+    return {call: call.shipped(wire.name) for group in node.windows for call in group.calls}
 
 
 def wire_windows(node: WindowUnion, calls: dict[WindowCall, Call], order_type: str | None) -> tuple[Window, ...]:

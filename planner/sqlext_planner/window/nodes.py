@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sqlext_operators.window.spec import Scalar
+from sqlext_operators.window.spec import Call, Scalar
 
 from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.nodes import Column, Expression, ShownCall
@@ -36,7 +36,8 @@ class WindowCall(Expression):
     """One window function: `function(args, constants) AS column`.
 
     `args` are expressions over the FROM source's columns; they are evaluated on FROM and on union rows
-    alike (union rows by position). `function` is a name of the function table.
+    alike (union rows by position). `function` is a name of the function table. `openmldb`: the result has OpenMLDB's
+    type, else Spark's (a sum of ints is a bigint); the analyzer decides, and everything below reads it here.
     """
 
     function: str
@@ -44,10 +45,16 @@ class WindowCall(Expression):
     constants: tuple[Scalar, ...]
     column: Column
     dtype: str | None = None
+    openmldb: bool = False
 
     @cached_property
     def references(self) -> frozenset[Column]:
         return frozenset().union(*(arg.references for arg in self.args))
+
+    def shipped(self, name: Callable[[Expression], str]) -> Call:
+        """The call over the columns on the wire that `name` gives its arguments."""
+        args = tuple(name(arg) for arg in self.args)
+        return Call(self.function, args, self.column.spark_name, self.constants, self.openmldb)
 
     def shown(self, over: str = "") -> ShownCall:
         """`sum(a.v) OVER w`; a function without a public name is shown by its column, which has the user's name."""

@@ -132,15 +132,15 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
 
     def _check_unbounded(self, windows: Sequence[Window], schema: pa.Schema, *, ansi: bool) -> None:
         """Raises UnsupportedError for a call whose types cannot be condensed in a window without a start."""
-        from sqlext_operators.window.condense import splits
+        from sqlext_operators.window.condense import split_call
 
         for group, window in zip(self.node.windows, windows, strict=True):
             if group.frame.start.amount is not None or group.frame.maxsize is not None:
                 continue
             for call, shipped in zip(group.calls, window.calls, strict=True):
-                kinds = [schema.field(name).type for name in shipped.args]
-                if not splits(call.function, kinds, ansi=ansi):
-                    raise unbounded_refusal(f"{call.function}() of {', '.join(map(str, kinds))}", call, group)
+                kinds = {name: schema.field(name).type for name in shipped.args}
+                if split_call(shipped, kinds, ansi=ansi) is None:
+                    raise unbounded_refusal(f"{call.function}() of {', '.join(map(str, kinds.values()))}", call, group)
 
 
 def _time_error(whole: StreamInput, sent: StreamInput, order: str | None, number: int) -> tuple[str, str] | None:

@@ -100,6 +100,20 @@ def test_another_fingerprint(before: TwsTester) -> None:
     assert "time zone" not in str(caught.value)
 
 
+def test_other_types_of_results_say_that_the_version_may_be_another(before: TwsTester) -> None:
+    """A sum of ints was an int in the version that has written the checkpoint."""
+    after = restarted(before, {"windows": "1s", "time zone": "UTC", "results": "s bigint"})
+    with pytest.raises(TaskError, match=r"had other columns or types: results was nothing, and is s bigint") as caught:
+        after.test(KEY, wire(10))
+    assert "start the query with a new checkpoint location" in str(caught.value)
+
+
+def test_the_text_of_a_call_has_no_type() -> None:
+    """So a stream of a version without types goes on, if its results have the same ones."""
+    call = Call("sum", ("v",), "s", openmldb=True)
+    assert repr(call) == "Call(function='sum', args=('v',), output='s', constants=())"
+
+
 @pytest.mark.parametrize("text", ["garbage", "[1]", "null"])
 def test_a_fingerprint_that_cannot_be_read(before: TwsTester, text: str) -> None:
     after = restarted(before)

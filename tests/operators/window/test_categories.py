@@ -30,11 +30,12 @@ def evaluate(
     pieces: int = 1,
     ansi: bool = False,
     zone: str = "UTC",
+    openmldb: bool = False,
 ) -> list[str]:
     """The function over a window of one group, a row for each order 0, 1, 2, ..."""
     columns = {f"x{i}": array for i, array in enumerate(args)}
     constants: tuple[Scalar, ...] = () if n is None else (n,)
-    window = Window(frame, (), (Call(function, tuple(columns), "out", constants),))
+    window = Window(frame, (), (Call(function, tuple(columns), "out", constants, openmldb),))
     spec = WindowUnionSpec(("k",), "ts", (), (window,), ansi, zone)
     processor = WindowUnionProcessor(
         spec, {name: a.type for name, a in columns.items()}, pa.schema([("id", pa.int64())])
@@ -123,7 +124,9 @@ def test_texts_of_doubles() -> None:
 def test_floats_are_added_in_double_and_rounded_once() -> None:
     x = pa.array([0.1] * 1000, pa.float32())
     key = pa.array([1] * 1000)
-    assert evaluate("sum_cate", x, key)[-1] == f"1:{np.float32(float(np.float32(0.1)) * 1000):f}"
+    exact = float(np.float32(0.1)) * 1000
+    assert evaluate("sum_cate", x, key)[-1] == f"1:{exact:f}"
+    assert evaluate("sum_cate", x, key, openmldb=True)[-1] == f"1:{np.float32(exact):f}" != f"1:{exact:f}"
     assert evaluate("avg_cate", x, key)[-1] == "1:0.100000"
 
 
@@ -142,10 +145,17 @@ def test_integers_wrap_or_raise(bits: int) -> None:
     biggest = 2 ** (bits - 1) - 1
     x = pa.array([biggest, 1, -1, -1], pa.from_numpy_dtype(f"int{bits}"))
     key = pa.array(["k"] * 4)
-    assert evaluate("sum_cate", x, key) == [f"k:{biggest}", f"k:{-biggest - 1}", f"k:{biggest}", f"k:{biggest - 1}"]
+    wrapped = [f"k:{biggest}", f"k:{-biggest - 1}", f"k:{biggest}", f"k:{biggest - 1}"]
+    assert evaluate("sum_cate", x, key, openmldb=True) == wrapped
     assert evaluate("sum_cate", x[2:], key[2:], ansi=True) == ["k:-1", "k:-2"]
-    with pytest.raises(OverflowError, match=r"sum_cate\(\) overflowed .*int\nhelp: cast its argument to a wider type"):
-        evaluate("sum_cate", x, key, ansi=True)
+    message = r"sum_cate\(\) overflowed .*int\nhelp: cast its argument to a wider type"
+    with pytest.raises(OverflowError, match=message):
+        evaluate("sum_cate", x, key, ansi=True, openmldb=True)
+    if bits == 64:
+        with pytest.raises(OverflowError, match=message):
+            evaluate("sum_cate", x, key, ansi=True)
+    else:
+        assert evaluate("sum_cate", x, key, ansi=True)[1] == f"k:{biggest + 1}"
     assert evaluate("avg_cate", x, key, ansi=True)[1] == f"k:{float(biggest + 1) / 2:f}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -41,7 +42,7 @@ def expected(call: Call, rows: list[Line]) -> list[Any]:
     found = []
     for _, group in groupby(rows, key=lambda row: row.group):
         values = [tuple(row.values[name] for name in call.args) for row in group]
-        found.append(TWINS[call.function](View(values, values, types, constants)))
+        found.append(TWINS[call.function](View(values, values, types, constants, call.openmldb)))
     return found
 
 
@@ -50,7 +51,7 @@ def calls_and_rows(draw: st.DrawFn, function: str | None = None) -> tuple[tuple[
     """Some calls, rows of source 0 in group order, and places to cut them."""
     possible = [call for call in ALL_CALLS if call.function in ((function,) if function else GROUPED)]
     chosen = draw(st.lists(st.sampled_from(possible), min_size=1, max_size=3))
-    calls = tuple(Call(c.function, c.args, f"out{i}", c.constants) for i, c in enumerate(chosen))
+    calls = tuple(replace(c, output=f"out{i}") for i, c in enumerate(chosen))
     names = sorted({name for call in calls for name in call.args})
     rows = [Line(r.group, 0, 0, r.values) for r in draw(lines(names, ordered=False))]
     return calls, rows, draw(st.lists(st.integers(0, 14), max_size=6))

@@ -16,6 +16,7 @@ from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 
 from tests.operators.window.window_data import TYPES, arguments, literals
 
+INTERVAL = pa.duration("us")
 STRUCT = pa.struct([("a", pa.int32())])
 TIME = pa.timestamp("us", tz="UTC")
 
@@ -39,13 +40,14 @@ def test_lookup_knows_aliases_in_any_case() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "result"),
     [
-        ("sum", pa.int8(), pa.int8()),
-        ("sum", pa.int16(), pa.int16()),
-        ("sum", pa.float32(), pa.float32()),
-        ("sum", TIME, TIME),
+        ("sum", pa.int8(), pa.int64()),
+        ("sum", pa.int16(), pa.int64()),
+        ("sum", pa.float32(), pa.float64()),
+        ("sum", INTERVAL, INTERVAL),
         ("sum", pa.decimal128(10, 2), pa.decimal128(20, 2)),
         ("sum", pa.decimal128(35, 2), pa.decimal128(38, 2)),
         ("avg", pa.int32(), pa.float64()),
+        ("avg", INTERVAL, INTERVAL),
         ("avg", pa.float32(), pa.float64()),
         ("avg", pa.decimal128(10, 2), pa.decimal128(14, 6)),
         ("avg", pa.decimal128(38, 36), pa.decimal128(38, 38)),
@@ -60,11 +62,19 @@ def test_result_type(name: str, given: pa.DataType, result: pa.DataType) -> None
     assert FUNCTIONS[name].result_type([given]) == result
 
 
+@pytest.mark.parametrize("name", ["sum", "sum_where"])
+@pytest.mark.parametrize("dtype", [pa.int8(), pa.int32(), pa.float32(), TIME])
+def test_sums_keep_their_type_in_openmldb(name: str, dtype: pa.DataType) -> None:
+    given = [dtype, pa.bool_()] if name == "sum_where" else [dtype]
+    assert FUNCTIONS[name].result_type(given, openmldb=True) == dtype
+    with pytest.raises(FunctionTypeError, match="does not take interval day to second"):
+        FUNCTIONS[name].result_type([INTERVAL, *given[1:]], openmldb=True)
+
+
 @pytest.mark.parametrize(
     ("name", "given"),
     [
-        *((name, dtype) for name in ("sum", "avg") for dtype in (pa.string(), pa.date32(), pa.bool_(), STRUCT)),
-        ("avg", TIME),
+        *((name, dtype) for name in ("sum", "avg") for dtype in (pa.string(), pa.date32(), pa.bool_(), STRUCT, TIME)),
         *((name, dtype) for name in ("min", "max", "distinct_count") for dtype in (STRUCT, pa.list_(pa.int8()))),
     ],
 )

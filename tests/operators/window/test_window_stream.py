@@ -200,7 +200,7 @@ def summed_windows(draw: st.DrawFn, number: int) -> Window:
         exclude_current_time=draw(st.booleans()),
         instance_not_in_window=draw(st.booleans()),
     )
-    named = tuple(Call(c.function, c.args, f"w{number}_{i}", c.constants) for i, c in enumerate(calls))
+    named = tuple(replace(c, output=f"w{number}_{i}") for i, c in enumerate(calls))
     return Window(frame, tuple(sorted(draw(st.sets(st.integers(1, 3))))), named)
 
 

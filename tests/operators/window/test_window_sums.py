@@ -18,9 +18,12 @@ from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 
 
-def evaluate(function: str, values: pa.Array, frame: Frame, *, ansi: bool = False, pieces: int = 1) -> list[Any]:
+def evaluate(
+    function: str, values: pa.Array, frame: Frame, *, ansi: bool = False, pieces: int = 1, openmldb: bool = False
+) -> list[Any]:
     """The function over a window of one group, a row for each order 0, 1, 2, ..."""
-    spec = WindowUnionSpec(("k",), "ts", (), (Window(frame, (), (Call(function, ("x",), "out"),)),), ansi)
+    call = Call(function, ("x",), "out", openmldb=openmldb)
+    spec = WindowUnionSpec(("k",), "ts", (), (Window(frame, (), (call,)),), ansi)
     processor = WindowUnionProcessor(spec, {"x": values.type}, pa.schema([("id", pa.int64())]))
     found: list[Any] = []
     edges = np.linspace(0, len(values), pieces + 1).astype(int)
@@ -68,10 +71,11 @@ def test_stated_error_bound(values: list[float], width: int) -> None:
         assert abs(Fraction(got) - exact) <= bound
 
 
-def test_floats_stay_floats_but_add_up_in_double() -> None:
+def test_floats_add_up_in_double_and_stay_floats_in_openmldb() -> None:
     values = pa.array([0.1] * 1000, pa.float32())
     exact = float(np.float32(0.1)) * 1000
-    assert evaluate("sum", values, UNBOUNDED)[-1] == float(np.float32(exact))
+    assert evaluate("sum", values, UNBOUNDED)[-1] == exact
+    assert evaluate("sum", values, UNBOUNDED, openmldb=True)[-1] == float(np.float32(exact))
     assert evaluate("avg", values, UNBOUNDED)[-1] == float(np.float32(0.1))
 
 
@@ -79,11 +83,34 @@ def test_floats_stay_floats_but_add_up_in_double() -> None:
 def test_integer_sums_wrap_or_raise(bits: int) -> None:
     biggest = 2 ** (bits - 1) - 1
     values = pa.array([biggest, 1, -1, biggest], f"int{bits}")
-    assert evaluate("sum", values, LAST_TWO) == [biggest, -biggest - 1, 0, biggest - 1]
+    assert evaluate("sum", values, LAST_TWO, openmldb=True) == [biggest, -biggest - 1, 0, biggest - 1]
     with pytest.raises(OverflowError, match=r"(?s)sum\(\) overflowed .*int.*spark\.sql\.ansi\.enabled"):
-        evaluate("sum", values, LAST_TWO, ansi=True)
+        evaluate("sum", values, LAST_TWO, ansi=True, openmldb=True)
     in_range = pa.array([biggest, -biggest, biggest, 0], f"int{bits}")
-    assert evaluate("sum", in_range, LAST_TWO, ansi=True) == [biggest, 0, 0, biggest]
+    assert evaluate("sum", in_range, LAST_TWO, ansi=True, openmldb=True) == [biggest, 0, 0, biggest]
+
+
+@pytest.mark.parametrize("ansi", [False, True])
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_integer_sums_are_bigints_outside_openmldb(bits: int, ansi: bool) -> None:
+    biggest = 2 ** (bits - 1) - 1
+    values = pa.array([biggest, 1, -1, biggest], f"int{bits}")
+    assert evaluate("sum", values, LAST_TWO, ansi=ansi) == [biggest, biggest + 1, 0, biggest - 1]
+
+
+def test_bigint_sums_wrap_or_raise() -> None:
+    values = pa.array([2**63 - 1, 1, -1])
+    assert evaluate("sum", values, LAST_TWO) == [2**63 - 1, -(2**63), 0]
+    with pytest.raises(OverflowError, match=r"(?s)sum\(\) overflowed bigint.*spark\.sql\.ansi\.enabled"):
+        evaluate("sum", values, LAST_TWO, ansi=True)
+
+
+def test_intervals_never_wrap_and_their_means_are_rounded_half_up() -> None:
+    values = pa.array([1, 2, None, -4, -3, 2**63 - 1, 2**63 - 1], pa.duration("us"))
+    means = [value.value for value in pa.array(evaluate("avg", values, LAST_TWO), pa.duration("us"))][:5]
+    assert means == [1, 2, 2, -4, -4]
+    with pytest.raises(OverflowError, match=r"sum\(\) overflowed interval day to second"):
+        evaluate("sum", values, LAST_TWO)
 
 
 def test_bigint_overflow_is_judged_by_the_window_not_by_the_prefix() -> None:
@@ -94,7 +121,7 @@ def test_bigint_overflow_is_judged_by_the_window_not_by_the_prefix() -> None:
 
 def test_sum_of_timestamps() -> None:
     values = pa.array([1, 2, None], pa.timestamp("us", tz="UTC"))
-    assert [v.timestamp() for v in evaluate("sum", values, UNBOUNDED)] == [1e-6, 3e-6, 3e-6]
+    assert [v.timestamp() for v in evaluate("sum", values, UNBOUNDED, openmldb=True)] == [1e-6, 3e-6, 3e-6]
 
 
 @settings(deadline=None, max_examples=60)

@@ -60,22 +60,22 @@ def expected(window: Window, call: Call, rows: list[Line]) -> list[Any]:
             if row.group == group and row.source in (0, *window.sources)
         ]
         types = tuple(TYPES[name] for name in call.args)
-        found += reference.evaluate(call.function, window.frame, sequence, types, constants)
+        found += reference.evaluate(call.function, window.frame, sequence, types, constants, openmldb=call.openmldb)
     return found
 
 
 def plain(array: pa.ChunkedArray) -> list[Any]:
-    """Python values; timestamps as integers of microseconds."""
-    values: list[Any] = array.cast(without_timestamps(array.type)).to_pylist()
+    """Python values; timestamps and intervals as integers of microseconds."""
+    values: list[Any] = array.cast(without_times(array.type)).to_pylist()
     return values
 
 
-def without_timestamps(dtype: pa.DataType) -> pa.DataType:
-    """The type with int64 for timestamps, also in the rows of frame_rows."""
-    if pa.types.is_timestamp(dtype):
+def without_times(dtype: pa.DataType) -> pa.DataType:
+    """The type with int64 for timestamps and intervals, also in the rows of frame_rows."""
+    if pa.types.is_timestamp(dtype) or pa.types.is_duration(dtype):
         return pa.int64()
     if pa.types.is_list(dtype) and pa.types.is_struct(dtype.value_type):
-        return pa.list_(pa.struct([pa.field(f.name, without_timestamps(f.type)) for f in dtype.value_type]))
+        return pa.list_(pa.struct([pa.field(f.name, without_times(f.type)) for f in dtype.value_type]))
     return dtype
 
 
@@ -194,7 +194,7 @@ def test_function(function: str, data: st.DataObject) -> None:
     chosen = data.draw(
         st.lists(st.sampled_from([c for c in ALL_CALLS if c.function == function]), min_size=1, max_size=3)
     )
-    calls = tuple(Call(c.function, c.args, f"out{i}", c.constants) for i, c in enumerate(chosen))
+    calls = tuple(replace(c, output=f"out{i}") for i, c in enumerate(chosen))
     rows = data.draw(lines(sorted({name for call in calls for name in call.args})))
     window = Window(data.draw(frames()), (1, 2, 3), calls)
     check((window,), rows, data.draw(st.lists(st.integers(0, 14), max_size=6)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import pairwise, product
@@ -49,6 +49,7 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "flag": (pa.bool_(), st.booleans()),
     "day": (pa.date32(), st.integers(-1, 2).map(lambda n: date(1970, 1, 1) + timedelta(days=n))),
     "time": (pa.timestamp("us", tz="UTC"), st.integers(-2, 2)),
+    "span": (pa.duration("us"), st.integers(-3, 3)),
     "pair": (_PAIR, st.sampled_from([{"a": 1, "b": [1]}, {"a": None, "b": []}])),
     "tags": (pa.map_(pa.string(), pa.int32()), st.just([("k", 1)])),
     "c": (pa.bool_(), st.booleans()),
@@ -133,7 +134,7 @@ def _takes(function: WindowFunction, constants: tuple[Any, ...]) -> bool:
     return True
 
 
-def arguments(function: WindowFunction) -> list[tuple[str, ...]]:
+def arguments(function: WindowFunction, *, openmldb: bool = False) -> list[tuple[str, ...]]:
     """Every combination of columns that a function takes: any first one, `FURTHER_COLUMNS` for others."""
     columns: list[tuple[str, ...]] = []
     for i, parameter in enumerate(function.column_parameters):
@@ -144,7 +145,7 @@ def arguments(function: WindowFunction) -> list[tuple[str, ...]]:
     found = []
     for names in candidates:
         try:
-            function.result_type([TYPES[name] for name in names])
+            function.result_type([TYPES[name] for name in names], openmldb=openmldb)
         except FunctionTypeError:
             continue
         found.append(names)
@@ -154,9 +155,11 @@ def arguments(function: WindowFunction) -> list[tuple[str, ...]]:
 def all_calls() -> list[Call]:
     """Every function over every column whose type it takes, with each way of writing its literals."""
     found = [
-        Call(function.name, names, "out", constants)
+        Call(function.name, names, "out", constants, openmldb)
+        for openmldb in (False, True)
         for function in FUNCTIONS.values()
-        for names in arguments(function)
+        if not openmldb or function.openmldb_rule is not None or "sum" in function.name
+        for names in arguments(function, openmldb=openmldb)
         for constants in literals(function)
     ]
     return [*found, Call("frame_rows", ("i64", "text"), "out")]
@@ -170,7 +173,7 @@ def windows(draw: st.DrawFn, number: int, *, size: int = 4) -> Window:
     """A frame over some of three union sources with a few calls."""
     sources = tuple(sorted(draw(st.sets(st.integers(1, 3)))))
     chosen = draw(st.lists(st.sampled_from(ALL_CALLS), min_size=1, max_size=size))
-    calls = tuple(Call(c.function, c.args, f"w{number}_{i}", c.constants) for i, c in enumerate(chosen))
+    calls = tuple(replace(call, output=f"w{number}_{i}") for i, call in enumerate(chosen))
     return Window(draw(frames()), sources, calls)
 
 

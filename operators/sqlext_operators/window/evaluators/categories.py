@@ -11,7 +11,7 @@ from sqlext_operators.columns.codes import ranked
 from sqlext_operators.columns.flat import usable, valid_mask
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.evaluators.category_aggregates import Aggregate, Loaded
+from sqlext_operators.window.evaluators.category_aggregates import Aggregate, Loaded, sum_type
 from sqlext_operators.window.frames import BoolArray, Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.functions.types import sql_name
@@ -181,7 +181,7 @@ class CategoryTexts(Evaluator):
 
     def _overflow(self) -> RowOverflowError:
         return RowOverflowError(
-            f"{self.site.function.name}() overflowed {sql_name(self.site.types[0])}",
+            f"{self.site.function.name}() overflowed {sql_name(sum_type(self.site))}",
             "cast its argument to a wider type, or set spark.sql.ansi.enabled=false",
             condition="overflow",
         )

@@ -62,12 +62,22 @@ class Loaded:
         )
 
 
+def sum_type(site: CallSite) -> pa.DataType:
+    """The type of a sum by category: in OpenMLDB that of the values, else Spark's."""
+    dtype = site.types[0]
+    if site.openmldb:
+        return dtype
+    return pa.float64() if pa.types.is_floating(dtype) else pa.int64()
+
+
 class Aggregate:
     """One of count, sum, avg, min, max and ratio, over values of a type."""
 
     def __init__(self, name: str, site: CallSite) -> None:
         self.name = name
         self.dtype = site.types[0]
+        #: The type that sums have; it decides when they overflow.
+        self.sum_type = sum_type(site)
         self.checked = site.ansi
 
     @property
@@ -110,6 +120,6 @@ class Aggregate:
 
     def _loaded(self, kind: int, rows: RowValues, span: Span, width: int) -> Loaded:
         is_double = kind in (DOUBLE_SUM, MEAN) or (kind == EXTREME and pa.types.is_floating(self.dtype))
-        bits = self.dtype.bit_width if kind in (INTEGER_SUM, DOUBLE_SUM) else 64
+        bits = self.sum_type.bit_width if kind in (INTEGER_SUM, DOUBLE_SUM) else 64
         measure = Measure(kind, span.base, bits, self.checked, self.name == "max")
         return Loaded(rows, measure, span, is_double, width)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlext_operators.columns.flat import fixed_width, to_array, usable
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.evaluators.decimals import DecimalAverage, DecimalSum
+from sqlext_operators.window.evaluators.decimals import DecimalAverage, DecimalSum, divide
 from sqlext_operators.window.evaluators.floats import SlidingSums
 from sqlext_operators.window.evaluators.prefix import PrefixCounts, PrefixSums, split
 from sqlext_operators.window.frames import Frames, IntArray
@@ -144,9 +144,10 @@ def _fits_32_bits(values: IntArray) -> bool:
 
 def sum_overflow(site: CallSite) -> RowOverflowError:
     """The error for a sum that does not fit."""
+    wider = "cast its argument to a wider type, or set spark.sql.ansi.enabled=false"
     return RowOverflowError(
         f"{site.function.name}() overflowed {sql_name(site.result_type)}",
-        "cast its argument to a wider type, or set spark.sql.ansi.enabled=false",
+        "sum fewer or shorter intervals" if pa.types.is_duration(site.result_type) else wider,
         condition="overflow",
     )
 
@@ -158,7 +159,8 @@ def total(site: CallSite) -> Evaluator:
         return DecimalSum(site)
     if pa.types.is_floating(dtype):
         return FloatSum(site)
-    return CheckedIntegerSum(site) if site.ansi else IntegerSum(site)
+    # Spark's intervals never wrap around
+    return CheckedIntegerSum(site) if site.ansi or pa.types.is_duration(dtype) else IntegerSum(site)
 
 
 class IntegerAverage(CheckedIntegerSum):
@@ -167,6 +169,13 @@ class IntegerAverage(CheckedIntegerSum):
     def evaluate(self, frames: Frames) -> pa.Array:
         low, high = self.halves(frames)
         return mean(high.astype(np.float64) * 2.0**32 + low, self.counts.totals(frames))
+
+
+class IntervalAverage(CheckedIntegerSum):
+    """Mean of day-time intervals, rounded half away from zero to microseconds."""
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        return interval_mean(*self.halves(frames), self.counts.totals(frames), self.site.result_type)
 
 
 class FloatAverage(FloatSum):
@@ -182,10 +191,20 @@ def mean(total: npt.NDArray[np.float64], count: npt.NDArray[np.int64]) -> pa.Arr
     return to_array(total / np.where(valid, count, 1), valid, pa.float64())
 
 
+def interval_mean(low: IntArray, high: IntArray, count: npt.NDArray[np.int64], dtype: pa.DataType) -> pa.Array:
+    """Intervals[n], the sums of high * 2**32 + low (0 <= low < 2**32) / count; NULL where the count is 0."""
+    valid = count > 0
+    words = ((high << 32) | low).view(np.uint64)
+    quotient, _, _ = divide(words, high >> 32, 1, np.where(valid, count, 1))
+    return to_array(quotient.view(np.int64), valid, dtype)
+
+
 def average(site: CallSite) -> Evaluator:
     """The evaluator of avg and avg_where for the argument's type."""
     if pa.types.is_decimal(site.types[0]):
         return DecimalAverage(site)
+    if pa.types.is_duration(site.types[0]):
+        return IntervalAverage(site)
     return FloatAverage(site) if pa.types.is_floating(site.types[0]) else IntegerAverage(site)
 
 

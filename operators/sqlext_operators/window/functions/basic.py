@@ -10,13 +10,13 @@ _CONDITION = Parameter("condition", "condition")
 _IGNORE_NULL = Parameter("ignore_null", "boolean", optional=True, default=False)
 
 _SUM_DOC = (
-    "Integers keep their type and wrap around on overflow (an error under ANSI). A sum of floats is a float (added up "
-    "in double), a sum of timestamps is a timestamp. Decimals are exact; an overflow gives NULL (an error under ANSI). "
-    "NULL if no value is left."
+    "The type is that of Spark's sum: integers give a bigint, float and double a double. A bigint that overflows is an "
+    "error under ANSI, and wraps around without it; a decimal that overflows is NULL there. NULL if no value is left. "
+    'With compat="openmldb" integers, floats and timestamps keep their type.'
 )
 _AVG_DOC = (
     "The result is a double: integers are summed exactly, and the mean of floats is computed in double. For decimals "
-    "it is decimal(p+4, s+4), rounded half up. NULL if no value is left."
+    "it is decimal(p+4, s+4), for day-time intervals an interval, both rounded half up. NULL if no value is left."
 )
 _EXTREME_DOC = (
     "NULL if no value is left. As in Spark, NaN is the largest number, -0.0 equals 0.0, false is less than true, and "
@@ -32,8 +32,22 @@ ROWS = (
         "Number of non-NULL values, or of rows for count(*); 0 for an empty window.",
         accepts_star=True,
     ),
-    WindowFunction("sum", (_VALUE,), types.summed, Evaluation("sums", "total"), f"Sum of the values. {_SUM_DOC}"),
-    WindowFunction("avg", (_VALUE,), types.averaged, Evaluation("sums", "average"), f"Mean of the values. {_AVG_DOC}"),
+    WindowFunction(
+        "sum",
+        (_VALUE,),
+        types.summed,
+        Evaluation("sums", "total"),
+        f"Sum of the values. {_SUM_DOC}",
+        openmldb_rule=types.summed_in_openmldb,
+    ),
+    WindowFunction(
+        "avg",
+        (_VALUE,),
+        types.averaged,
+        Evaluation("sums", "average"),
+        f"Mean of the values. {_AVG_DOC}",
+        openmldb_rule=types.averaged_in_openmldb,
+    ),
     WindowFunction(
         "min",
         (_VALUE,),
@@ -104,6 +118,7 @@ ROWS = (
         Evaluation("sums", "total"),
         "Sum of the values where the condition is true (NULL counts as false). OpenMLDB skips x = 0 by mistake, so a "
         f"sum of zeros is NULL there; here it is 0. {_SUM_DOC}",
+        openmldb_rule=types.summed_in_openmldb,
     ),
     WindowFunction(
         "avg_where",
@@ -112,6 +127,7 @@ ROWS = (
         Evaluation("sums", "average"),
         "Mean of the values where the condition is true (NULL counts as false). OpenMLDB skips x = 0 by mistake; here "
         f"zeros count. {_AVG_DOC}",
+        openmldb_rule=types.averaged_in_openmldb,
     ),
     WindowFunction(
         "min_where",

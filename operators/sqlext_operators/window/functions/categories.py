@@ -23,8 +23,8 @@ _WHAT = {
 }
 _FORM = {
     "count": "",
-    "sum": "Integers wrap around on overflow (an error under ANSI). Sums of float and double are exact and rounded "
-    "once, to the type of x. ",
+    "sum": "A sum of integers is a bigint, which wraps on overflow (an error under ANSI); a sum of float or "
+    'double is a double, exact and rounded once. With compat="openmldb" sums keep the type of x. ',
     "avg": "The mean is the exact sum, rounded to double and divided by the count. ",
     "min": "NaN is the largest number. ",
     "max": "NaN is the largest number. ",

@@ -57,7 +57,7 @@ class CallSite:
 
     `types` are the types of `Call.args`, `constants` has one entry for each constant parameter (defaults filled
     in), `unbounded` says that the frame never loses a row (UNBOUNDED PRECEDING without MAXSIZE). Timestamps become
-    text in `time_zone`.
+    text in `time_zone`. `openmldb` as in `Call`.
     """
 
     function: WindowFunction
@@ -67,6 +67,7 @@ class CallSite:
     unbounded: bool
     ansi: bool
     time_zone: str = "UTC"
+    openmldb: bool = False
 
     @property
     def condition(self) -> int | None:
@@ -98,6 +99,7 @@ class WindowFunction:
     positional    the function looks at the partition's sequence, not at the frame (lag, at)
     needs_order   the function depends on the rows' order: it has no meaning with GROUP BY
     internal      made by the analyzer, not callable from SQL
+    openmldb_rule  the types of the result in OpenMLDB, where they are not Spark's
     openmldb_refuses  first-argument types that OpenMLDB refuses though they make sense (compat="openmldb" refuses them)
     """
 
@@ -111,6 +113,7 @@ class WindowFunction:
     positional: bool = False
     needs_order: bool = False
     internal: bool = False
+    openmldb_rule: TypeRule | None = None
     openmldb_refuses: frozenset[pa.DataType] = frozenset()
 
     @property
@@ -130,8 +133,9 @@ class WindowFunction:
         left_out = 1 if self.accepts_star and count < len(columns) else 0  # the value of count_where(*, condition)
         return places[0] - left_out if places else None
 
-    def result_type(self, arg_types: Sequence[pa.DataType]) -> pa.DataType:
-        """The type of the result for arguments of these types (`Call.args`: no literals, nothing for ``*``).
+    def result_type(self, arg_types: Sequence[pa.DataType], *, openmldb: bool = False) -> pa.DataType:
+        """The type of the result for arguments of these types (`Call.args`: no literals, nothing for ``*``): Spark's
+        for its functions, or OpenMLDB's.
 
         Raises FunctionTypeError for a wrong number of arguments or a type that the function does not take.
         """
@@ -142,15 +146,16 @@ class WindowFunction:
             raise FunctionTypeError(
                 f"{self.name}() does not take {len(arg_types)} arguments", f"write {self.signature}"
             )
+        rule = self.openmldb_rule if openmldb and self.openmldb_rule is not None else self.type_rule
         place = self.condition_place(len(arg_types))
         if place is None:
-            return self.type_rule(self.name, arg_types)
+            return rule(self.name, arg_types)
         condition = arg_types[place]
         if not (pa.types.is_boolean(condition) or pa.types.is_null(condition)):
             message = f"the condition of {self.name}() must be boolean, not {sql_name(condition)}"
             raise FunctionTypeError(message, "write a comparison, for example x > 0", place)
         try:
-            return self.type_rule(self.name, [*arg_types[:place], *arg_types[place + 1 :]])
+            return rule(self.name, [*arg_types[:place], *arg_types[place + 1 :]])
         except FunctionTypeError as error:
             if error.argument is not None and error.argument >= place:
                 error.argument += 1

@@ -6,8 +6,11 @@ analyzer, the processor, the documentation and the tests read this table.
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from sqlext_operators.window.functions import basic, categories, frequencies, statistics
-from sqlext_operators.window.functions.definition import WindowFunction
+from sqlext_operators.window.functions.definition import CallSite, WindowFunction
+from sqlext_operators.window.spec import Call
 
 #: Every window function by its name, without aliases.
 FUNCTIONS = {row.name: row for row in (*basic.ROWS, *statistics.ROWS, *frequencies.ROWS, *categories.ROWS)}
@@ -17,3 +20,16 @@ def lookup(name: str) -> WindowFunction | None:
     """The function of this name or alias, in any case; None if there is none."""
     lower = name.lower()
     return FUNCTIONS.get(lower) or next((row for row in FUNCTIONS.values() if lower in row.aliases), None)
+
+
+def call_site(
+    call: Call, types: tuple[pa.DataType, ...], *, unbounded: bool, ansi: bool, time_zone: str = "UTC"
+) -> CallSite:
+    """A call over columns of these types, one for each of `Call.args`. Raises ValueError if there is no such function,
+    FunctionTypeError for arguments that it does not take."""
+    function = FUNCTIONS.get(call.function)
+    if function is None:
+        raise ValueError(f"there is no window function {call.function!r}")
+    constants = function.complete_constants(call.constants)
+    result = function.result_type(types, openmldb=call.openmldb)
+    return CallSite(function, types, constants, result, unbounded, ansi, time_zone, call.openmldb)

@@ -23,6 +23,7 @@ _NAMES = {
     pa.date32(): "date",
     pa.null(): "void",
     pa.month_day_nano_interval(): "interval year to month",
+    pa.duration("us"): "interval day to second",
 }
 
 
@@ -109,16 +110,38 @@ def first_argument(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
 
 
 def summed(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
-    """The input's type for integers, float, double and timestamp; decimal(p,s) becomes decimal(min(38,p+10),s)."""
+    """Spark's type of a sum: bigint for integers, double for float and double, decimal(min(38,p+10),s) for
+    decimal(p,s), a day-time interval for day-time intervals."""
     dtype = types[0]
     if pa.types.is_decimal128(dtype):
         return pa.decimal128(min(MAX_PRECISION, dtype.precision + 10), dtype.scale)
+    if pa.types.is_signed_integer(dtype):
+        return pa.int64()
+    if is_number(dtype):
+        return pa.float64()
+    if pa.types.is_duration(dtype):
+        return dtype
+    raise _refused(name, dtype, "it takes numbers and day-time intervals; cast the argument, for example to double")
+
+
+def summed_in_openmldb(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """The input's type for integers, float, double and timestamp; decimals as in Spark."""
+    dtype = types[0]
     if is_number(dtype) or pa.types.is_timestamp(dtype):
         return dtype
+    if pa.types.is_decimal128(dtype):
+        return summed(name, types)
     raise _refused(name, dtype, "it takes numbers and timestamps; cast the argument, for example to double")
 
 
 def averaged(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """Spark's type of a mean: as in OpenMLDB, and a day-time interval for day-time intervals."""
+    if pa.types.is_duration(types[0]):
+        return types[0]
+    return averaged_in_openmldb(name, types)
+
+
+def averaged_in_openmldb(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """double for integers, float and double; decimal(p,s) becomes decimal(min(38,p+4),min(38,s+4))."""
     dtype = types[0]
     if pa.types.is_decimal128(dtype):

@@ -44,6 +44,9 @@ def _avg(view: View, condition: int | None = None) -> Any:
             return (whole if mean >= 0 else -whole) * step
     if isinstance(values[0], float):
         return float_sum(values) / len(values)
+    if pa.types.is_duration(view.types[0]):
+        twice = 2 * abs(sum(values)) // len(values)
+        return ((twice + 1) // 2) * (1 if sum(values) >= 0 else -1)
     return float(Fraction(sum(values), len(values)))
 
 

@@ -77,10 +77,15 @@ def _text(view: View, results: dict[Any, Any], order: str) -> str:
 def _twin(aggregate: str, order: str, *, where: bool) -> Twin:
     def twin(view: View) -> str:
         rows = [row for row in view.rows if row[1] is True] if where else view.rows
-        results = {k: _AGGREGATES[aggregate](values, view.types[0]) for k, values in _groups(view, rows).items()}
+        dtype = _summed(view.types[0]) if aggregate == "sum" and not view.openmldb else view.types[0]
+        results = {k: _AGGREGATES[aggregate](values, dtype) for k, values in _groups(view, rows).items()}
         return _text(view, results, order)
 
     return twin
+
+
+def _summed(dtype: pa.DataType) -> pa.DataType:
+    return pa.float64() if pa.types.is_floating(dtype) else pa.int64()
 
 
 def _ratio(order: str) -> Twin:

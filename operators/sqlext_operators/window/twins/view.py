@@ -16,12 +16,14 @@ Values = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class View:
-    """What a function sees: the frame's rows oldest to newest, and the row's history with the row itself last."""
+    """What a function sees: the frame's rows oldest to newest, and the row's history with the row itself last.
+    `openmldb` as in `Call`."""
 
     rows: list[Values]
     history: list[Values]
     types: tuple[pa.DataType, ...]
     constants: tuple[Scalar, ...]
+    openmldb: bool = False
 
 
 Twin = Callable[[View], Any]
