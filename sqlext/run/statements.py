@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError, Span, UnsupportedError
 from sqlext_planner.spark.references import held
+from sqlext_planner.spark.session import active_kept
 from sqlglot import exp
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ def _explain(plan: StagedPlan, spark: SparkSession, config: Config) -> DataFrame
 
     shown = measured(plan, spark, config) if plan.explain == "analyze" else plan
     text = explain_text(shown, STAGES if plan.explain == "extended" else ("physical",))
-    return spark.createDataFrame([(text,)], "plan string")
+    with active_kept(spark):
+        return spark.createDataFrame([(text,)], "plan string")
 
 
 def _create_view(create: exp.Create, plan: StagedPlan, frame: DataFrame, spark: SparkSession) -> DataFrame:
@@ -146,4 +148,5 @@ def _span(plan: StagedPlan) -> Span:
 
 def _no_rows(spark: SparkSession) -> DataFrame:
     """What Spark's own commands return: no column, no row."""
-    return spark.createDataFrame([], "")
+    with active_kept(spark):
+        return spark.createDataFrame([], "")

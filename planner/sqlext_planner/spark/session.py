@@ -27,8 +27,34 @@ def substituted(spark: SparkSession, text: str) -> str:
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
         return _substituted_there(spark, text)
-    jvm.SparkSession.setActiveSession(spark._jsparkSession)  # the JVM's class reads the settings of the active one
-    return str(jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(text))
+    with active_kept(spark):
+        jvm.SparkSession.setActiveSession(spark._jsparkSession)  # the JVM's class reads the settings of the active one
+        return str(jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(text))
+
+
+@contextmanager
+def active_kept(spark: SparkSession) -> Iterator[None]:
+    """Whichever session becomes the thread's active one inside, that of before is it again afterwards.
+
+    PySpark's `createDataFrame` makes its own session the active one and leaves it so: whoever works with two sessions
+    would get the other one from `SparkSession.active()`. Nothing to do under Connect, where it does not.
+    """
+    from pyspark.sql import SparkSession
+
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:
+        yield
+        return
+    sessions, here = jvm.SparkSession, SparkSession._activeSession
+    there = sessions.getActiveSession()
+    try:
+        yield
+    finally:
+        SparkSession._activeSession = here
+        if there.isDefined():
+            sessions.setActiveSession(there.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def _substituted_there(spark: SparkSession, text: str) -> str:
