@@ -14,6 +14,7 @@ import selectors
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -35,8 +36,11 @@ MOST_WAITING = 4 << 30
 _FEW_ROWS = 10_000
 _TOKEN_BYTES = 32
 _COPIED_BYTES = 1 << 20
-_HANDSHAKE_SECONDS = 30
+#: A partition that was computed has so long to arrive.
+_ARRIVAL_SECONDS = 30
 _BACKLOG = 128
+#: Connections that have not said yet what they are; beyond that the oldest is closed.
+_MOST_GUESTS = 256
 _TAGS = count(1)
 
 
@@ -90,6 +94,14 @@ class _Incoming:
     is_over: bool = False
 
 
+@dataclass(eq=False)
+class _Guest:
+    """A connection that has not said yet what it is, and what came of its first bytes."""
+
+    connection: socket.socket
+    start: bytes = b""
+
+
 class _Job(threading.Thread):
     """Computes the rows, in a thread of its own; `bell` is closed when that is over."""
 
@@ -100,12 +112,13 @@ class _Job(threading.Thread):
         self._context = frame.sparkSession.sparkContext
         self.error: BaseException | None = None
         self.is_over = False
+        self.partitions = 0
 
     def run(self) -> None:
         try:
             self._context.addJobTag(self._tag)
             names = [f"c{place}" for place in range(len(self._frame.columns))]  # two columns may have one name
-            self._frame.toDF(*names).mapInArrow(self._task, "rows bigint").collect()
+            self.partitions = len(self._frame.toDF(*names).mapInArrow(self._task, "rows bigint").collect())
         except BaseException as error:
             self.error = error
         finally:
@@ -127,6 +140,7 @@ class _Receiver:
         self._folder = (conf.get("spark.local.dir", None) or tempfile.gettempdir()).split(",")[0]
         self._token = secrets.token_bytes(_TOKEN_BYTES)
         self._incoming: dict[int, _Incoming] = {}
+        self._guests: list[_Guest] = []
         self._next = 0
         self._waiting_bytes = 0
         self._selector = selectors.DefaultSelector()
@@ -147,23 +161,36 @@ class _Receiver:
         self._job.cancel()
         for incoming in self._incoming.values():
             self._close(incoming)
+        for guest in self._guests:
+            guest.connection.close()
         for end in (self._listener, self._bell, self._selector):
             end.close()
 
     def pieces(self) -> Iterator[bytes]:
         """The text, in the order of the rows."""
         while not self._job.is_over:
-            yield from self._step()
+            yield from self._step(None)
         if self._job.error is not None:
             raise self._job.error
-        self._accept()
+        yield from self._late()
         for partition in sorted(self._incoming):
             incoming = self._incoming[partition]
             yield from self._waited(incoming)
             while not incoming.is_over:
                 yield from self._received(incoming)
 
-    def _step(self) -> Iterator[bytes]:
+    def _late(self) -> Iterator[bytes]:
+        """The job is over, and what its last tasks have sent may still be on its way."""
+        self._selector.unregister(self._bell)
+        end = time.monotonic() + _ARRIVAL_SECONDS
+        while self._next + len(self._incoming) < self._job.partitions:
+            if (left := end - time.monotonic()) <= 0:
+                missing = self._job.partitions - self._next - len(self._incoming)
+                raise ConnectionError(f"{missing} of {self._job.partitions} partitions of the result did not arrive")
+            yield from self._step(left)
+
+    def _step(self, seconds: float | None) -> Iterator[bytes]:
+        """Wait for what comes next, for so long at most."""
         current = self._incoming.get(self._next)
         if current is not None:
             yield from self._waited(current)
@@ -174,9 +201,11 @@ class _Receiver:
             if self._waiting_bytes >= self._most_waiting:
                 yield from self._received(current)
                 return
-        for key, _ in self._selector.select():
+        for key, _ in self._selector.select(seconds):
             if key.fileobj is self._listener:
                 self._accept()
+            elif isinstance(key.data, _Guest):
+                self._greet(key.data)
             elif key.fileobj is not self._bell:
                 yield from self._ready(key.data)
 
@@ -201,23 +230,47 @@ class _Receiver:
             self._selector.unregister(incoming.connection)
 
     def _accept(self) -> None:
-        """Take the connections that tasks have made; what does not start with the token is no task."""
-        from sqlext_operators.results.sender import LENGTH
-
+        """Take new connections. No one is waited for: any process of this machine may connect and say nothing."""
         while True:
             try:
                 connection, _ = self._listener.accept()
             except BlockingIOError:
                 return
-            connection.settimeout(_HANDSHAKE_SECONDS)
-            start = _exactly(connection, _TOKEN_BYTES + LENGTH.size) or b""
-            partition = LENGTH.unpack(start[_TOKEN_BYTES:])[0] if start else -1
-            if not hmac.compare_digest(start[:_TOKEN_BYTES], self._token) or not self._is_new(partition):
-                connection.close()
-                continue
-            connection.settimeout(None)
-            self._incoming[partition] = _Incoming(connection, partition)
-            self._selector.register(connection, selectors.EVENT_READ, self._incoming[partition])
+            connection.setblocking(False)
+            guest = _Guest(connection)
+            self._guests.append(guest)
+            self._selector.register(connection, selectors.EVENT_READ, guest)
+            self._greet(guest)
+            if len(self._guests) > _MOST_GUESTS:
+                self._dismiss(self._guests[0]).close()
+
+    def _greet(self, guest: _Guest) -> None:
+        """Read on how a connection starts; what does not start with the token is no task."""
+        from sqlext_operators.results.sender import LENGTH
+
+        size = _TOKEN_BYTES + LENGTH.size
+        try:
+            more = guest.connection.recv(size - len(guest.start))
+        except BlockingIOError:
+            return
+        except OSError:  # a task that was killed
+            more = b""
+        guest.start += more
+        if more and len(guest.start) < size:
+            return
+        connection = self._dismiss(guest)
+        partition = LENGTH.unpack(guest.start[_TOKEN_BYTES:])[0] if more else -1
+        if not hmac.compare_digest(guest.start[:_TOKEN_BYTES], self._token) or not self._is_new(partition):
+            connection.close()
+            return
+        connection.setblocking(True)
+        self._incoming[partition] = _Incoming(connection, partition)
+        self._selector.register(connection, selectors.EVENT_READ, self._incoming[partition])
+
+    def _dismiss(self, guest: _Guest) -> socket.socket:
+        self._guests.remove(guest)
+        self._selector.unregister(guest.connection)
+        return guest.connection
 
     def _is_new(self, partition: int) -> bool:
         """A cluster may run a task again; the text of the first one may have gone to the reader already."""
