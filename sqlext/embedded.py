@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import importlib.util
 import logging
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MINIMUM_JAVA = 17
-#: Seconds that this process, when it ends, waits for a Java that was told to end.
-_PATIENCE = 20
+#: Seconds that a Java which was told to end may take; then it is killed. One that collects garbage without an end, or
+#: that is stopped itself, never answers.
+_PATIENCE = 10
 _ENDED: set[int] = set()
 #: The folder of the Java that PySpark is starting: until it answers, PySpark does not say which process it is.
 _STARTING: list[Path] = []
@@ -148,7 +150,7 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
         return running
     java = find_java()
     home = Path(tempfile.mkdtemp(prefix="sqlext-spark-"))
-    atexit.register(_remove, home)
+    atexit.register(_remove, home, os.getpid())
     write_launcher(home, java)
     builder = SparkSession.builder.appName("sqlext")
     for key, value in {**_defaults(home, master), **(conf or {})}.items():
@@ -178,19 +180,53 @@ def _reason(error: Exception) -> str:
 
 
 def end_java() -> None:
-    """Tell the Java of this process to end, which removes its own temporary files.
+    """Tell the Java of this process to end, which removes its own temporary files; one that does not is killed.
 
-    For a process that is being stopped: anything that waits for Spark fails at once.
+    For a process that is being stopped: anything that waits for Spark fails at once, or when Java is killed. A forked
+    child leaves its parent's Java alone.
     """
     silence_servers()
+    told = [pid for pid in _javas() if _is_child(pid)]
+    _ENDED.update(told)
+    _signal(told, signal.SIGTERM)
+    # no threading.Thread: a signal's handler may have interrupted code that holds the lock which its start takes
+    _thread.start_new_thread(_kill_late, (told,))
+
+
+def kill_java() -> None:
+    """Kill a Java that was told to end, without waiting for it."""
+    _signal(tuple(_ENDED), signal.SIGKILL)
+
+
+def is_ending() -> bool:
+    """Whether the Java of this process was told to end: then whatever waited for Spark fails, which says nothing."""
+    return any(pid in _ENDED for pid in _javas())
+
+
+def _javas() -> list[int]:
+    """The process of Java, or those of a Java that is being started."""
     process = java_process() if "pyspark" in sys.modules else None
-    if process is not None and process.poll() is None:
-        process.terminate()
-        _ENDED.add(process.pid)
-    elif process is None:
-        for pid in filter(_is_child, (pid for home in _STARTING for pid in _launched(home))):
-            os.kill(pid, signal.SIGTERM)
-            _ENDED.add(pid)
+    return [process.pid] if process is not None else [pid for home in _STARTING for pid in _launched(home)]
+
+
+def _kill_late(pids: Sequence[int]) -> None:
+    """Wait until these processes have ended, and kill those that take too long."""
+    _wait(pids, _PATIENCE)
+    _signal(pids, signal.SIGKILL)
+    _wait(pids, 1)
+
+
+def _signal(pids: Sequence[int], number: int) -> None:
+    """Send a signal to those of the processes that still run."""
+    for pid in filter(_is_child, pids):
+        with suppress(ProcessLookupError):  # another thread has waited for it just now
+            os.kill(pid, number)
+
+
+def _wait(pids: Sequence[int], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while any(map(_is_child, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def silence_servers() -> None:
@@ -218,17 +254,12 @@ def _is_child(pid: int) -> bool:
         return False
 
 
-def _remove(home: Path) -> None:
-    """Remove a session's folder at the end of the process. A Java that was told to end still writes there: wait."""
-    process = java_process()
-    if process is not None and process.pid in _ENDED:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_PATIENCE)
-    if process is None:
-        deadline = time.monotonic() + _PATIENCE
-        while any(map(_is_child, _ENDED)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-    shutil.rmtree(home, ignore_errors=True)
+def _remove(home: Path, owner: int) -> None:
+    """Remove a session's folder at the end of the process that made it, not of its forked children. A Java that was
+    told to end still writes there: wait."""
+    if os.getpid() == owner:
+        _kill_late(sorted(_ENDED))
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @contextmanager

@@ -43,7 +43,14 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
     from sqlext.embedded import end_java
 
     for other in ENDING:
-        signal.signal(other, signal.SIG_IGN)  # nothing may interrupt the cleanup
+        signal.signal(other, _hurry)  # nothing may interrupt the cleanup
     _Stop.number = number
     end_java()  # code that waits for Spark, or stops Spark in its `finally`, continues at once
     raise StoppedError(number)
+
+
+def _hurry(number: int, frame: FrameType | None) -> None:
+    """A second signal: whoever sends it does not want to wait until Java has ended by itself."""
+    from sqlext.embedded import kill_java
+
+    kill_java()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sqlext.embedded import is_ending
 from sqlext.tpc.benchmark import Benchmark
 from sqlext.tpc.compare import difference, same_rows
 from sqlext.tpc.reference import reference
@@ -129,11 +130,13 @@ def answer(frame: DataFrame, begin: float | None = None) -> Answer:
 
 
 def _attempt(sql: Callable[[str], DataFrame], text: str) -> Answer | str:
-    """The answer, or the error in one line: one query's failure does not end the run."""
+    """The answer, or the error in one line: one query's failure does not end the run, and the end of Spark does."""
     begin = time.perf_counter()
     try:
         return answer(sql(text), begin)
     except Exception as error:
+        if is_ending():
+            raise
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         return f"{type(error).__name__}: {lines[0] if lines else ''}"
 

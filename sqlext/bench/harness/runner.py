@@ -17,6 +17,7 @@ from sqlext.bench.harness import machine
 from sqlext.bench.harness.memory import MemoryWatch, process_tree
 from sqlext.bench.harness.results import CaseResult, Measurement, Report, Run
 from sqlext.bench.harness.suite import BRIEF_SECONDS, Answer, Case, Contestant, Suite
+from sqlext.embedded import is_ending
 
 #: A run may not take longer, so that one contestant does not hold up all others.
 LIMIT_SECONDS = 600.0
@@ -141,6 +142,8 @@ def _attempt(
         with _limit(contestant, limit_seconds):
             answer = contestant.answer(case)
     except Exception as error:  # a contestant may fail in any way; the report says how
+        if is_ending():
+            raise
         measurement.status = "failed"
         measurement.message = str(error) if isinstance(error, SqlExtError) else f"{type(error).__name__}: {error}"
         answers.pop(contestant.name, None)

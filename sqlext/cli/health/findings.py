@@ -11,7 +11,7 @@ from enum import StrEnum
 from sqlext_planner.conditions import Condition
 from sqlext_planner.errors import SqlExtError
 
-from sqlext.embedded import usable_cores
+from sqlext.embedded import is_ending, usable_cores
 
 
 class State(StrEnum):
@@ -94,11 +94,14 @@ class Check:
     starts: bool = False
 
     def findings(self, *subject: object) -> list[Finding]:
-        """What the function finds. An error that it raises is a finding too: the other checks still run."""
+        """What the function finds. An error that it raises is a finding too: the other checks still run. It is raised
+        if a signal has ended Spark."""
         try:
             return list(self.look(*subject))
         except SqlExtError as error:
             return [Finding.of(error)]
         except Exception as error:
+            if is_ending():
+                raise
             first = (str(error).strip().splitlines() or [""])[0]
             return [Finding.wrong(f"this check failed: {type(error).__name__}: {first}", "report this line as a bug")]

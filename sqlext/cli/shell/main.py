@@ -24,6 +24,7 @@ from sqlext.cli.shell.engine import Engine
 from sqlext.cli.shell.state import LeaveError, Shell, dead_java
 from sqlext.cli.shell.tables import KnownTables
 from sqlext.cli.shell.work import CancelledError
+from sqlext.cli.signals import stopped_by
 from sqlext.cli.source import read_settings, read_sql
 from sqlext.cli.terminal import visible
 from sqlext.embedded import silence_servers
@@ -107,6 +108,8 @@ class _Conversation:
             except (KeyboardInterrupt, CancelledError) as stop:
                 self._say_cancelled(stop)
             except Exception as error:
+                if stopped_by() is not None:
+                    raise
                 self._tell(error)
 
     def _turn(self, prompt: Prompt) -> None:
