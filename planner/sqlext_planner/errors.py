@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlext_planner.conditions import Condition, look_up
+from sqlext_planner.masking import masked
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class SqlExtError(Exception):
     do, `notes` add facts (one sentence each). A help text that is costly to find is given as a function, which is
     called only when somebody reads the help.
     Code that knows the text of the statement can attach it later with `with_sql`. `lines` show the place
-    if the text itself is not at hand: in an error that a task found.
+    if the text itself is not at hand: in an error that a task found. Credentials in URIs are not shown (masking.py).
     """
 
     def __init__(
@@ -51,12 +52,12 @@ class SqlExtError(Exception):
         sql: str | None = None,
         lines: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(message)
-        self.message = message
+        super().__init__(masked(message))
+        self.message = masked(message)
         self.condition: Condition = condition
         self.span = span
         self._help = help
-        self.notes = notes
+        self.notes = tuple(map(masked, notes))
         self.sql = sql
         self.lines = lines
         #: The error is about one of our hints: it is reported even if the statement could run without the hint.
@@ -67,7 +68,7 @@ class SqlExtError(Exception):
         """What to do."""
         if callable(self._help):
             self._help = self._help()
-        return self._help
+        return None if self._help is None else masked(self._help)
 
     @help.setter
     def help(self, help: str | None) -> None:
@@ -96,7 +97,7 @@ class SqlExtError(Exception):
         if self.sql is not None and self.span is not None:
             lines += excerpt(self.sql, self.span, width)
         else:
-            lines += self.lines
+            lines += map(masked, self.lines)
         lines += [f"note: {note}" for note in self.notes]
         if self.help is not None:
             lines.append(f"help: {self.help}")
@@ -129,6 +130,7 @@ class InternalError(Exception):
 
 def excerpt(sql: str, span: Span, width: int = WIDTH) -> list[str]:
     """The line of `sql` where `span` starts, with a caret line below it, in at most `width` columns."""
+    sql = masked(sql, same_length=True)
     start = min(max(span.start, 0), len(sql))
     line_start = sql.rfind("\n", 0, start) + 1
     line_end = sql.find("\n", start)

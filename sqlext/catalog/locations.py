@@ -15,6 +15,9 @@ _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>/.*)", re.DOTAL
 _WILD = re.compile(r"[*?\[{]")
 #: What Hadoop takes for a pattern; a backslash before one of them makes it a plain character.
 _SPECIAL = re.compile(r"([\\*?\[\]{}])")
+#: Names that a pattern with choices may stand for, steps to find them, and its length in characters.
+_MOST, _MOST_STEPS, _LONGEST = 1_000, 4_000, 4_096
+_SHOWN = 100
 _THREE = "write file:///folder/name with three slashes, or the plain path"
 
 
@@ -86,7 +89,7 @@ def _local(path: str, text: str) -> LocalData:
     found = sorted({match for one in _alternatives(path) for match in _matching(one)}, key=str)
     if not found:
         raise ConfigurationError(
-            f"nothing matches '{text}'", condition="file-access", help="check the pattern: * ? [abc] {a,b}"
+            f"nothing matches '{shortened(text)}'", condition="file-access", help="check the pattern: * ? [abc] {a,b}"
         )
     return LocalData(path, tuple(found), _base(path))
 
@@ -94,6 +97,12 @@ def _local(path: str, text: str) -> LocalData:
 def _matching(pattern: str) -> Iterator[Path]:
     parts = Path(pattern.replace("[^", "[!")).parts
     place = _first_wild(parts)
+    if any("**" in part for part in parts):
+        raise ConfigurationError(
+            f"'**' in the pattern '{shortened(pattern)}' is none of Spark's patterns",
+            condition="file-access",
+            help="write a * for each level of folders, or the folder itself: its files are found at any depth",
+        )
     if place == len(parts):
         found = [Path(pattern)] if os.path.lexists(pattern) else []
     else:
@@ -112,15 +121,29 @@ def _base(pattern: str) -> Path | None:
     return Path(*parts[:place]) if "=" in parts[place] else None
 
 
-def _alternatives(pattern: str) -> Iterator[str]:
-    """The pattern for each choice of `{a,b}`, which may be nested."""
-    opening = pattern.find("{")
-    closing = _closing(pattern, opening)
-    if opening < 0 or closing is None:
-        yield pattern
-        return
-    for choice in _choices(pattern[opening + 1 : closing]):
-        yield from _alternatives(pattern[:opening] + choice + pattern[closing + 1 :])
+def _alternatives(pattern: str) -> list[str]:
+    """The pattern for each choice of `{a,b}`, which may be nested. Raises ConfigurationError for too many."""
+    done: list[str] = []
+    waiting = [pattern] if len(pattern) <= _LONGEST else []
+    steps = 0
+    while waiting:
+        one = waiting.pop()
+        opening = one.find("{")
+        closing = _closing(one, opening)
+        if opening < 0 or closing is None:
+            done.append(one)
+        else:
+            waiting += [one[:opening] + choice + one[closing + 1 :] for choice in _choices(one[opening + 1 : closing])]
+        steps += 1
+        if steps > _MOST_STEPS or len(waiting) + len(done) > _MOST:
+            waiting, done = [], []
+    if not done:
+        raise ConfigurationError(
+            f"the pattern '{shortened(pattern)}' stands for more than {_MOST:,} names, or is nested too deeply",
+            condition="file-access",
+            help="write * where the names differ, or register the folder",
+        )
+    return done
 
 
 def _closing(pattern: str, opening: int) -> int | None:
@@ -141,6 +164,11 @@ def _choices(text: str) -> list[str]:
         else:
             choices[-1] += letter
     return choices
+
+
+def shortened(text: str) -> str:
+    """A long text for a message."""
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 def is_hidden(name: str) -> bool:

@@ -9,9 +9,10 @@ import traceback
 import typer
 from sqlext_planner.conditions import look_up
 from sqlext_planner.errors import WIDTH, ConfigurationError, SqlExtError
+from sqlext_planner.masking import masked
 
 from sqlext.cli.signals import stopped_by
-from sqlext.cli.spark_mistakes import condition_of_spark, kind_of
+from sqlext.cli.spark_mistakes import condition_of_spark, failure_condition, kind_of
 from sqlext.cli.terminal import visible, width_of
 
 USER_ERROR = 2
@@ -28,7 +29,12 @@ def report(error: BaseException) -> int:
 
 
 def explained(error: BaseException) -> tuple[str, int]:
-    """What went wrong, for the user, and the exit code of a command that it ends."""
+    """What went wrong, for the user, and the exit code of a command that it ends. Credentials in URIs are not shown."""
+    message, code = _explained(error)
+    return masked(message), code
+
+
+def _explained(error: BaseException) -> tuple[str, int]:
     signal = stopped_by()
     if signal is not None or isinstance(error, KeyboardInterrupt):
         return "stopped", 128 + (signal or 2)
@@ -55,11 +61,15 @@ def _spark_failure(error: BaseException) -> tuple[str, int] | None:
     """Message and exit code of an error that Spark raised, None for any other."""
     if "pyspark" not in sys.modules:
         return None
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    text = str(error)
+    condition = failure_condition(text)
+    if isinstance(error, Py4JError) and condition is not None:
+        return f"{type(error).__name__}: {_without_java(text)}\n{look_up(condition)}", FAILURE
     if not isinstance(error, PySparkException):
         return None
-    text = str(error)
     missing = _MISSING_PACKAGE.search(text)
     if missing is not None:
         return missing_package(missing.group(1)).text(), USER_ERROR

@@ -19,7 +19,7 @@ from sqlext_planner.errors import ConfigurationError, Span, SqlExtError
 from sqlext.cli.console import console, print_rows, progress
 from sqlext.cli.outputs import byte_sink, chosen_format, replacing, write_pieces
 from sqlext.cli.source import read_settings, read_sql, split_statements
-from sqlext.cli.spark_mistakes import placed
+from sqlext.cli.spark_mistakes import failure_condition, placed
 from sqlext.cli.stages import StageProgress
 from sqlext.cli.terminal import visible
 
@@ -151,7 +151,7 @@ def result_writer(kind: str, output: Path | None, limit: int | None) -> Iterator
     """What writes a result to its place, which is open."""
     if kind == "parquet" and output is not None:
         with replacing(output) as path:
-            yield partial(_write_parquet, path)
+            yield partial(_write_parquet, path, output)
     elif kind == "table" and output is None:
         yield partial(_write_table, None, limit)
     else:
@@ -162,11 +162,21 @@ def result_writer(kind: str, output: Path | None, limit: int | None) -> Iterator
                 yield partial(_write_text, sink, kind, output is None and sys.stdout.isatty())
 
 
-def _write_parquet(path: Path, frame: DataFrame, shown: StageProgress) -> None:
+def _write_parquet(path: Path, output: Path, frame: DataFrame, shown: StageProgress) -> None:
     from sqlext_planner.spark.one_parquet import write_one_parquet
 
     path.with_name("written").mkdir()
-    write_one_parquet(frame, path.with_name("written")).replace(path)
+    try:
+        write_one_parquet(frame, path.with_name("written")).replace(path)
+    except Exception as error:
+        if failure_condition(str(error)) != "disk-full":
+            raise
+        raise ConfigurationError(
+            f"no space was left on a disk while {output} was written",
+            condition="disk-full",
+            help="free some space beside that file, and in the folder of spark.local.dir, where Spark keeps what does "
+            "not fit into memory",
+        ) from error
 
 
 def _write_table(sink: IO[bytes] | None, limit: int | None, frame: DataFrame, shown: StageProgress) -> None:

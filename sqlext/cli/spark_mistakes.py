@@ -40,7 +40,11 @@ def condition_of_spark(error: PySparkException) -> Condition | None:
     text says of the machine; None if neither tells."""
     if kind_of(error) is not None:
         return condition_of(_name(error))
-    text = str(error)
+    return failure_condition(str(error))
+
+
+def failure_condition(text: str) -> Condition | None:
+    """What the text of a failure says of the machine."""
     return next((condition for words, condition in _FAILURES if words in text), None)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from sqlext_planner.masking import masked
 from sqlext_planner.plan_format import dot, mermaid, tree_json, tree_text
 from sqlext_planner.tree import TreeNode
 from sqlglot import exp
@@ -41,7 +42,12 @@ class SyntaxNode(TreeNode):
 
 
 def render(plan: StagedPlan, stages: Sequence[str], format: str) -> str:
-    """The stages in a format, with a newline at the end. Diagrams (mermaid, dot) show the last stage."""
+    """The stages in a format, with a newline at the end. Diagrams (mermaid, dot) show the last stage. Credentials in
+    URIs are not shown."""
+    return masked(_rendered(plan, stages, format))
+
+
+def _rendered(plan: StagedPlan, stages: Sequence[str], format: str) -> str:
     trees = stage_trees(plan, stages)
     match format:
         case "json":
@@ -56,7 +62,7 @@ def render(plan: StagedPlan, stages: Sequence[str], format: str) -> str:
 
 def plan_html(plan: StagedPlan, stages: Sequence[str]) -> str:
     """The stages as one HTML element, for a notebook."""
-    return fragment(plan, stage_trees(plan, stages), _passthrough_note(plan) if plan.passthrough else None)
+    return masked(fragment(plan, stage_trees(plan, stages), _passthrough_note(plan) if plan.passthrough else None))
 
 
 def explain_text(plan: StagedPlan, stages: Sequence[str]) -> str:
@@ -73,7 +79,7 @@ def explain_text(plan: StagedPlan, stages: Sequence[str]) -> str:
         parts += ["== measured ==", *measured_lines(plan), ""]
     if plan.passthrough:
         parts.append(_passthrough_note(plan))
-    return "\n".join(parts).rstrip()
+    return masked("\n".join(parts).rstrip())
 
 
 def explain_json(plan: StagedPlan, stages: Sequence[str]) -> str:
@@ -83,7 +89,7 @@ def explain_json(plan: StagedPlan, stages: Sequence[str]) -> str:
     page = {"sql": plan.sql, "stages": trees, "umjoins": umjoins_json(plan), "extensions": list(plan.extensions)}
     if plan.measured is not None and plan.physical is not None:
         page["measured"] = measured_json(plan.physical, plan.measured)
-    return json.dumps(page, indent=2, ensure_ascii=False)
+    return masked(json.dumps(page, indent=2, ensure_ascii=False))
 
 
 def stage_trees(plan: StagedPlan, stages: Sequence[str]) -> dict[str, TreeNode]:
