@@ -25,11 +25,13 @@ demo: $(VENV)/.runtime java  ## the main job on generated data: SQL, rewritten p
 examples: $(VENV)/.runtime java  ## what the tutorials and notebooks need: then `. .venv/bin/activate`
 	$(PIP_INSTALL) --editable '.[examples]'
 
+# The same result every time: sets of strings have one order, properties are tried with the same examples (tests/properties.py).
+test: export PYTHONHASHSEED = 0
 test: $(VENV)/.dev java  ## the tests, first those without Spark
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not spark and not slow" $(ARGS)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "spark and not slow" $(ARGS)
 
-test-all: $(VENV)/.dev java  ## the tests, slow ones too
+test-all: $(VENV)/.dev java  ## the tests, slow ones too, with new random examples and the data of ../shared
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --slow $(ARGS)
 
 # Where the two go on when they are called again

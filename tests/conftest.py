@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
 
+from tests import properties
+from tests.leaks import STARTED, SharedSpark
 from tests.told import bugs_told
 
 if TYPE_CHECKING:
@@ -20,15 +21,20 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 
-pytest_plugins = ("tests.golden",)
-
-# The first example of a property may compile kernels or share the cores with Spark: no time limit for one example.
-settings.register_profile("sqlext", deadline=None)
-settings.load_profile("sqlext")
+pytest_plugins = ("tests.golden", "tests.order")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the tests marked slow too (`make test-all`)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    properties.draw(new=slow_too(config))
+
+
+def slow_too(config: pytest.Config) -> bool:
+    """Whether the tests marked slow are run: with them come new random examples and the data beside the project."""
+    return bool(config.getoption("--slow")) or "slow" in (config.getoption("markexpr") or "").replace("not slow", "")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -36,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if {"spark", "session"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("spark")
-    if config.getoption("--slow") or "slow" in (config.getoption("markexpr") or "").replace("not slow", ""):
+    if slow_too(config):
         return
     slow = [item for item in items if item.get_closest_marker("slow")]
     if slow:
@@ -76,10 +82,12 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
                 "spark.sql.session.timeZone": "UTC",
                 "spark.sql.shuffle.partitions": "4",
                 "spark.sql.warehouse.dir": warehouse,
-                **({} if request.config.getoption("--slow") else INTERPRETED),
+                **({} if slow_too(request.config) else INTERPRETED),
             },
         )
+        request.config.stash[STARTED] = SharedSpark(session)
         yield session
+        del request.config.stash[STARTED]
         session.stop()
 
 
@@ -92,10 +100,15 @@ def session(spark: SparkSession) -> Session:
 
 
 @pytest.fixture(scope="session")
-def shared() -> Callable[[str], Path]:
-    """``shared("data/febench/q1_covid.csv")``: a data set kept beside the project, or a skip that says so."""
+def shared(request: pytest.FixtureRequest) -> Callable[[str], Path]:
+    """``shared("data/febench/q1_covid.csv")``: a data set kept beside the project, or a skip that says so.
+
+    Without the slow tests it is always a skip: what `make test` shows does not depend on what lies beside a clone.
+    """
 
     def path(name: str) -> Path:
+        if not slow_too(request.config):
+            pytest.skip(f"the data set {name} beside the project is read with --slow only")
         found = SHARED / name
         if not found.exists():
             pytest.skip(f"the data set {name} is not beside the project ({found})")

@@ -11,7 +11,7 @@ from .suite import REQUIRED_RATE, Suite, score
 HEAD = """# Conformance with OpenMLDB's own cases
 
 Written by `python -m tests.conformance FILE... --report docs/conformance.md` (FILE: `window_cases.json` and
-`aggregate_cases.json`, OpenMLDB's cases, kept beside the project). `make test` runs the cases of the first file
+`aggregate_cases.json`, OpenMLDB's cases, kept beside the project). `make test-all` runs the cases of the first file
 (`tests/conformance/`; {rate:.0%} of the cases must pass, and every refusal must have its place in the text). Give other
 files with `SQLEXT_CASES=FILE:FILE`.
 

@@ -14,6 +14,9 @@ from .known import KNOWN
 from .runner import Outcome, openmldb_settings, run_case
 from .suite import REQUIRED_RATE, Suite, case_files, function_names, score, select
 
+# The files lie beside the project: what `make test` shows does not depend on them.
+pytestmark = pytest.mark.slow
+
 
 @cache
 def suites() -> tuple[Suite, ...]:

@@ -11,6 +11,8 @@ from sqlext_planner.errors import AnalysisError, ConfigurationError
 import sqlext
 from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 WINDOW = "WINDOW w AS (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 5 PRECEDING AND CURRENT ROW)"
 
 

@@ -13,6 +13,8 @@ from sqlext_planner.errors import ConfigurationError
 
 from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 ROWS = 60
 WINDOW = "PARTITION BY {0}.k ORDER BY {0}.ts ROWS_RANGE BETWEEN 5 PRECEDING AND CURRENT ROW"
 OVERLAP = "a.ts < b.te AND b.ts < a.te"

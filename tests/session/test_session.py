@@ -19,6 +19,8 @@ from sqlext_planner.errors import AnalysisError, ConfigurationError, SqlExtError
 import sqlext
 from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 WINDOW = """SELECT id, sum(v) OVER w AS s FROM a
 WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10 PRECEDING AND CURRENT ROW)"""
 #: id -> s: row 1 sees b's 10 at ts 5; row 2 sees 1 and 10 too; row 3 is another key.

@@ -12,6 +12,8 @@ from sqlext_planner.errors import AnalysisError
 
 from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 MARK = "/*a*/"
 OVER = "WINDOW w AS (UNION b PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW)"
 

@@ -18,6 +18,8 @@ from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext import Session
 from sqlext.syntax.sql_settings import SqlSettings, is_string, normal_text, string_literal, string_value
 
+pytestmark = pytest.mark.tidied
+
 ESCAPED = "spark.sql.parser.escapedStringLiterals"
 QUOTED = "spark.sql.ansi.doubleQuotedIdentifiers"
 CASE = "spark.sql.caseSensitive"

@@ -13,6 +13,8 @@ from sqlext_planner.errors import AnalysisError, UnsupportedError
 
 from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 SCHEMA = "id bigint, k bigint, ts bigint, te bigint, v bigint"
 FRAME = "ROWS_RANGE BETWEEN 10 PRECEDING AND CURRENT ROW"
 W = f"PARTITION BY k ORDER BY ts {FRAME}"

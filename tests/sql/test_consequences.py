@@ -10,6 +10,8 @@ from pyspark.sql.types import Row
 
 from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 Query = Callable[[str], list[int | float | None]]
 
 #: (id, ts, v) of key 'a'; two FROM rows share ts 10, both unions have a row there too.

@@ -158,7 +158,7 @@ def test_not_in_is_a_null_aware_hash_join(spark: SparkSession, capsys: pytest.Ca
     assert "LeftAnti, BuildRight, true" in plan  # true: null-aware
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(sql=statements())
 def test_random_subqueries(spark: SparkSession, sql: str) -> None:
     _check(spark, sql)

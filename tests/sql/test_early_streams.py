@@ -20,6 +20,8 @@ from tests.sql.streams import (
     write_batches,
 )
 
+pytestmark = pytest.mark.tidied
+
 #: Seconds of a window, and from its start to its early answer; how many windows there are.
 LENGTH, AFTER, COUNT = 10, 7, 8
 BATCHES = [arriving(number, COUNT * LENGTH, keys=6) for number in range(2)]

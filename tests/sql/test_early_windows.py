@@ -25,6 +25,8 @@ from tests.sql.streams import (
     write_batches,
 )
 
+pytestmark = pytest.mark.tidied
+
 #: Seconds of all rows, and from a row to its early answer.
 SECONDS, AFTER = 44, 2
 BATCHES = [arriving(number, SECONDS, keys=3) for number in range(2)]

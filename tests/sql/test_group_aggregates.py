@@ -16,6 +16,8 @@ from sqlext_operators.window.twins import TWINS, View
 from sqlext import Session
 from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
 
+pytestmark = pytest.mark.tidied
+
 NAN = float("nan")
 #: (k, j, x, v, cat): NULL keys, keys of every kind of zero, NULL values and categories, groups of one row.
 ROWS = [

@@ -30,6 +30,8 @@ from tests.sql.streams import (
     write_files,
 )
 
+pytestmark = pytest.mark.tidied
+
 SCHEMA = "k int, ts timestamp, te timestamp, v bigint, s string"
 TIME = pa.timestamp("us", "UTC")
 ARROW = pa.schema([("k", pa.int32()), ("ts", TIME), ("te", TIME), ("v", pa.int64()), ("s", pa.string())])

@@ -13,6 +13,8 @@ from sqlext import Session
 
 from .data import CARRIED, SCHEMA, random_carried, random_rows, to_arrow
 
+pytestmark = pytest.mark.tidied
+
 ALL = pa.schema([*SCHEMA, *CARRIED])
 WINDOW = "(UNION carried_union PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 3 PRECEDING AND CURRENT ROW)"
 

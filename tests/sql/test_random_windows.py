@@ -17,6 +17,8 @@ from .data import from_result, random_rows, to_dataframe
 from .functions import AGGREGATES, Aggregate, expressions
 from .oracle import Bound, Row, WindowDef, evaluate
 
+pytestmark = pytest.mark.tidied
+
 UNION_NAMES = ("u1", "u2", "u3")
 ORDER_TICKS = {"ts": 1, "o": 1, "tt": 1000}
 

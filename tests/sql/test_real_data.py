@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 
 from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 Shared = Callable[[str], Path]
 
 

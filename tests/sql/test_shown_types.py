@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 ITEMS = {
     "arrays_zip": "arrays_zip(a.arr, c.arr)",
     "arrays_zip of an expression": "arrays_zip(a.arr, transform(c.arr, x -> x + 1))",

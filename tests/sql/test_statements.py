@@ -10,6 +10,8 @@ from sqlext_planner.errors import UnsupportedError
 
 from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 ACTIONS = [(1, 1_000, 10.0), (1, 3_000_000, 20.0), (1, 3_600_000, 30.0), (2, 5_000, 5.0), (3, 0, None)]
 ORDERS = [(1, 500, 1.0), (1, 3_000_000, 2.0), (1, 7_300_000, 4.0), (2, 5_000, 8.0), (2, 5_001, 16.0), (9, 1, 32.0)]
 

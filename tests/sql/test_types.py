@@ -12,6 +12,8 @@ from sqlext_planner.errors import AnalysisError, DataError
 
 from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 WINDOW = "(UNION typed PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10 PRECEDING AND CURRENT ROW)"
 WIDE = "(PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
 

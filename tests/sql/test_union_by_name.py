@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from sqlext import Session
 from tests.sql.streams import arrivals, drop_views, register, sorted_rows, stream_conf, streamed, write_files
 
+pytestmark = pytest.mark.tidied
+
 WINDOW = "PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 20 PRECEDING AND CURRENT ROW"
 #: FROM has (id, k, ts, item), `orders` its columns in another order and more, `returns` few of them.
 ARRANGED = f"""SELECT id, ITEMS

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -46,7 +46,7 @@ def wire(prefixes: str, keys: list[int]) -> list[Row]:
     """Rows of the second input with these keys; the columns of the inputs start with the prefixes."""
     found = WireBatch()
     numbers = range(len(keys))
-    random.seed(1)
+    random = Random(1)
     values = [random.getrandbits(60) for _ in numbers]  # nothing that compresses
     columns = {"id": values, "k": keys, "ts": [SECOND * 10 + n for n in numbers], "v": values}
     columns["te"] = [SECOND * 100 + n for n in numbers]

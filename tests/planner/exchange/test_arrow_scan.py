@@ -19,7 +19,7 @@ from sqlext_planner.spark.scans import ScannedFilter, plain_parquet_scan
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.tidied]
 
 TABLE = pa.table(
     {

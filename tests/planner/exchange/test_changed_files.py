@@ -18,6 +18,8 @@ from sqlext_planner.errors import ConfigurationError, SqlExtError
 
 from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 ROWS = 1_000
 
 

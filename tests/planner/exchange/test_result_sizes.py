@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
 from sqlext_planner.exchange.arrow_scan import plain_files
 from sqlext_planner.exchange.sizes import Size, row_by_row, row_bytes
 
 from sqlext import Session
+
+pytestmark = pytest.mark.tidied
 
 
 def test_rows_have_the_widths_of_their_types() -> None:

@@ -19,7 +19,7 @@ from sqlext import Session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.tidied]
 
 
 def doubled(factor: int, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

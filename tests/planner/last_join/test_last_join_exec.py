@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Spark = SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.tidied]
 
 _numbers = itertools.count()
 SCHEMA = "id int, k string, j bigint, ts bigint, x double"

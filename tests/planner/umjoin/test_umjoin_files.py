@@ -13,6 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 QUERIES = (
     "SELECT a.v, b.v, c.v FROM x a, y b, z c WHERE a.k = b.k AND b.k = c.k AND a.v < 40",
     "SELECT count(*) FROM x a, y b, z c WHERE a.k = b.k AND b.k = c.k",

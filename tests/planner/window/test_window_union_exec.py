@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Spark = SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.tidied]
 
 _numbers = itertools.count()
 TS = Column("a", "ts")

@@ -17,6 +17,8 @@ from sqlext_planner.strategies import plan_physical
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytestmark = pytest.mark.tidied
+
 TYPES = {"k": "int", "ts": "timestamp", "v": "int", "n": "string"}
 #: table -> rows (k, seconds, v, n), with ties inside tables and between them.
 ROWS = {
