@@ -17,7 +17,16 @@ from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.period_algebra.nodes import PeriodAlgebra
 from sqlext_planner.relational.logical_plan import LogicalPlan
-from sqlext_planner.relational.nodes import Aggregate, Filter, Join, JoinKind, Project, Scan, SubqueryAlias
+from sqlext_planner.relational.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    JoinKind,
+    Project,
+    Scan,
+    SparkRelation,
+    SubqueryAlias,
+)
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.spark_exec import SparkExec, by_spark, frame_of
 from sqlext_planner.relational.streams import input_error, streams_of
@@ -278,7 +287,16 @@ def plain_spark(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if type(node) not in frame_of.registry:
         return None
     info = planner.catalog.table(node.table) if isinstance(node, Scan) and planner.catalog is not None else None
-    return SparkExec(node, tuple(map(planner.later, node.children)), info)
+    return SparkExec(node, tuple(map(planner.later, node.children)), info, why=_left_to_spark(node))
+
+
+def _left_to_spark(node: LogicalPlan) -> str:
+    """Why Spark compares the rows of a join on periods; '' for any other node."""
+    if not isinstance(node, (Join, Filter, SparkRelation)):
+        return ""
+    from sqlext_planner.interval_join.left_to_spark import reason
+
+    return reason(node)
 
 
 #: First match wins.

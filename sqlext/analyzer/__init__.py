@@ -34,7 +34,8 @@ def analyze(statement: Statement, catalog: Catalog, options: Options | None = No
     try:
         query = _analyze(context, statement.query)
     except SqlExtError as error:
-        columns = None if statement.uses_extension else catalog.query_columns(context.slice(statement.query_span))
+        refused = statement.uses_extension or error.of_hint
+        columns = None if refused else catalog.query_columns(context.slice(statement.query_span))
         if columns is None:
             raise error.with_sql(statement.sql) from error.__cause__
         text = context.slice(statement.query_span)

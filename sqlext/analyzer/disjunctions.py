@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjunction, conjuncts
+from sqlext_planner.expressions.nodes import Expression, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.typed import disjunction
 from sqlglot import exp
 
 from sqlext.syntax.spans import span_of
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
 
 
 def factored(node: exp.Or, builder: ExpressionBuilder) -> Expression | None:
-    """The conjunction of the shared terms and of what is left of the OR; None if nothing is shared."""
-    if next(node.find_all(exp.Query), None) is not None:
-        return None
+    """The conjunction of the shared terms and of what is left of the OR; None if nothing is shared. `node` holds no
+    subquery."""
     sides: list[tuple[Expression, ...]] = []
     shared: list[Expression] = []
     for side in flattened(node, exp.Or):
@@ -32,11 +32,7 @@ def factored(node: exp.Or, builder: ExpressionBuilder) -> Expression | None:
     rests = [conjunction([term for term in side if term not in shared]) for side in sides]
     if any(rest is None for rest in rests):  # one side has only the shared terms: the others add nothing
         return conjunction(shared)
-    parts: list[str | Expression] = []
-    for rest in rests:
-        assert rest is not None
-        parts += [" OR ", rest] if parts else [rest]
-    return conjunction([*shared, SparkExpr(tuple(parts), dtype="boolean", span=span_of(node))])
+    return conjunction([*shared, disjunction([rest for rest in rests if rest is not None], span_of(node))])
 
 
 def flattened(node: exp.Expr, kind: type[exp.And | exp.Or]) -> list[exp.Expr]:

@@ -18,7 +18,7 @@ from sqlext_planner.expressions.typed import Arithmetic, Call
 from sqlglot import exp
 
 from sqlext.analyzer import compat as openmldb
-from sqlext.analyzer import disjunctions, periods
+from sqlext.analyzer import disjunctions, logic, periods
 from sqlext.analyzer.context import Context, Env, LeftToSparkError
 from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.forms import OPAQUE, Form, call_form, form_of, is_call, is_operand, parts_of, signs_of
@@ -32,6 +32,7 @@ from sqlext.syntax.sql_settings import string_literal
 
 _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
+    exp.NEQ: "<>",
     exp.NullSafeEQ: "<=>",
     exp.LT: "<",
     exp.LTE: "<=",
@@ -49,7 +50,8 @@ class ExpressionBuilder:
 
     `replace` may return an expression for a whole subtree (a window call's column, a grouping key). `aliases` are the
     select items that later items may name (lateral column aliases). `outer` are the scopes of the queries around this
-    one, innermost first, for names that mean nothing in its own. `is_filter`: for the condition of WHERE or HAVING.
+    one, innermost first, for names that mean nothing in its own. `is_filter`: for the condition of WHERE or HAVING;
+    `is_condition`: also for that of ON, where logic gets a form (logic.py).
     """
 
     context: Context
@@ -58,6 +60,7 @@ class ExpressionBuilder:
     replace: Replace = lambda node: None
     aliases: Mapping[str, Expression] = field(default_factory=dict)
     is_filter: bool = False
+    is_condition: bool = False
 
     @property
     def outer(self) -> tuple[Scope, ...]:
@@ -74,19 +77,19 @@ class ExpressionBuilder:
             return related
         inner = _unwrapped(node)
         planned: Expression | None = self.context.parts.planned(inner, self)
-        if planned is None and self.is_filter and isinstance(inner, exp.Or):
-            planned = disjunctions.factored(inner, self)
+        if planned is None and self.is_condition:
+            planned = logic.condition(self, inner)
         if planned is not None:
             return planned
         span = span_of(node)
         match node:
-            case exp.Paren() if _is_structural(node.this):
+            case exp.Paren() if _is_structural(node.this) or (self.is_condition and logic.is_logic(inner)):
                 return self.build(node.this)
             case exp.And():
                 return conjunction(
                     [self.build(term) for term in disjunctions.flattened(node, exp.And)]
                 ) or self._opaque(node, span)
-            case exp.EQ() | exp.NullSafeEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            case exp.EQ() | exp.NEQ() | exp.NullSafeEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
                 return Compare(_COMPARISONS[type(node)], self.build(node.left), self.build(node.right), span=span)
             case exp.Between() if not node.args.get("symmetric"):
                 return self._between(node, span)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -40,6 +40,13 @@ def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: S
                 span=span_of(hint),
                 help=help,
             )
+        if (SWEEP.get(hint.name) or UMJOIN.get(hint.name)) and not _may_join(node):
+            raise UnsupportedError(
+                f"the hint {hint.name} cannot be followed: this SELECT joins nothing",
+                condition="hint-not-followed",
+                span=span_of(hint),
+                help="a hint is for the SELECT in which it stands: write it behind the SELECT with the joins",
+            ).about_hint()
         if hint.name in SWEEP:
             plan = _marked(plan, sweep=SWEEP[hint.name])
         elif hint.name in UMJOIN:
@@ -57,6 +64,19 @@ def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: S
     return plan
 
 
+def _may_join(node: exp.Select) -> bool:
+    """Whether a block's FROM has joins, or its other clauses a subquery that may become one."""
+    from_ = node.args.get("from_")
+    table = None if from_ is None else from_.this
+    if node.args.get("joins") or (table is not None and table.args.get("joins")):
+        return True
+    if table is not None and not isinstance(table, exp.Table) and not isinstance(table.this, exp.Query):  # (a JOIN b)
+        return True
+    clauses = (node.args.get(key) for key in ("expressions", "where", "having", "qualify"))
+    items = (item for clause in clauses for item in (clause if isinstance(clause, list) else [clause]))
+    return any(item is not None and next(item.find_all(exp.Query), None) is not None for item in items)
+
+
 def partitioner(node: exp.Expr) -> PartitionerHint | None:
     """The hint PARTITIONER of the block that a node is in; the last one of several."""
     found = [hint for hint in _hints(node.find_ancestor(exp.Select)) if hint.name == PARTITIONER]
@@ -71,6 +91,20 @@ def sweep(node: exp.Expr | None) -> bool | None:
     """A block's SWEEP (True) or NO_SWEEP (False), for a join made from an EXISTS in its WHERE; None without a hint."""
     found = [SWEEP[hint.name] for hint in _hints(node) if hint.name in SWEEP] if isinstance(node, exp.Select) else []
     return found[-1] if found else None
+
+
+def refuse_orders(node: exp.Expr, cause: str, skipped: Sequence[exp.Expr]) -> None:
+    """Raises UnsupportedError for a hint in a text that goes to Spark, outside of its skipped parts, which asks for one
+    of our operators."""
+    below = {id(item) for part in skipped for item in part.walk()}
+    for hint in node.find_all(HintCall):
+        if id(hint) not in below and (SWEEP.get(hint.name) or UMJOIN.get(hint.name) or hint.name == PARTITIONER):
+            raise UnsupportedError(
+                f"the hint {hint.name} cannot be followed: {cause}",
+                condition="hint-not-followed",
+                span=span_of(hint),
+                help="leave the hint out, or put the joins into a subquery in FROM, with the hint",
+            ).about_hint()
 
 
 def _umjoin(hint: HintCall, scope: Scope) -> UMJoinHint:
@@ -95,10 +129,12 @@ def _unknown(hint: HintCall, item: HintParameter, relations: dict[str, str]) -> 
 
 
 def _marked(plan: LogicalPlan, **hint: object) -> LogicalPlan:
-    """FROM's plan with its own joins marked, but not those of subqueries."""
+    """FROM's plan with its own joins marked, but not those of subqueries. A FULL JOIN with USING has a projection."""
     if isinstance(plan, Join):
         sides = {"left": _marked(plan.left, **hint), "right": _marked(plan.right, **hint)}
         return replace(plan, **sides, **hint)  # type: ignore[arg-type]
+    if isinstance(plan, (LastJoin, Project)):
+        return plan.map_children(lambda child: _marked(child, **hint))
     return plan
 
 

@@ -108,7 +108,7 @@ def _condition(context: Context, node: exp.Join, scope: Scope, env: Env) -> Expr
     except NoPlaceError:  # sqlglot writes ON TRUE where there is no ON
         return None
     context.note(node, scope)
-    return ExpressionBuilder(context, scope, env).build(condition)
+    return ExpressionBuilder(context, scope, env, is_condition=True).build(condition)
 
 
 def _shared_names(node: exp.Join, left: Scope, right: Scope) -> list[exp.Expr | str] | None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.expressions.nodes import Expression, SparkExpr
+from sqlext_planner.expressions.nodes import Expression
+from sqlext_planner.expressions.typed import negation
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS, PeriodFunction
 from sqlext_planner.periods.predicates import (
-    ALLEN,
     NO_RELATION,
     AllenRelation,
     Amount,
@@ -17,6 +17,7 @@ from sqlext_planner.periods.predicates import (
     PeriodPredicate,
     allen_names,
 )
+from sqlext_planner.periods.relation_sets import ALLEN
 from sqlext_planner.periods.relations import RELATIONS, Relation
 from sqlext_planner.periods.types import check_period_types
 from sqlglot import exp
@@ -41,7 +42,7 @@ def predicate(builder: ExpressionBuilder, node: exp.Expr) -> Expression | None:
     """The expression of a period predicate or of `allen_relation`; None for any other node. Raises AnalysisError."""
     if isinstance(node, PeriodComparison):
         found = _infix(builder, node)
-        return _negated(found, span_of(node)) if node.args.get("negated") else found
+        return negation(found, span_of(node)) if node.args.get("negated") else found
     if is_period_call(node):
         return _call(builder, node)
     if _is_set(node):
@@ -54,10 +55,6 @@ def predicate(builder: ExpressionBuilder, node: exp.Expr) -> Expression | None:
             help="compare it: PERIOD(a, b) OVERLAPS PERIOD(c, d)",
         )
     return None
-
-
-def _negated(expression: Expression, span: Span) -> SparkExpr:
-    return SparkExpr(("NOT ", expression), dtype="boolean", span=span)
 
 
 def _infix(builder: ExpressionBuilder, node: PeriodComparison) -> PeriodPredicate:
@@ -282,4 +279,4 @@ def _set(builder: ExpressionBuilder, node: exp.Expr) -> Expression:
         dtype=relation.dtype,
         span=span,
     )
-    return _negated(related, span) if inner is not node else related
+    return negation(related, span) if inner is not node else related

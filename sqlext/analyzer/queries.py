@@ -7,8 +7,8 @@ from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.nodes import SetKind, SetOperation
 from sqlglot import exp
 
-from sqlext.analyzer import emits, joins, ordering, relations, select, subqueries, subquery_plans
-from sqlext.analyzer.context import Analyzed, Context, Cte, Env, LeftToSparkError, Parts, inner_name
+from sqlext.analyzer import emits, joins, ordering, relations, select, spark_blocks, subqueries, subquery_plans
+from sqlext.analyzer.context import Analyzed, Context, Env, LeftToSparkError, Parts, inner_name
 from sqlext.syntax.spans import span_of
 
 _KINDS: dict[type[exp.Expr], SetKind] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
@@ -22,7 +22,7 @@ def analyze_query(context: Context, node: exp.Expr, env: Env) -> Analyzed:
     try:
         return _analyze(context, node, env)
     except LeftToSparkError as cause:
-        return _spark_block(context, node, env, cause)
+        return spark_blocks.spark_block(context, node, env, cause)
 
 
 def _analyze(context: Context, node: exp.Expr, env: Env) -> Analyzed:
@@ -61,16 +61,7 @@ def with_ctes(context: Context, node: exp.Expr, env: Env) -> Env:
             message, help = f"'{name}' is defined twice in one WITH", "give one of them another name"
             raise AnalysisError(message, condition="duplicate-name", span=span_of(cte.args["alias"]), help=help)
         own.add(name.lower())
-        query = analyze_query(context.inside(), cte.this, reach)
-        columns = [column.name for column in cte.args["alias"].args.get("columns") or []]
-        if columns and len(columns) != len(query.names):
-            message = f"'{name}' lists {len(columns)} names for {len(query.names)} columns"
-            raise AnalysisError(message, condition="column-count", span=span_of(cte.args["alias"]))
-        shown = Analyzed(query.plan, tuple(columns) or query.names)
-        heading = context.slice(span_of(cte.args["alias"]))
-        text = f"{heading} AS ({context.slice(span_of(cte.this))})"
-        extended = subqueries.holds_operator(context, cte.this)
-        reach[context.fold(name)] = Cte(name, shown, text, cte.this, dict(reach), extended)
+        reach[context.fold(name)] = subqueries.definition(context, cte, dict(reach))
     return reach
 
 
@@ -92,28 +83,6 @@ def _set_operation(context: Context, node: exp.SetOperation, env: Env) -> Analyz
         _KINDS[type(node)], not node.args.get("distinct"), columns, left.plan, right.plan, span=span_of(node)
     )
     return ordering.order_and_limit(context, node, Analyzed(plan, left.names), env)
-
-
-def _spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkError) -> Analyzed:
-    """The whole block as text, after the CTEs that it needs."""
-    if subqueries.holds_operator(context, node):
-        raise UnsupportedError(
-            f"{cause.message}, so it cannot be used in one block with a sqlext window or a LAST JOIN",
-            condition="spark-block",
-            span=cause.span,
-            help="put that part into a subquery in FROM, without the window and the LAST JOIN",
-        ) from None
-    text = subqueries.with_prefix(context, node, env)
-    columns = context.catalog.query_columns(text)
-    if columns is None:
-        raise UnsupportedError(
-            f"{cause.message}, and without a running Spark its columns are unknown",
-            condition="spark-block",
-            span=cause.span,
-            help=cause.help or "run the statement in a Session",
-        ) from None
-    plan, _ = relations.spark_relation(context, text, columns, "spark_query", node, env)
-    return Analyzed(plan, tuple(name for name, _ in columns))
 
 
 #: The analysis of what a part of a query may hold, for `Context`.

@@ -7,15 +7,17 @@ out as comparisons.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeVar
 
-from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
+from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlglot import exp
 
 from sqlext.analyzer import joins, periods
-from sqlext.analyzer.context import Context, Cte, Env
+from sqlext.analyzer.context import Analyzed, Context, Cte, Env
 from sqlext.analyzer.edits import Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.scope import Scope, Visible
@@ -44,9 +46,45 @@ def subquery_edits(node: exp.Query, builder: ExpressionBuilder) -> list[Edit]:
     return edits
 
 
-def holds_operator(context: Context, node: exp.Expr) -> bool:
-    """Whether `node` holds one of our windows or functions, or a LAST JOIN, which no Spark text can express."""
-    return context.extended and next(_operators(context, node), None) is not None
+def definition(context: Context, cte: exp.CTE, env: Env) -> Cte:
+    """A common table expression, of which `env` are those before it. Raises AnalysisError, UnsupportedError."""
+    name = cte.alias
+    query = context.parts.query(context.inside(), cte.this, env)
+    columns = [column.name for column in cte.args["alias"].args.get("columns") or []]
+    if columns and len(columns) != len(query.names):
+        message = f"'{name}' lists {len(columns)} names for {len(query.names)} columns"
+        raise AnalysisError(message, condition="column-count", span=span_of(cte.args["alias"]))
+    shown = Analyzed(query.plan, tuple(columns) or query.names)
+    heading = context.slice(span_of(cte.args["alias"]))
+    text = f"{heading} AS ({context.slice(span_of(cte.this))})"
+    return Cte(name, shown, text, cte.this, env, holds_operator(context, cte.this))
+
+
+def holds_operator(context: Context, node: exp.Expr, skipped: Sequence[exp.Expr] = ()) -> bool:
+    """Whether `node` holds one of our windows or functions, or a LAST JOIN, which no Spark text can express; those in
+    the `skipped` parts do not count."""
+    if not context.extended:
+        return False
+    below = {id(item) for part in skipped for item in part.walk()}
+    return any(id(item) not in below for item in _operators(context, node))
+
+
+def holds_predicate(node: exp.Expr, skipped: Sequence[exp.Expr]) -> bool:
+    """Whether `node` holds a period predicate outside of the skipped parts."""
+    return any(map(periods.is_predicate, outside(node, exp.Expr, set(map(id, skipped)))))
+
+
+Node = TypeVar("Node", bound=exp.Expr)
+
+
+def outside(node: exp.Expr, kind: type[Node], skipped: Collection[int]) -> Iterator[Node]:
+    """The nodes of a kind in a tree that are not in one of the parts `skipped`, given by their ids."""
+    stack = [node]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, kind):
+            yield top
+        stack.extend(child for child in top.iter_expressions(reverse=True) if id(child) not in skipped)
 
 
 def _operators(context: Context, node: exp.Expr) -> Iterator[ExtensionNode]:
@@ -67,11 +105,22 @@ def _refuse_left_over(node: exp.Expr, edits: list[Edit]) -> None:
             )
 
 
-def with_prefix(context: Context, node: exp.Expr, env: Env) -> str:
-    """A query's text, after the CTEs that it names, with its period predicates written out."""
-    heading = _cte_heading(context, node, env)
+def with_prefix(
+    context: Context,
+    node: exp.Expr,
+    env: Env,
+    own: Sequence[Edit] = (),
+    skipped: Sequence[exp.Expr] = (),
+    ctes: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """A query's text, after the CTEs that it names, with its period predicates written out.
+
+    `own` are edits that replace the `skipped` parts of the query, `ctes` definitions that replace those as written.
+    """
+    without = set(map(id, skipped))
+    heading = _cte_heading(context, node, env, without, ctes)
     edits = [heading] if heading is not None else []
-    return _text(context, span_of(node), [*edits, *_predicate_edits(context, node, env)])
+    return _text(context, span_of(node), [*edits, *own, *_predicate_edits(context, node, env, without)])
 
 
 def _text(context: Context, span: Span, edits: list[Edit]) -> str:
@@ -80,7 +129,7 @@ def _text(context: Context, span: Span, edits: list[Edit]) -> str:
     return "".join(part if isinstance(part, str) else part.sql() for part in parts)
 
 
-def _predicate_edits(context: Context, node: exp.Expr, env: Env) -> Iterator[Edit]:
+def _predicate_edits(context: Context, node: exp.Expr, env: Env, skipped: Collection[int]) -> Iterator[Edit]:
     """The period predicates of a block that Spark has to read as a whole: its columns keep their names, and their types
     are known only if they come from its own FROM."""
 
@@ -92,7 +141,7 @@ def _predicate_edits(context: Context, node: exp.Expr, env: Env) -> Iterator[Edi
             yield Edit(span_of(item), (_with_names(builder, item, lambda column: True),))
             continue
         inner = Scope() if isinstance(item, exp.Query) and item is not node else scope
-        stack.extend((child, inner) for child in item.iter_expressions())
+        stack.extend((child, inner) for child in item.iter_expressions() if id(child) not in skipped)
 
 
 def _own_scope(context: Context, node: exp.Expr, env: Env) -> Scope:
@@ -102,10 +151,15 @@ def _own_scope(context: Context, node: exp.Expr, env: Env) -> Scope:
         return Scope()
 
 
-def _cte_heading(context: Context, node: exp.Expr, env: Env) -> Edit | None:
-
+def _cte_heading(
+    context: Context,
+    node: exp.Expr,
+    env: Env,
+    skipped: Collection[int] = (),
+    ctes: Mapping[str, str] = MappingProxyType({}),
+) -> Edit | None:
     needed: dict[str, str] = {}
-    _needed_ctes(context, node, env, needed)
+    _needed_ctes(context, node, env, needed, skipped, ctes)
     if not needed:
         return None
     definitions = ", ".join(needed.values())
@@ -125,12 +179,23 @@ def cte_prefix(context: Context, nodes: Sequence[exp.Expr], env: Env) -> str:
     return f"WITH {', '.join(needed.values())} " if needed else ""
 
 
-def _needed_ctes(context: Context, node: exp.Expr, env: Env, needed: dict[str, str]) -> None:
-    """The definitions that `node` depends on, innermost first."""
+def _needed_ctes(
+    context: Context,
+    node: exp.Expr,
+    env: Env,
+    needed: dict[str, str],
+    skipped: Collection[int] = (),
+    ctes: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """The definitions that `node` depends on, innermost first; the `skipped` parts of it depend on none, and those of
+    `ctes` have their own text."""
     own = {context.fold(cte.alias) for with_ in node.find_all(exp.With) for cte in with_.expressions}
-    for table in node.find_all(exp.Table):
+    for table in outside(node, exp.Table, skipped):
         name = context.fold(table.name)
         if len(table.parts) != 1 or name not in env or name in own or name in needed:
+            continue
+        if name in ctes:
+            needed[name] = ctes[name]
             continue
         cte = env[name]
         if cte.extended:
@@ -140,7 +205,7 @@ def _needed_ctes(context: Context, node: exp.Expr, env: Env, needed: dict[str, s
                 span=span_of(table),
                 help="join it in FROM instead",
             )
-        _needed_ctes(context, cte.tree, cte.env, needed)
+        _needed_ctes(context, cte.tree, cte.env, needed, (), ctes)
         needed.setdefault(name, _cte_text(context, cte))
 
 

@@ -69,7 +69,7 @@ def subquery(node: exp.Expr, builder: ExpressionBuilder) -> Subquery | None:
 
 def filter_condition(node: exp.Expr, builder: ExpressionBuilder) -> Expression:
     """A condition of WHERE or HAVING. Raises UnsupportedError for a subquery that can be neither a join nor text."""
-    condition = replace(builder, is_filter=True).build(node)
+    condition = replace(builder, is_filter=True, is_condition=True).build(node)
     for term in conjuncts(condition):
         for item in term.walk() if holds_subquery(term) else ():
             if isinstance(item, Subquery) and item.refusal is not None and item is not term and item.kind != "scalar":

@@ -211,6 +211,7 @@ def left_to_spark(error: Exception) -> None:
 
 def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlSettings) -> StagedPlan:
     """The statement with all stages after parsing."""
+    from sqlext_planner.interval_join.left_to_spark import refuse_unfollowed
     from sqlext_planner.optimizer.batches import Optimizer
     from sqlext_planner.relational.streams import is_streaming, operators_asked_for, refuse_streams
     from sqlext_planner.strategies import contains_extension, plan_physical, stream_refusal
@@ -224,6 +225,7 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     trace = Optimizer().optimize(analyzed)
     try:
         refuse_streams(trace.final, stream_refusal)
+        refuse_unfollowed(trace.final)
     except UnsupportedError as error:  # without our syntax, one of our hints has asked for the operator
         raise error.about_hint() from None
     physical = plan_physical(trace.final, config, catalog)

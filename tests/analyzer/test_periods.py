@@ -9,6 +9,7 @@ import sqlglot
 from sqlext_planner.errors import AnalysisError, SqlExtError
 from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjuncts
 from sqlext_planner.expressions.subquery import Subquery
+from sqlext_planner.expressions.typed import negation
 from sqlext_planner.periods.predicates import Amount, PeriodPredicate
 from sqlext_planner.periods.relations import RELATIONS
 from sqlext_planner.periods.types import PeriodEnd, check_period_types, common_type
@@ -80,10 +81,10 @@ def test_infix_and_function_form_are_equal(words: str, left: str, right: str) ->
         assert predicate(f"{left} {spelled} {right}") == function
         assert built(f"r.k = s.k AND {left} {spelled} {right}").terms[1] == function  # type: ignore[attr-defined]
         for text in (f"{left} NOT {spelled} {right}", f"NOT {left} {spelled} {right}"):
-            assert built(text) == SparkExpr(("NOT ", function)), text
+            assert built(text) == negation(function), text
     assert predicate(f"{name}({left}, {right})") == function
     assert predicate(f"{name.upper()}({left}, s.ts, s.te)") == function
-    assert built(f"NOT {name}(r.ts, r.te, s.ts, s.te)") == SparkExpr(("NOT ", function))
+    assert built(f"NOT {name}(r.ts, r.te, s.ts, s.te)") == negation(function)
 
 
 @pytest.mark.parametrize("words", WORDS)
@@ -311,7 +312,7 @@ def test_sets_of_allens_relations() -> None:
     some = predicate(f"{call} IN ('overlaps', 'meets', 'overlaps')")
     assert some.relations == ("allen_meets", "allen_overlaps")
     assert built(f"{call} NOT IN ('overlaps', 'meets')") == built(f"NOT {call} IN ('overlaps', 'meets')")
-    assert built(f"NOT ({call} IN ('meets'))") == SparkExpr(("NOT (", one, ")"))
+    assert built(f"NOT ({call} IN ('meets'))") == negation(one)
     for opaque in (
         f"{call} <> 'meets'",
         f"{call} IN ('none', 'meets')",

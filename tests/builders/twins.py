@@ -210,6 +210,16 @@ INTERVAL_JOINS: Sequence[Twin] = (
     ),
     lambda table: (
         visits(table)
+        .interval_join(offers(table), on=["item", fx.meets(V, W) | fx.meets(W, V)])
+        .select("v.user_id", "o.price")
+    ),
+    lambda table: (
+        visits(table, "a")
+        .interval_join(visits(table, "b"), on=["user_id", ~(fx.precedes(A, B) | fx.succeeds(A, B))])
+        .agg(n=fx.count())
+    ),
+    lambda table: (
+        visits(table)
         .where(~fx.overlaps(("v.ts", "v.te"), ("TIMESTAMP '2024-05-01 00:00:00'", "TIMESTAMP '2024-05-01 06:00:00'")))
         .select(
             "v.user_id",
@@ -220,6 +230,11 @@ INTERVAL_JOINS: Sequence[Twin] = (
     lambda table: (
         visits(table)
         .interval_join(offers(table), on=["item", "v.ts < o.until", "o.since < v.te"])
+        .select("v.user_id", "o.price")
+    ),
+    lambda table: (
+        visits(table)
+        .interval_join(offers(table), on=["item", "v.ts >= o.since", "v.ts < o.until OR o.until IS NULL"])
         .select("v.user_id", "o.price")
     ),
     lambda table: (

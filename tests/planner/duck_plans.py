@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from sqlext_planner.expressions.nodes import Expression
+from sqlext_planner.interval_join.nodes import IntervalJoin
+from sqlext_planner.periods.relations import Condition
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Join, Project, Scan
 
@@ -14,6 +16,9 @@ _WORDS = (
     (r"`", '"'),
     (r"\braise_error\(", "error("),
     (r"\btry_sum\(", "sum("),
+    (r"\bnvl\(", "coalesce("),
+    (r" <=> ", " IS NOT DISTINCT FROM "),
+    (r"struct<start:(\w+),end:(\w+)>", r'STRUCT("start" \1, "end" \2)'),
     (r"\b(\d+)L\b", r"CAST(\1 AS BIGINT)"),
     (r"\b(\d+)D\b", r"CAST(\1 AS DOUBLE)"),
 )
@@ -35,6 +40,8 @@ def duck_sql(plan: LogicalPlan) -> str:
             return f"SELECT {items} FROM {table}"
         case Filter(condition, child):
             return f"SELECT * FROM ({duck_sql(child)}) WHERE {duck_text(condition)}"
+        case IntervalJoin():
+            return _interval_join(plan)
         case Project(items, child):
             return f"SELECT {', '.join(map(duck_text, items))} FROM ({duck_sql(child)})"
         case Aggregate(keys, None, items, child):
@@ -44,3 +51,24 @@ def duck_sql(plan: LogicalPlan) -> str:
             on = "" if kind == "cross" else f" ON {duck_text(condition) if condition is not None else 'true'}"
             return f"SELECT * FROM ({duck_sql(left)}) {_JOINS[kind]} ({duck_sql(right)}){on}"
     raise TypeError(f"{type(plan).__name__} has no DuckDB text")
+
+
+def _interval_join(node: IntervalJoin) -> str:
+    """The pairs of each alternative of an inner join over numbers: a pair of two alternatives is there twice."""
+    values = {f"l{i}": duck_text(v) for i, v in enumerate(node.left_values)}
+    values |= {f"r{i}": duck_text(v) for i, v in enumerate(node.right_values)}
+    common = [
+        f"{duck_text(left)} {'IS NOT DISTINCT FROM' if safe else '='} {duck_text(right)}"
+        for left, right, safe in zip(node.left_keys, node.right_keys, node.null_safe, strict=True)
+    ]
+    common += [f"{values[start]} < {values[end]}" for start, end in (*node.left_periods, *node.right_periods)]
+    items = ", ".join(map(duck_text, node.output_columns))
+    sides = f"({duck_sql(node.left)}) JOIN ({duck_sql(node.right)})"
+    amounts = dict(node.amounts)
+
+    def compared(item: Condition) -> str:
+        shift = item.shift[0] * amounts[item.shift[1]].value if isinstance(item.shift, tuple) else item.shift
+        return f"{values[item.left]} + {shift} {item.operator} {values[item.right]}"
+
+    options = [" AND ".join([*common, *map(compared, terms)]) for terms in node.alternatives]
+    return " UNION ALL ".join(f"SELECT {items} FROM {sides} ON {option}" for option in options)

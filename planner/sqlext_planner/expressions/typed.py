@@ -6,10 +6,12 @@ The analyzer builds them while the syntax tree is at hand, so that no rule has t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from sqlext_planner.expressions.nodes import GENERATOR, Expression, Literal, SparkExpr
+from sqlext_planner.errors import Span
+from sqlext_planner.expressions.nodes import GENERATOR, And, Expression, Literal, SparkExpr
 
 #: Spark's functions that turn one row into several; legal in a SELECT list only.
 _GENERATORS = frozenset(
@@ -89,12 +91,53 @@ class Interval(SparkExpr):
     unit: str = field(kw_only=True)
 
 
-def call(name: str, *arguments: Expression, dtype: str | None = None) -> Call:
+@dataclass(frozen=True)
+class Or(SparkExpr):
+    """``a OR b OR ...``: two or more operands, none of them an Or; use `disjunction()`."""
+
+    def _shown(self) -> str:
+        return " OR ".join(f"({item})" if isinstance(item, (And, Or)) else str(item) for item in self.operands)
+
+
+@dataclass(frozen=True)
+class Not(SparkExpr):
+    """``NOT operand``."""
+
+
+@dataclass(frozen=True)
+class Is(SparkExpr):
+    """``operand IS [NOT] value``, which is never NULL; `value` is "null", "true" or "false"."""
+
+    value: str = field(kw_only=True)
+    negated: bool = field(default=False, kw_only=True)
+
+
+def disjunction(terms: Sequence[Expression], span: Span | None = None) -> Expression:
+    """``a OR b OR ...`` as one flat expression, each term once; the term itself if there is one."""
+    flat = dict.fromkeys(inner for term in terms for inner in (term.operands if isinstance(term, Or) else (term,)))
+    if len(flat) == 1:
+        return next(iter(flat))
+    parts = [part for term in flat for part in (" OR ", term)][1:]
+    return Or(tuple(parts), dtype="boolean", span=span)
+
+
+def negation(operand: Expression, span: Span | None = None) -> Not:
+    """``NOT operand`` of our own making."""
+    return Not(("NOT ", operand), dtype="boolean", span=span)
+
+
+def is_value(operand: Expression, value: str, *, negated: bool = False, span: Span | None = None) -> Is:
+    """``operand IS [NOT] value`` of our own making; `value` is "null", "true" or "false"."""
+    text = f" IS {'NOT ' if negated else ''}{value.upper()}"
+    return Is((operand, text), value=value, negated=negated, dtype="boolean", span=span)
+
+
+def call(name: str, *arguments: Expression, dtype: str | None = None, span: Span | None = None) -> Call:
     """``name(arguments)`` of our own making."""
     parts: list[str | Expression] = [f"{name}("]
     for place, argument in enumerate(arguments):
         parts += [", ", argument] if place else [argument]
-    return Call((*parts, ")"), name=name, dtype=dtype)
+    return Call((*parts, ")"), name=name, dtype=dtype, span=span)
 
 
 def case(condition: Expression, value: Expression) -> Case:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
+from operator import or_
+from typing import Any
 
 from sqlext_operators.interval_join.conditions import MIRRORED
-from sqlext_operators.interval_join.passes import Pass, passes_for
+from sqlext_operators.interval_join.passes import Pass, Side, passes_for
 
-from sqlext_planner.expressions.nodes import Column, Compare, Expression, conjunction, conjuncts
+from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, conjunction, conjuncts
 from sqlext_planner.expressions.patterns import is_movable
-from sqlext_planner.expressions.typed import case
+from sqlext_planner.expressions.typed import Is, Or, call, case, negation
+from sqlext_planner.interval_join.alternatives import (
+    MOST_ALTERNATIVES,
+    Alternative,
+    Compared,
+    Guard,
+    Term,
+    either,
+    finished,
+)
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods, Period, PeriodPredicate
 from sqlext_planner.periods.relations import Condition
 from sqlext_planner.periods.shifts import shifted
 from sqlext_planner.relational.logical_plan import LogicalPlan
 
-#: Sets of relations multiply; a statement with more alternatives than this keeps the set in the residual.
-_MOST_ALTERNATIVES = 64
 _COMPARED = ("<", "<=", ">=", ">")
 
 
@@ -27,7 +36,8 @@ _COMPARED = ("<", "<=", ">=", ">")
 class IntervalTerms:
     """The parts of a condition as `IntervalJoin` has them; `residual` are the terms that it does not understand.
 
-    `one_sided` are terms over the left (right) side alone, which ON keeps where that side's rows are kept.
+    `rare` says which alternatives are about rows with a NULL. `left_only` (`right_only`) are terms over the left
+    (right) side alone, which ON keeps where that side's rows are kept.
     """
 
     left_keys: list[Expression] = field(default_factory=list)
@@ -35,7 +45,8 @@ class IntervalTerms:
     null_safe: list[bool] = field(default_factory=list)
     left_values: list[Expression] = field(default_factory=list)
     right_values: list[Expression] = field(default_factory=list)
-    alternatives: list[tuple[Condition, ...]] = field(default_factory=lambda: [()])
+    alternatives: list[tuple[Condition, ...]] = field(default_factory=list)
+    rare: list[bool] = field(default_factory=list)
     left_periods: list[tuple[str, str]] = field(default_factory=list)
     right_periods: list[tuple[str, str]] = field(default_factory=list)
     amounts: list[tuple[str, Amount]] = field(default_factory=list)
@@ -49,18 +60,19 @@ class IntervalTerms:
         """Whether a period predicate is among the conditions."""
         return self.empty is not None
 
-    def passes(self) -> tuple[Pass, ...]:
-        """How the pairs are found, over all alternatives."""
-        return tuple(
-            item
-            for conditions in self.alternatives
-            for item in passes_for(conditions, _own(self.left_periods), _own(self.right_periods))
-        )
-
     @property
     def bounds_windows(self) -> bool:
-        """Whether every pass looks at a window that is bounded on both sides."""
-        return all(self.alternatives) and all(item.lowers and item.uppers for item in self.passes())
+        """Whether every pass looks at a window that is bounded on both sides, but for rows with a NULL: those often say
+        that a window has no end."""
+        if not all(self.alternatives):
+            return False
+        periods = _own(self.left_periods), _own(self.right_periods)
+        bounded = [_is_bounded(passes_for(conditions, *periods)) for conditions in self.alternatives]
+        return any(bounded) and all(map(or_, bounded, self.rare))
+
+
+def _is_bounded(passes: Iterable[Pass]) -> bool:
+    return all(item.lowers and item.uppers for item in passes)
 
 
 def _own(periods: list[tuple[str, str]]) -> tuple[str, str] | None:
@@ -72,6 +84,7 @@ def read_condition(on: Expression, left: LogicalPlan, right: LogicalPlan) -> Int
     reader = _Reader(IntervalTerms(), left.dtypes, right.dtypes)
     for term in conjuncts(on):
         reader.read(term)
+    reader.finish()
     return reader.terms
 
 
@@ -94,12 +107,15 @@ def guard(terms: IntervalTerms) -> None:
 
 @dataclass
 class _Reader:
-    """Sorts terms into `terms`. `left` and `right` are the sides' columns with their types."""
+    """Sorts terms into `terms`. `left` and `right` are the sides' columns with their types; `found` are the
+    alternatives so far, `later` the ORs over both sides."""
 
     terms: IntervalTerms
     left: Mapping[Column, str | None]
     right: Mapping[Column, str | None]
     names: dict[tuple[str, Expression, bool], str] = field(default_factory=dict)
+    found: list[Alternative] = field(default_factory=lambda: [Alternative()])
+    later: list[Or] = field(default_factory=list)
 
     def read(self, term: Expression) -> None:
         """Add one conjunct."""
@@ -109,13 +125,72 @@ class _Reader:
             self.terms.left_only.append(term)
         elif term.references <= self.right.keys():
             self.terms.right_only.append(term)
+        elif isinstance(term, Or):
+            self.later.append(term)
         elif not (self._predicate(term) if isinstance(term, PeriodPredicate) else self._comparison(term)):
             self.terms.residual.append(term)
+
+    def finish(self) -> None:
+        """Read the ORs, unless the other terms find few pairs already, and give the alternatives their conditions."""
+        for term in self.later:
+            self.terms.alternatives = [tuple(one.condition for one in item.conditions) for item in self.found]
+            self.terms.rare = [item.is_rare for item in self.found]
+            if self.terms.bounds_windows or not self._either(term):
+                self.terms.residual.append(term)
+        self.terms.alternatives = finished(self.found, self._value)
+        self.terms.rare = [item.is_rare for item in self.found]
+
+    def _either(self, term: Or) -> bool:
+        """Add the terms of an OR as alternatives; False if one of them is none."""
+        return self._add_either(lambda: self._options(term.operands))
+
+    def _add_either(self, read: Callable[[], list[list[Term]] | None]) -> bool:
+        """Add the options that `read` finds as alternatives; False, and nothing of them is kept, if there are none or
+        too many."""
+        lists: tuple[list[Any], ...] = (self.terms.left_values, self.terms.right_values, self.terms.amounts)
+        names, lengths, empty = dict(self.names), [len(item) for item in lists], self.terms.empty
+        options = read()
+        found = None if options is None else either(self.found, options)
+        if found is None:
+            self.names, self.terms.empty = names, empty
+            for item, length in zip(lists, lengths, strict=True):
+                del item[length:]
+            return False
+        self.found = found
+        return True
+
+    def _options(self, operands: Iterable[Expression]) -> list[list[Term]] | None:
+        """The options of an OR, each a list of terms; None if one is neither a comparison nor a period predicate nor
+        over one side."""
+        found: list[list[Term]] = []
+        for operand in operands:
+            terms = [self._alternatives(term) for term in conjuncts(operand)]
+            known = [options for options in terms if options is not None]
+            if len(known) < len(terms):
+                return None
+            found += [[term for option in chosen for term in option] for chosen in product(*known)]
+        return found
+
+    def _alternatives(self, term: Expression) -> list[list[Term]] | None:
+        """The options of one term, which exclude each other."""
+        if term.references <= self.left.keys():
+            return [[_guard("left", term)]]
+        if term.references <= self.right.keys():
+            return [[_guard("right", term)]]
+        if isinstance(term, PeriodPredicate) and self.terms.empty in (None, term.empty):
+            options = self._unregistered(term)
+            self.terms.empty = term.empty if options is not None else self.terms.empty
+            return options
+        if isinstance(term, Compare):
+            for one, other, op in _both_ways(term):
+                if _reads(one, self.left) and _reads(other, self.right) and op in ("=", *_COMPARED):
+                    return [[self._compared(one, op, other)]]
+        return None
 
     def _comparison(self, term: Expression) -> bool:
         if not isinstance(term, Compare):
             return False
-        for one, other, op in ((term.left, term.right, term.op), (term.right, term.left, _mirrored(term.op))):
+        for one, other, op in _both_ways(term):
             if _reads(one, self.left) and _reads(other, self.right):
                 if op in ("=", "<=>"):
                     self.terms.left_keys.append(one)
@@ -127,7 +202,7 @@ class _Reader:
                     return True
         return False
 
-    def _compared(self, left: Expression, op: str, right: Expression) -> Condition:
+    def _compared(self, left: Expression, op: str, right: Expression) -> Compared:
         """`left op right` with a shift where one side adds a constant exactly."""
         base, sign, amount = shifted(left, right, self.left, self.right)
         if amount is not None:
@@ -137,12 +212,12 @@ class _Reader:
             return self._condition(left, op, base, (-sign, self._amount("shift", amount)))
         return self._condition(left, op, right, 0)
 
-    def _condition(self, left: Expression, op: str, right: Expression, shift: int | tuple[int, str]) -> Condition:
+    def _condition(self, left: Expression, op: str, right: Expression, shift: int | tuple[int, str]) -> Compared:
         plain = Condition(self._value("left", left), "<", self._value("right", right), shift)
-        return replace(plain, operator=op)  # type: ignore[arg-type]
+        return Compared(replace(plain, operator=op), left, right)  # type: ignore[arg-type]
 
-    def _add_to_all(self, *conditions: Condition) -> None:
-        self.terms.alternatives = [(*known, *conditions) for known in self.terms.alternatives]
+    def _add_to_all(self, term: Compared) -> None:
+        self.found = [replace(known, conditions=(*known.conditions, term)) for known in self.found]
 
     def _amount(self, kind: str, amount: Amount) -> str:
         known = {name for name, _ in self.terms.amounts}
@@ -150,7 +225,7 @@ class _Reader:
         self.terms.amounts.append((name, amount))
         return name
 
-    def _value(self, side: str, expression: Expression, point: bool = False) -> str:
+    def _value(self, side: Side, expression: Expression, point: bool = False) -> str:
         """The name of a value. The end of a period that may be one instant is a separate value, because it moves."""
         values = self.terms.left_values if side == "left" else self.terms.right_values
         key = (side, expression, point)
@@ -160,29 +235,65 @@ class _Reader:
         return self.names[key]
 
     def _predicate(self, term: PeriodPredicate) -> bool:
-        forward = _reads(term.left, self.left) and _reads(term.right, self.right)
-        backward = _reads(term.left, self.right) and _reads(term.right, self.left)
-        count = len(self.terms.alternatives) * len(term.rows)
-        if not (forward or backward) or count > _MOST_ALTERNATIVES or self.terms.empty not in (None, term.empty):
+        forward = self._direction(term)
+        if forward is None or self.terms.empty not in (None, term.empty):
+            return False
+        if term.or_empty:
+            return self._add_either(lambda: self._alternatives(term))
+        if not 0 < len(self.found) * len(term.formulas) <= MOST_ALTERNATIVES:
             return False
         self.terms.empty = term.empty
-        sides = ("left", "right") if forward else ("right", "left")
+        sides: tuple[Side, Side] = ("left", "right") if forward else ("right", "left")
         moves = term.empty == "point"
         ends = dict(zip("ab", self._ends(sides[0], term.left, moves), strict=True))
         ends |= zip("cd", self._ends(sides[1], term.right, moves and not term.point), strict=True)
         self._period(sides[0], (ends["a"], ends["b"]))
         if not term.point:
             self._period(sides[1], (ends["c"], ends["d"]))
-        given = {"delta": term.delta, "epsilon": term.epsilon}
-        named = {kind: self._amount(kind, amount) for kind, amount in given.items() if amount is not None}
-        options = [
-            tuple(_renamed(item, ends, named, forward) for item in term.terms(relation)) for relation in term.rows
+        named = self._amounts(term)
+        options = [[_renamed(item, ends, named, forward) for item in terms] for terms in term.formulas]
+        self.found = [
+            replace(known, conditions=(*known.conditions, *map(self._with_values, added)))
+            for known, added in product(self.found, options)
         ]
-        pairs = product(self.terms.alternatives, options)
-        self.terms.alternatives = [(*known, *added) for known, added in pairs]
         return True
 
-    def _ends(self, side: str, period: Period, moves: bool) -> tuple[str, str]:
+    def _with_values(self, condition: Condition) -> Compared:
+        left, right = int(condition.left[1:]), int(condition.right[1:])
+        return Compared(condition, self.terms.left_values[left], self.terms.right_values[right])
+
+    def _unregistered(self, term: PeriodPredicate) -> list[list[Term]] | None:
+        """The options of a predicate in which empty periods are told by guards: its formulas between periods that are
+        valid and, where it says so, all pairs of which one is not, but for NULL ends. None for ends that have no such
+        guards."""
+        forward = self._direction(term)
+        if forward is None or term.empty != "drop" or term.dtype is None:
+            return None
+        sides: tuple[Side, Side] = ("left", "right") if forward else ("right", "left")
+        first, second = (
+            _validity(side, period, term.dtype) for side, period in zip(sides, (term.left, term.right), strict=True)
+        )
+        ends = dict(zip("ab", self._ends(sides[0], term.left, False), strict=True))
+        ends |= zip("cd", self._ends(sides[1], term.right, False), strict=True)
+        valid = [*first[0], *([] if term.point else second[0])]
+        amounts = self._amounts(term)
+        options: list[list[Term]] = [
+            [*valid, *(self._with_values(_renamed(item, ends, amounts, forward)) for item in terms)]
+            for terms in term.formulas
+        ]
+        return [*options, [*first[1], *second[2]], [*first[0], *second[1]]] if term.or_empty else options
+
+    def _direction(self, term: PeriodPredicate) -> bool | None:
+        """Whether the left period is the left side's; None where a period is not of one side alone."""
+        if _reads(term.left, self.left) and _reads(term.right, self.right):
+            return True
+        return False if _reads(term.left, self.right) and _reads(term.right, self.left) else None
+
+    def _amounts(self, term: PeriodPredicate) -> dict[str, str]:
+        given = {"delta": term.delta, "epsilon": term.epsilon}
+        return {kind: self._amount(kind, amount) for kind, amount in given.items() if amount is not None}
+
+    def _ends(self, side: Side, period: Period, moves: bool) -> tuple[str, str]:
         return self._value(side, period.start), self._value(side, period.end, moves)
 
     def _period(self, side: str, ends: tuple[str, str]) -> None:
@@ -202,8 +313,29 @@ def _reads(expression: Expression, columns: Iterable[Column]) -> bool:
     return bool(expression.references) and expression.references <= set(columns)
 
 
+def _both_ways(term: Compare) -> tuple[tuple[Expression, Expression, str], ...]:
+    """The comparison, and the same one with its operands exchanged."""
+    return (term.left, term.right, term.op), (term.right, term.left, _mirrored(term.op))
+
+
 def _mirrored(op: str) -> str:
     return {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(op, op)
+
+
+def _guard(side: Side, term: Expression) -> Guard:
+    if isinstance(term, Is) and term.value == "null":
+        return Guard(side, term.operands[0], "known" if term.negated else "null")
+    return Guard(side, term)
+
+
+def _validity(side: Side, period: Period, dtype: str) -> tuple[list[Guard], list[Guard], list[Guard]]:
+    """That a side's period has start < end, that it has not, and that its ends are known."""
+    known = [Guard(side, end, "known") for end in (period.start, period.end)]
+    valid: Expression = Compare("<", period.start, period.end)
+    if dtype in ("float", "double"):
+        number = negation(call("isnan", period.end, dtype="boolean"))
+        valid = And((valid, number))
+    return [Guard(side, valid)], [*known, Guard(side, valid, "not true")], known
 
 
 def mirrored_join(join: IntervalJoin) -> IntervalJoin:

@@ -21,6 +21,7 @@ from sqlext_planner.optimizer.rules.decorrelate_scalar import decorrelate_scalar
 from sqlext_planner.optimizer.rules.merge_alias_into_project import merge_alias_into_project
 from sqlext_planner.optimizer.rules.merge_filters import merge_filters
 from sqlext_planner.optimizer.rules.merge_projects import merge_projects
+from sqlext_planner.optimizer.rules.normalize_conditions import normalize_conditions
 from sqlext_planner.optimizer.rules.prune_columns import prune_columns
 from sqlext_planner.optimizer.rules.push_filter import push_filter
 from sqlext_planner.optimizer.rules.push_join_condition import push_join_condition
@@ -45,11 +46,13 @@ BATCHES = (
         (merge_alias_into_project, merge_filters, merge_projects, remove_no_op_project),
     ),
     # Before windows merge: a filter between two window unions has to get out of the way, and a filter that
-    # reaches the sources makes the exchange smaller. 30 rounds: one for each level of nested subqueries.
+    # reaches the sources makes the exchange smaller. 30 rounds: one for each level of nested subqueries. Conditions are
+    # normalised before they move term by term, and again where a term has got the text of a column.
     Batch(
         "Pushdown",
         FixedPoint(30),
         (
+            normalize_conditions,
             push_filter,
             expand_endpoint_equalities,
             push_join_condition,

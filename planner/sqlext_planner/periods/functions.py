@@ -9,13 +9,15 @@ from functools import cached_property
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.numbers import INTEGERS
 from sqlext_planner.periods.predicates import EmptyPeriods, Period
+from sqlext_planner.periods.relation_sets import EVERY
 from sqlext_planner.periods.sql import EndTexts
 
 
 @dataclass(frozen=True)
 class PeriodFunctionRow:
     """One function: the result of periods [a, b) and [c, d) is [start, end) where `condition` holds, else NULL. Without
-    these texts, which name the ends in braces, it is the length of the one period."""
+    these texts, which name the ends in braces, it is the length of the one period. `relations` are those of Allen for
+    which the condition holds."""
 
     name: str
     periods: int
@@ -23,6 +25,7 @@ class PeriodFunctionRow:
     condition: str = ""
     start: str = ""
     end: str = ""
+    relations: frozenset[str] = frozenset()
 
 
 #: In the order of the documentation.
@@ -36,6 +39,7 @@ PERIOD_FUNCTIONS: Mapping[str, PeriodFunctionRow] = {
             "{a} < {d} AND {c} < {b}",
             "greatest({a}, {c})",
             "least({b}, {d})",
+            EVERY - {"before", "after", "meets", "met_by"},
         ),
         PeriodFunctionRow(
             "period_union",
@@ -44,6 +48,7 @@ PERIOD_FUNCTIONS: Mapping[str, PeriodFunctionRow] = {
             "{a} <= {d} AND {c} <= {b}",
             "least({a}, {c})",
             "greatest({b}, {d})",
+            EVERY - {"before", "after"},
         ),
         PeriodFunctionRow(
             "period_gap",
@@ -52,6 +57,7 @@ PERIOD_FUNCTIONS: Mapping[str, PeriodFunctionRow] = {
             "{b} < {c} OR {d} < {a}",
             "least({b}, {d})",
             "greatest({a}, {c})",
+            frozenset(("before", "after")),
         ),
         PeriodFunctionRow(
             "period_length",

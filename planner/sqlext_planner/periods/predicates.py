@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column, Compare, Expression
+from sqlext_planner.periods.relation_sets import ALLEN, allowed, formulas
 from sqlext_planner.periods.relations import RELATIONS, Condition, Relation
 from sqlext_planner.periods.sql import EndTexts
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 #: What an empty or reversed period does: match nothing, stop the job, or (``[t, t)`` only) count as one instant.
 EmptyPeriods = Literal["drop", "error", "point"]
 
-#: The names that `allen_relation` gives, in the order of the table; NO_RELATION for a period that is empty or reversed.
-ALLEN = tuple(name.removeprefix("allen_") for name, row in RELATIONS.items() if row.strict)
+#: What `allen_relation` gives for a period that is empty or reversed.
 NO_RELATION = "none"
 
 #: Microseconds of the units of a day-time interval.
@@ -110,9 +110,9 @@ class PeriodPredicate(Expression):
     """``left relation right`` between two periods: true, false, or NULL where an end is NULL.
 
     False where a period is empty or reversed, as in a join (docs/reference/periods.md, section 6), or has a NaN end;
-    `empty` says what else may happen. `relations` are names of the table; several mean any of them
-    (``allen_relation(...) IN (...)``; they are then disjoint). `point`: the right side is a single value. `dtype` is
-    the common type of the ends, None where it is unknown.
+    `empty` says what else may happen. `relations` are names of the table; several (or none) are Allen's, and mean any
+    of them. `or_empty`: true instead where a period is empty or reversed, which is what NOT makes of a predicate.
+    `point`: the right side is a single value. `dtype` is the common type of the ends, None where it is unknown.
     """
 
     relations: tuple[str, ...]
@@ -122,6 +122,7 @@ class PeriodPredicate(Expression):
     epsilon: Amount | None = None
     empty: EmptyPeriods = "drop"
     point: bool = False
+    or_empty: bool = False
     dtype: str | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     @property
@@ -143,33 +144,48 @@ class PeriodPredicate(Expression):
             return tuple(kept)
         return (Condition("a", "<=", "c"), Condition("b", ">", "c"))
 
+    @cached_property
+    def formulas(self) -> tuple[tuple[Condition, ...], ...]:
+        """Formulas of which exactly one holds for periods that are related, and none for others."""
+        if len(self.relations) == 1:
+            return (self.terms(self.rows[0]),)
+        return formulas(frozenset(name.removeprefix("allen_") for name in self.relations))
+
+    @cached_property
+    def allen(self) -> frozenset[str] | None:
+        """The predicate as a set of Allen's relations; None with a distance or a point."""
+        if self.point or self.delta is not None or self.epsilon is not None:
+            return None
+        return frozenset(name for row in self.rows for name in allowed(self.terms(row)))
+
     def sql(self) -> str:
         """Plain Spark SQL: NULL where an end is NULL, else whether the periods are valid and related."""
         texts = _texts(self.left, self.right, self.dtype, self.empty, self.span, point=self.point)
-        options = [self._formula(texts, row) for row in self.rows]
-        related = options[0] if len(options) == 1 else f"({' OR '.join(f'({text})' for text in options)})"
-        return texts.case(f"ELSE {texts.valid()} AND {related}", "CAST(NULL AS BOOLEAN)", "BOOLEAN")
+        options = [self._formula(texts, terms) for terms in self.formulas]
+        related = options[0] if len(options) == 1 else f"({' OR '.join(f'({text})' for text in options) or 'false'})"
+        met = f"NOT ({texts.valid()}) OR {related}" if self.or_empty else f"{texts.valid()} AND {related}"
+        return texts.case(f"ELSE {met}", "CAST(NULL AS BOOLEAN)", "BOOLEAN")
 
-    def _formula(self, texts: EndTexts, relation: Relation) -> str:
+    def _formula(self, texts: EndTexts, terms: Sequence[Condition]) -> str:
         given = {"delta": self.delta, "epsilon": self.epsilon}
         return " AND ".join(
-            texts.comparison(term, given[term.shift[1]] if isinstance(term.shift, tuple) else None)
-            for term in self.terms(relation)
+            texts.comparison(term, given[term.shift[1]] if isinstance(term.shift, tuple) else None) for term in terms
         )
 
     def comparisons(self) -> tuple[Expression, ...] | None:
         """Plain comparisons that are all true exactly where the predicate is true, for Spark's own joins and filters:
         ``a < b``, ``c < d`` and the formula.
 
-        None where there are none: several relations, distances, ends that may be NaN or of unknown type, empty
+        None where there are none: several formulas, distances, ends that may be NaN or of unknown type, empty
         periods that stop the job or count.
         """
         bounded = self.delta is not None or self.epsilon is not None
-        if len(self.relations) > 1 or bounded or self.empty != "drop" or self.dtype in (None, "float", "double"):
+        several = len(self.formulas) != 1 or self.or_empty
+        if several or bounded or self.empty != "drop" or self.dtype in (None, "float", "double"):
             return None
         periods = [("a", "b")] if self.point else [("a", "b"), ("c", "d")]
         pairs = [(start, "<", end) for start, end in periods]
-        pairs += [(term.left, term.operator, term.right) for term in self.terms(self.rows[0])]
+        pairs += [(term.left, term.operator, term.right) for term in self.formulas[0]]
         return tuple(Compare(op, self.endpoint(x), self.endpoint(y), span=self.span) for x, op, y in pairs)
 
     def result_type(self, known: Mapping[Column, str | None]) -> str | None:
@@ -182,7 +198,7 @@ class PeriodPredicate(Expression):
         return predicate_pictures(self, frozenset(name for name in "bd" if isinstance(self.endpoint(name), OpenEnd)))
 
     def __str__(self) -> str:
-        words = " OR ".join(row.words[0] for row in self.rows)
+        words = " OR ".join((*(row.words[0] for row in self.rows), *(["NO RELATION"] if self.or_empty else [])))
         bounds = [f"{n} {v.sql()}" for n, v in (("START", self.delta), ("END", self.epsilon)) if v is not None]
         within = f" WITHIN ({', '.join(bounds)})" if bounds else ""
         return f"{self.left} {words} {self.right.start if self.point else self.right}{within}"

@@ -56,13 +56,21 @@ class Scan(LogicalPlan):
 class SparkRelation(LogicalPlan):
     """A relation left to Spark as text: LATERAL VIEW, PIVOT, TABLESAMPLE, table functions.
 
-    `sql` is a complete query; its columns become ``Column(relation, name)`` by position.
+    `sql` is a complete query; its columns become ``Column(relation, name)`` by position. The query reads the rows of
+    `inputs` as tables: `input_names` has a name for each, and the names of its columns. `because` says why it is
+    Spark's where it holds period predicates.
     """
 
     sql: str
     relation: str
     fields: tuple[Field, ...]
+    inputs: tuple[LogicalPlan, ...] = ()
+    input_names: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    because: str = field(default="", compare=False, kw_only=True)
     is_stream: bool = field(default=False, kw_only=True)
+
+    def child_needs(self, needed: Set[Column]) -> Needs:
+        return [(child, set(child.output_columns)) for child in self.inputs]
 
     @cached_property
     def output(self) -> tuple[Field, ...]:

@@ -153,7 +153,14 @@ def _scan(node: Scan, frames: list[DataFrame], context: ExecutionContext) -> Dat
 
 @frame_of.register(SparkRelation)
 def _spark_relation(node: SparkRelation, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
-    return context.spark.sql(node.sql).toDF(*_names(node))
+    if not node.inputs:
+        return context.spark.sql(node.sql).toDF(*_names(node))
+    text = node.sql.replace("{", "{{").replace("}", "}}")
+    given: dict[str, Any] = {}
+    for (name, columns), frame in zip(node.input_names, frames, strict=True):
+        text = re.sub(rf"\b{name}\b", f"{{{name}}}", text)
+        given[name] = frame.toDF(*columns)
+    return context.spark.sql(text, **given).toDF(*_names(node))
 
 
 @frame_of.register(Values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlext_planner.expressions.nodes import Expression, conjunction, conjuncts
+from sqlext_planner.expressions.nodes import Compare, Expression, conjunction, conjuncts
 from sqlext_planner.optimizer.rule import rule
 from sqlext_planner.periods.predicates import PeriodPredicate
 from sqlext_planner.relational.logical_plan import LogicalPlan
@@ -24,7 +24,7 @@ def expand_endpoint_equalities(node: LogicalPlan) -> LogicalPlan | None:
 
     Spark joins on the equal ends by hash or sort, with the rest as a condition of the same join; none of our operators
     is as good (docs/reference/sweeps.md, section 5). For meets, starts, finishes, equals and their inverses; not for a
-    set of several relations.
+    set of relations that takes several formulas.
 
     Legal in ON of every kind of join: ON asks only whether the condition is true, and the predicate is true where its
     formula is and both periods have start < end (`PeriodPredicate.comparisons`; a NULL end makes either not true). Not
@@ -44,6 +44,8 @@ def expand_endpoint_equalities(node: LogicalPlan) -> LogicalPlan | None:
 
 
 def _expanded(term: Expression) -> tuple[Expression, ...]:
-    if not isinstance(term, PeriodPredicate) or not any(item.operator == "=" for item in term.terms(term.rows[0])):
+    if not isinstance(term, PeriodPredicate):
         return (term,)
-    return term.comparisons() or (term,)
+    found = term.comparisons()
+    has_equality = any(isinstance(item, Compare) and item.op == "=" for item in found or ())
+    return found if found is not None and has_equality else (term,)
