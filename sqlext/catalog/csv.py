@@ -39,7 +39,7 @@ def csv_columns(files: Sequence[Path]) -> tuple[tuple[tuple[str, str], ...], int
     An empty value is NULL. Raises ConfigurationError for files with different headers, ArrowException.
     """
     header = _header(files[0])
-    names = _names(header)
+    names = _names(files[0], header)
     possible = [[name for name, _ in _PATTERNS] for _ in header]
     import pyarrow.compute as pc  # 60 ms that planning without CSV files need not spend
 
@@ -92,14 +92,16 @@ def _header(file: Path) -> list[str]:
     return header
 
 
-def _names(header: Sequence[str]) -> list[str]:
+def _names(file: Path, header: Sequence[str]) -> list[str]:
     """The column names: an empty one is _c0, _c1, ... as in Spark. Raises ConfigurationError for a repeated one."""
     names = [name or f"_c{i}" for i, name in enumerate(header)]
     known: set[str] = set()
     for name in names:
         if name.lower() in known:
             raise ConfigurationError(
-                f"the header names column '{name}' twice", condition="table-files", help="rename one of them"
+                f"the header of '{file}' names column '{name}' twice",
+                condition="table-files",
+                help="rename one of them",
             )
         known.add(name.lower())
     return names

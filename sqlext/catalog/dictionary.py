@@ -10,6 +10,8 @@ from sqlext_planner.catalog import KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError, SqlExtError
 from sqlext_planner.expressions.types import normalize
 
+from sqlext.catalog.names import last_part
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -40,7 +42,7 @@ class DictCatalog:
     def table(self, name: str) -> TableInfo | None:
         """The table called `name`, or called like its last part."""
         lowered = name.lower()
-        return self._tables.get(lowered) or self._tables.get(lowered.rpartition(".")[2])
+        return self._tables.get(lowered) or self._tables.get(last_part(lowered))
 
     def table_bytes(self, name: str) -> int | None:
         """None: there is no data."""

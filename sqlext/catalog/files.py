@@ -15,6 +15,7 @@ from sqlext_planner.errors import ConfigurationError
 from sqlext.catalog.csv import csv_columns
 from sqlext.catalog.formats import LAYOUT, TITLES, format_of, table_name, titles
 from sqlext.catalog.locations import LocalData, is_hidden, located
+from sqlext.catalog.names import last_part
 from sqlext.catalog.orc import orc_columns
 from sqlext.catalog.parquet import parquet_columns
 from sqlext.catalog.partitions import Partitioning, partitioning
@@ -42,7 +43,7 @@ class FileCatalog:
 
     def table(self, name: str) -> TableInfo | None:
         """The table called `name`, or called like its last part."""
-        found = self._by_name.get(name.lower()) or self._by_name.get(name.lower().rpartition(".")[2])
+        found = self._by_name.get(name.lower()) or self._by_name.get(last_part(name).lower())
         if found is None:
             return None
         if found not in self._known:
