@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,15 +20,15 @@ _TYPES = {"integer": "int", "boolean": "bool", "number": "float", "string": "str
 def window_module() -> str:
     """The module with a function for each window function."""
     lines = ['"""The window functions. Written by `python docs/functions.py`."""', ""]
-    lines += ["from __future__ import annotations", ""]
+    lines += ["from __future__ import annotations", "", "from collections.abc import Sequence", ""]
     lines += ["from sqlext.builders.expressions import Expr, Value, call, expression"]
     lines += ["from sqlext.builders.text import literal_text"]
     functions = [function for function in FUNCTIONS.values() if not function.internal]
     names, others = [], []
     for function in functions:
         lines += ["", "", *_function(function)]
-        names += [function.name, *function.aliases]
-        others += [f"{alias} = {function.name}" for alias in function.aliases]
+        names += function.names
+        others += [f"{alias} = {function.name}" for alias in function.names[1:]]
     return _module([*lines, "", "", *others], names)
 
 
@@ -68,17 +69,29 @@ def _function(function: WindowFunction) -> Iterator[str]:
     parameters, arguments = [], [f'"{function.name}"']
     for parameter in function.parameters:
         is_star = function.accepts_star and len(function.parameters) == 1
-        parameters.append(f'{parameter.name}: Value = "*"' if is_star else _parameter(parameter))
-        value = "literal_text" if parameter.is_constant else "expression"
-        arguments.append(f"{value}({parameter.name})")
+        is_array = function.several is not None and parameter is function.parameters[1]
+        parameters.append(f'{parameter.name}: Value = "*"' if is_star else _parameter(parameter, is_array=is_array))
+        arguments.append(_argument(parameter))
     yield from _head(function.name, *parameters)
     yield from _doc(function.doc, function.signature)
     yield f"    return call({', '.join(arguments)})"
 
 
-def _parameter(parameter: Parameter) -> str:
-    kind = _TYPES.get(parameter.kind, "Value") + (" | None" if parameter.nullable else "")
-    return f"{parameter.name}: {kind}" + (f" = {parameter.default!r}" if parameter.optional else "")
+def _parameter(parameter: Parameter, *, is_array: bool) -> str:
+    """One parameter; `is_array`: it may be a sequence of constants."""
+    kind = _TYPES.get(parameter.kind, "Value") + (" | Sequence[float]" if is_array else "")
+    is_left_out = parameter.optional and not parameter.is_constant
+    kind += " | None" if parameter.nullable or is_left_out else ""
+    default = json.dumps(parameter.default) if isinstance(parameter.default, str) else repr(parameter.default)
+    return f"{parameter.name}: {kind}" + (f" = {default}" if parameter.optional else "")
+
+
+def _argument(parameter: Parameter) -> str:
+    """What a call gets for a parameter; an expression may be left out."""
+    if parameter.is_constant:
+        return f"literal_text({parameter.name})"
+    value = f"expression({parameter.name})"
+    return f"*([] if {parameter.name} is None else [{value}])" if parameter.optional else value
 
 
 def _head(name: str, *parameters: str) -> Iterator[str]:

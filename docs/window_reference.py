@@ -29,6 +29,9 @@ SAMPLE = (
 #: What an example passes for a parameter, by its name.
 _ARGUMENTS = {
     "x": "x",
+    "y": "ts",
+    "b": "x > 2",
+    "p": "0.5",
     "cate": "cate",
     "condition": "x > 2",
     "n": "2",
@@ -112,11 +115,13 @@ def _section(function: WindowFunction, recorded: Mapping[str, list[str]]) -> Ite
     call = example(function)
     result, dtype = recorded[call]
     yield f"### {function.name}\n"
-    yield f"`{function.signature}`" + "".join(f", also `{alias}`" for alias in function.aliases) + "\n"
+    yield f"`{function.signature}`" + "".join(f", also `{alias}`" for alias in function.names[1:]) + "\n"
     yield re.sub(r"\b\w+<\w+>", r"`\g<0>`", function.doc) + "\n"
     yield f"- **Takes and gives:** {'; '.join(_types(function))}"
     yield f"- **Example:** `{call}` is `{result}`, of type `{dtype}`"
-    if function.needs_order or function.positional:
+    if function.of_spark:
+        yield "- With GROUP BY, and over windows that are Spark's own, it is Spark's"
+    elif function.needs_order or function.positional:
         yield "- Not with GROUP BY: it depends on the order of the rows"
 
 
@@ -136,13 +141,19 @@ def _types(function: WindowFunction) -> Iterator[str]:
 
 def _result(function: WindowFunction, dtype: pa.DataType) -> str | None:
     """The type of the result for a first argument of this type; None if the function refuses it."""
-    others = function.column_parameters[1:]
-    given = [dtype, *(pa.bool_() if other.kind == "condition" else pa.string() for other in others)]
-    try:
-        found = function.result_type(given)
-    except FunctionTypeError:
+    first, *others = function.column_parameters
+    if first.kind == "condition" and dtype != pa.bool_():
         return None
-    return "array<string>" if pa.types.is_list(found) and found.value_type == pa.string() else sql_name(found)
+    for value in (pa.string(), pa.int64()):
+        needed = [other for other in others if not other.optional]
+        given = [dtype, *(pa.bool_() if other.kind == "condition" else value for other in needed)]
+        try:
+            found = function.result_type(given)
+        except FunctionTypeError:
+            continue
+        is_made = pa.types.is_list(found) and found != dtype
+        return f"array<{sql_name(found.value_type)}>" if is_made else sql_name(found)
+    return None
 
 
 def _text(value: Any) -> str:

@@ -69,7 +69,6 @@ Condition = Literal[
     "early-answer-options",
     # rows
     "division-by-zero",
-    "invalid-value",
     "spark-refused",
     # data
     "table-files",

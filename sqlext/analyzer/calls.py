@@ -12,14 +12,39 @@ from sqlglot import exp
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.literals import whole_number
-from sqlext.analyzer.scope import suggest
+from sqlext.analyzer.scope import suggestions
+from sqlext.analyzer.within_group import FORMS, several
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
 from sqlext.syntax.sql_settings import is_string, string_value
 
 Scalar = int | float | str | bool | None
 
+#: What functions of other systems are called here.
+_ELSEWHERE = {
+    "any_match": "bool_or",
+    "all_match": "bool_and",
+    "approx_distinct": "approx_count_distinct",
+    "arg_max": "max_by",
+    "arg_min": "min_by",
+    "argmax": "max_by",
+    "argmin": "min_by",
+    "array_concat_agg": "collect_list",
+    "bool_any": "bool_or",
+    "count_distinct": "distinct_count",
+    "countif": "count_if",
+    "group_array": "collect_list",
+    "group_concat": "listagg",
+    "list": "collect_list",
+    "logical_and": "bool_and",
+    "logical_or": "bool_or",
+    "quantile": "percentile",
+    "stdev": "stddev",
+    "sumif": "sum_where",
+    "uniq": "distinct_count",
+}
 _INSTEAD = {
+    "any": "write some(x) or bool_or(x)",
     "lead": "use lag over a window that looks ahead, or first_value over ROWS BETWEEN 1 FOLLOWING AND 1 FOLLOWING",
     "row_number": "use count(*) over ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
 }
@@ -39,6 +64,7 @@ def window_call(
         raise AnalysisError(f"'{node.name}' is not a window function", condition="unknown-function", span=span_of(node))
     arguments = list(node.expressions)
     _refuse_modifiers(node, arguments)
+    function, arguments = several(function, arguments)
     star = bool(arguments) and isinstance(arguments[0], exp.Star)
     if star and not function.accepts_star:
         raise AnalysisError(
@@ -95,7 +121,14 @@ def unknown_function(node: exp.Expr) -> SqlExtError:
             span=span,
             help="write last_value(x, true)",
         )
-    public = [function.name for function in FUNCTIONS.values() if not function.internal]
+    public = [name for function in FUNCTIONS.values() if not function.internal for name in function.names]
+    if name.lower() in ("percentile_cont", "percentile_disc"):
+        raise AnalysisError(
+            f"{name}() needs an order WITHIN GROUP",
+            condition="function-arguments",
+            span=span,
+            help=f"write {FORMS[name.lower()]} OVER w",
+        )
     if name.lower() in _INSTEAD:
         return AnalysisError(
             f"{name}() is not available over a sqlext window",
@@ -103,13 +136,13 @@ def unknown_function(node: exp.Expr) -> SqlExtError:
             span=span,
             help=_INSTEAD[name.lower()],
         )
-    nearest = suggest(name, public)
+    nearest = suggestions(_ELSEWHERE.get(name.lower(), name), public)
     if nearest and name.lower() not in WINDOW_FUNCTIONS:
         return AnalysisError(
             f"window function '{name}' not found",
             condition="unknown-function",
             span=span,
-            help=f"did you mean '{nearest}'?",
+            help=f"did you mean {' or '.join(map(repr, nearest))}?",
         )
     listing = f"available: {', '.join(dict.fromkeys(public))}"
     return AnalysisError(
@@ -148,6 +181,8 @@ def _paired(
             span=span_of(node),
             help=f"write {function.signature}",
         )
+    if variadic:
+        parameters += parameters[-1:] * (len(arguments) - len(parameters))
     return list(zip(parameters, arguments, strict=False))
 
 

@@ -173,6 +173,14 @@ def suggest(name: str, candidates: Iterable[str]) -> str | None:
     return known[near[0]] if near else None
 
 
+def suggestions(name: str, candidates: Iterable[str]) -> list[str]:
+    """The candidates closest to a misspelt name, if any is close: the nearest one first, and those that are nearly as
+    near."""
+    found = difflib.get_close_matches(name.lower(), dict.fromkeys(candidates), n=3, cutoff=0.6)
+    ratios = [difflib.SequenceMatcher(None, candidate, name.lower()).ratio() for candidate in found]
+    return [candidate for candidate, ratio in zip(found, ratios, strict=True) if ratio >= ratios[0] - 0.05]
+
+
 def _listing(names: Iterable[str]) -> str:
     listed = list(dict.fromkeys(names))
     shown = ", ".join(listed[:12]) + (", ..." if len(listed) > 12 else "")

@@ -26,6 +26,7 @@ from sqlext.analyzer.nested import has_inner_calls, plan_nested
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.union import Call, WindowPlan, key_builder, window_union
 from sqlext.analyzer.union_by_name import NamedSources
+from sqlext.analyzer.within_group import ordered_call
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.sql_settings import normal_text
 
@@ -103,8 +104,9 @@ class BlockWindows:
 
     def _register(self, pending: _Pending, call: exp.Window, whole: bool, name: str | None) -> None:
         """Give a column to a call, or to each aggregate inside an expression before OVER."""
-        inner = call.this
-        if table_call(inner):
+        ordered = ordered_call(call.this)
+        inner = ordered or call.this
+        if ordered is not None or table_call(inner):
             self._columns[id(call)] = self._column(pending, inner, whole, name)
             return
         parts = list(_outer_table_calls(inner))

@@ -2,45 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlext.builders.expressions import Expr, Value, call, expression
 from sqlext.builders.text import literal_text
 
 __all__ = [
+    "any_value",
+    "approx_count_distinct",
+    "approx_percentile",
+    "array_agg",
     "at",
     "avg",
     "avg_cate",
     "avg_cate_where",
     "avg_where",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "bool_and",
+    "bool_or",
+    "collect_list",
+    "collect_set",
+    "corr",
     "count",
     "count_cate",
     "count_cate_where",
+    "count_if",
     "count_where",
+    "covar_pop",
+    "covar_samp",
     "distinct_count",
     "drawdown",
     "entropy",
+    "every",
     "ew_avg",
+    "first",
     "first_value",
     "fz_top1_ratio",
     "fz_topn_frequency",
     "fz_window_split",
     "fz_window_split_by_key",
     "fz_window_split_by_value",
+    "kurtosis",
     "lag",
+    "last",
     "last_value",
+    "listagg",
     "max",
+    "max_by",
     "max_cate",
     "max_cate_where",
     "max_where",
+    "mean",
     "median",
     "min",
+    "min_by",
     "min_cate",
     "min_cate_where",
     "min_where",
+    "mode",
+    "nth_value",
     "nth_value_where",
+    "percentile",
+    "percentile_approx",
+    "product",
+    "regr_avgx",
+    "regr_avgy",
+    "regr_count",
+    "regr_intercept",
+    "regr_r2",
+    "regr_slope",
+    "regr_sxx",
+    "regr_sxy",
+    "regr_syy",
+    "skewness",
+    "some",
     "std",
     "stddev",
     "stddev_pop",
     "stddev_samp",
+    "string_agg",
     "sum",
     "sum_cate",
     "sum_cate_where",
@@ -60,6 +102,8 @@ __all__ = [
     "top_n_value_ratio_cate",
     "top_n_value_sum_cate_where",
     "topn_frequency",
+    "try_avg",
+    "try_sum",
     "var_pop",
     "var_samp",
     "variance",
@@ -202,6 +246,155 @@ def max_where(x: Value, condition: Value) -> Expr:
     return call("max_where", expression(x), expression(condition))
 
 
+def nth_value(x: Value, n: int, ignore_null: bool = False) -> Expr:
+    """Value of the n-th oldest row of the window, 1 for the oldest; with ignore_null, of the n-th one whose value is
+    not NULL. NULL if there are fewer rows.
+
+    nth_value(x, n[, ignore_null])
+    """
+    return call("nth_value", expression(x), literal_text(n), literal_text(ignore_null))
+
+
+def max_by(x: Value, y: Value) -> Expr:
+    """The x of the row with the largest y that is not NULL; of several such rows, the newest one's. NULL if no row
+    has a y.
+
+    max_by(x, y)
+    """
+    return call("max_by", expression(x), expression(y))
+
+
+def min_by(x: Value, y: Value) -> Expr:
+    """The x of the row with the smallest y that is not NULL; of several such rows, the newest one's. NULL if no row
+    has a y.
+
+    min_by(x, y)
+    """
+    return call("min_by", expression(x), expression(y))
+
+
+def mode(x: Value, deterministic: bool = True) -> Expr:
+    """The most frequent value; of equally frequent ones the smallest (Spark promises that only with deterministic;
+    here it always is). Also mode() WITHIN GROUP (ORDER BY x [DESC]), with DESC the largest of them. NULL if no
+    value is left.
+
+    mode(x[, deterministic])
+    """
+    return call("mode", expression(x), literal_text(deterministic))
+
+
+def approx_count_distinct(x: Value, rsd: float = 0.05) -> Expr:
+    """Number of distinct values, 0 for an empty window. Spark estimates it (HyperLogLog++, rsd is its error); this
+    one is exact, so it is never further off, and rsd has no effect. All NaNs count as one value, and so do -0.0
+    and 0.0.
+
+    approx_count_distinct(x[, rsd])
+    """
+    return call("approx_count_distinct", expression(x), literal_text(rsd))
+
+
+def collect_list(x: Value) -> Expr:
+    """All values as an array, the oldest first; an empty one for an empty window. Costs time and memory in the
+    frame's size.
+
+    collect_list(x)
+    """
+    return call("collect_list", expression(x))
+
+
+def collect_set(x: Value) -> Expr:
+    """The distinct values as an array, in the order in which they come first (Spark promises none). All NaNs are one
+    value, and so are -0.0 and 0.0. Costs time and memory in the frame's size.
+
+    collect_set(x)
+    """
+    return call("collect_set", expression(x))
+
+
+def listagg(s: Value, d: str | None = "") -> Expr:
+    """All texts as one, the oldest first, with the delimiter d (a literal) between them. With WITHIN GROUP (ORDER BY
+    y [DESC] [NULLS FIRST]) they come in the order of y. NULL if no value is left. Costs time and memory in the
+    frame's size.
+
+    listagg(s[, d])
+    """
+    return call("listagg", expression(s), literal_text(d))
+
+
+def try_sum(x: Value) -> Expr:
+    """Sum of the values, of the type of sum, NULL where it does not fit (never an error). NULL if no value is left.
+
+    try_sum(x)
+    """
+    return call("try_sum", expression(x))
+
+
+def try_avg(x: Value) -> Expr:
+    """Mean of the values like avg, NULL where a decimal does not fit its type (never an error). NULL if no value is
+    left.
+
+    try_avg(x)
+    """
+    return call("try_avg", expression(x))
+
+
+def product(x: Value) -> Expr:
+    """Product of the values as a double. Only the result can overflow, no product of a part of the values can. NULL
+    if no value is left.
+
+    product(x)
+    """
+    return call("product", expression(x))
+
+
+def count_if(condition: Value) -> Expr:
+    """Number of rows where the condition is true (NULL counts as false); 0 for an empty window.
+
+    count_if(condition)
+    """
+    return call("count_if", expression(condition))
+
+
+def bool_or(b: Value) -> Expr:
+    """Whether one of the values is true. NULL if no value is left.
+
+    bool_or(b)
+    """
+    return call("bool_or", expression(b))
+
+
+def bool_and(b: Value) -> Expr:
+    """Whether all values are true. NULL if no value is left.
+
+    bool_and(b)
+    """
+    return call("bool_and", expression(b))
+
+
+def bit_and(x: Value) -> Expr:
+    """AND of all values, bit by bit. NULL if no value is left.
+
+    bit_and(x)
+    """
+    return call("bit_and", expression(x))
+
+
+def bit_or(x: Value) -> Expr:
+    """OR of all values, bit by bit. NULL if no value is left.
+
+    bit_or(x)
+    """
+    return call("bit_or", expression(x))
+
+
+def bit_xor(x: Value) -> Expr:
+    """XOR (exclusive or) of all values, bit by bit. NULL if no value is left.
+
+    bit_xor(x)
+    """
+    return call("bit_xor", expression(x))
+
+
 def stddev(x: Value) -> Expr:
     """Standard deviation of a sample: the sum of the squared distances from the mean is divided by n - 1. The result
     is a double. It is accurate even if the values are far from zero, and whatever has left the window. NaN if one
@@ -286,6 +479,158 @@ def drawdown(x: Value) -> Expr:
     drawdown(x)
     """
     return call("drawdown", expression(x))
+
+
+def percentile(x: Value, p: float | Sequence[float], frequency: Value | None = None) -> Expr:
+    """The value below which the share p (0 to 1, a literal) of the values is, as a double: between two values it is
+    interpolated. With a frequency, an integer, each row counts that often (NULL and 0: not at all; a negative one
+    is an error). With array(p1, p2, ...) for p it is an array<double> with a value for each. Also
+    percentile_cont(p) WITHIN GROUP (ORDER BY x [DESC]), and percentile_disc, the first value at which at least
+    the share p is passed, without interpolation. NaN is the largest number. NULL if no value is left.
+
+    percentile(x, p[, frequency])
+    """
+    return call("percentile", expression(x), literal_text(p), *([] if frequency is None else [expression(frequency)]))
+
+
+def percentile_approx(x: Value, p: float | Sequence[float], accuracy: int = 10000) -> Expr:
+    """The smallest value at which at least the share p (0 to 1, a literal) of the values is passed, of their own
+    type. Spark's may be off by 1 / accuracy of the number of values; this one is exact, so it is never further
+    off, and accuracy has no effect. With array(p1, p2, ...) for p it is an array with a value for each. NaN is
+    the largest number. NULL if no value is left.
+
+    percentile_approx(x, p[, accuracy])
+    """
+    return call("percentile_approx", expression(x), literal_text(p), literal_text(accuracy))
+
+
+def covar_pop(x: Value, y: Value) -> Expr:
+    """Covariance of a population: divided by the number of rows n. NULL if no row is left. Rows in which x or y is
+    NULL do not count. It is accurate even if the values are far from zero, and whatever has left the window.
+
+    covar_pop(x, y)
+    """
+    return call("covar_pop", expression(x), expression(y))
+
+
+def covar_samp(x: Value, y: Value) -> Expr:
+    """Covariance of a sample: divided by n - 1. NULL for fewer than two rows. Rows in which x or y is NULL do not
+    count. It is accurate even if the values are far from zero, and whatever has left the window.
+
+    covar_samp(x, y)
+    """
+    return call("covar_samp", expression(x), expression(y))
+
+
+def corr(x: Value, y: Value) -> Expr:
+    """Pearson's correlation of x and y. NULL for fewer than two rows, or if all x or all y are equal. Rows in which
+    x or y is NULL do not count. It is accurate even if the values are far from zero, and whatever has left the
+    window.
+
+    corr(x, y)
+    """
+    return call("corr", expression(x), expression(y))
+
+
+def regr_count(y: Value, x: Value) -> Expr:
+    """Number of rows with both values; 0 for an empty window. Rows in which x or y is NULL do not count. It is
+    accurate even if the values are far from zero, and whatever has left the window.
+
+    regr_count(y, x)
+    """
+    return call("regr_count", expression(y), expression(x))
+
+
+def regr_avgx(y: Value, x: Value) -> Expr:
+    """Mean of x over the rows with both values. NULL if no row is left. Rows in which x or y is NULL do not count.
+    It is accurate even if the values are far from zero, and whatever has left the window.
+
+    regr_avgx(y, x)
+    """
+    return call("regr_avgx", expression(y), expression(x))
+
+
+def regr_avgy(y: Value, x: Value) -> Expr:
+    """Mean of y over the rows with both values. NULL if no row is left. Rows in which x or y is NULL do not count.
+    It is accurate even if the values are far from zero, and whatever has left the window.
+
+    regr_avgy(y, x)
+    """
+    return call("regr_avgy", expression(y), expression(x))
+
+
+def regr_sxx(y: Value, x: Value) -> Expr:
+    """Sum of the squared distances of x from its mean. NULL if no row is left. Rows in which x or y is NULL do not
+    count. It is accurate even if the values are far from zero, and whatever has left the window.
+
+    regr_sxx(y, x)
+    """
+    return call("regr_sxx", expression(y), expression(x))
+
+
+def regr_syy(y: Value, x: Value) -> Expr:
+    """Sum of the squared distances of y from its mean. NULL if no row is left. Rows in which x or y is NULL do not
+    count. It is accurate even if the values are far from zero, and whatever has left the window.
+
+    regr_syy(y, x)
+    """
+    return call("regr_syy", expression(y), expression(x))
+
+
+def regr_sxy(y: Value, x: Value) -> Expr:
+    """Sum of the products of the distances of x and y from their means. NULL if no row is left. Rows in which x or y
+    is NULL do not count. It is accurate even if the values are far from zero, and whatever has left the window.
+
+    regr_sxy(y, x)
+    """
+    return call("regr_sxy", expression(y), expression(x))
+
+
+def regr_slope(y: Value, x: Value) -> Expr:
+    """Slope of the line through the points (x, y) by least squares. NULL if no row is left or if all x are equal.
+    Rows in which x or y is NULL do not count. It is accurate even if the values are far from zero, and whatever
+    has left the window.
+
+    regr_slope(y, x)
+    """
+    return call("regr_slope", expression(y), expression(x))
+
+
+def regr_intercept(y: Value, x: Value) -> Expr:
+    """Where the line of regr_slope meets x = 0. NULL if no row is left or if all x are equal. Rows in which x or y
+    is NULL do not count. It is accurate even if the values are far from zero, and whatever has left the window.
+
+    regr_intercept(y, x)
+    """
+    return call("regr_intercept", expression(y), expression(x))
+
+
+def regr_r2(y: Value, x: Value) -> Expr:
+    """Square of the correlation of x and y; 1 if all y are equal. NULL if no row is left or if all x are equal. Rows
+    in which x or y is NULL do not count. It is accurate even if the values are far from zero, and whatever has
+    left the window.
+
+    regr_r2(y, x)
+    """
+    return call("regr_r2", expression(y), expression(x))
+
+
+def skewness(x: Value) -> Expr:
+    """Skewness: the mean third power of the distance from the mean, in units of stddev_pop, a double. NULL if no
+    value is left or if all values are equal, NaN if one is infinite or NaN.
+
+    skewness(x)
+    """
+    return call("skewness", expression(x))
+
+
+def kurtosis(x: Value) -> Expr:
+    """Excess kurtosis: the mean fourth power of the distance from the mean, less 3, in units of stddev_pop, a
+    double. NULL if no value is left or if all values are equal, NaN if one is infinite or NaN.
+
+    kurtosis(x)
+    """
+    return call("kurtosis", expression(x))
 
 
 def top(x: Value, n: int) -> Expr:
@@ -630,10 +975,19 @@ def top_n_value_ratio_cate(x: Value, condition: Value, cate: Value, n: int) -> E
     return call("top_n_value_ratio_cate", expression(x), expression(condition), expression(cate), literal_text(n))
 
 
+mean = avg
+first = first_value
+any_value = first_value
+last = last_value
 at = lag
+array_agg = collect_list
+string_agg = listagg
+some = bool_or
+every = bool_and
 std = stddev
 stddev_samp = stddev
 variance = var_samp
+approx_percentile = percentile_approx
 fz_topn_frequency = topn_frequency
 fz_top1_ratio = top1_ratio
 fz_window_split = window_split

@@ -14,8 +14,10 @@ from sqlglot import exp
 from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS
 
 #: Every function of the table, by all its names.
-TABLE_FUNCTIONS = frozenset(
-    name for function in FUNCTIONS.values() for name in (function.name, *function.aliases) if not function.internal
+TABLE_FUNCTIONS = frozenset(name for function in FUNCTIONS.values() for name in function.names if not function.internal)
+#: Those that mean something without OVER.
+_GROUP_FUNCTIONS = frozenset(
+    name for function in FUNCTIONS.values() for name in function.group_names if not function.internal
 )
 #: Those that Spark does not have: a window becomes ours if one of them is called over it.
 EXTENSION_FUNCTIONS = TABLE_FUNCTIONS - WINDOW_FUNCTIONS
@@ -31,7 +33,7 @@ def mark_group_calls(
     Only functions that Spark does not have count; with ``compat="openmldb"`` all of the table do.
     """
     openmldb = compat == "openmldb"
-    names = TABLE_FUNCTIONS if openmldb else EXTENSION_FUNCTIONS
+    names = _GROUP_FUNCTIONS if openmldb else EXTENSION_FUNCTIONS & _GROUP_FUNCTIONS
     for node in calls:
         name = node.name.lower()
         if name in names and _in_select(node) and (openmldb or not is_user_function(name)):

@@ -58,9 +58,9 @@ def functions() -> Mapping[str, Entry]:
     found: dict[str, Entry] = {}
     for row in FUNCTIONS.values():
         if not row.internal:
-            also = f"also {', '.join(row.aliases)}" if row.aliases else ""
+            also = f"also {', '.join(row.names[1:])}" if row.names[1:] else ""
             entry = Entry(row.name, row.signature, row.doc, also)
-            found.update(dict.fromkeys((row.name, *row.aliases), entry))
+            found.update(dict.fromkeys(row.names, entry))
     for made in PERIOD_FUNCTIONS.values():
         ends = "start, end, start2, end2" if made.periods == 2 else "start, end"
         found[made.name] = Entry(made.name, f"{made.name}({ends})", made.doc)

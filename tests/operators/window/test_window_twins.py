@@ -76,6 +76,8 @@ def without_times(dtype: pa.DataType) -> pa.DataType:
         return pa.int64()
     if pa.types.is_list(dtype) and pa.types.is_struct(dtype.value_type):
         return pa.list_(pa.struct([pa.field(f.name, without_times(f.type)) for f in dtype.value_type]))
+    if pa.types.is_list(dtype) and without_times(dtype.value_type) != dtype.value_type:
+        return pa.list_(without_times(dtype.value_type))
     return dtype
 
 

@@ -53,6 +53,7 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "pair": (_PAIR, st.sampled_from([{"a": 1, "b": [1]}, {"a": None, "b": []}])),
     "tags": (pa.map_(pa.string(), pa.int32()), st.just([("k", 1)])),
     "c": (pa.bool_(), st.booleans()),
+    "often": (pa.int16(), st.integers(0, 3)),
 }  # fmt: skip
 TYPES = {name: dtype for name, (dtype, _) in COLUMNS.items()}
 
@@ -138,8 +139,12 @@ def arguments(function: WindowFunction, *, openmldb: bool = False) -> list[tuple
     """Every combination of columns that a function takes: any first one, `FURTHER_COLUMNS` for others."""
     columns: list[tuple[str, ...]] = []
     for i, parameter in enumerate(function.column_parameters):
-        columns.append(("c",) if parameter.kind == "condition" else tuple(TYPES) if i == 0 else FURTHER_COLUMNS)
+        special = {"condition": ("c",), "frequency": ("often",)}
+        named = special.get(parameter.kind) or special.get(parameter.name)
+        columns.append(named or (tuple(TYPES) if i == 0 else FURTHER_COLUMNS))
     candidates = list(product(*columns))
+    if function.column_parameters and function.column_parameters[-1].optional:
+        candidates += list(product(*columns[:-1]))
     if function.accepts_star:
         candidates += list(product(*columns[1:]))
     found = []
@@ -162,7 +167,11 @@ def all_calls() -> list[Call]:
         for names in arguments(function, openmldb=openmldb)
         for constants in literals(function)
     ]
-    return [*found, Call("frame_rows", ("i64", "text"), "out")]
+    several = [
+        Call(name, ("f64",), "out", (*constants, 0.25, 1, 0.9))
+        for name, constants in (("percentiles", ()), ("approx_percentiles", ()), ("percentile_discs", (True,)))
+    ]
+    return [*found, *several, Call("frame_rows", ("i64", "text"), "out")]
 
 
 ALL_CALLS = all_calls()

@@ -1,4 +1,4 @@
-"""distinct_count."""
+"""distinct_count, and the number of distinct values that are not NULL."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqlext_operators.columns.codes import dense_codes, own_codes
-from sqlext_operators.columns.flat import fixed_width
+from sqlext_operators.columns.flat import fixed_width, valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.evaluators.prefix import PrefixCounts
 from sqlext_operators.window.frames import BoolArray, Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.sliding_distinct import sliding_distinct
 
 
 class DistinctCount(Evaluator):
-    """Number of distinct values, NULL counting as the type's zero value.
+    """Number of distinct values, NULL counting as the type's zero value, or not at all (`skip_nulls`).
 
-    For an unbounded window it keeps all distinct values of the folded rows.
+    A NULL that does not count has a code of its own while it is in the frame, and is then subtracted. For an unbounded
+    window it keeps all distinct values of the folded rows.
     """
 
     takes_dictionaries = True
 
-    def __init__(self, site: CallSite) -> None:
+    def __init__(self, site: CallSite, *, skip_nulls: bool = False) -> None:
         super().__init__(site)
+        self.skip_nulls = skip_nulls
+        self._nulls: PrefixCounts | None = None
         self.known: _SortedCodes | _Values | None = None
 
     @property
@@ -36,6 +40,12 @@ class DistinctCount(Evaluator):
         self._rows = rows
         self._array = rows.shared(zero_filled, rows.args[0])
         codes, count = rows.shared(dense_codes, self._array) if self.known is None else self.known.codes(self._array)
+        self._nulls = None
+        self._mask = valid_mask(rows.args[0]) if self.skip_nulls else None
+        if self._mask is not None:
+            codes, count = np.where(self._mask, codes, count), count + 1
+            self._nulls = PrefixCounts()
+            self._nulls.load(~self._mask, rows.candidates)
         self._all_codes = codes
         self._codes = codes if rows.candidates is None else codes[rows.candidates]
         self._permanent = np.arange(self.kept_values)
@@ -51,13 +61,14 @@ class DistinctCount(Evaluator):
             own = np.where(frames.own, self._all_codes[frames.row], -1)
         slices = (frames.lo, frames.hi, lo2, hi2)
         sliding_distinct(self._codes, *slices, own, frames.fresh, self._permanent, self._counts, self._cursor, out)
-        return pa.array(out)
+        return pa.array(out if self._nulls is None else out - (self._nulls.totals(frames) > 0))
 
     def reset(self) -> None:
         self.known = None
 
     def fold(self, start: int, end: int) -> None:
-        values = self._array.take(pa.array(self._rows.places(end)[start:]))
+        places = self._rows.places(end)[start:]
+        values = self._array.take(pa.array(places if self._mask is None else places[self._mask[places]]))
         if self.known is None:
             self.known = _Values() if own_codes(values) is None else _SortedCodes()
         self.known.add(values)

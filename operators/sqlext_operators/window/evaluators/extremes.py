@@ -1,4 +1,4 @@
-"""min, max, min_where, max_where."""
+"""min, max, min_where, max_where, min_by, max_by."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.codes import order_codes
-from sqlext_operators.columns.flat import take, usable
+from sqlext_operators.columns.flat import take, usable, valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.frames import BoolArray, Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
@@ -17,25 +17,29 @@ from sqlext_operators.window.kernels.sliding_min import sliding_min
 class Extreme(Evaluator):
     """The smallest or largest value, as a place in the buffer: any type with an order costs the same.
 
-    Of equal values (-0.0 and 0.0) it is the oldest. For an unbounded window it keeps one of the folded rows.
+    Of equal values (-0.0 and 0.0) it is the oldest, or with `by` the newest one. `by`: the result is the first
+    argument of the row whose second one is the smallest or largest. For an unbounded window it keeps one of the folded
+    rows.
     """
 
-    def __init__(self, site: CallSite, *, largest: bool) -> None:
+    def __init__(self, site: CallSite, *, largest: bool, by: bool = False) -> None:
         super().__init__(site)
         self.largest = largest
-        self.folded: pa.Array | None = None
+        self.prefers_newest = by
+        self.key = 1 if by else 0
+        self.folded: tuple[pa.Array, ...] | None = None
 
     def load(self, rows: Rows) -> None:
-        mask = usable(rows.args, self.site.condition)
+        mask = valid_mask(rows.args[1]) if self.key else usable(rows.args, self.site.condition)
         usable_rows: BoolArray = np.ones(rows.count, np.bool_) if mask is None else mask
         self._rows = rows
-        self._array = rows.args[0]
+        self._arrays = rows.args[: self.key + 1]
         if self.folded is None:
-            codes = rows.shared(order_codes, self._array)
+            codes = rows.shared(order_codes, self._arrays[self.key])
         else:
-            self._array = pa.concat_arrays([self._array, self.folded])
+            self._arrays = tuple(map(pa.concat_arrays, zip(self._arrays, self.folded, strict=True)))
             usable_rows = np.append(usable_rows, True)
-            codes = order_codes(self._array)
+            codes = order_codes(self._arrays[self.key])
         self._codes = ~codes if self.largest else codes
         self._usable = usable_rows
         self._chosen = self._codes[: rows.count], usable_rows[: rows.count]
@@ -54,7 +58,7 @@ class Extreme(Evaluator):
             carried = frames.carried()
             folded = np.full(carried, self._rows.count, np.int64)
             best[:carried] = self._better(folded, best[:carried])
-        return take(self._array, best)
+        return take(self._arrays[0], best)
 
     def reset(self) -> None:
         self.folded = None
@@ -64,16 +68,19 @@ class Extreme(Evaluator):
         places = start + np.flatnonzero(is_usable[start:end])
         best = np.full(1, -1, np.int64)
         if len(places):
-            best[0] = self._rows.places(end)[places[np.argmin(codes[places])]]
+            found = codes[places]
+            best[0] = self._rows.places(end)[
+                places[np.flatnonzero(found == found.min())[-1 if self.prefers_newest else 0]]
+            ]
         if self.folded is not None:
             best = self._better(np.full(1, self._rows.count, np.int64), best)
         if best[0] >= 0:
-            self.folded = self._array.take(pa.array(best))
+            self.folded = tuple(array.take(pa.array(best)) for array in self._arrays)
 
     def _places(self, queue: int, lo: IntArray, hi: IntArray, fresh: npt.NDArray[np.bool_]) -> IntArray:
         """Places in the buffer of the best candidates of slices; -1 for none."""
         out = np.empty(len(lo), np.int64)
-        sliding_min(*self._chosen, lo, hi, fresh, *self._queues[queue], out)
+        sliding_min(*self._chosen, self.prefers_newest, lo, hi, fresh, *self._queues[queue], out)
         if self._rows.candidates is None or not len(self._rows.candidates):
             return out
         return np.where(out < 0, -1, self._rows.candidates[out])
@@ -82,5 +89,6 @@ class Extreme(Evaluator):
         """Of two places, the one with the smaller code; -1 means none."""
         if len(self._codes) == 0:
             return older
-        wins = (newer >= 0) & ((older < 0) | (self._codes[newer] < self._codes[older]))
+        is_better = np.less_equal if self.prefers_newest else np.less
+        wins = (newer >= 0) & ((older < 0) | is_better(self._codes[newer], self._codes[older]))
         return np.where(wins, newer, older)

@@ -22,29 +22,37 @@ class FrameRows(Evaluator):
         return frames.sizes()
 
     def evaluate(self, frames: Frames) -> pa.Array:
-        slices = [self._spread(frames.lo, frames.hi)]
-        if frames.own is not None:
-            slices.append((frames.own.astype(np.int64), frames.row[frames.own]))
-        if frames.lo2 is not None and frames.hi2 is not None:
-            slices.append(self._spread(frames.lo2, frames.hi2))
-        sizes = np.sum([size for size, _ in slices], axis=0)
-        offsets = np.zeros(len(frames) + 1, np.int64)
-        np.cumsum(sizes, out=offsets[1:])
-        places = np.empty(offsets[-1], np.int64)
-        start = offsets[:-1].copy()
-        for size, rows in slices:
-            places[np.repeat(start, size) + _within(size)] = rows
-            start += size
+        offsets, places = frame_places(frames, self._rows.candidates)
         struct = self.site.result_type.value_type
         children = [take(array, places) for array in self._rows.args]
         items = pa.StructArray.from_arrays(children, fields=list(struct))
         return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), items, type=self.site.result_type)
 
-    def _spread(self, lo: IntArray, hi: IntArray) -> tuple[IntArray, IntArray]:
-        """(size of each slice, places in the buffer of all their rows)."""
-        size = hi - lo
-        places = np.repeat(lo, size) + _within(size)
-        return size, places if self._rows.candidates is None else self._rows.candidates[places]
+
+def frame_places(frames: Frames, candidates: IntArray | None) -> tuple[IntArray, IntArray]:
+    """(offsets int64[m + 1], places): the buffer's places of all rows of all frames, oldest to newest; those of frame i
+    are places[offsets[i]:offsets[i + 1]]. `candidates` as in `Rows`."""
+    slices = [_spread(frames.lo, frames.hi, candidates)]
+    if frames.own is not None:
+        slices.append((frames.own.astype(np.int64), frames.row[frames.own]))
+    if frames.lo2 is not None and frames.hi2 is not None:
+        slices.append(_spread(frames.lo2, frames.hi2, candidates))
+    sizes = np.sum([size for size, _ in slices], axis=0)
+    offsets = np.zeros(len(frames) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    places = np.empty(offsets[-1], np.int64)
+    start = offsets[:-1].copy()
+    for size, rows in slices:
+        places[np.repeat(start, size) + _within(size)] = rows
+        start += size
+    return offsets, places
+
+
+def _spread(lo: IntArray, hi: IntArray, candidates: IntArray | None) -> tuple[IntArray, IntArray]:
+    """(size of each slice, places in the buffer of all their rows)."""
+    size = hi - lo
+    places = np.repeat(lo, size) + _within(size)
+    return size, places if candidates is None else candidates[places]
 
 
 def _within(size: IntArray) -> IntArray:

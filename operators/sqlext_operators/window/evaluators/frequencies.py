@@ -1,4 +1,4 @@
-"""top, topn_frequency, top1_ratio and entropy.
+"""top, topn_frequency, mode, top1_ratio and entropy.
 
 CPU time, ns a row, over 1M rows with one slice that slides by one row (numba 0.68, a busy 2-core machine), codes and
 texts of the values included; windows of 10 / 1,000 / 100,000 rows:
@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.columns.flat import to_array
+from sqlext_operators.columns.flat import take, to_array
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.window.evaluators.value_counts import ValueCounts
 from sqlext_operators.window.frames import Frames, IntArray
@@ -27,6 +27,7 @@ from sqlext_operators.window.kernels import sliding_mode as modes
 from sqlext_operators.window.kernels import top_texts as tops
 from sqlext_operators.window.kernels.moves import MOVES
 from sqlext_operators.window.kernels.sliding_entropy import REST, UPPER, sliding_entropy, sum_terms
+from sqlext_operators.window.kernels.sliding_top import SIZE, sliding_top
 from sqlext_operators.window.texts import Texts, value_texts
 
 _FILLER = np.frombuffer(b"NULL", np.uint8).copy()
@@ -99,6 +100,35 @@ class TopTexts(ValueCounts):
     def kept(self, codes: IntArray) -> IntArray:
         # a later frame holds all of these values, so only the n largest can be shown
         return codes[max(0, len(codes) - self.n) :] if self.by_value else codes
+
+
+class Mode(ValueCounts):
+    """The most frequent value; of equally frequent ones the smallest, or the largest if it is `directed` by a constant
+    that is true."""
+
+    def __init__(self, site: CallSite, *, directed: bool = False) -> None:
+        super().__init__(site)
+        self.largest = directed and bool(site.constants[0])
+
+    def prepare(self) -> None:
+        distinct = len(self.values)
+        self._counted = np.empty(distinct, np.int64), np.full(distinct, -1)
+        self._cursor = np.zeros(5, np.int64)
+        self._mode_codes = self._preferred(self.codes)
+        permanent = self._preferred(self.permanent)
+        self._cursor[SIZE] = heaps.insert(*self._counted, permanent, self.permanent_counts, False)
+        self._ranges = np.empty((MOVES, 2), np.int64)
+
+    def _preferred(self, codes: IntArray) -> IntArray:
+        """The codes and back: the heap prefers the smaller one of equally frequent codes."""
+        return np.where(codes < 0, -1, len(self.values) - 1 - codes) if self.largest else codes
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        out = np.empty(len(frames), np.int64)
+        own = self._preferred(self.own_codes(frames))
+        given = self._mode_codes, self.slices(frames), own, frames.fresh
+        sliding_top(*given, *self._counted, self._ranges, self._cursor, out)
+        return take(self.values, self._preferred(out))
 
 
 class Top1Ratio(ValueCounts):

@@ -1,13 +1,13 @@
-"""nth_value_where: the value of the n-th row for which a condition is true."""
+"""nth_value_where: the value of the n-th row for which a condition is true; nth_value, without a condition."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.columns.flat import take, truth
+from sqlext_operators.columns.flat import take, truth, valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.window.frames import BoolArray, Frames, IntArray
 from sqlext_operators.window.functions.definition import CallSite
 
 
@@ -27,11 +27,15 @@ class NthWhere(Evaluator):
         self._rows = rows
         array = rows.args[0]
         self._array = pa.concat_arrays([array, self.kept]) if self.kept is not None else array
-        self._matches = truth(rows.args[1])
+        self._matches = self.matches(rows)
         chosen = self._matches if rows.candidates is None else self._matches[rows.candidates]
         self._before = np.append(0, np.cumsum(chosen, dtype=np.int64))
         places = np.flatnonzero(chosen)
         self._places: IntArray = places if rows.candidates is None else rows.candidates[places]
+
+    def matches(self, rows: Rows) -> BoolArray:
+        """bool[buffer rows], the rows that count."""
+        return truth(rows.args[1])
 
     def evaluate(self, frames: Frames) -> pa.Array:
         places: IntArray = np.full(len(frames), -1)
@@ -72,3 +76,11 @@ class NthWhere(Evaluator):
             known = values if self.kept is None else pa.concat_arrays([self.kept, values])
             self.kept = known.slice(max(0, len(known) + self.n))
             self.folded = len(self.kept)
+
+
+class NthValue(NthWhere):
+    """Every row counts, or every row with a value."""
+
+    def matches(self, rows: Rows) -> BoolArray:
+        mask = valid_mask(rows.args[0]) if self.site.constants[1] else None
+        return np.ones(rows.count, np.bool_) if mask is None else mask

@@ -75,12 +75,16 @@ class ValueCounts(Evaluator):
 
     def fold(self, start: int, end: int) -> None:
         counts = np.zeros(len(self.values) + 1, np.int64)  # the last one for NULL, code -1
-        np.add.at(counts, self.codes[start:end], 1)
+        np.add.at(counts, self.codes[start:end], self.amounts(start, end))
         if self.folded is not None:
             counts[self.permanent] += self.permanent_counts
         present = self.kept(np.flatnonzero(counts[:-1]))
         self.folded = self.values.take(pa.array(present)), counts[present]
         self.folded_rows += end - start
+
+    def amounts(self, start: int, end: int) -> IntArray:
+        """How often each of the candidates [start, end) counts."""
+        return np.ones(end - start, np.int64)
 
     def kept(self, codes: IntArray) -> IntArray:
         """The folded rows' codes that a later result may show, ascending."""

@@ -47,6 +47,7 @@ ROWS = (
         Evaluation("sums", "average"),
         f"Mean of the values. {_AVG_DOC}",
         openmldb_rule=types.averaged_in_openmldb,
+        spark_names=("mean",),
     ),
     WindowFunction(
         "min",
@@ -81,6 +82,7 @@ ROWS = (
         "Value of the oldest row of the window; with ignore_null, of the oldest row whose value is not NULL. NULL if "
         "there is no such row.",
         needs_order=True,
+        spark_names=("first", "any_value"),
     ),
     WindowFunction(
         "last_value",
@@ -90,6 +92,7 @@ ROWS = (
         "Value of the newest row of the window; with ignore_null, of the newest row whose value is not NULL. NULL if "
         "there is no such row.",
         needs_order=True,
+        spark_names=("last",),
     ),
     WindowFunction(
         "lag",

@@ -101,6 +101,10 @@ class WindowFunction:
     internal      made by the analyzer, not callable from SQL
     openmldb_rule  the types of the result in OpenMLDB, where they are not Spark's
     openmldb_refuses  first-argument types that OpenMLDB refuses though they make sense (compat="openmldb" refuses them)
+    spark_names   what Spark calls it besides; only calls with OVER have these names
+    of_spark      one of Spark's own aggregates, with Spark's meaning: without OVER it is Spark's, in every mode
+    several       the function that takes all constants of an array in place of its second parameter; where there is a
+                  third argument, that parameter's name follows its own: percentiles_frequency
     """
 
     name: str
@@ -115,6 +119,19 @@ class WindowFunction:
     internal: bool = False
     openmldb_rule: TypeRule | None = None
     openmldb_refuses: frozenset[pa.DataType] = frozenset()
+    spark_names: tuple[str, ...] = ()
+    of_spark: bool = False
+    several: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Everything that it is called over a window."""
+        return (self.name, *self.aliases, *self.spark_names)
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """What it is called without OVER, over a group's rows."""
+        return () if self.of_spark else (self.name, *self.aliases)
 
     @property
     def column_parameters(self) -> tuple[Parameter, ...]:
@@ -141,7 +158,7 @@ class WindowFunction:
         """
         columns = self.column_parameters
         most = None if columns and columns[-1].variadic else len(columns)
-        least = len(columns) - (1 if self.accepts_star else 0)
+        least = sum(not column.optional for column in columns) - (1 if self.accepts_star else 0)
         if len(arg_types) < least or (most is not None and len(arg_types) > most):
             raise FunctionTypeError(
                 f"{self.name}() does not take {len(arg_types)} arguments", f"write {self.signature}"
@@ -164,6 +181,8 @@ class WindowFunction:
     def complete_constants(self, constants: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """The constants with the defaults of those left out. Raises FunctionTypeError for a bad one."""
         wanted = self.constant_parameters
+        if wanted and wanted[-1].variadic:
+            wanted = (*wanted, *wanted[-1:] * (len(constants) - len(wanted)))
         if len(constants) > len(wanted):
             raise FunctionTypeError(f"too many literal arguments for {self.name}()", f"write {self.signature}")
         for parameter, value in zip(wanted, constants, strict=False):

@@ -50,7 +50,7 @@ ROWS: tuple[WindowFunction, ...] = (
         "median",
         (_VALUE,),
         types.measured,
-        Evaluation("medians", "Median"),
+        Evaluation("quantiles", "Median"),
         "Middle value as a double; for an even number of values, the mean of the two in the middle (OpenMLDB's sum of "
         "two large ints overflows, here it does not). NaN is the largest number. NULL if no value is left.",
     ),

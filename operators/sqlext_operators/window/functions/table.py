@@ -8,18 +8,32 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from sqlext_operators.window.functions import basic, categories, frequencies, statistics
+from sqlext_operators.window.functions import (
+    basic,
+    bits,
+    categories,
+    collections,
+    frequencies,
+    moments,
+    quantiles,
+    statistics,
+    sums,
+)
 from sqlext_operators.window.functions.definition import CallSite, WindowFunction
 from sqlext_operators.window.spec import Call
 
 #: Every window function by its name, without aliases.
-FUNCTIONS = {row.name: row for row in (*basic.ROWS, *statistics.ROWS, *frequencies.ROWS, *categories.ROWS)}
+FUNCTIONS = {
+    row.name: row
+    for module in (basic, collections, sums, bits, statistics, quantiles, moments, frequencies, categories)
+    for row in module.ROWS
+}
 
 
 def lookup(name: str) -> WindowFunction | None:
-    """The function of this name or alias, in any case; None if there is none."""
+    """The function of this name, alias or other name in Spark, in any case; None if there is none."""
     lower = name.lower()
-    return FUNCTIONS.get(lower) or next((row for row in FUNCTIONS.values() if lower in row.aliases), None)
+    return FUNCTIONS.get(lower) or next((row for row in FUNCTIONS.values() if lower in row.names), None)
 
 
 def call_site(

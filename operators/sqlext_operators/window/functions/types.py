@@ -197,6 +197,11 @@ def split(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     return pa.list_(pa.string())
 
 
+def listed(dtype: pa.DataType) -> pa.DataType:
+    """An array of values of the type, none of them NULL."""
+    return pa.list_(pa.field("element", dtype, nullable=False))
+
+
 def rows(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """list<struct<x1, ..., xn>> of the arguments."""
     return pa.list_(pa.struct([pa.field(f"x{i + 1}", dtype) for i, dtype in enumerate(types)]))

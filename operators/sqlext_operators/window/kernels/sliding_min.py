@@ -15,6 +15,7 @@ BoolArray = npt.NDArray[np.bool_]
 def sliding_min(
     codes: Int64Array,
     usable: BoolArray,
+    newest: bool,
     lo: Int64Array,
     hi: Int64Array,
     fresh: BoolArray,
@@ -22,7 +23,9 @@ def sliding_min(
     deque: Int64Array,
     out: Int64Array,
 ) -> None:
-    """out[i] = the place of the smallest usable code in [lo[i], hi[i]), the first of equal ones; -1 if there is none.
+    """out[i] = the place of the smallest usable code in [lo[i], hi[i]), -1 if there is none.
+
+    Of equal codes it is the first one, or with `newest` the last one.
 
     codes int64[n], usable bool[n]; lo, hi int64[m], hi never falling while fresh is false, nor lo except at the
     price of a rescan. State: cursor int64[4] = (low, end, head, tail), all 0 at first; deque int64[n + 1], where
@@ -41,7 +44,7 @@ def sliding_min(
         for k in range(end, hi[i]):
             if usable[k]:
                 code = codes[k]
-                while tail > head and codes[deque[tail - 1]] > code:
+                while tail > head and (codes[deque[tail - 1]] > code or (newest and codes[deque[tail - 1]] == code)):
                     tail -= 1
                 deque[tail] = k
                 tail += 1

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from sqlext_operators.window.twins.view import Measured, Twin, View, chosen, order_key
+from sqlext_operators.window.twins.view import Measured, Twin, View, chosen, is_finite, order_key
 
 _EPS = 2.0**-52
 
@@ -17,7 +16,7 @@ def _variance(view: View, *, sample: bool, root: bool = False) -> float | None:
     values = chosen(view)
     if len(values) <= sample:
         return None
-    if not all(map(_is_finite, values)):
+    if not all(map(is_finite, values)):
         return math.nan
     exact = [Fraction(value) for value in values]
     mean = sum(exact, Fraction(0)) / len(exact)
@@ -39,7 +38,7 @@ def _median(view: View) -> float | None:
     low, high = values[(len(values) - 1) // 2], values[len(values) // 2]
     if order_key(low) == order_key(high):
         return float(low)
-    if not (_is_finite(low) and _is_finite(high)):
+    if not (is_finite(low) and is_finite(high)):
         return float(low) + float(high)
     return float((Fraction(low) + Fraction(high)) / 2)
 
@@ -66,8 +65,8 @@ def _ew_avg(view: View) -> float | None:
     values = [value for value, weight in zip(newest_first, weights, strict=True) if weight]
     if not values:
         return None
-    if not all(map(_is_finite, values)):
-        return float(sum(value for value in values if not _is_finite(value)))
+    if not all(map(is_finite, values)):
+        return float(sum(value for value in values if not is_finite(value)))
     exact = sum(Fraction(value) * weight for value, weight in zip(values, weights, strict=False))
     return Measured(float(exact / sum(weights)), 8 * _EPS * max(abs(float(value)) for value in values))
 
@@ -86,10 +85,6 @@ def _fall(peak: Any, valley: Any) -> float:
     if valley >= peak:
         return 0.0
     return 1.0 if peak == math.inf else float(1 - Fraction(valley) / Fraction(peak))
-
-
-def _is_finite(value: float | Decimal) -> bool:
-    return isinstance(value, (int, Decimal)) or math.isfinite(value)
 
 
 #: The twins of functions/statistics.py.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -53,6 +54,11 @@ def float_sum(values: list[float]) -> float:
     if all(abs(value) < float("inf") for value in values):
         return float(sum(map(Fraction, values)))
     return sum(values)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a number is neither NaN nor infinite."""
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 class Measured(float):

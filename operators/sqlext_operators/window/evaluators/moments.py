@@ -1,0 +1,222 @@
+"""corr, covar_*, regr_*, skewness, kurtosis and product: states that are merged, never undone.
+
+Means and sums are kept in two doubles each, and distances are taken between means (as for the variance, `folds`): a
+large offset costs no digits, and a value that has left leaves no trace.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.columns.flat import to_array, valid_mask
+from sqlext_operators.window.doubles import doubles
+from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.functions.definition import CallSite
+from sqlext_operators.window.kernels import sliding_states as kernel
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class _Queue:
+    """The state of `sliding_states` for one slice of the frames; places are candidates of the buffer."""
+
+    def __init__(self, kind: int) -> None:
+        self.kind = kind
+        width = kernel.WIDTHS[kind]
+        self.cursor = np.array([0, 0, kernel.UNSET], np.int64)
+        self.back = np.zeros((1, width))
+        self.suffix: FloatArray = np.empty((0, width))
+
+    def states(self, rows: FloatArray, lo: IntArray, hi: IntArray, fresh: BoolArray) -> FloatArray:
+        """float64[m, width], the state of each slice."""
+        if len(rows) > len(self.suffix):
+            grown: FloatArray = np.empty(rows.shape)
+            grown[: len(self.suffix)] = self.suffix
+            self.suffix = grown
+        out = np.empty((len(lo), rows.shape[1]))
+        kernel.sliding_states(self.kind, rows, lo, hi, fresh, self.cursor, self.back, self.suffix, out)
+        return out
+
+    def fold(self, rows: FloatArray, start: int, end: int) -> None:
+        """Add those of the candidates [start, end) that no frame has held so far; they stay in all later ones."""
+        if self.cursor[kernel.END] == kernel.UNSET:
+            self.cursor[:] = start
+        known = int(self.cursor[kernel.END])
+        if end > known:
+            kernel.fold_forward(self.kind, rows, known, end, self.back)
+            self.cursor[kernel.END] = end
+
+    def shift(self, count: int, *, unbounded: bool) -> None:
+        """The first `count` candidates leave the buffer."""
+        self.suffix = self.suffix[count:]
+        if self.cursor[kernel.END] == kernel.UNSET:
+            return
+        self.cursor -= count
+        if unbounded:
+            np.maximum(self.cursor, 0, out=self.cursor)
+
+
+class States(Evaluator):
+    """A state of each frame, from which a number is computed."""
+
+    kind: int
+
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
+        self.forget()
+
+    def singles(self, rows: Rows) -> FloatArray:
+        """float64[n, width], the state of each row by itself; zeros where it does not count."""
+        raise NotImplementedError
+
+    def load(self, rows: Rows) -> None:
+        self._all = self.singles(rows)
+        self._chosen = self._all if rows.candidates is None else self._all[rows.candidates]
+
+    def states(self, frames: Frames) -> FloatArray:
+        """float64[width, m], the state of each frame."""
+        first, second = self._queues
+        found = first.states(self._chosen, frames.lo, frames.hi, frames.fresh)
+        if frames.own is not None:
+            kernel.merge_rows(self.kind, found, self._all, np.where(frames.own, frames.row, -1))
+        if frames.lo2 is not None and frames.hi2 is not None:
+            more = second.states(self._chosen, frames.lo2, frames.hi2, frames.fresh)
+            kernel.merge_rows(self.kind, found, more, np.arange(len(found)))
+        return found.T
+
+    def forget(self) -> None:
+        self._queues = (_Queue(self.kind), _Queue(self.kind))
+
+    def fold(self, start: int, end: int) -> None:
+        self._queues[0].fold(self._chosen, start, end)
+
+    def shift(self, count: int) -> None:
+        self._queues[0].shift(count, unbounded=self.site.unbounded)
+        self._queues[1].shift(count, unbounded=False)
+
+
+def _numbers(array: pa.Array) -> tuple[FloatArray, FloatArray | float, float]:
+    """(value, low, divisor) as in `Doubles`."""
+    numbers = doubles(array)
+    return numbers.value, numbers.low if len(numbers.low) else 0.0, numbers.divisor
+
+
+def _total(value: FloatArray, low: FloatArray) -> FloatArray:
+    """value + low; the low part means nothing once the value has overflowed."""
+    return np.where(np.isfinite(value) & np.isfinite(low), value + low, value)
+
+
+class Pairs(States):
+    """A statistic of the rows in which both arguments have a value: y is the first one, x the second one.
+
+    Where Spark divides by zero (equal values of x, a single row) the result is NULL, as in Spark.
+    """
+
+    kind = kernel.PAIRS
+
+    def __init__(self, site: CallSite, *, statistic: str) -> None:
+        super().__init__(site)
+        self.statistic = statistic
+
+    def singles(self, rows: Rows) -> FloatArray:
+        y, y_low, self._y_divisor = _numbers(rows.args[0])
+        x, x_low, self._x_divisor = _numbers(rows.args[1])
+        found = np.zeros((rows.count, kernel.WIDTHS[self.kind]))
+        with np.errstate(invalid="ignore"):
+            dx, dy = x - x, y - y  # NaN for NaN and infinities
+        for column, values in ((0, 1.0), (1, x), (2, x_low), (3, y), (4, y_low), (5, dx), (7, dy), (9, dx + dy)):
+            found[:, column] = values
+        for array in rows.args:
+            mask = valid_mask(array)
+            if mask is not None:
+                found[~mask] = 0.0
+        return found
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        state = self.states(frames)
+        count = state[0]
+        if self.statistic == "count":
+            return pa.array(count.astype(np.int64))
+        mean_x, mean_y, xx, yy, xy = (_total(state[i], state[i + 1]) for i in range(1, 11, 2))
+        xx, yy = xx / self._x_divisor / self._x_divisor, yy / self._y_divisor / self._y_divisor
+        xy = xy / self._x_divisor / self._y_divisor
+        with np.errstate(all="ignore"):
+            value, valid = self._finish(count, mean_x / self._x_divisor, mean_y / self._y_divisor, xx, yy, xy)
+        return to_array(value, valid, pa.float64())
+
+    def _finish(
+        self, count: FloatArray, x: FloatArray, y: FloatArray, xx: FloatArray, yy: FloatArray, xy: FloatArray
+    ) -> tuple[FloatArray, BoolArray]:
+        """(results, which of them are not NULL)."""
+        some = count > 0
+        plain = {"avgx": x, "avgy": y, "sxx": xx, "syy": yy, "sxy": xy, "covar_pop": xy / np.maximum(count, 1)}
+        if self.statistic in plain:
+            return plain[self.statistic], some
+        if self.statistic == "covar_samp":
+            return xy / np.maximum(count - 1, 1), count > 1
+        slope = xy / xx
+        if self.statistic in ("slope", "intercept"):
+            return slope if self.statistic == "slope" else y - slope * x, some & (xx != 0)
+        squares = xx * yy
+        corr = xy / np.sqrt(squares)
+        if self.statistic == "corr":
+            return corr, (count > 1) & (squares != 0)
+        return np.where(yy == 0, 1.0, corr * corr), some & (xx != 0) & ((yy == 0) | (squares != 0))
+
+
+class HigherMoments(States):
+    """skewness or kurtosis; NULL where all values are equal, as in Spark."""
+
+    kind = kernel.HIGHER
+
+    def __init__(self, site: CallSite, *, fourth: bool) -> None:
+        super().__init__(site)
+        self.fourth = fourth
+
+    def singles(self, rows: Rows) -> FloatArray:
+        value, low, _ = _numbers(rows.args[0])  # a common divisor changes neither
+        found = np.zeros((rows.count, kernel.WIDTHS[self.kind]))
+        found[:, 0] = 1.0
+        found[:, 1] = value
+        found[:, 2] = low
+        with np.errstate(invalid="ignore"):
+            found[:, 3:8:2] = (value - value)[:, None]  # NaN for NaN and infinities
+        mask = valid_mask(rows.args[0])
+        if mask is not None:
+            found[~mask] = 0.0
+        return found
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        state = self.states(frames)
+        count = state[0]
+        m2, m3, m4 = (_total(state[i], state[i + 1]) for i in (3, 5, 7))
+        with np.errstate(all="ignore"):
+            below = m2 * m2 if self.fourth else np.sqrt(m2 * m2 * m2)
+            value = count * m4 / below - 3.0 if self.fourth else np.sqrt(count) * m3 / below
+        return to_array(value, (count > 0) & (below != 0), pa.float64())
+
+
+class Product(States):
+    """The product, as a mantissa and an exponent of its own: only the result can overflow."""
+
+    kind = kernel.PRODUCT
+
+    def singles(self, rows: Rows) -> FloatArray:
+        value, low, divisor = _numbers(rows.args[0])
+        found = np.zeros((rows.count, kernel.WIDTHS[self.kind]))
+        found[:, 0] = 1.0
+        found[:, 1], exponent = np.frexp((value + low if divisor != 1.0 else value) / divisor)
+        found[:, 2] = np.where(np.isfinite(found[:, 1]), exponent, 0)
+        mask = valid_mask(rows.args[0])
+        if mask is not None:
+            found[~mask] = 0.0
+        return found
+
+    def evaluate(self, frames: Frames) -> pa.Array:
+        count, mantissa, exponent = self.states(frames)
+        with np.errstate(over="ignore", under="ignore"):
+            value = np.ldexp(mantissa, np.clip(exponent, -5000, 5000).astype(np.int32))
+        return to_array(value, count > 0, pa.float64())
