@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from sqlext_planner.errors import Span
-from sqlext_planner.expressions.nodes import GENERATOR, And, Expression, Literal, SparkExpr
+from sqlext_planner.expressions.nodes import GENERATOR, RANDOM, And, Expression, Literal, SparkExpr
 
 #: Spark's functions that turn one row into several; legal in a SELECT list only.
 _GENERATORS = frozenset(
@@ -113,10 +113,16 @@ class Is(SparkExpr):
 
 
 def disjunction(terms: Sequence[Expression], span: Span | None = None) -> Expression:
-    """``a OR b OR ...`` as one flat expression, each term once; the term itself if there is one."""
-    flat = dict.fromkeys(inner for term in terms for inner in (term.operands if isinstance(term, Or) else (term,)))
+    """``a OR b OR ...`` as one flat expression, each term once but those with rand() and the like; the term itself if
+    there is one."""
+    flat: list[Expression] = []
+    seen: set[Expression] = set()
+    for inner in (inner for term in terms for inner in (term.operands if isinstance(term, Or) else (term,))):
+        flat += [] if inner in seen else [inner]
+        if not inner.traits & RANDOM:
+            seen.add(inner)
     if len(flat) == 1:
-        return next(iter(flat))
+        return flat[0]
     parts = [part for term in flat for part in (" OR ", term)][1:]
     return Or(tuple(parts), dtype="boolean", span=span)
 

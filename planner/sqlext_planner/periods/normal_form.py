@@ -42,12 +42,17 @@ def merged_periods(terms: Sequence[Expression], is_or: bool) -> Sequence[Express
     """The terms with one predicate for all those over the same two periods, at the place of the first
     (`expressions.truth.Merge`)."""
     found: list[Expression] = []
+    places: list[int] = []  # of the predicates; a list may have thousands of other terms
     for term in terms:
-        place, joined = next(
-            ((place, both) for place, other in enumerate(found) if (both := _joined(other, term, is_or)) is not None),
-            (len(found), term),
-        )
-        found[place : place + 1] = [joined]
+        joined = None
+        for place in places if isinstance(term, PeriodPredicate) else ():
+            joined = _joined(found[place], term, is_or)
+            if joined is not None:
+                found[place] = joined
+                break
+        if joined is None:
+            places += [len(found)] if isinstance(term, PeriodPredicate) else []
+            found.append(term)
     return found if len(found) < len(terms) else terms
 
 
