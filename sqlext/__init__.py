@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from sqlext_planner import __version__
 from sqlext_planner.errors import SqlExtError
 from sqlext_planner.exchange.stream_settings import stream_settings
+from sqlext_planner.masking import without_credentials
 
 from sqlext.enable import disable, enable
 from sqlext.session import Session, sql
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 __all__ = ["Session", "SqlExtError", "__version__", "disable", "enable", "sql", "stream_settings"]
+
+for _name in ("sqlext", "sqlext.run.spark_analysis"):  # a filter holds for messages of its own logger only
+    logging.getLogger(_name).addFilter(without_credentials)
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, cast
 from sqlext_planner.catalog import Catalog
 from sqlext_planner.config import Config
 from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
-from sqlext_planner.masking import without_credentials
 
 from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
 
@@ -36,7 +35,6 @@ _EXPLAIN = re.compile(
 )
 
 _LOG = logging.getLogger("sqlext")
-_LOG.addFilter(without_credentials)
 
 
 @dataclass(frozen=True)

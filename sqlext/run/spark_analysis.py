@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError, SqlExtError
-from sqlext_planner.masking import without_credentials
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 #: Logs at level INFO which ordinary statements were to be lowered but went to Spark instead, and why.
 log = logging.getLogger(__name__)
-log.addFilter(without_credentials)
 
 
 def lowered_ordinary(
