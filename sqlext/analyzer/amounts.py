@@ -6,7 +6,7 @@ A number has the unit of the ends; ``5 MINUTES``, ``5m`` (as in a window's frame
 from __future__ import annotations
 
 import re
-from decimal import Decimal, DecimalException
+from decimal import Decimal, DecimalException, localcontext
 
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.periods.predicates import UNITS, Amount
@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Context
 from sqlext.syntax.spans import span_of
+from sqlext.syntax.sql_settings import SqlSettings, is_string, string_value
 
 _SHORT = {"ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week"}
 _CALENDAR = ("month", "quarter", "year")
@@ -27,6 +28,8 @@ _PART = re.compile(rf"\s*([+-]?)\s*('?)\s*({_NUMBER})\s*\2\s*([a-z]+)\s*", re.IG
 _QUOTED = re.compile(r"""([+-]?)\s*(['"])(.*)\2\s*([a-z]*)(?:\s+to\s+([a-z]+))?""", re.IGNORECASE | re.DOTALL)
 
 _LARGEST = 2**63 - 1
+#: Digits: no amount is rounded that a statement may hold.
+_EXACT = 1_000
 
 
 def amount(context: Context, node: exp.Expr, name: str) -> Amount | None:
@@ -50,6 +53,7 @@ def _amount(context: Context, span: Span, name: str) -> Amount | None:
     text = context.slice(span).strip()
     while text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()
+    text = in_string(text, context.settings) or text
     negative = text.startswith("-")
     body = text.lstrip("+-").strip()
     value = time_of(body, span, name)
@@ -120,11 +124,26 @@ def _number(text: str, span: Span, name: str) -> Decimal | None:
     return Decimal(word) if found is not None else None
 
 
+def in_string(text: str, settings: SqlSettings) -> str | None:
+    """The duration that a string literal holds, as a literal of its own. ``'15s'`` and ``'5 minutes'`` may be the
+    values of parameters. None for other text."""
+    if not is_string(text):
+        return None
+    held = string_value(text, settings).strip()
+    bare = _DURATION.fullmatch(held) or re.match(r"interval\b", held, re.IGNORECASE)
+    return held if bare else f"INTERVAL {held}"
+
+
 def time_of(text: str, span: Span | None, name: str) -> Decimal | None:
     """Microseconds of an INTERVAL literal or a number with a unit; None for anything else.
 
     Raises AnalysisError, at `span` and about `name`, for units without a fixed length.
     """
+    with localcontext(prec=_EXACT):
+        return _time_of(text, span, name)
+
+
+def _time_of(text: str, span: Span | None, name: str) -> Decimal | None:
     short = _DURATION.fullmatch(text)
     if short is not None:
         return Decimal(short[1]) * UNITS[_SHORT[short[2].lower()]]

@@ -9,9 +9,7 @@ from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.types import ORDER_TYPES, WINDOW_ORDER_TYPES
 from sqlext_planner.window.frame import (
     CURRENT_ROW,
-    DAYS,
     MICROSECONDS,
-    MILLISECONDS,
     ONES,
     Bound,
     Direction,
@@ -23,21 +21,12 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.frame_amounts import NO_BOUND, frame_amount, refuse_uneven
 from sqlext.analyzer.literals import LARGEST, whole_number
-from sqlext.syntax.openmldb_nodes import Duration
 from sqlext.syntax.spans import span_of
 
 _EXAMPLE = "write for example ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW"
-_INTERVAL_MS = {
-    "MILLISECOND": 1,
-    "SECOND": 1_000,
-    "MINUTE": 60_000,
-    "HOUR": 3_600_000,
-    "DAY": 86_400_000,
-    "WEEK": 604_800_000,
-}
 _LARGEST = 2**53
-_NO_BOUND = "write UNBOUNDED PRECEDING or UNBOUNDED FOLLOWING; then there is no bound"
 
 
 def partition_keys(window: exp.Window, builder: ExpressionBuilder) -> tuple[Expression, ...]:
@@ -193,7 +182,7 @@ def _bound(context: Context, spec: exp.Expr, side: str, kind: str, ticks: Ticks)
                 help=_EXAMPLE,
             )
         return Bound(direction, None)
-    amount, unit = _amount(context, value, span)
+    amount, unit = frame_amount(context, value, span)
     if unit and kind == "ROWS":
         raise AnalysisError(
             "a ROWS frame counts rows, so its bounds have no time unit",
@@ -201,66 +190,14 @@ def _bound(context: Context, spec: exp.Expr, side: str, kind: str, ticks: Ticks)
             span=span,
             help="write ROWS_RANGE for a time range, or a number of rows",
         )
-    if unit and ticks == DAYS and amount * MILLISECONDS[unit] % MILLISECONDS["d"]:
-        raise AnalysisError(
-            "the window is ordered by a date, so its bounds are whole days",
-            condition="window-frame",
-            span=span,
-            help="write days or weeks, such as 7d or 1w, or order by a timestamp",
-        )
+    refuse_uneven(ticks, amount, unit, span)
     is_open = bool(spec.args.get(f"{side}_open"))
     reach = Bound(direction, amount, unit, is_open).offset(ticks, is_start=side == "start")
     if amount > _LARGEST or reach is None or abs(reach) > LARGEST:
-        raise AnalysisError("the bound is too large", condition="window-frame", span=span, help=_NO_BOUND)
+        raise AnalysisError("the bound is too large", condition="window-frame", span=span, help=NO_BOUND)
     if amount == 0 and not is_open:
         return CURRENT_ROW
     return Bound(direction, amount, unit, is_open)
-
-
-def _amount(context: Context, value: exp.Expr, span: Span) -> tuple[int, str]:
-    """The number and unit of a bound's literal."""
-    if isinstance(value, Duration):
-        return _count(value, span), str(value.args["unit"].name)
-    if isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit():
-        return _count(value, span), ""
-    if isinstance(value, exp.Interval):
-        milliseconds = _interval_ms(value, span)
-        if milliseconds is not None:
-            return _in_units(milliseconds)
-    if isinstance(value, exp.Neg):
-        raise AnalysisError(
-            "a frame bound cannot be negative",
-            condition="window-frame",
-            span=span,
-            help="use PRECEDING or FOLLOWING to choose the side",
-        )
-    raise AnalysisError(
-        f"a frame bound must be a literal, not {context.slice(span_of(value))!r}",
-        condition="window-frame",
-        span=span,
-        help="write a number, a number with a unit (10s; units: ms s m h d w), or INTERVAL '10' SECOND",
-    )
-
-
-def _count(value: exp.Expr, span: Span) -> int:
-    return whole_number(value.name, span, "the bound", help=_NO_BOUND)
-
-
-def _interval_ms(value: exp.Interval, span: Span) -> int | None:
-    unit = value.args.get("unit")
-    name = unit.name.upper().removesuffix("S") if isinstance(unit, exp.Var) else ""
-    text = value.this.name if isinstance(value.this, exp.Literal) else ""
-    if name not in _INTERVAL_MS or not (text.isascii() and text.isdigit()):
-        return None
-    return whole_number(text, span, "the bound", help=_NO_BOUND) * _INTERVAL_MS[name]
-
-
-def _in_units(milliseconds: int) -> tuple[int, str]:
-    """The same time in the largest unit that divides it."""
-    for unit, size in sorted(MILLISECONDS.items(), key=lambda item: -item[1]):
-        if milliseconds % size == 0 and milliseconds:
-            return milliseconds // size, unit
-    return milliseconds, "ms"
 
 
 def _check_order(spec: exp.Expr, start: Bound, end: Bound, order_dtype: str | None) -> None:

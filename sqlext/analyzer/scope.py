@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -96,12 +96,11 @@ class Scope:
             ]
             distinct = {item.column for item in found}
             if len(distinct) > 1:
-                tables = ", ".join(sorted({".".join((*item.qualifier, item.name)) for item in found}))
                 raise AnalysisError(
                     f"column '{'.'.join(parts)}' is ambiguous",
                     condition="ambiguous-name",
                     span=span,
-                    help=f"write one of {tables}",
+                    help=_ways_out(found, parts[size + 1 :]),
                 )
             if found:
                 return Match(found[0], size + 1)
@@ -164,6 +163,25 @@ class Scope:
     def with_qualifier(self, qualifier: tuple[str, ...]) -> Scope:
         """The same columns under another table name."""
         return replace(self, columns=tuple(replace(item, qualifier=qualifier) for item in self.columns))
+
+
+def _ways_out(found: Sequence[Visible], fields: tuple[str, ...]) -> str:
+    """What to write instead of a name that means several columns; `fields` come behind it."""
+    forms: dict[str, set[Column]] = {}
+    for item in found:
+        forms.setdefault(".".join((*item.qualifier, item.name, *fields)) if item.qualifier else "", set()).add(
+            item.column
+        )
+    clear = sorted(form for form, columns in forms.items() if form and len(columns) == 1)
+    ways = [f"write one of {', '.join(clear)}" if len(clear) > 1 else f"write {clear[0]}"] if clear else []
+    name, unclear = found[0].name, [forms[form] for form in forms if form not in clear]
+    if any(len({column.relation for column in columns}) == len(columns) for columns in unclear):
+        ways.append(
+            f"give each table and subquery of FROM a name of its own, as in (SELECT ...) AS x, and write x.{name}"
+        )
+    else:
+        ways += [f"give one of the two columns another name in the subquery: {name} AS {name}_2"] if unclear else []
+    return "; or ".join(ways)
 
 
 def suggest(name: str, candidates: Iterable[str]) -> str | None:

@@ -6,18 +6,19 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from sqlext_planner.errors import AnalysisError
-from sqlext_planner.expressions.nodes import Column, NamedExpr
+from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr
 from sqlext_planner.relational.logical_plan import LogicalPlan, reads
 from sqlext_planner.relational.nodes import Project
 from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 from sqlglot import exp
 
-from sqlext.analyzer import frames, hints, relations
+from sqlext.analyzer import frames, hints
 from sqlext.analyzer.context import ComputedNames, Context, Env
 from sqlext.analyzer.definitions import Definition
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.scope import Scope, Visible
-from sqlext.analyzer.union_by_name import NamedSources, is_by_name, label, refuse_other_type
+from sqlext.analyzer.union_by_name import UnionSources, is_by_name, label
+from sqlext.analyzer.union_types import as_wanted
 from sqlext.syntax.spans import span_of
 
 Call = tuple[exp.Anonymous, Column, bool]
@@ -25,20 +26,20 @@ Call = tuple[exp.Anonymous, Column, bool]
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """What is needed to plan one definition."""
+    """What is needed to plan one definition. `scope` is FROM in the types of its UNION."""
 
     context: Context
     env: Env
     scope: Scope
     names: ComputedNames
     definition: Definition
+    named: UnionSources
     tie_order: Column | None = None
-    named: NamedSources | None = None
 
     @property
     def call_scope(self) -> Scope:
         """What the arguments of calls see."""
-        return self.scope if self.named is None else self.named.call_scope(self.definition.node)
+        return self.named.call_scope(self.definition.node, self.scope)
 
 
 def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: LogicalPlan) -> WindowUnion:
@@ -51,8 +52,7 @@ def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: Logical
     needed = reads((*keys, *(() if order is None else (order,))))
     unions = tuple(_source(wanted, item, needed) for item in node.args.get("union") or [])
     if unions:
-        extras = wanted.named.extras if wanted.named is not None else ()
-        source = _in_star_order((*wanted.scope.star(), *extras), source)
+        source = _in_star_order((*wanted.scope.star(), *wanted.named.extras), source)
     group = WindowGroup(wanted.definition.name, frame, tuple(range(len(unions))), tuple(made), span=span_of(node))
     return WindowUnion(
         keys,
@@ -84,12 +84,13 @@ def _source(wanted: WindowPlan, node: exp.Expr, needed: Set[Column]) -> LogicalP
     """A UNION source with the columns of FROM (docs/reference/windows.md, section 2): found by their names
     (union_by_name.py), or the same ones in the same order, or those of the part of FROM before a LAST JOIN. Its rows
     have NULL in the columns that it lacks."""
-    if wanted.named is not None and is_by_name(wanted.definition.node):
-        return wanted.named.arranged(node, needed)
-    plan, scope = relations.relation(wanted.context, node, wanted.env)
+    if is_by_name(wanted.definition.node):
+        return wanted.named.arranged(node, wanted.scope, needed)
+    context = wanted.context
+    plan, scope = wanted.named.relation(node)
     ours = wanted.scope.star()
     theirs = scope.star()
-    shown = label(wanted.context, node)
+    shown = label(context, node)
     if len(ours) != len(theirs) and len(theirs) not in wanted.scope.prefixes:
         widths = " or ".join(map(str, (*wanted.scope.prefixes, len(ours))))
         raise AnalysisError(
@@ -99,6 +100,7 @@ def _source(wanted: WindowPlan, node: exp.Expr, needed: Set[Column]) -> LogicalP
             help="select the same columns in the same order: UNION (SELECT ... FROM ...), or write BY NAME behind it",
             notes=(f"FROM has the columns {', '.join(item.name for item in ours)}",),
         )
+    values: list[Expression] = []
     for position, (mine, other) in enumerate(zip(ours, theirs, strict=False), 1):
         if scope.fold(mine.name) != scope.fold(other.name):
             raise AnalysisError(
@@ -108,5 +110,9 @@ def _source(wanted: WindowPlan, node: exp.Expr, needed: Set[Column]) -> LogicalP
                 help=f"rename it in a subquery: UNION (SELECT ..., {other.name} AS {mine.name}, ... FROM ...), or "
                 "write BY NAME behind the source if its columns only have another order",
             )
-        refuse_other_type(wanted.context, mine, other, node)
-    return plan
+        values.append(as_wanted(context, mine, other, node, shown))
+    if all(value is other.column for value, other in zip(values, theirs, strict=True)):
+        return plan
+    renamed = {item.column.relation: context.names.unique("union") for item in theirs}
+    columns = (Column(renamed[item.column.relation], item.column.name) for item in theirs)
+    return Project(tuple(map(NamedExpr, values, columns)), plan, span=span_of(node))

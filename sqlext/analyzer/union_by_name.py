@@ -1,4 +1,4 @@
-"""UNION ... BY NAME: sources of a window whose columns are found by name, in any order.
+"""The sources of a block's windows, and UNION ... BY NAME, whose sources' columns are found by name, in any order.
 
 ``views WINDOW w AS (UNION orders BY NAME PARTITION BY user_id ORDER BY ts ...)``: a column that only `views` has is
 NULL in the rows of `orders`. A column that only `orders` has (an *extra*) is NULL in the rows of `views`, and calls
@@ -12,7 +12,8 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field, replace
 
 from sqlext_planner.errors import AnalysisError
-from sqlext_planner.expressions.nodes import Column, Literal, NamedExpr, SparkExpr
+from sqlext_planner.expressions.nodes import Column, Expression, Literal, NamedExpr, SparkExpr
+from sqlext_planner.expressions.types import union_type
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Project
 from sqlglot import exp
@@ -20,13 +21,14 @@ from sqlglot import exp
 from sqlext.analyzer import relations
 from sqlext.analyzer.context import ComputedNames, Context, Env, Relation
 from sqlext.analyzer.scope import Scope, Visible
+from sqlext.analyzer.union_types import as_wanted
 from sqlext.syntax.openmldb_nodes import UnionWindow
 from sqlext.syntax.spans import span_of
 
 
 @dataclass
-class NamedSources:
-    """The sources BY NAME of a block's windows, and the columns that they add to FROM, in order of appearance."""
+class UnionSources:
+    """The sources of a block's windows, and the columns that those BY NAME add to FROM, in order of appearance."""
 
     context: Context
     env: Env
@@ -36,16 +38,30 @@ class NamedSources:
     _found: dict[int, Relation] = field(default_factory=dict)
 
     def collect(self, window: exp.Window) -> None:
-        """Take in a definition's sources. Raises AnalysisError for an extra whose type is not known, or not the same in
-        all sources."""
-        if not is_by_name(window):
-            return
+        """Take in a definition's sources. Raises AnalysisError for an extra whose type is not known, or that has no
+        common type in all sources."""
         known = {self.scope.fold(item.name) for item in self.scope.star()}
-        for node in window.args["union"]:
+        for node in window.args.get("union") or []:
             relation = self._found[id(node)] = relations.relation(self.context, node, self.env)
-            for item in relation[1].star():
+            for item in relation[1].star() if is_by_name(window) else ():
                 if self.scope.fold(item.name) not in known:
                     self._add(item, node)
+
+    def relation(self, node: exp.Expr) -> Relation:
+        """The plan and the columns of a source."""
+        return self._found[id(node)]
+
+    def pairs(self, window: exp.Window) -> Iterator[tuple[Visible, Visible]]:
+        """FROM's columns with those of a definition's sources that have their places, or their names."""
+        for node in window.args.get("union") or []:
+            theirs = self._found[id(node)][1]
+            if not is_by_name(window):
+                yield from zip(self.scope.star(), theirs.star(), strict=False)
+                continue
+            for mine in self._targets(self.scope, theirs, node):
+                found = self._source_of(mine, theirs, node)
+                if found is not None:
+                    yield mine, found
 
     def _add(self, item: Visible, node: exp.Expr) -> None:
         if item.dtype is None:
@@ -59,13 +75,16 @@ class NamedSources:
         other = self._extra(item.name)
         if other is None:
             self.extras.append(Visible((), item.name, self.names.column(item.name), item.dtype))
-        elif other.dtype != item.dtype:
+            return
+        dtype = union_type(str(other.dtype), item.dtype, ansi=self.context.settings.ansi)
+        if dtype is None:
             raise AnalysisError(
                 f"column '{item.name}' has type {item.dtype} here and {other.dtype} in another source BY NAME",
                 condition="union-columns",
                 span=span_of(node),
                 help=f"cast it in a subquery: CAST({item.name} AS {other.dtype}) AS {item.name}",
             )
+        self.extras[self.extras.index(other)] = replace(other, dtype=dtype)
 
     def _extra(self, name: str) -> Visible | None:
         folded = self.scope.fold(name)
@@ -82,27 +101,29 @@ class NamedSources:
         )
         return Project((*kept, *nulls), plan)
 
-    def call_scope(self, window: exp.Window) -> Scope:
+    def call_scope(self, window: exp.Window, scope: Scope) -> Scope:
         """What the arguments of calls over a definition see: FROM's columns, and the extras if it is BY NAME."""
         if not (is_by_name(window) and self.extras):
-            return self.scope
-        return replace(self.scope, columns=(*self.scope.columns, *self.extras))
+            return scope
+        return replace(scope, columns=(*scope.columns, *self.extras))
 
-    def arranged(self, node: exp.Expr, needed: Set[Column]) -> LogicalPlan:
+    def arranged(self, node: exp.Expr, scope: Scope, needed: Set[Column]) -> LogicalPlan:
         """A source with FROM's columns and the extras in their order, NULL where it has none of the name.
 
-        `needed` are the columns of FROM that the window is partitioned and ordered by. Raises AnalysisError if the
-        source lacks one of these, for a name that stands for two columns, and for columns of other types.
+        `scope` is FROM as the window sees it; `needed` are the columns of FROM that the window is partitioned and
+        ordered by. Raises AnalysisError if the source lacks one of these, for a name that stands for two columns, and
+        for columns without a common type.
         """
         plan, theirs = self._found[id(node)]
         sources = {
-            item.column: self._source_of(item, theirs, node) for item in (*self._targets(theirs, node), *self.extras)
+            item.column: self._source_of(item, theirs, node)
+            for item in (*self._targets(scope, theirs, node), *self.extras)
         }
         # FROM may have one name in two relations.
-        ours = dict.fromkeys(mine.column.relation for mine in (*self.scope.star(), *self.extras))
+        ours = dict.fromkeys(mine.column.relation for mine in (*scope.star(), *self.extras))
         renamed = {relation: self.context.names.unique("by_name") for relation in ours}
         items: list[NamedExpr] = []
-        for mine in (*self.scope.star(), *self.extras):
+        for mine in (*scope.star(), *self.extras):
             found = sources.get(mine.column)
             if found is None and mine.column in needed:
                 raise AnalysisError(
@@ -111,17 +132,17 @@ class NamedSources:
                     span=span_of(node),
                     help=f"add it in a subquery: UNION (SELECT ... AS {mine.name}, ... FROM ...) BY NAME",
                 )
+            value: Expression = Literal("NULL")
             if found is not None:
-                refuse_other_type(self.context, mine, found, node)
-            value = Literal("NULL") if found is None else found.column
+                value = as_wanted(self.context, mine, found, node, label(self.context, node))
             items.append(NamedExpr(value, Column(renamed[mine.column.relation], mine.column.name)))
         return Project(tuple(items), plan, span=span_of(node))
 
-    def _targets(self, theirs: Scope, node: exp.Expr) -> Iterator[Visible]:
+    def _targets(self, scope: Scope, theirs: Scope, node: exp.Expr) -> Iterator[Visible]:
         """The columns of FROM that a column of the source has the name of. Of two with one name it is that of the table
         before a LAST JOIN."""
-        ours = self.scope.star()
-        width = self.scope.prefixes[0] if self.scope.prefixes else len(ours)
+        ours = scope.star()
+        width = scope.prefixes[0] if scope.prefixes else len(ours)
         for name in dict.fromkeys(self.scope.fold(item.name) for item in theirs.star()):
             named = [(place, item) for place, item in enumerate(ours) if self.scope.fold(item.name) == name]
             first = [item for place, item in named if place < width]
@@ -147,18 +168,6 @@ def label(context: Context, node: exp.Expr) -> str:
     """What an error message calls a source."""
     shown = context.slice(span_of(node))
     return f"'{shown}'" if len(shown) <= 40 else "this source"
-
-
-def refuse_other_type(context: Context, mine: Visible, theirs: Visible, node: exp.Expr) -> None:
-    """Raises AnalysisError if a source's column is known to have another type than FROM's."""
-    if mine.dtype is not None and theirs.dtype is not None and mine.dtype != theirs.dtype:
-        raise AnalysisError(
-            f"column '{mine.name}' of UNION source {label(context, node)} has type {theirs.dtype}, "
-            f"in FROM {mine.dtype}",
-            condition="union-columns",
-            span=span_of(node),
-            help=f"cast it in a subquery: CAST({theirs.name} AS {mine.dtype}) AS {mine.name}",
-        )
 
 
 def _ambiguous(name: str, where: str, node: exp.Expr) -> AnalysisError:

@@ -25,7 +25,8 @@ from sqlext.analyzer.list_aggregates import is_scalar
 from sqlext.analyzer.nested import has_inner_calls, plan_nested
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.union import Call, WindowPlan, key_builder, window_union
-from sqlext.analyzer.union_by_name import NamedSources
+from sqlext.analyzer.union_by_name import UnionSources
+from sqlext.analyzer.union_types import CommonTypes
 from sqlext.analyzer.within_group import ordered_call
 from sqlext.syntax.spans import span_of
 from sqlext.syntax.sql_settings import normal_text
@@ -36,10 +37,12 @@ PHASE = "phase"
 
 @dataclass
 class _Pending:
-    """The calls over one of our definitions, in order; each with its level of nesting and its column."""
+    """The calls over one of our definitions, in order; each with its level of nesting and its column. `scope` is FROM
+    in the types of its UNION."""
 
     definition: Definition
     calls: dict[str, tuple[exp.Anonymous, Column, bool]] = field(default_factory=dict)
+    scope: Scope = field(default_factory=Scope)
 
 
 class BlockWindows:
@@ -131,14 +134,16 @@ class BlockWindows:
         reordered = is_reordered(child) and not child.is_streaming
         if pending and not child.is_streaming and (reordered or len(pending) > 1):
             child, position = with_input_position(child, self._names)
-        named = NamedSources(self._context, self._env, self._scope, self._names)
+        named = UnionSources(self._context, self._env, self._scope, self._names)
+        types = CommonTypes(self._context)
         for group in pending:
             named.collect(group.definition.node)
-        child = named.with_extras(child)
+            group.scope = types.scope(self._scope, named.pairs(group.definition.node))
+        child = types.with_casts(named.with_extras(child))
         for number, group in enumerate(self._neighbours(pending)):
             # The first window reads its rows in input order; each later one gets them as an Exchange left them.
             ties = position if number or reordered else None
-            wanted = WindowPlan(self._context, self._env, self._scope, self._names, group.definition, ties, named)
+            wanted = WindowPlan(self._context, self._env, group.scope, self._names, group.definition, named, ties)
             child = self._with_phase(_plan_window_union(wanted, list(group.calls.values()), child))
         for key, inner in self._expressions.items():
             builder = self._builder()
@@ -156,10 +161,10 @@ class BlockWindows:
         """The definitions, with those of the same partitioning and order next to each other, so that they merge into
         one exchange; among these the ones with nested calls, which end in other nodes, come last."""
         builder = ExpressionBuilder(self._context, self._scope, self._env)
-        of_keys = key_builder(self._context, self._scope, self._env)
         alike: dict[tuple[frozenset[Expression], Expression | None], list[_Pending]] = {}
         for group in pending:
             node = group.definition.node
+            of_keys = key_builder(self._context, group.scope, self._env)
             keys = frames.partition_keys(node, of_keys)
             alike.setdefault((frozenset(keys), frames.order_key(node, of_keys)[0]), []).append(group)
         return [group for same in alike.values() for group in sorted(same, key=lambda one: _is_nested(one, builder))]

@@ -23,6 +23,7 @@ _UNITS = (
     (datetime.timedelta(minutes=1), "m"),
     (datetime.timedelta(seconds=1), "s"),
     (datetime.timedelta(milliseconds=1), "ms"),
+    (datetime.timedelta(microseconds=1), " MICROSECONDS"),
 )
 _DIRECTION = re.compile(r"\b(preceding|following|current\s+row)\s*$", re.IGNORECASE)
 
@@ -152,9 +153,9 @@ def _time(bound: datetime.timedelta) -> str:
     for unit, word in _UNITS:
         count, rest = divmod(bound, unit)
         if not rest and count >= 0:
-            return f"{count}{word}"
+            return f"INTERVAL {count}{word}" if word.startswith(" ") else f"{count}{word}"
     raise AnalysisError(
         f"a frame cannot begin {bound!s} before a row",
         condition="window-frame",
-        help="give whole milliseconds, 0 or more",
+        help="give 0 or more",
     )

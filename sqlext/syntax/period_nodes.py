@@ -15,6 +15,24 @@ PHRASES: Mapping[tuple[str, ...], Relation] = {
 #: Number of words in the longest phrase.
 LONGEST_PHRASE = max(map(len, PHRASES))
 
+#: Words of other systems and of everyday language that are no relation here, with the one that means the same. Each is
+#: alike to a word with another meaning: CONTAINED BY to CONTAINS, its inverse.
+OTHER_WORDS: Mapping[str, str] = {
+    **dict.fromkeys(("CONTAINED BY", "CONTAINED IN", "COVERED BY", "INCLUDED BY", "INCLUDED IN"), "DURING"),
+    **dict.fromkeys(("WITHIN", "INSIDE", "IN"), "DURING"),
+    **dict.fromkeys(("STRICTLY CONTAINED BY", "PROPERLY CONTAINED BY", "STRICTLY DURING"), "ALLEN DURING"),
+    **dict.fromkeys(("COVERS", "INCLUDES"), "CONTAINS"),
+    **dict.fromkeys(("PROPERLY CONTAINS", "STRICTLY COVERS"), "STRICTLY CONTAINS"),
+    **dict.fromkeys(("INTERSECTS", "OVERLAP"), "OVERLAPS"),
+    **dict.fromkeys(("FOLLOWS", "PRECEDED BY"), "SUCCEEDS"),
+    **dict.fromkeys(("FOLLOWED BY", "SUCCEEDED BY"), "PRECEDES"),
+    **dict.fromkeys(("IMMEDIATELY PRECEDED BY", "IMMEDIATELY FOLLOWS"), "IMMEDIATELY SUCCEEDS"),
+    **dict.fromkeys(("IMMEDIATELY SUCCEEDED BY", "IMMEDIATELY FOLLOWED BY"), "IMMEDIATELY PRECEDES"),
+    "OVERLAPPED BY": "ALLEN OVERLAPPED BY",
+    "ENDS": "FINISHES",
+    "ENDED BY": "FINISHED BY",
+}
+
 #: What comes before a named bound of WITHIN.
 BOUND_WORDS = {"START": "delta", "DELTA": "delta", "END": "epsilon", "EPSILON": "epsilon"}
 

@@ -18,7 +18,14 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
 from sqlext.syntax.base_parser import BaseParser
-from sqlext.syntax.period_nodes import BOUND_WORDS, LONGEST_PHRASE, PHRASES, PeriodComparison, PeriodOperand
+from sqlext.syntax.period_nodes import (
+    BOUND_WORDS,
+    LONGEST_PHRASE,
+    OTHER_WORDS,
+    PHRASES,
+    PeriodComparison,
+    PeriodOperand,
+)
 from sqlext.syntax.spans import PlacedParseError, mark
 
 #: Units of time that may follow a number in WITHIN; the analyzer refuses those without a fixed length.
@@ -213,7 +220,7 @@ class PeriodParser(BaseParser):
                 help="write ALLEN OVERLAPS (r starts first, s ends last), STRICTLY CONTAINS (as in XTDB, with the "
                 "sides swapped), or OVERLAPS (they share time)",
             )
-        self._raise_unknown(skipped, 2)
+        self._raise_unknown(skipped, 3 if self._word(skipped + 2) in ("BY", "IN") else 2)
 
     def _raise_unknown(self, skipped: int, size: int) -> None:
         words = self._words(skipped, size)
@@ -289,6 +296,9 @@ def _is_written_period(node: Any) -> bool:
 
 
 def _nearest(words: str) -> str | None:
-    known = [" ".join(phrase) for phrase in PHRASES]
+    """The relation that was meant. Passive words are no misspelling of the active ones, which are the inverse."""
+    if words in OTHER_WORDS:
+        return OTHER_WORDS[words]
+    known = [" ".join(phrase) for phrase in PHRASES if (phrase[-1] == "BY") >= words.endswith(" BY")]
     near = difflib.get_close_matches(words, known, n=1, cutoff=0.7)
     return near[0] if near else None

@@ -20,7 +20,7 @@ from sqlext.analyzer import Options, analyze
 from sqlext.catalog import DictCatalog
 from sqlext.syntax.dialect import SqlExt
 from sqlext.syntax.parser import parse
-from sqlext.syntax.period_nodes import PHRASES, PeriodComparison
+from sqlext.syntax.period_nodes import OTHER_WORDS, PHRASES, PeriodComparison
 from sqlext.syntax.spans import span_of
 from tests.analyzer.period_formulas import BOUNDED, FORMULAS, WORDS
 
@@ -60,6 +60,11 @@ def predicate(text: str) -> PeriodPredicate:
 
 def test_the_words_are_those_of_the_table() -> None:
     assert {" ".join(words): row.name for words, row in PHRASES.items()} == WORDS
+
+
+def test_words_of_other_systems_lead_to_relations() -> None:
+    assert set(OTHER_WORDS.values()) <= set(WORDS)
+    assert not OTHER_WORDS.keys() & WORDS.keys()
     assert set(RELATIONS) == {*FORMULAS, *BOUNDED}
 
 

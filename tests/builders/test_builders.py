@@ -41,6 +41,7 @@ def rows_range(start: Any, end: Any = 0) -> str:
         ((2, 3), "2 FOLLOWING AND 3 FOLLOWING"),
         ((timedelta(minutes=90), "10s preceding"), "90m PRECEDING AND 10s preceding"),
         ((timedelta(milliseconds=1500), "current row"), "1500ms PRECEDING AND current row"),
+        ((timedelta(microseconds=15), 0), "INTERVAL 15 MICROSECONDS PRECEDING AND CURRENT ROW"),
         (("1h open preceding", 0), "1h open preceding AND CURRENT ROW"),
     ],
 )
@@ -159,7 +160,7 @@ def test_texts_and_names_are_quoted() -> None:
         (lambda: table("orders o"), "is not the name of a table"),
         (lambda: table("a").join("b; drop", on="k").to_sql(), "is not the name of a table"),
         (lambda: fx.window("k", "ts").rows_range("1h", "5m"), "has no direction"),
-        (lambda: fx.window("k", "ts").rows_range(timedelta(microseconds=1)), "cannot begin"),
+        (lambda: fx.window("k", "ts").rows_range(timedelta(microseconds=-1)), "cannot begin"),
         (lambda: table("a").window_union("b", partition_by="k"), "needs one frame"),
         (lambda: fx.window("k").union("a", by_name=True).union("b", by_name=False), "for all sources of a window"),
         (lambda: fx.expr("{} = {}", 1), "2 places for 1 values"),

@@ -296,6 +296,28 @@ def common_type(left: str, right: str) -> str | None:
     return common_decimal(left, right)
 
 
+def union_type(left: str, right: str, *, ansi: bool) -> str | None:
+    """The type of a column of Spark's UNION from those in its two inputs, under its ANSI mode or without it.
+
+    None where Spark has none, where it would read numbers or times out of texts, where a decimal would lose digits, and
+    for two maps or structs that differ.
+    """
+    pair = {left, right}
+    if left == right:
+        return left
+    if left.startswith("array<") and right.startswith("array<"):
+        element = union_type(left[len("array<") : -1], right[len("array<") : -1], ansi=ansi)
+        return None if element is None else f"array<{element}>"
+    if pair == {"timestamp", "timestamp_ntz"}:
+        return "timestamp"
+    number = next((other for one, other in ((left, right), (right, left)) if one in FLOATS), None)
+    if number in INTEGERS:
+        return "float" if "float" in pair and not ansi else "double"
+    if number is not None and number.startswith("decimal("):
+        return "double"
+    return common_type(left, right)
+
+
 def family(name: str) -> str:
     """Types of one family need no cast for the operators: integers of any width, floats of any width."""
     return "integer" if name in INTEGERS else "float" if name in FLOATS else name

@@ -7,11 +7,21 @@ from typing import Literal
 
 from sqlext_operators.window.spec import Frame
 
+from sqlext_planner.errors import AnalysisError
 from sqlext_planner.tree import Clause
 
 Direction = Literal["preceding", "following"]
 
-MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+#: Microseconds in each unit. The users' text has no word for the first: they write INTERVAL.
+UNITS = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+    "w": 604_800_000_000,
+}
 
 
 @dataclass(frozen=True)
@@ -22,13 +32,24 @@ class Ticks:
     day: int
 
     def of(self, amount: int, unit: str) -> int:
-        """Ticks in an amount, which must be whole."""
-        return amount * self.day * MILLISECONDS[unit] // MILLISECONDS["d"] if unit else amount * self.plain
+        """Ticks in an amount. Raises AnalysisError if they are not whole, which is found late where the type of the
+        order column was not known before."""
+        if not self.is_whole(amount, unit):
+            raise AnalysisError(
+                f"a frame bound of {shown_amount(amount, unit)} is no whole number of units of the order column",
+                condition="window-frame",
+                help="write whole days over a date, whole milliseconds over an integer",
+            )
+        return amount * self.day * UNITS[unit] // UNITS["d"] if unit else amount * self.plain
+
+    def is_whole(self, amount: int, unit: str) -> bool:
+        """Whether an amount is a whole number of ticks."""
+        return not unit or amount * self.day * UNITS[unit] % UNITS["d"] == 0
 
 
 #: An integer's own units, in which a time unit means milliseconds; and what ROWS counts.
-ONES = Ticks(1, MILLISECONDS["d"])
-MICROSECONDS = Ticks(1_000, 1_000 * MILLISECONDS["d"])
+ONES = Ticks(1, 86_400_000)
+MICROSECONDS = Ticks(1_000, UNITS["d"])
 DAYS = Ticks(1, 1)
 
 
@@ -37,6 +58,11 @@ def ticks_of(order_dtype: str | None) -> Ticks:
     if order_dtype is None:
         return ONES
     return DAYS if order_dtype == "date" else MICROSECONDS if order_dtype.startswith("timestamp") else ONES
+
+
+def shown_amount(amount: int, unit: str) -> str:
+    """An amount as it may be written."""
+    return f"INTERVAL {amount} MICROSECONDS" if unit == "us" else f"{amount}{unit}"
 
 
 @dataclass(frozen=True)
@@ -64,7 +90,7 @@ class Bound:
             return f"UNBOUNDED {self.direction.upper()}"
         if self.amount == 0 and not self.open:
             return "CURRENT ROW"
-        return f"{self.amount}{self.unit}{' OPEN' if self.open else ''} {self.direction.upper()}"
+        return f"{shown_amount(self.amount, self.unit)}{' OPEN' if self.open else ''} {self.direction.upper()}"
 
 
 CURRENT_ROW = Bound("preceding", 0)

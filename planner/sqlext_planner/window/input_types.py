@@ -18,7 +18,7 @@ from sqlext_planner.exchange.year_month import YEAR_MONTH
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.numbers import decimal_shape
 from sqlext_planner.expressions.typed import is_null, plain_number
-from sqlext_planner.expressions.types import WINDOW_ORDER_TYPES
+from sqlext_planner.expressions.types import WINDOW_ORDER_TYPES, union_type
 from sqlext_planner.relational.nodes import Filter, Limit, Project, Sort, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan, quoted
 from sqlext_planner.relational.spark_exec import SparkExec
@@ -85,8 +85,9 @@ def union_columns(
 ) -> DataFrame:
     """The union's rows with FROM's column names and types, by position.
 
-    The union must have FROM's columns by number, order, name (in any case) and type. A bare literal takes FROM's
-    type where that loses nothing; columns that FROM has got from an earlier window are NULL. Raises AnalysisError.
+    The union must have FROM's columns by number, order, name (in any case) and type. A column of a type that Spark's
+    UNION would turn into FROM's is cast; a bare literal takes FROM's type where that loses nothing; columns that FROM
+    has got from an earlier window are NULL. Raises AnalysisError.
     """
     from pyspark.sql.functions import col, lit
 
@@ -100,7 +101,7 @@ def union_columns(
         kind = frame.schema.fields[place].dataType
         column = col(quoted(frame.columns[place]))
         same = kind.simpleString() == item.dataType.simpleString()
-        if not same and _fits(_constant(union, theirs), item.dataType):
+        if not same and (_widens(kind, item.dataType, frame) or _fits(_constant(union, theirs), item.dataType)):
             column, same = column.cast(item.dataType), True
         if not same or ours.name.lower() != theirs.name.lower():
             raise AnalysisError(
@@ -113,6 +114,12 @@ def union_columns(
             )
         columns.append(column.alias(name))
     return frame.select(*columns)
+
+
+def _widens(kind: DataType, wanted: DataType, frame: DataFrame) -> bool:
+    """Whether Spark's UNION of the two types has the second."""
+    ansi = str(frame.sparkSession.conf.get("spark.sql.ansi.enabled")).lower() == "true"
+    return union_type(kind.simpleString(), wanted.simpleString(), ansi=ansi) == wanted.simpleString()
 
 
 def _constant(plan: PhysicalPlan, column: Column) -> Expression | None:

@@ -10,7 +10,7 @@ from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.streams import input_error, shown, streams_of
-from sqlext_planner.window.frame import ONES, Bound, WindowFrame
+from sqlext_planner.window.frame import MICROSECONDS, Bound, WindowFrame, shown_amount
 from sqlext_planner.window.functions import lookup
 from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 
@@ -170,8 +170,8 @@ def _longest(bounds: Iterator[Bound | None]) -> str:
     known = [bound for bound in bounds if bound is not None]
     if not known:
         return ""
-    found = max(known, key=lambda bound: abs(bound.offset(ONES, is_start=True) or 0))
-    return f"{found.amount}{found.unit or 'ms'}"
+    found = max(known, key=lambda bound: abs(bound.offset(MICROSECONDS, is_start=True) or 0))
+    return shown_amount(found.amount or 0, found.unit or "ms")
 
 
 def _rows(group: WindowGroup) -> int | None:
