@@ -39,7 +39,7 @@ def analyze(statement: Statement, catalog: Catalog, options: Options | None = No
         if columns is None:
             raise error.with_sql(statement.sql) from error.__cause__
         text = context.slice(statement.query_span)
-        plan, _ = relations.spark_relation(context, text, columns, "spark_query", statement.query)
+        plan, _ = relations.spark_relation(context, text, columns, ("spark_query",), statement.query)
         query = Analyzed(plan, tuple(name for name, _ in columns))
     return Output(query.names, query.plan)
 

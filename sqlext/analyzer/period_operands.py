@@ -114,6 +114,8 @@ def operand(builder: ExpressionBuilder, node: exp.Expr) -> Operand:
             start, end = plain.expressions
             return Operand(end_of(builder, start), end_of(builder, end), _names(start, end))
     dtype = builder.dtype(plain)
+    if dtype is None and isinstance(plain, exp.Subquery):
+        dtype = builder.build(plain).result_type({})
     if dtype is not None and dtype.startswith("struct<"):
         return _struct(builder, plain, dtype)
     return Operand(end_of(builder, plain), None)
@@ -154,10 +156,12 @@ def end_of(builder: ExpressionBuilder, node: exp.Expr, *, closed: bool = False, 
 
 def _written(builder: ExpressionBuilder, node: PeriodOperand, *, closed: bool, open_end: bool) -> Operand:
     end = end_of(builder, node.args["expression"], closed=closed, open_end=open_end)
-    by = tuple(builder.build(item) for item in node.args.get("by") or ())
+    tables = {column.relation for column in end.expression.references}
+    own = [item for item in builder.scope.columns if item.column.relation in tables]
+    inside = replace(builder, scope=replace(builder.scope, columns=tuple(own))) if own else builder
+    by = tuple((inside if _is_bare(item) else builder).build(item) for item in node.args.get("by") or ())
     for item, place in zip(by, node.args.get("by") or (), strict=True):
         _refuse_unrepeatable(item, span_of(place))
-        tables = {column.relation for column in end.expression.references}
         if tables and not {column.relation for column in item.references} <= tables:
             raise AnalysisError(
                 "BY takes columns of the period's own table",
@@ -166,6 +170,11 @@ def _written(builder: ExpressionBuilder, node: PeriodOperand, *, closed: bool, o
                 help="name the column that tells its periods apart: PERIOD(a.ts, a.te OPEN BY a.id)",
             )
     return Operand(end_of(builder, node.this), replace(end, by=by), _names(node.this, node.args["expression"]))
+
+
+def _is_bare(node: exp.Expr) -> bool:
+    """Whether a column is named without its table."""
+    return isinstance(node, exp.Column) and len(node.parts) == 1
 
 
 def _after(end: Expression, dtype: str, span: Span) -> tuple[Expression, str]:

@@ -25,7 +25,7 @@ from sqlglot import exp
 from sqlext.analyzer.amounts import amount
 from sqlext.analyzer.period_operands import Operand, cast_end, operand
 from sqlext.analyzer.scope import suggest
-from sqlext.syntax.period_calls import is_period_call, nearest_function
+from sqlext.syntax.period_calls import WRITTEN, is_period_call, nearest_function
 from sqlext.syntax.period_nodes import ALLEN_RELATION, PeriodComparison, PeriodOperand
 from sqlext.syntax.spans import span_of
 
@@ -48,13 +48,24 @@ def predicate(builder: ExpressionBuilder, node: exp.Expr) -> Expression | None:
     if _is_set(node):
         return _set(builder, node)
     if isinstance(node, PeriodOperand):
-        raise AnalysisError(
-            "a period cannot stand alone",
-            condition="period-ends",
-            span=span_of(node),
-            help="compare it: PERIOD(a, b) OVERLAPS PERIOD(c, d)",
-        )
+        raise _alone(node)
     return None
+
+
+def _alone(node: exp.Expr) -> AnalysisError:
+    """The error for a written period that no relation compares."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    if isinstance(parent, (exp.EQ, exp.NullSafeEQ)):
+        help = "write EQUALS between two periods: PERIOD(a, b) EQUALS PERIOD(c, d)"
+    elif isinstance(parent, exp.NEQ):
+        help = "write NOT EQUALS between two periods: PERIOD(a, b) NOT EQUALS PERIOD(c, d)"
+    elif isinstance(parent, (exp.LT, exp.LTE, exp.GT, exp.GTE)):
+        help = "write PRECEDES or SUCCEEDS between two periods"
+    else:
+        help = "compare it: PERIOD(a, b) OVERLAPS PERIOD(c, d); a value of two fields is struct(a, b)"
+    return AnalysisError("a period cannot stand alone", condition="period-ends", span=span_of(node), help=help)
 
 
 def _infix(builder: ExpressionBuilder, node: PeriodComparison) -> PeriodPredicate:
@@ -76,6 +87,7 @@ def _no_period(builder: ExpressionBuilder, item: Operand, node: exp.Expr, relati
     dtype = item.start.type.dtype
     what = f"{text!r} is of type {dtype}, which is not a period" if dtype else f"the type of {text!r} is unknown here"
     help = "write PERIOD(start, end), or use a column that is a struct of the two"
+    help += "" if dtype else "; or say its type: CAST(... AS STRUCT<a: DATE, b: DATE>)"
     if relation.name in ("iseql_during", "allen_during"):
         help += "; to test whether a period contains a point, write PERIOD(a, b) CONTAINS t"
     return AnalysisError(what, condition="period-ends", span=span_of(node), help=help)
@@ -87,6 +99,8 @@ def _call(builder: ExpressionBuilder, node: exp.Expr) -> Expression:
         return _allen_relation(builder, node)
     if name in PERIOD_FUNCTIONS:
         return _function(builder, node)
+    if name == WRITTEN:
+        raise _alone(node)
     relation = RELATIONS.get(name)
     if relation is None:
         near = nearest_function(name) or suggest(name, RELATIONS)

@@ -30,6 +30,8 @@ _SPARK_ONLY = (
     "ordinality",
     "watermark",
 )
+#: Those of `_SPARK_ONLY` behind which the table's own name still stands for its rows.
+_SAME_NAMES = frozenset(("sample", "version", "when", "watermark"))
 
 
 def relation(context: Context, node: exp.Expr, env: Env) -> Relation:
@@ -155,25 +157,41 @@ def _spark_table(context: Context, node: exp.Table) -> Relation:
     """Table functions, TABLESAMPLE, PIVOT, time travel: text for Spark."""
     span = span_of(node)
     text = f"SELECT * FROM {context.slice(span)}"
-    columns = context.catalog.query_columns(text)
+    columns = context.catalog.query_columns(text) or _sampled_columns(context, node)
     if columns is None:
         raise LeftToSparkError(
             f"only a running Spark knows the columns of {context.slice(span)!r}",
             span=span,
             help="run the statement in a Session, or use a plain table",
         )
-    return spark_relation(context, text, columns, node.alias or "spark_relation", node)
+    same = _SAME_NAMES.intersection(key for key in _SPARK_ONLY if node.args.get(key))
+    names = tuple(part.name for part in node.parts) if same and isinstance(node.this, exp.Identifier) else ()
+    return spark_relation(context, text, columns, (node.alias,) if node.alias else names, node)
+
+
+def _sampled_columns(context: Context, node: exp.Table) -> Sequence[tuple[str, str]] | None:
+    """The columns of a sample of a table that a catalog without Spark knows."""
+    others = [key for key in _SPARK_ONLY if key != "sample" and node.args.get(key)]
+    if others or not node.args.get("sample") or not isinstance(node.this, exp.Identifier) or _alias_columns(node):
+        return None
+    info = context.catalog.table(_dotted([part.name for part in node.parts]))
+    return None if info is None else list(info.columns)
 
 
 def spark_relation(
-    context: Context, text: str, columns: Sequence[tuple[str, str]], alias: str, node: exp.Expr, env: Env | None = None
+    context: Context,
+    text: str,
+    columns: Sequence[tuple[str, str]],
+    qualifier: tuple[str, ...],
+    node: exp.Expr,
+    env: Env | None = None,
 ) -> Relation:
-    """A query left to Spark as text; `node` is what the user wrote."""
-    name = context.names.unique(alias)
+    """A query left to Spark as text; `qualifier` is what may come before its columns, `node` what the user wrote."""
+    name = context.names.unique(qualifier[-1] if qualifier else "spark_relation")
     visible = unique_names([column for column, _ in columns])
     fields = tuple(Field(Column(name, new), dtype) for new, (_, dtype) in zip(visible, columns, strict=True))
     scope = context.scope(
-        Visible((alias,), old, f.column, f.dtype) for (old, _), f in zip(columns, fields, strict=True)
+        Visible(qualifier, old, f.column, f.dtype) for (old, _), f in zip(columns, fields, strict=True)
     )
     if not context.catalog.query_is_streaming(text):
         return SparkRelation(text, name, fields, span=span_of(node)), scope
@@ -204,7 +222,7 @@ def _derived(context: Context, node: exp.Subquery, env: Env) -> Relation:
         columns = context.catalog.query_columns(text)
         if columns is None:
             raise LeftToSparkError("only a running Spark knows the columns of a stream", span=span_of(node))
-        return spark_relation(context, text, columns, node.alias or "spark_relation", node, env)
+        return spark_relation(context, text, columns, (node.alias,) if node.alias else (), node, env)
     if node.args.get("pivots") or node.args.get("sample"):
         raise LeftToSparkError("PIVOT and TABLESAMPLE are left to Spark", span=span_of(node))
     # In a subquery that stays text, Spark also resolves outer columns in the queries of its FROM.

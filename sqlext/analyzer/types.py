@@ -8,10 +8,10 @@ from decimal import Decimal
 
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.expressions.numbers import FLOATS, INTEGERS, MOST_DIGITS, decimal_type
-from sqlext_planner.expressions.types import normalize, struct_fields
+from sqlext_planner.expressions.types import map_types, normalize, struct_fields
 from sqlglot import exp
 
-from sqlext.syntax.period_calls import is_period_call, is_period_function
+from sqlext.syntax.period_calls import WRITTEN, is_period_call, is_period_function
 from sqlext.syntax.period_nodes import ALLEN_RELATION
 from sqlext.syntax.spans import NoPlaceError
 
@@ -211,12 +211,18 @@ def infer(
             return "string"
         case exp.HexString():
             return "binary"
+        case exp.Bracket() if len(node.expressions) == 1:
+            return _element(of(node.this), node.expressions[0])
+        case exp.Dot(expression=exp.Identifier() as name):
+            return field_type(of(node.this), (name.name,))
+        case exp.Subquery(this=exp.Query()) | exp.Star():
+            return None
         case exp.Window(this=exp.Anonymous() as call) if _keeps_type(call):
             return of(call.expressions[0])
         case exp.Anonymous() if is_period_function(node):
             return None
         case exp.Anonymous() if is_period_call(node):
-            return "string" if node.name.lower() == ALLEN_RELATION else "boolean"
+            return {ALLEN_RELATION: "string", WRITTEN: None}.get(node.name.lower(), "boolean")
         case exp.Anonymous():
             return _function_type(node, of)
     return None
@@ -254,6 +260,12 @@ def _function_type(node: exp.Anonymous, of: Callable[[exp.Expr | None], str | No
         return _common([of(item) for item in arguments])
     if name == "struct" and arguments:
         return _struct(arguments, of)
+    if name == "named_struct" and arguments:
+        return _named_struct(arguments, of)
+    if name in ("if", "nvl2") and len(arguments) == 3:
+        return _common([of(item) for item in arguments[1:]])
+    if name in ("element_at", "try_element_at", "get") and len(arguments) == 2:
+        return _element(of(arguments[0]), arguments[1])
     if name in ("date_add", "date_sub") and len(arguments) == 2:
         return "date"
     if name in ("sum", "avg") and arguments:
@@ -277,6 +289,26 @@ def _struct(items: list[exp.Expr], of: Callable[[exp.Expr | None], str | None]) 
             return None
         fields.append(f"{_field_name(name or f'col{number}')}:{dtype}")
     return f"struct<{','.join(fields)}>"
+
+
+def _named_struct(items: list[exp.Expr], of: Callable[[exp.Expr | None], str | None]) -> str | None:
+    """``named_struct('x', a.x, 'y', 1)``."""
+    names, values = items[::2], [of(item) for item in items[1::2]]
+    plain = all(isinstance(name, exp.Literal) and name.is_string for name in names)
+    if not plain or None in values or len(names) != len(values):
+        return None
+    return f"struct<{','.join(f'{_field_name(name.name)}:{kind}' for name, kind in zip(names, values, strict=True))}>"
+
+
+def _element(dtype: str | None, key: exp.Expr) -> str | None:
+    """The type of an element of an array, a value of a map, or a named field of a struct."""
+    if dtype is None:
+        return None
+    if dtype.startswith("array<"):
+        return dtype[len("array<") : -1]
+    if dtype.startswith("map<"):
+        return map_types(dtype)[1]
+    return field_type(dtype, (key.name,)) if isinstance(key, exp.Literal) and key.is_string else None
 
 
 def _field_name(name: str) -> str:

@@ -16,16 +16,18 @@ from sqlglot import exp
 from sqlext.syntax.period_nodes import ALLEN_RELATION
 
 _MARK = "sqlext_period_call"
+#: ``PERIOD(a, b)``, which is no function of Spark.
+WRITTEN = "period"
 #: How alike two names are that are taken for one: period_add() is not period_gap().
 _CLOSE = 0.85
 _FUNCTIONS = (*RELATIONS, ALLEN_RELATION, *PERIOD_FUNCTIONS)
 
 
 def mark_period_calls(calls: Iterable[exp.Anonymous], is_user_function: Callable[[str], bool]) -> None:
-    """Mark the calls of relations and functions of the tables, and misspelt ones, which the analyzer refuses."""
+    """Mark the calls of relations and functions of the tables, misspelt ones, which the analyzer refuses, periods."""
     for node in calls:
         name = node.name.lower()
-        if _is_ours(name) and _is_scalar(node) and not is_user_function(name):
+        if (_is_ours(name) or _is_written(node)) and _is_scalar(node) and not is_user_function(name):
             node.meta[_MARK] = True
 
 
@@ -54,6 +56,12 @@ def _is_ours(name: str) -> bool:
     if name.startswith(("allen_", "iseql_")):
         return True
     return name in _FUNCTIONS or (name.startswith("period_") and nearest_function(name) is not None)
+
+
+def _is_written(node: exp.Anonymous) -> bool:
+    """Whether the call is a period: a function in backticks, and one in the arguments of another, may be Spark's."""
+    plain = isinstance(node.this, str) and not isinstance(node.parent, exp.Anonymous)
+    return plain and node.name.lower() == WRITTEN and len(node.expressions) == 2
 
 
 def _is_scalar(node: exp.Anonymous) -> bool:

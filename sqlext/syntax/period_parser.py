@@ -39,7 +39,6 @@ _FIRST_WORDS = frozenset(words[0] for words in PHRASES)
 _FIRST_TOKENS = frozenset(
     (TokenType.VAR, TokenType.NOT, TokenType.OVERLAPS, TokenType.LEFT, TokenType.RIGHT, TokenType.END)
 )
-_STRUCTS = ("PERIOD", "STRUCT", "NAMED_STRUCT")
 
 
 class PeriodParser(BaseParser):
@@ -182,7 +181,7 @@ class PeriodParser(BaseParser):
     def _operand_ahead(self, ahead: int, *, value: bool) -> bool:
         """Whether an operand can start there: a period, or with `value` any value. Neither can follow an alias."""
         kind, after = self._token_type(ahead), self._token_type(ahead + 1)
-        if kind in (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER):
+        if kind in (TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER, TokenType.CASE):
             return True
         if kind in self.ID_VAR_TOKENS and after in (TokenType.DOT, TokenType.L_PAREN):
             return True
@@ -282,12 +281,10 @@ class PeriodParser(BaseParser):
 
 
 def _may_be_period(node: Any) -> bool:
-    """Whether a period predicate may begin with this operand: an alias that looks like a relation can follow any."""
-    if isinstance(node, exp.Anonymous):
-        return node.name.upper() in _STRUCTS
-    if isinstance(node, exp.Column):
-        return not isinstance(node.this, exp.Star)
-    return isinstance(node, (exp.Tuple, exp.Paren, exp.Dot, exp.Bracket, exp.Struct, PeriodOperand))
+    """Whether a period predicate may begin with this operand, which says its type later. An alias that looks like a
+    relation can follow any; no operand follows an alias."""
+    is_star = isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star))
+    return isinstance(node, exp.Expr) and not is_star and not isinstance(node, (exp.Interval, exp.Predicate))
 
 
 def _is_written_period(node: Any) -> bool:

@@ -311,7 +311,7 @@ def test_every_window_is_ours_in_openmldb_mode() -> None:
 
 @pytest.mark.parametrize(
     "sql",
-    ["SELECT nope FROM t", "SELECT * FROM t PIVOT (sum(v) FOR k IN ('a'))", "SELECT * FROM t TABLESAMPLE (5 ROWS)"],
+    ["SELECT nope FROM t", "SELECT * FROM t PIVOT (sum(v) FOR k IN ('a'))", "SELECT * FROM t VERSION AS OF 3"],
 )
 def test_without_spark_what_is_not_known_is_an_error(sql: str) -> None:
     with pytest.raises(SqlExtError) as caught:

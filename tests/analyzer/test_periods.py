@@ -242,7 +242,7 @@ def test_words_stay_free(name: str) -> None:
         f"SELECT x {name}, t.y {name} FROM t {name}",
         f"SELECT x {name} FROM t",
         f"SELECT a.b {name} FROM t AS {name} WHERE c",
-        f"SELECT (x, y) {name}, PERIOD(x, y) {name} UNION SELECT x {name}, y {name} LIMIT 3",
+        f"SELECT (x, y) {name}, struct(x, y) {name} UNION SELECT x {name}, y {name} LIMIT 3",
         f"SELECT CASE WHEN a THEN b END {name} FROM t WINDOW {name} AS (PARTITION BY k)",
         f"WITH {name} AS (SELECT 1 {name}) SELECT * FROM {name}, u {name}2",
     ):
@@ -256,7 +256,7 @@ def test_words_stay_free(name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT contains(a, b), startswith(a, b), equals(a), overlaps(a, b), before(a), period(a, b) FROM t",
+        "SELECT contains(a, b), startswith(a, b), equals(a), overlaps(a, b), before(a), period(a) FROM t",
         "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY before) AS within FROM t",
         "SELECT a AS before, '(a, b) OVERLAPS (c, d)' AS x /* (a, b) OVERLAPS (c, d) */ FROM t -- (a,b) MEETS (1,2)",
         "SELECT CASE WHEN a THEN b END following, CASE WHEN a THEN b END followed FROM t",

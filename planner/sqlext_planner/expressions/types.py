@@ -87,6 +87,14 @@ def struct_fields(dtype: str) -> list[tuple[str, str]]:
     return _Reader(dtype).struct_fields()
 
 
+def map_types(dtype: str) -> tuple[str, str]:
+    """The types of a map's keys and values: ``map<string,int>`` gives ("string", "int").
+
+    Raises UnsupportedError for text that is not a map type.
+    """
+    return _Reader(dtype).map_types()
+
+
 def from_arrow(arrow: pa.DataType) -> str:
     """The Spark simple type string of an Arrow type, as Spark's Parquet and Arrow readers see it.
 
@@ -186,6 +194,13 @@ class _Reader:
             raise self._error()
         names, parts = self._fields()
         return [(_unquoted(name), part[0]) for name, part in zip(names, parts, strict=True)]
+
+    def map_types(self) -> tuple[str, str]:
+        if self._take(r"[A-Za-z_]*").lower() != "map" or not self._try("<"):
+            raise self._error()
+        key = self._type()[0]
+        self._expect(",")
+        return key, self._type()[0]
 
     def _fields(self) -> tuple[list[str], list[tuple[str, pa.DataType | None]]]:
         names: list[str] = []
@@ -303,8 +318,8 @@ def union_type(left: str, right: str, *, ansi: bool) -> str | None:
     for two maps or structs that differ.
     """
     pair = {left, right}
-    if left == right:
-        return left
+    if left == right or "void" in pair:
+        return left if right == "void" else right
     if left.startswith("array<") and right.startswith("array<"):
         element = union_type(left[len("array<") : -1], right[len("array<") : -1], ansi=ansi)
         return None if element is None else f"array<{element}>"
