@@ -21,7 +21,8 @@ from sqlext.syntax.spans import span_of
 
 NO_BOUND = "write UNBOUNDED PRECEDING or UNBOUNDED FOLLOWING; then there is no bound"
 _FORMS = "write a number, a number with a unit (10s; units: ms s m h d w), or INTERVAL '10' SECOND"
-_INTEGER = re.compile(r"(\d+)[LSY]?", re.IGNORECASE | re.ASCII)
+#: A whole number with or without the suffix of its type.
+INTEGER = re.compile(r"(\d+)[LSY]?", re.IGNORECASE | re.ASCII)
 
 
 def frame_amount(context: Context, value: exp.Expr, span: Span) -> tuple[int, str]:
@@ -37,7 +38,7 @@ def frame_amount(context: Context, value: exp.Expr, span: Span) -> tuple[int, st
     if isinstance(value, exp.Neg):
         raise _negative(span)
     text = context.slice(span_of(value)).strip()
-    whole = _INTEGER.fullmatch(text)
+    whole = INTEGER.fullmatch(text)
     if whole is not None:
         return _count(whole[1], span), ""
     if isinstance(value, exp.Literal) and not value.is_string:

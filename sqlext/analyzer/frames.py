@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
-from sqlext.analyzer.frame_amounts import NO_BOUND, frame_amount, refuse_uneven
+from sqlext.analyzer.frame_amounts import INTEGER, NO_BOUND, frame_amount, refuse_uneven
 from sqlext.analyzer.literals import LARGEST, whole_number
 from sqlext.syntax.spans import span_of
 
@@ -138,7 +138,7 @@ def window_frame(context: Context, window: exp.Window, order_dtype: str | None) 
         "rows" if kind == "ROWS" else "range",
         start,
         end,
-        maxsize=_maxsize(spec, kind),
+        maxsize=_maxsize(context, spec, kind),
         exclude_current_row=bool(spec.args.get("exclude_current_row")),
         exclude_current_time=bool(spec.args.get("exclude_current_time")),
         instance_not_in_window=bool(spec.args.get("instance_not_in_window")),
@@ -218,7 +218,7 @@ def _between(spec: exp.Expr, *sides: str) -> Span:
     return Span(places[0][0], places[-1][1])
 
 
-def _maxsize(spec: exp.Expr, kind: str) -> int | None:
+def _maxsize(context: Context, spec: exp.Expr, kind: str) -> int | None:
     value = spec.args.get("maxsize")
     if value is None:
         return None
@@ -230,11 +230,12 @@ def _maxsize(spec: exp.Expr, kind: str) -> int | None:
             span=span,
             help="remove it: ROWS already counts rows",
         )
-    if not (isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit() and value.name.strip("0")):
+    number = INTEGER.fullmatch(context.slice(span_of(value)))
+    if number is None or not number[1].strip("0"):
         raise AnalysisError(
             "MAXSIZE must be a positive integer literal",
             condition="window-frame",
             span=span,
             help="write MAXSIZE 1 or more",
         )
-    return whole_number(value.name, span, "MAXSIZE", help="leave it out; then all rows of the frame stay")
+    return whole_number(number[1], span, "MAXSIZE", help="leave it out; then all rows of the frame stay")

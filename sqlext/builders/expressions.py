@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias, Union
 
 from sqlext_planner.errors import AnalysisError
 
-from sqlext.builders.text import Literal, Part, Subquery, Writer, is_name, literal_text, quoted
+from sqlext.builders.text import Literal, Part, Subquery, Writer, is_name, literal_text, python_value, quoted
+from sqlext.run.scalars import is_foreign
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -169,6 +170,8 @@ def expression(value: Value) -> Expr:
             return Expr((value + "\n" if "--" in value else value,), is_atom=_is_simple(value))  # ends a comment
         case None | bool() | int() | float() | Decimal() | datetime.date() | datetime.timedelta():
             return Expr((literal_text(value),), is_atom=True)
+    if is_foreign(value):
+        return Expr((literal_text(value),), is_atom=True)
     return Expr((ColumnPart(value),), is_atom=True)
 
 
@@ -214,6 +217,7 @@ def period_or_point(value: PeriodLike | Value) -> Expr:
 
 def amount_text(amount: Amount) -> str:
     """A distance as SQL."""
+    amount = python_value(amount)
     if not isinstance(amount, str):
         return literal_text(amount) if isinstance(amount, datetime.timedelta) else repr(amount)
     plain = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s+([A-Za-z]+)\s*", amount)

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Protocol, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 
 from sqlext.run.parameters import literal
+from sqlext.run.scalars import plain
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -204,6 +205,18 @@ def literal_text(value: object) -> str:
         raise UnsupportedError(
             str(error), condition="python-call", help="give a number, a date, a time or an interval, or SQL text"
         ) from None
+
+
+def python_value(value: Any) -> Any:
+    """A scalar of numpy or pandas as a Python value; anything else as it is. Raises UnsupportedError for one that is no
+    value of Spark, and where NaT and NA mean nothing."""
+    try:
+        found = plain(value)
+        if found is None and value is not None:
+            raise TypeError(f"{value!s} is no amount")
+    except TypeError as error:
+        raise UnsupportedError(str(error), condition="python-call", help="give a number or a timedelta") from None
+    return found
 
 
 def table_name(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from sqlext_planner.errors import AnalysisError
 
 from sqlext.builders.expressions import Expr, Value, expression, several
-from sqlext.builders.text import Source, Writer
+from sqlext.builders.text import Source, Writer, python_value
 
 #: The end of a frame. None is UNBOUNDED; a number counts as in PySpark: -5 is 5 PRECEDING, 0 CURRENT ROW, 5 is 5
 #: FOLLOWING; text is as in SQL, ``"1h preceding"``. The first end may be an amount alone, which is PRECEDING.
@@ -132,6 +132,7 @@ def _between(start: Bound, end: Bound) -> str:
 
 
 def _bound(bound: Bound, *, is_start: bool) -> str:
+    bound = python_value(bound)
     match bound:
         case None:
             return f"UNBOUNDED {'PRECEDING' if is_start else 'FOLLOWING'}"
@@ -150,6 +151,10 @@ def _bound(bound: Bound, *, is_start: bool) -> str:
 
 
 def _time(bound: datetime.timedelta) -> str:
+    if not isinstance(bound, datetime.timedelta):
+        raise AnalysisError(
+            f"a frame cannot begin at {bound!r}", condition="window-frame", help="give a whole number, a time or text"
+        )
     for unit, word in _UNITS:
         count, rest = divmod(bound, unit)
         if not rest and count >= 0:

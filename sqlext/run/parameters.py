@@ -18,6 +18,7 @@ from typing import Any
 
 from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
 
+from sqlext.run.scalars import number_literal, plain
 from sqlext.syntax.sql_settings import DEFAULT, SqlSettings, string_literal
 
 _MARKERS = r"""
@@ -139,8 +140,12 @@ def errors_show(sql: str, bound: BoundText | None = None) -> Iterator[None]:
 def literal(value: Any, settings: SqlSettings = DEFAULT) -> str:
     """A Python value as a Spark SQL literal of the type that `pyspark.sql.functions.lit` gives it.
 
-    Raises TypeError for a value that has no literal.
+    Scalars of numpy and pandas are values too. Raises TypeError for a value that has no literal.
     """
+    number = number_literal(value)
+    if number is not None:
+        return number
+    value = plain(value)
     match value:
         case None:
             return "NULL"
@@ -167,8 +172,6 @@ def literal(value: Any, settings: SqlSettings = DEFAULT) -> str:
             return f"array({', '.join(literal(item, settings) for item in value)})"
         case dict():
             return f"map({', '.join(literal(part, settings) for item in value.items() for part in item)})"
-    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:  # a numpy scalar
-        return literal(value.item(), settings)
     raise TypeError(f"a value of type {type(value).__name__} has no SQL literal")
 
 

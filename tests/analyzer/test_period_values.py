@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 from sqlext_planner.config import Config
@@ -12,6 +13,11 @@ from sqlext_planner.relational.nodes import SparkRelation
 from sqlext.catalog.dictionary import DictCatalog
 from sqlext.run.pipeline import stage
 from sqlext.syntax.parser import parse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from sqlext import Session
 
 CATALOG = DictCatalog(
     {
@@ -58,6 +64,32 @@ def test_any_value_is_an_operand_on_both_sides(value: str) -> None:
         plan = stage(f"SELECT {condition} AS c FROM r", CATALOG, Config()).analyzed
         assert plan is not None, condition
         assert plan.output[0].dtype == "boolean", condition
+
+
+def test_they_have_the_rows_of_columns_with_these_values(spark: SparkSession, session: Session) -> None:
+    rows = "(1, 1, 5), (2, 3, 4), (3, 4, 9), (4, 9, 12), (5, NULL, 3)"
+    period = "named_struct('s', x, 'e', y)"
+    both = f"{period} AS p, array({period}) AS ps, map(array(1), {period}) AS m, struct(array({period}) AS q) AS deep"
+    for name in ("r", "s"):
+        spark.sql(f"SELECT *, {both} FROM VALUES {rows} AS v(id, x, y)").createOrReplaceTempView(f"values_{name}")
+    tables = "WITH r AS (SELECT * FROM values_r), s AS (SELECT * FROM values_s) "
+    known = [value for value in VALUES if not value.startswith("period_intersect")]
+    direct = ", ".join(f"{value} OVERLAPS PERIOD(3, 5) AS c{number}" for number, value in enumerate(known))
+    named = ", ".join(f"{value} AS c{number}" for number, value in enumerate(known))
+    columns = ", ".join(
+        f"c{number}.{_first(value)} < 5 AND 3 < c{number}.{_second(value)}" for number, value in enumerate(known)
+    )
+    found = session.sql(f"{tables}SELECT id, {direct} FROM r").collect()
+    plain = f"{tables}SELECT id, {columns} FROM (SELECT id, {named} FROM r)"
+    assert sorted(map(tuple, found)) == sorted(map(tuple, spark.sql(plain).collect()))
+
+
+def _first(value: str) -> str:
+    return "x" if value.startswith("struct(") else "a" if re.search(r"<a:|'a'", value) else "s"
+
+
+def _second(value: str) -> str:
+    return {"x": "y", "a": "b", "s": "e"}[_first(value)]
 
 
 @pytest.mark.parametrize("value", [*VALUES, "1", "'a'", "count(*)", "x + 1"])

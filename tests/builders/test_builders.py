@@ -10,6 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 
@@ -154,9 +156,31 @@ def test_texts_and_names_are_quoted() -> None:
     assert query.to_sql() == "SELECT 'it\\'s' AS `a b`, window_split(s, '\\''), NULL, 1 FROM `my t`"
 
 
+def test_scalars_of_numpy_and_pandas_are_values() -> None:
+    window = fx.window("k", "ts").rows_range(np.timedelta64(90, "s"), np.int64(0), maxsize=np.int64(3))
+    assert window.frame == "ROWS_RANGE BETWEEN 90s PRECEDING AND CURRENT ROW MAXSIZE 3"
+    period = fx.period(np.int64(1), pd.Timestamp("2024-01-01", tz="UTC"))
+    query = table("a").select(
+        fx.lit(np.float64(1.5)),
+        fx.expr("x") + np.int64(2),
+        fx.expr("x").isin(np.int64(1), pd.NaT),
+        fx.iseql_before(period, "p", delta=np.int64(5)),
+        fx.lag("v", np.int64(1)),
+        fx.expr("{} > {}", "x", pd.Timedelta("1s")),
+    )
+    assert query.to_sql() == (
+        "SELECT 1.5D, x + 2L, x IN (1L, NULL), "
+        "iseql_before(PERIOD (1L, TIMESTAMP '2024-01-01 00:00:00.000000+00:00'), p, delta => 5), "
+        "lag(v, 1L), x > INTERVAL '0 00:00:01.000000' DAY TO SECOND FROM a"
+    )
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
+        (lambda: fx.window("k", "ts").rows_range(pd.NaT), "NaT is no amount"),
+        (lambda: fx.window("k", "ts").rows_range(pd.Timedelta(1, "ns")), "finer than a microsecond"),
+        (lambda: fx.window("k", "ts").rows_range(1.5), "cannot begin at 1.5"),
         (lambda: table("orders o"), "is not the name of a table"),
         (lambda: table("a").join("b; drop", on="k").to_sql(), "is not the name of a table"),
         (lambda: fx.window("k", "ts").rows_range("1h", "5m"), "has no direction"),

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -50,9 +51,72 @@ def test_literal_is_what_lit_gives(spark: SparkSession, value: Any) -> None:
     assert ours.collect() == theirs.collect()
 
 
-def test_numpy_scalars_have_literals() -> None:
-    assert literal(np.int64(7)) == "7"
-    assert literal(np.float32(0.5)) == "0.5D"
+NUMPY = (
+    *(np.int8(-128), np.int16(3), np.int32(-3), np.int64(7), np.bool_(True), np.str_("a"), np.float64(0.1)),
+    *(np.float32(0.1), np.float32(-1e-30), np.float64("nan"), np.float32("inf")),
+)
+
+
+def test_numpy_scalars_are_what_lit_gives(spark: SparkSession) -> None:
+    columns = ", ".join(f"{literal(value)} AS c{number}" for number, value in enumerate(NUMPY))
+    ours = spark.sql(f"SELECT {columns}")
+    theirs = spark.range(1).select(*(F.lit(value).alias(f"c{number}") for number, value in enumerate(NUMPY)))
+    assert ours.dtypes == theirs.dtypes
+    assert str(ours.collect()) == str(theirs.collect())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.int64(7), "7L"),
+        (np.int8(-3), "(-3Y)"),
+        (np.uint8(3), "3S"),
+        (np.uint64(2**63), "CAST('9223372036854775808' AS DECIMAL(19, 0))"),
+        (np.float64(1.5), "1.5D"),
+        (np.float32(0.1), "0.1F"),
+        (np.array(5), "5L"),
+        (np.array([1, 2], "int16"), "array(1S, 2S)"),
+        (np.datetime64("2024-02-29"), "DATE '2024-02-29'"),
+        (np.datetime64("NaT"), "NULL"),
+        (np.timedelta64(1500, "ms"), "INTERVAL '0 00:00:01.500000' DAY TO SECOND"),
+        (np.timedelta64(5000, "ns"), "INTERVAL '0 00:00:00.000005' DAY TO SECOND"),
+        (np.timedelta64("NaT"), "NULL"),
+        (pd.NaT, "NULL"),
+        (pd.NA, "NULL"),
+        (pd.Timestamp("2024-02-29 12:00:00.000001", tz="UTC"), "TIMESTAMP '2024-02-29 12:00:00.000001+00:00'"),
+        (pd.Timedelta(5, "us"), "INTERVAL '0 00:00:00.000005' DAY TO SECOND"),
+    ],
+    ids=repr,
+)
+def test_scalars_of_numpy_and_pandas_have_literals(value: Any, text: str) -> None:
+    assert literal(value) == text
+
+
+def test_times_without_a_zone_are_those_of_python() -> None:
+    moment = datetime.datetime(2024, 2, 29, 23, 59, 59, 123456)
+    assert literal(pd.Timestamp(moment)) == literal(np.datetime64(moment)) == literal(moment)
+    assert literal(np.datetime64(moment, "ns")) == literal(moment)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.datetime64("2024-01-01T00:00:00.000000001"), "finer than a microsecond"),
+        (np.timedelta64(5, "ns"), "finer than a microsecond"),
+        (pd.Timestamp("2024-01-01 00:00:00.000000001"), "finer than a microsecond"),
+        (pd.Timedelta(1, "ns"), "finer than a microsecond"),
+        (np.timedelta64(5), "without a unit"),
+        (np.timedelta64(5, "M"), "no fixed length"),
+        (np.datetime64("20000-01-01"), "beyond the years"),
+        (np.complex64(1), "has no SQL literal"),
+        (np.longdouble(1.5), "has no SQL literal"),
+        (pd.Series([1]), "has no SQL literal"),
+    ],
+    ids=repr,
+)
+def test_scalars_that_no_value_of_spark_is(value: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        literal(value)
 
 
 def test_markers_in_strings_comments_and_paths_stay() -> None:
