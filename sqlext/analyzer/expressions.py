@@ -25,6 +25,7 @@ from sqlext.analyzer.forms import OPAQUE, Form, call_form, form_of, is_call, is_
 from sqlext.analyzer.items import WRAPPERS
 from sqlext.analyzer.scope import Scope, Visible
 from sqlext.analyzer.types import field_type, infer, is_suffixed
+from sqlext.analyzer.variables import session_variable
 from sqlext.syntax.period_calls import is_period_function
 from sqlext.syntax.spans import has_place, span_of
 from sqlext.syntax.spark_functions import DATE_UNITS, LITERAL_FUNCTIONS, NONDETERMINISTIC, UNIT_FUNCTIONS
@@ -130,6 +131,9 @@ class ExpressionBuilder:
             match = scope.find(parts, span)
             if match is not None:
                 return match.visible.column, len(parts) - match.parts
+        variable = session_variable(self.context, parts, span)
+        if variable is not None:
+            return variable, 0
         raise self.scope.unknown(parts, span)
 
     def dtype(self, node: exp.Expr) -> str | None:
@@ -272,7 +276,10 @@ class ExpressionBuilder:
             if match is not None:
                 return field_type(match.visible.dtype, parts[match.parts :], scope.fold)
         alias = self.aliases.get(self.context.fold(parts[0]))
-        return None if alias is None else field_type(alias.result_type({}), parts[1:], self.context.fold)
+        if alias is not None:
+            return field_type(alias.result_type({}), parts[1:], self.context.fold)
+        variable = session_variable(self.context, parts, span_of(node))
+        return None if variable is None else variable.dtype
 
     def _whole(self, node: exp.Expr) -> Expression | None:
         """The expression that takes the place of a whole node, if there is one."""

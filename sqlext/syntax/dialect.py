@@ -31,6 +31,7 @@ from sqlext.syntax.period_parser import PeriodParser
 from sqlext.syntax.period_table_parser import PeriodTableParser
 from sqlext.syntax.spans import located, mark, mark_until
 from sqlext.syntax.sql_settings import SqlSettings
+from sqlext.syntax.variant_paths import VariantPathParser
 
 if not (sqlglot.parser.__file__ or "").endswith(".py"):
     raise ConfigurationError(
@@ -49,7 +50,7 @@ _NOT_NESTED = object()
 _WATERMARK_TOKENS = 64
 
 
-class SqlExtParser(PeriodTableParser, EmitParser):
+class SqlExtParser(VariantPathParser, PeriodTableParser, EmitParser):
     """Spark's parser with window definitions, LAST JOIN, period predicates and operations over periods, EMIT AFTER, and
     a place for every node."""
 

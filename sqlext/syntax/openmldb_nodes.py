@@ -11,6 +11,7 @@ from sqlext.syntax.emit_nodes import EmitClause, emit_clause_sql
 from sqlext.syntax.hint_nodes import HintCall, hint_call_sql
 from sqlext.syntax.period_nodes import PeriodComparison, PeriodOperand, period_comparison_sql, period_operand_sql
 from sqlext.syntax.period_table_nodes import PeriodSource, PeriodTable, period_source_sql, period_table_sql
+from sqlext.syntax.variant_paths import VariantPath, variant_path_sql
 
 #: What may follow a frame, by its words.
 ATTRIBUTES = {
@@ -119,4 +120,5 @@ class SqlExtGenerator(SparkGenerator):
         PeriodSource: period_source_sql,
         PeriodTable: period_table_sql,
         UnionWindow: _union_window_sql,
+        VariantPath: variant_path_sql,
     }

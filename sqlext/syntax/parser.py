@@ -24,6 +24,7 @@ from sqlext.syntax.period_nodes import LONGEST_PHRASE, PHRASES, PeriodComparison
 from sqlext.syntax.period_table_nodes import PERIOD_TABLES, PeriodTable
 from sqlext.syntax.scripts import query_tokens
 from sqlext.syntax.spans import PlacedParseError, span_of
+from sqlext.syntax.spark_wrappers import pipe_error, refuse_executed, script_error, script_start
 from sqlext.syntax.sql_settings import DEFAULT, SqlSettings
 from sqlext.syntax.words import words_as_names
 
@@ -106,10 +107,16 @@ def parse(
     pipe = next((token for token in tokens if token.token_type == TokenType.PIPE_GT), None)
     if pipe is not None:  # sqlglot rewrites such a text beyond recognition
         if _mentions_extension(tokens, compat):
-            span = Span(pipe.start, pipe.end + 1)
-            message = "|> cannot be combined with a sqlext window, a LAST JOIN or a period predicate"
-            raise ParseError(message, condition="syntax-error", span=span, help="write SELECT ... FROM", sql=text)
+            raise pipe_error(pipe, text)
         return Statement(text, "spark", blanked)
+    refuse_executed(
+        text,
+        settings,
+        lambda inner: parse(inner, compat=compat, is_user_function=is_user_function, settings=settings).uses_extension,
+    )
+    begin = script_start(tokens)
+    if begin is not None and _mentions_extension(tokens, compat):
+        raise script_error(begin, text)
     parser = (_OpenMldbParser if compat == "openmldb" else _VerbatimParser)(dialect=dialect(settings))
     try:
         trees = [
