@@ -24,7 +24,7 @@ def plain(value: Any) -> Any:
     Raises TypeError for a time finer than a microsecond, which no value of Spark is, and for numbers that Spark lacks.
     """
     kind = type(value)
-    if kind.__module__.startswith("pandas."):
+    if _is_of_pandas(value):
         return _of_pandas(value, kind.__name__)
     if isinstance(value, np.ndarray) and value.ndim < 2:
         return plain(value[()]) if value.ndim == 0 else list(value)
@@ -38,7 +38,7 @@ def plain(value: Any) -> Any:
 def is_foreign(value: Any) -> bool:
     """Whether a value is a scalar of numpy or pandas that is no text."""
     return (isinstance(value, np.generic) and not isinstance(value, str)) or (
-        type(value).__module__.startswith("pandas.") and type(value).__name__ in _PANDAS
+        _is_of_pandas(value) and type(value).__name__ in _PANDAS
     )
 
 
@@ -58,6 +58,10 @@ def number_literal(value: Any) -> str | None:
 
 
 _PANDAS = ("NaTType", "NAType", "Timestamp", "Timedelta")
+
+
+def _is_of_pandas(value: Any) -> bool:
+    return type(value).__module__.split(".")[0] == "pandas"
 
 
 def _of_pandas(value: Any, name: str) -> Any:
