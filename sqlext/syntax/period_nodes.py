@@ -19,7 +19,7 @@ LONGEST_PHRASE = max(map(len, PHRASES))
 #: alike to a word with another meaning: CONTAINED BY to CONTAINS, its inverse.
 OTHER_WORDS: Mapping[str, str] = {
     **dict.fromkeys(("CONTAINED BY", "CONTAINED IN", "COVERED BY", "INCLUDED BY", "INCLUDED IN"), "DURING"),
-    **dict.fromkeys(("WITHIN", "INSIDE", "IN"), "DURING"),
+    **dict.fromkeys(("WITHIN", "INSIDE"), "DURING"),
     **dict.fromkeys(("STRICTLY CONTAINED BY", "PROPERLY CONTAINED BY", "STRICTLY DURING"), "ALLEN DURING"),
     **dict.fromkeys(("COVERS", "INCLUDES"), "CONTAINS"),
     **dict.fromkeys(("PROPERLY CONTAINS", "STRICTLY COVERS"), "STRICTLY CONTAINS"),
