@@ -89,7 +89,7 @@ def spark_block(context: Context, node: exp.Expr, env: Env, cause: LeftToSparkEr
             span=cause.span,
             help=cause.help or "run the statement in a Session",
         ) from None
-    plan, _ = relations.spark_relation(context, text, columns, "spark_query", node, env)
+    plan, _ = relations.spark_relation(context, text, columns, ("spark_query",), node, env)
     assert isinstance(plan, SparkRelation)
     names = tuple(name for name, _ in columns)
     if own is not None and _types(context, own.text(inputs.stand_in(own.plan))) == [dtype for _, dtype in columns]:

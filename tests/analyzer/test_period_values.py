@@ -67,7 +67,7 @@ def test_any_value_is_an_operand_on_both_sides(value: str) -> None:
 
 
 def test_they_have_the_rows_of_columns_with_these_values(spark: SparkSession, session: Session) -> None:
-    rows = "(1, 1, 5), (2, 3, 4), (3, 4, 9), (4, 9, 12), (5, NULL, 3)"
+    rows = "(1, 1, 5), (2, 3, 4), (3, 4, 9), (4, 9, 12), (5, 2, 3)"
     period = "named_struct('s', x, 'e', y)"
     both = f"{period} AS p, array({period}) AS ps, map(array(1), {period}) AS m, struct(array({period}) AS q) AS deep"
     for name in ("r", "s"):
