@@ -58,6 +58,12 @@ def results(rows: Any) -> int:
     return sum(row.asDict()["rows_out"] for row in rows)
 
 
+def without_digest(meta: tuple[Any, ...], **changed: Any) -> tuple[Any, ...]:
+    """The state's description as the version before lists had digests wrote it, with other values."""
+    fingerprint, index = changed.get("fingerprint", meta[1]), changed.get("index", bytes(meta[-1])[32:])
+    return (2, fingerprint, *meta[2:-1], index)
+
+
 @pytest.fixture
 def before() -> TwsTester:
     tester = new_tester()
@@ -120,6 +126,9 @@ def test_a_fingerprint_that_cannot_be_read(before: TwsTester, text: str) -> None
     meta = after.peekValueState("meta", KEY)
     assert meta is not None
     after.updateValueState("meta", KEY, (meta[0], text, *meta[2:]))
+    with pytest.raises(TaskError, match="list of the stream's chunks is damaged"):
+        after.test(KEY, wire(10))
+    after.updateValueState("meta", KEY, without_digest(meta, fingerprint=text))
     with pytest.raises(TaskError, match="its description cannot be read"):
         after.test(KEY, wire(10))
 
@@ -139,5 +148,8 @@ def test_a_list_of_chunks_that_cannot_be_read(before: TwsTester, damage: Any) ->
     meta = after.peekValueState("meta", KEY)
     assert meta is not None
     after.updateValueState("meta", KEY, (*meta[:-1], damage(bytes(meta[-1]))))
+    with pytest.raises(TaskError, match="list of the stream's chunks is damaged"):
+        after.test(KEY, wire(10))
+    after.updateValueState("meta", KEY, without_digest(meta, index=damage(bytes(meta[-1])[32:])))
     with pytest.raises(TaskError, match="list of the stream's chunks cannot be read"):
         after.test(KEY, wire(10))
