@@ -38,17 +38,17 @@ def span_of(node: exp.Expr) -> Span:
 
     Raises NoPlaceError for a node that was not parsed from text.
     """
-    meta = node._meta or {}
-    if "span" in meta:
-        return Span(*meta["span"])
-    if "start" in meta and "end" in meta:
-        return Span(meta["start"], meta["end"] + 1)
     found: Span | None = None
-    for child in node.iter_expressions():
-        try:
-            found = span_of(child) | found
-        except NoPlaceError:
-            continue
+    stack = [node]  # long chains of AND and OR are deeper than Python's stack
+    while stack:
+        top = stack.pop()
+        meta = top._meta or {}
+        if "span" in meta:
+            found = Span(*meta["span"]) | found
+        elif "start" in meta and "end" in meta:
+            found = Span(meta["start"], meta["end"] + 1) | found
+        else:
+            stack.extend(top.iter_expressions())
     if found is None:
         raise NoPlaceError(f"{type(node).__name__} has no place in the text")
     return found
