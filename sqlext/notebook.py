@@ -10,6 +10,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 from sqlext_planner.errors import SqlExtError
+from sqlext_planner.spark.results import python_values
 
 from sqlext.session import COMPAT, Session
 
@@ -118,10 +119,22 @@ def _show(frame: DataFrame, rows: int) -> None:
         return
     if not frame.columns or rows <= 0:
         return
-    found: Any = frame.limit(rows + 1).toPandas()
+    found = _pandas(frame.limit(rows + 1))
     display(found.head(rows))
     if len(found) > rows:
         print(f"the first {rows:,} rows; -n shows more")
+
+
+def _pandas(frame: DataFrame) -> Any:
+    """The rows in pandas; dates beyond Python's calendar, which `toPandas` fails on, as text."""
+    try:
+        return frame.toPandas()
+    except (OverflowError, ValueError):
+        import pandas as pd
+
+        table = frame.toArrow()
+        rows = list(zip(*map(python_values, table.columns), strict=True))
+        return pd.DataFrame(rows, columns=table.column_names)
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from sqlext_planner.spark.results import python_values
 
 from sqlext.cli.terminal import visible
 
@@ -44,7 +45,7 @@ def print_grid(out: Console, table: pa.Table) -> None:
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, column in zip(table.column_names, table.columns, strict=True):
         grid.add_column(Text(visible(name)), justify="right" if _is_number(column.type) else "left", overflow="fold")
-    columns = [column.to_pylist() for column in table.columns]
+    columns = [python_values(column) for column in table.columns]
     for row in zip(*columns, strict=True):
         grid.add_row(*map(cell, row))
     out.print(grid)

@@ -22,13 +22,14 @@ EXPECTED = {1: 11, 2: 13, 3: 3}
 
 def test_table_of_a_script_on_stdin(here: Sqlext, data: Path) -> None:
     script = f"-- made first; used below\nCREATE TEMP VIEW made AS {WINDOW};\n"
-    script += "SELECT id, s, NULL AS n FROM made ORDER BY id;\n"
+    script += "SELECT id, s, NULL AS n, DATE'+10000-01-01' AS far FROM made ORDER BY id;\n"
     done = here("run", "--data", data, "-", stdin=script)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     lines = [line.split() for line in done.stdout.splitlines() if line.strip()]
-    assert lines[0] == ["id", "s", "n"]
-    assert lines[2:] == [["1", "11", "NULL"], ["2", "13", "NULL"], ["3", "3", "NULL"], ["3", "rows"]]
+    assert lines[0] == ["id", "s", "n", "far"]
+    far = "+10000-01-01"  # beyond Python's calendar
+    assert lines[2:] == [["1", "11", "NULL", far], ["2", "13", "NULL", far], ["3", "3", "NULL", far], ["3", "rows"]]
 
 
 def test_csv_to_stdout(here: Sqlext, data: Path) -> None:
@@ -50,6 +51,7 @@ def test_tables_of_a_uri(here: Sqlext, data: Path) -> None:
 @pytest.mark.parametrize("name", ["out.json", "out.JSONL", "out.ndjson"])
 def test_the_suffix_tells_the_format(here: Sqlext, data: Path, tmp_path: Path, name: str) -> None:
     sql = WINDOW.replace("AS s", "AS s, double('nan') AS x, timestamp '2024-01-02 03:04:05' AS t, array(1, 2) AS l")
+    sql = sql.replace("AS s", "AS s, timestamp '+10000-01-01 00:00:01' AS far, struct(date '+10000-01-01') AS farther")
     out = tmp_path / name
     done = here("run", "--data", data, "-e", sql, "-o", out, "--conf", "spark.sql.session.timeZone=UTC")
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
@@ -59,6 +61,8 @@ def test_the_suffix_tells_the_format(here: Sqlext, data: Path, tmp_path: Path, n
     assert {key: row["s"] for key, row in rows.items()} == EXPECTED
     assert (rows[1]["x"], rows[1]["l"]) == ("NaN", [1, 2])
     assert rows[1]["t"].startswith("2024-01-02T03:04:05")
+    assert rows[1]["far"] == "+10000-01-01T00:00:01+00:00"
+    assert rows[1]["farther"] == {"col1": "+10000-01-01"}
 
 
 def test_parquet_and_a_table_of_text_to_files(here: Sqlext, data: Path, tmp_path: Path) -> None:

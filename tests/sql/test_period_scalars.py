@@ -386,3 +386,49 @@ def test_functions_of_periods_under_other_rules_for_empty_ones(integers: str, sp
     strict = Session(spark, config={"sqlext.interval.empty": "error"})
     with pytest.raises(DataError, match="there is an empty or reversed period"):
         strict.sql(f"SELECT period_union(a, b, c, d) FROM {integers}").collect()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "ends"),
+    [
+        ("date", ("DATE'2024-01-01'", "DATE'2024-01-05'", "DATE'2024-01-03'")),
+        ("timestamp", ("TIMESTAMP'2024-01-01'", "TIMESTAMP'2024-01-05'", "TIMESTAMP'2024-01-03'")),
+        ("bigint", ("1L", "5L", "3L")),
+        ("double", ("1D", "5D", "3D")),
+    ],
+)
+def test_open_ends_stay_open(session: Session, dtype: str, ends: tuple[str, str, str]) -> None:
+    """What never ends has no largest day of the calendar as its end, and no length."""
+    a, b, c = ends
+    none = f"CAST(NULL AS {dtype})"
+    found = session.sql(
+        f"""SELECT period_intersect(PERIOD({a}, {none} OPEN), PERIOD({c}, {none} OPEN)) <=> struct({c}, {none}) AS both,
+                   period_intersect(PERIOD({a}, {none} OPEN), PERIOD({c}, {b} OPEN)) <=> struct({c}, {b}) AS one,
+                   period_intersect(PERIOD({a}, {none} OPEN), PERIOD({c}, {b})) <=> struct({c}, {b}) AS closed,
+                   period_union(PERIOD({a}, {b}), PERIOD({c}, {none} OPEN)) <=> struct({a}, {none}) AS united,
+                   period_union(PERIOD({a}, {b}), PERIOD({c}, {b} OPEN)) <=> struct({a}, {b}) AS united_closed,
+                   period_gap(PERIOD({a}, {c} OPEN), PERIOD({b}, {none} OPEN)) <=> struct({c}, {b}) AS gap,
+                   period_length(PERIOD({a}, {none} OPEN)) IS NULL AS endless,
+                   period_length(PERIOD({a}, {b} OPEN)) = period_length({a}, {b}) AS length"""
+    ).collect()[0]
+    assert [name for name, value in found.asDict().items() if value is not True] == []
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize(
+    "ends",
+    [
+        "-9223372036854775807L, 2L",
+        "DATE'-5000000-01-01', DATE'+5000000-01-01'",
+        "TIMESTAMP'-200000-01-01', TIMESTAMP'+200000-01-01'",
+        "TIMESTAMP_NTZ'-200000-01-01', TIMESTAMP_NTZ'+200000-01-01'",
+    ],
+)
+def test_lengths_beyond_their_type(session: Session, ends: str, ansi: str) -> None:
+    session.spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        with pytest.raises(DataError, match="a period is longer than") as raised:
+            session.sql(f"SELECT period_length({ends})").collect()
+        assert raised.value.condition == "overflow"
+    finally:
+        session.spark.conf.unset("spark.sql.ansi.enabled")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
+from sqlext_planner.errors import AnalysisError
 
 from sqlext import Session
 
@@ -73,6 +74,17 @@ def test_a_key_keeps_its_collation(session: Session, condition: str) -> None:
     plain = text.format("LEFT", "")
     assert any(row["v"] is not None for row in session.spark.sql(plain).collect())
     compare(session, text.format("LAST", "ORDER BY c.v"), plain)
+
+
+def test_values_over_windows_keep_their_collation(session: Session) -> None:
+    window = "(PARTITION BY 1 = 1 ORDER BY k {}BETWEEN 1 PRECEDING AND CURRENT ROW)"
+    items = (
+        "k, first_value(s COLLATE UTF8_LCASE) OVER w AS f, max(s COLLATE UTF8_LCASE COLLATE UTF8_BINARY) OVER w AS m"
+    )
+    text = f"SELECT {items} FROM shown_a WINDOW w AS {window}"
+    compare(session, text.format("ROWS_RANGE "), text.format("RANGE "))
+    with pytest.raises(AnalysisError, match="does not take string collate UTF8_LCASE"):
+        session.sql(text.format("ROWS_RANGE ").replace(" COLLATE UTF8_BINARY", ""))
 
 
 def test_a_scalar_subquery_keeps_its_collation(session: Session) -> None:

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from sqlext_operators.columns.compact import coded, plain_type
 from sqlext_operators.columns.flat import fixed_width, limbs, to_array, to_decimals
+from sqlext_operators.errors import RowError
 
 IntArray = npt.NDArray[np.int64]
 
@@ -120,13 +121,22 @@ NULL_ORDER = np.iinfo(np.int64).min
 
 def order_values(column: pa.Array) -> npt.NDArray[np.int64]:
     """int64[n] of an order column: integers as they are, timestamps in microseconds, dates in days, NULL as
-    NULL_ORDER."""
+    NULL_ORDER. Raises RowError for the one value of 64 bits that could not be told from NULL."""
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
     elif column.type != pa.int64():
         column = column.cast(pa.int64())
-    if column.null_count:
+    nulls = column.null_count
+    if nulls:
         column = column.fill_null(int(NULL_ORDER))
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
+    values = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
+    # 0.4 ns a row
+    if len(values) and values.min() == NULL_ORDER and np.count_nonzero(values == NULL_ORDER) > nulls:
+        raise RowError(
+            f"rows cannot be ordered by {NULL_ORDER}, the smallest value of 64 bits: it stands for NULL",
+            "add 1 to it, or leave such rows out",
+            condition="overflow",
+        )
+    return values

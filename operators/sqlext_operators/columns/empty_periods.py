@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.columns.flat import BoolArray
+from sqlext_operators.columns.times import shown
 from sqlext_operators.errors import RowError
 
 #: It counts for nothing, raises EmptyPeriodError, or ([t, t) only) counts as the one instant t.
@@ -28,6 +29,6 @@ def refuse_empty(start: pa.Array, end: pa.Array, bad: BoolArray) -> None:
         row = int(places[0])
         raise EmptyPeriodError(
             f"{len(places)} of {len(bad)} rows have an empty or reversed period, "
-            f"such as [{start[row].as_py()}, {end[row].as_py()})",
+            f"such as [{shown(start, row)}, {shown(end, row)})",
             "correct or leave out such rows, or set sqlext.interval.empty=drop",
         )

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.keys import hash_keys
+from sqlext_operators.columns.times import shown
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placed import owned_rows
 
@@ -96,7 +97,7 @@ class CountedInputs:
 def _name(batches: Sequence[Sequence[pa.Array]], starts: npt.NDArray[np.int64], row: int) -> str:
     """The text of the key of a row."""
     place = int(np.searchsorted(starts, row, side="right")) - 1
-    text = ", ".join(str(column[row - int(starts[place])].as_py()) for column in batches[place])
+    text = ", ".join(shown(column, row - int(starts[place])) for column in batches[place])
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 

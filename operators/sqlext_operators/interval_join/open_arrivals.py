@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
 from sqlext_operators.columns.keys import KeyCodes, null_keys
+from sqlext_operators.columns.times import shown
 from sqlext_operators.errors import RowError
 from sqlext_operators.exchange.placed import COPY, owned_rows
 from sqlext_operators.exchange.stream import Progress, admitted, late_error
@@ -188,7 +189,7 @@ class Arrivals:
             raise self._twice("closed", both, int(order[1:][again][0]))
 
     def _twice(self, what: str, rows: pa.RecordBatch, row: int) -> RowError:
-        values = ", ".join(str(rows.column(name)[row].as_py()) for name in self.by_key.keys)
+        values = ", ".join(shown(rows.column(name), row) for name in self.by_key.keys)
         return RowError(
             f"a period of the {self._side} side is {what} twice: the one of ({values})",
             "name a column that no two periods share: PERIOD(ts, te OPEN BY id); leave out repeated rows",
@@ -203,10 +204,10 @@ class Arrivals:
         wrong = np.where(end == NULL_ORDER, start, end) != time
         if wrong.any():
             row = int(np.argmax(wrong))
-            shown = [rows.column(name)[row].as_py() for name in (self._time, self.period.start, self.period.end)]
+            texts = [shown(rows.column(name), row, "open") for name in (self._time, self.period.start, self.period.end)]
             raise RowError(
                 f"{np.count_nonzero(wrong)} of {rows.num_rows} rows of the {self._side} side have another event time "
-                f"than their event, such as {shown[0]} for the period [{shown[1]}, {shown[2] or 'open'})",
+                f"than their event, such as {texts[0]} for the period [{texts[1]}, {texts[2]})",
                 "put the watermark on a column that is the end in a closing row and the start in an opening row: "
                 "coalesce(te, ts)",
                 condition="open-period-rows",

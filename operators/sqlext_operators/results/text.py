@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from sqlext_operators.errors import RowError
+from sqlext_operators.columns.times import python_values, time_texts
 
 #: Characters that JSON text has as escapes: those that it must, and those that a terminal would obey (control
 #: characters, marks that change the direction of writing, line separators). Strings in Arrow hold no surrogate halves.
@@ -50,7 +50,7 @@ def text_of(spec: TextSpec, batch: pa.RecordBatch) -> pa.Buffer | bytes:
     """The batch's rows as UTF-8 text.
 
     NULL is an empty field or `null`; dates and times are ISO 8601; bytes are hexadecimal; in JSON, decimals are strings
-    and so are NaN and Infinity, as in Spark's JSON writer. Raises RowError for a date that text cannot show.
+    and so are NaN and Infinity, as in Spark's JSON writer.
     """
     if batch.num_rows == 0:
         return b""
@@ -145,25 +145,8 @@ def _plain_cells(column: pa.Array) -> pa.Array | None:
             text,
         )
     if kinds.is_date(kind) or kinds.is_timestamp(kind):
-        return _times(column)
+        return time_texts(column)
     return None
-
-
-def _times(column: pa.Array) -> pa.Array:
-    """ISO 8601, with a fraction where there is one: `2024-01-02T03:04:05+00:00`."""
-    text = column.cast(pa.large_string())
-    if pc.any(pc.starts_with(text, "<")).as_py():  # Arrow says so in the text
-        raise RowError(
-            "a date is outside the years -32767 to 32767, which text can show",
-            "leave it out, or write it as a number with unix_micros(...) or unix_date(...)",
-            condition="overflow",
-        )
-    if kinds.is_timestamp(column.type):
-        text = pc.replace_substring(text, " ", "T", max_replacements=1)
-        text = pc.replace_substring_regex(text, "\\.0+(Z?)$", "\\1")
-        if column.type.tz is not None:
-            text = pc.replace_substring(text, "Z", "+00:00")
-    return text
 
 
 def _holds_text(kind: pa.DataType) -> bool:
@@ -179,7 +162,7 @@ def _holds_text(kind: pa.DataType) -> bool:
 
 
 def _slowly(column: pa.Array, cell: Callable[[Any], str | None]) -> pa.Array:
-    return pa.array([None if value is None else cell(value) for value in column.to_pylist()], pa.large_string())
+    return pa.array([None if value is None else cell(value) for value in python_values(column)], pa.large_string())
 
 
 def _csv_cell(value: Any) -> str:

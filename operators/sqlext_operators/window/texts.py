@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqlext_operators.columns.flat import fixed_width
+from sqlext_operators.columns.times import time_texts
 from sqlext_operators.errors import TaskError
 
 #: The names of zones that Java has besides those of the time zone database (java.time.ZoneId.SHORT_IDS).
@@ -68,7 +69,9 @@ def value_texts(values: pa.Array, time_zone: str) -> pa.Array:
     if pa.types.is_decimal(dtype):
         return pa.array([None if v is None else format(v, "f") for v in values.to_pylist()], pa.string())
     if pa.types.is_timestamp(dtype):
-        return _seconds(values, time_zone).cast(pa.string())
+        return time_texts(_seconds(values, time_zone), " ").cast(pa.string())
+    if pa.types.is_date(dtype):
+        return time_texts(values).cast(pa.string())
     return values if dtype == pa.string() else values.cast(pa.string())
 
 
@@ -78,26 +81,28 @@ def _floats(values: pa.Array) -> pa.Array:
 
 
 def _seconds(values: pa.Array, time_zone: str) -> pa.Array:
-    """timestamp[s] without a zone: the wall clock's time."""
-    local = values
+    """timestamp[s] without a zone: the wall clock's time, fractions cut off."""
+    mask = ~values.is_valid().to_numpy(False)
+    seconds = fixed_width(values.cast(pa.timestamp("us", values.type.tz))).astype(np.int64) // 1_000_000
+    shift = 0
     if values.type.tz is not None:
         offset = _OFFSET.fullmatch(time_zone)
         if offset is None:
-            zone = _SHORT_ZONES.get(time_zone, time_zone)
-            try:
-                local = pc.local_timestamp(values.cast(pa.timestamp("us", tz=zone)))
-            except pa.ArrowInvalid as error:
-                raise TaskError(
-                    f"the Python workers do not know the time zone {time_zone!r}: {error}",
-                    "set spark.sql.session.timeZone to a region such as Europe/Berlin, or to an offset such as +01:00",
-                    condition="time-zone",
-                ) from None
-        else:
-            sign, hours, minutes, seconds = offset.groups(default="0")
-            shift = int(sign + "1") * ((int(hours) * 60 + int(minutes)) * 60 + int(seconds))
-            shifted = fixed_width(values.cast(pa.timestamp("us"))) + shift * 1_000_000
-            local = pa.array(shifted, pa.int64(), mask=~values.is_valid().to_numpy(False)).cast(pa.timestamp("us"))
-    return pc.floor_temporal(local, unit="second").cast(pa.timestamp("s"))
+            return _local(pa.array(seconds, pa.int64(), mask=mask), _SHORT_ZONES.get(time_zone, time_zone))
+        sign, hours, minutes, rest = offset.groups(default="0")
+        shift = int(sign + "1") * ((int(hours) * 60 + int(minutes)) * 60 + int(rest))
+    return pa.array(seconds + shift, pa.int64(), mask=mask).cast(pa.timestamp("s"))
+
+
+def _local(seconds: pa.Array, zone: str) -> pa.Array:
+    try:
+        return pc.local_timestamp(seconds.cast(pa.timestamp("s", tz=zone)))
+    except pa.ArrowInvalid as error:
+        raise TaskError(
+            f"the Python workers do not know the time zone {zone!r}: {error}",
+            "set spark.sql.session.timeZone to a region such as Europe/Berlin, or to an offset such as +01:00",
+            condition="time-zone",
+        ) from None
 
 
 def _is_binary(dtype: pa.DataType) -> bool:

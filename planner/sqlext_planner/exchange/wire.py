@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.exchange.collations import BY_BYTES
 from sqlext_planner.exchange.year_month import YEAR_MONTH, is_year_month
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.relational.physical_plan import quoted, spark_column
@@ -71,7 +72,7 @@ def check_key(expression: Expression, kind: DataType, arrow: pa.DataType) -> Non
             f"PARTITION BY does not take a string with a collation: {expression} is {name}",
             condition="key-type",
             span=expression.span,
-            help="use lower(...) or COLLATE UTF8_BINARY in a subquery",
+            help=f"in a subquery, {BY_BYTES}",
         )
     if arrow != YEAR_MONTH and not is_key_type(arrow):
         raise AnalysisError(

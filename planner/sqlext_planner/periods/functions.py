@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.numbers import INTEGERS
-from sqlext_planner.periods.predicates import EmptyPeriods, Period
+from sqlext_planner.periods.predicates import EmptyPeriods, OpenEnd, Period
 from sqlext_planner.periods.relation_sets import EVERY
 from sqlext_planner.periods.sql import EndTexts
+from sqlext_planner.raised import raise_error
 
 
 @dataclass(frozen=True)
 class PeriodFunctionRow:
     """One function: the result of periods [a, b) and [c, d) is [start, end) where `condition` holds, else NULL. Without
     these texts, which name the ends in braces, it is the length of the one period. `relations` are those of Allen for
-    which the condition holds."""
+    which the condition holds. `endless` says when ends that are written OPEN make the result's end NULL: if "both" or
+    "any" of them are forever.
+    """
 
     name: str
     periods: int
@@ -26,6 +30,7 @@ class PeriodFunctionRow:
     start: str = ""
     end: str = ""
     relations: frozenset[str] = frozenset()
+    endless: Literal["both", "any", "never"] = "never"
 
 
 #: In the order of the documentation.
@@ -40,6 +45,7 @@ PERIOD_FUNCTIONS: Mapping[str, PeriodFunctionRow] = {
             "greatest({a}, {c})",
             "least({b}, {d})",
             EVERY - {"before", "after", "meets", "met_by"},
+            endless="both",
         ),
         PeriodFunctionRow(
             "period_union",
@@ -49,6 +55,7 @@ PERIOD_FUNCTIONS: Mapping[str, PeriodFunctionRow] = {
             "least({a}, {c})",
             "greatest({b}, {d})",
             EVERY - {"before", "after"},
+            endless="any",
         ),
         PeriodFunctionRow(
             "period_gap",
@@ -62,7 +69,8 @@ PERIOD_FUNCTIONS: Mapping[str, PeriodFunctionRow] = {
         PeriodFunctionRow(
             "period_length",
             1,
-            "The end minus the start: an INTERVAL for times, of elapsed time for TIMESTAMP; a number for numbers.",
+            "The end minus the start: an INTERVAL for times, of elapsed time for TIMESTAMP; a number for numbers. NULL "
+            "for a period that never ends.",
         ),
     )
 }
@@ -83,8 +91,8 @@ class PeriodFunction(Expression):
     """``period_intersect(p, q)`` and the like; `right` is None for a function of one period.
 
     A period is a struct of the fields `start` and `end`. NULL where an end is NULL, and where a period is empty,
-    reversed or has a NaN end: `empty` says what else may happen. `dtype` is the common type of the ends, None where it
-    is unknown.
+    reversed or has a NaN end: `empty` says what else may happen. An end is NULL again where ends written OPEN make it
+    forever. `dtype` is the common type of the ends, None where it is unknown. A length beyond its type is a DataError.
     """
 
     name: str
@@ -107,7 +115,7 @@ class PeriodFunction(Expression):
             return texts.case(f"WHEN {texts.valid()} THEN {self._length(texts)}", null, known)
         ends = {"a": texts.a, "b": texts.end("a", "b"), "c": texts.c, "d": texts.end("c", "d")}
         condition, start, end = (text.format_map(ends) for text in (row.condition, row.start, row.end))
-        made = f"named_struct('start', {start}, 'end', {end})"
+        made = f"named_struct('start', {start}, 'end', {self._endless(row, end)})"
         made = made if known is None else f"CAST({made} AS {known})"
         return texts.case(f"WHEN {texts.valid()} AND ({condition}) THEN {made}", null, known)
 
@@ -116,14 +124,37 @@ class PeriodFunction(Expression):
         c, d = (a, None) if self.right is None else (self.right.start.sql(), self.right.end.sql())
         return EndTexts(a, b, c, d, self.dtype, self.empty, self.span)
 
+    def _endless(self, row: PeriodFunctionRow, end: str) -> str:
+        """`end`, or NULL where that is forever."""
+        ends = [None if period is None else period.end for period in (self.left, self.right)]
+        terms = [f"{item.sql()} = {item.forever}" for item in ends if isinstance(item, OpenEnd)]
+        if not terms or row.endless == "never" or (row.endless == "both" and len(terms) < 2):
+            return end
+        return f"CASE WHEN {(' AND ' if row.endless == 'both' else ' OR ').join(terms)} THEN NULL ELSE {end} END"
+
     def _length(self, texts: EndTexts) -> str:
         start, end = texts.a, texts.end("a", "b")
-        if self.dtype == "timestamp":  # the difference of two timestamps would be that of their local times
-            return f"(unix_micros({end}) - unix_micros({start})) * INTERVAL '0.000001' SECOND"
+        length = self._difference(start, end)
+        if not isinstance(self.left.end, OpenEnd):
+            return length
+        return f"CASE WHEN {self.left.end.sql()} = {self.left.end.forever} THEN NULL ELSE {length} END"
+
+    def _difference(self, start: str, end: str) -> str:
         wide = self.result_type({})
-        if wide not in ("bigint", "double"):
+        if wide == "double":
+            return f"CAST({end} AS {wide}) - CAST({start} AS {wide})"
+        if wide is None:  # decimals: Spark's result has a digit more
             return f"{end} - {start}"
-        return f"CAST({end} AS {wide}) - CAST({start} AS {wide})"
+        if wide == "bigint":
+            found = f"try_subtract(CAST({end} AS {wide}), CAST({start} AS {wide}))"
+        elif self.dtype == "timestamp":  # the difference of two timestamps would be that of their local times
+            found = f"try_subtract(unix_micros({end}), unix_micros({start})) * INTERVAL '0.000001' SECOND"
+        else:
+            found = f"try_subtract({end}, {start})"
+        help = "compare the ends, or leave out such rows"
+        failure = raise_error(f"a period is longer than {wide} can say", help, self.span, condition="overflow")
+        # with a condition of its own: Spark may move it out of the CASE that has asked whether this is a period
+        return f"coalesce({found}, CASE WHEN {start} < {end} THEN CAST({failure} AS {wide}) END)"
 
     def result_type(self, known: Mapping[Column, str | None]) -> str | None:
         if self.dtype is None:

@@ -25,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 from sqlext_planner.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 #: What the text is: csv, a line a row; lines, a JSON object a line; array, a JSON object with a comma before it.
@@ -49,6 +50,13 @@ def csv_header(names: list[str]) -> bytes:
     from sqlext_operators.results.text import csv_header
 
     return csv_header(names)
+
+
+def python_values(column: pa.ChunkedArray) -> list[Any]:
+    """The values as Python has them; dates and times beyond its calendar, which ends in the year 9999, as text."""
+    from sqlext_operators.columns.times import python_values
+
+    return python_values(column)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from sqlext_operators.window.spec import Call
 
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
+from sqlext_planner.exchange.collations import BY_BYTES
 from sqlext_planner.exchange.driver import memory_bytes
 from sqlext_planner.exchange.wire import WireColumns, shippable
 from sqlext_planner.exchange.year_month import YEAR_MONTH, as_months
@@ -124,7 +125,7 @@ def _check_key(expression: Expression, span: Span | None, kind: DataType, arrow:
             f"GROUP BY does not take a string with a collation beside a sqlext function: {expression} is {name}",
             condition="key-type",
             span=expression.span or span,
-            help="group by lower(...) or COLLATE UTF8_BINARY",
+            help=f"in a subquery, {BY_BYTES}",
         )
     if arrow != YEAR_MONTH and not is_key_type(arrow):
         raise AnalysisError(

@@ -14,6 +14,7 @@ from sqlext_operators.window.spec import Call
 
 from sqlext_planner.errors import AnalysisError, InternalError, Span, UnsupportedError
 from sqlext_planner.exchange.arrow_scan import ArrowScanExec
+from sqlext_planner.exchange.collations import BY_BYTES, has_collation, result_of, stand_in
 from sqlext_planner.exchange.year_month import YEAR_MONTH
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.numbers import decimal_shape
@@ -22,7 +23,6 @@ from sqlext_planner.expressions.types import WINDOW_ORDER_TYPES, union_type
 from sqlext_planner.relational.nodes import Filter, Limit, Project, Sort, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan, quoted
 from sqlext_planner.relational.spark_exec import SparkExec
-from sqlext_planner.spark.session import spark_type
 from sqlext_planner.window.nodes import WindowCall
 
 if TYPE_CHECKING:
@@ -54,13 +54,18 @@ def result_type(logical: WindowCall, call: Call, kinds: dict[str, pa.DataType], 
     function = lookup(call.function)
     if function is None:
         raise InternalError(f"there is no window function {call.function}")
+    given = {name: stand_in(types[name], kinds[name]) for name in call.args}
     try:
-        result = function.result_type([kinds[name] for name in call.args], openmldb=call.openmldb)
+    given = {name: stand_in(types[name], kinds[name]) for name in call.args}
+    try:
+        result = function.result_type([given[name] for name in call.args], openmldb=call.openmldb)
     except FunctionTypeError as error:
-        span = logical.span
+        span, help = logical.span, error.help
         if error.argument is not None and error.argument < len(logical.args):
             span = logical.args[error.argument].span or span
-        raise AnalysisError(error.message, condition="function-arguments", span=span, help=error.help) from None
+        if any(has_collation(types[name]) for name in call.args):
+            help = BY_BYTES
+        raise AnalysisError(error.message, condition="function-arguments", span=span, help=help) from None
     intervals = [name for name in call.args if kinds[name] == YEAR_MONTH]
     if result == YEAR_MONTH:
         return types[intervals[0]]
@@ -71,7 +76,7 @@ def result_type(logical: WindowCall, call: Call, kinds: dict[str, pa.DataType], 
             span=logical.span,
             help="cast it to int (months) in a subquery",
         )
-    return spark_type(result)
+    return result_of(result, {given[name]: types[name] for name in call.args if has_collation(types[name])})
 
 
 def union_columns(

@@ -18,6 +18,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from sqlext_planner.spark.results import python_values
 
 from sqlext.cli.console import PIPE_WIDTH, cell, print_count, print_grid, print_lines
 from sqlext.cli.terminal import visible
@@ -111,7 +112,7 @@ def lines_drawn(text: str) -> Draw:
 def _print_vertical(out: Console, rows: pa.Table) -> None:
     names = [visible(name) for name in rows.column_names]
     wide = max(map(cell_len, names), default=0)
-    columns = [column.to_pylist() for column in rows.columns]
+    columns = [python_values(column) for column in rows.columns]
     for number, row in enumerate(zip(*columns, strict=True), 1):
         out.print(Text(f"-- row {number} --", style="dim"))
         for name, value in zip(names, row, strict=True):

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlext_operators.errors import RowError
 from sqlext_operators.results.text import Layout, TextSpec, csv_header, text_of
 
 MOMENT = dt.datetime(2024, 1, 2, 3, 4, 5, 600)
@@ -92,6 +91,8 @@ def test_one_empty_field_is_no_empty_line() -> None:
     assert text("csv", pa.record_batch({"s": [None, "x"]})) == '""\nx\n'
 
 
-def test_a_date_that_text_cannot_show() -> None:
-    with pytest.raises(RowError, match="outside the years"):
-        text("csv", pa.record_batch({"d": pa.array([1_000_000_000], pa.date32())}))
+def test_dates_beyond_the_calendar_of_python() -> None:
+    days = pa.array([2_932_897], pa.int32()).view(pa.date32())
+    rows = pa.record_batch({"d": days, "p": pa.StructArray.from_arrays([days], ["end"])})
+    assert text("csv", rows) == '+10000-01-01,"{""end"": ""+10000-01-01""}"\n'
+    assert text("lines", rows) == '{"d": "+10000-01-01", "p": {"end": "+10000-01-01"}}\n'

@@ -100,7 +100,8 @@ def countable(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
 def matched(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """bigint; the last two arguments are compared, so they have one type, with an equality."""
     if types[-1] != types[-2] or not is_scalar(types[-1]):
-        raise _refused(name, types[-1], "compare values of one type")
+        bad = next((dtype for dtype in types[-2:] if not is_scalar(dtype)), types[-1])
+        raise _refused(name, bad, "compare values of one type")
     return pa.int64()
 
 

@@ -150,12 +150,16 @@ def _shown_names(item: SampledInput) -> list[str]:
 def _names(keys: pa.Table, hashes: object) -> Mapping[int, str]:
     """Texts of the most frequent keys by their hashes."""
     import numpy as np
+    from sqlext_operators.columns.times import python_values
 
     found, first, counts = np.unique(hashes, return_index=True, return_counts=True)  # type: ignore[call-overload]
     top = np.argsort(-counts, kind="stable")[:_NAMED_KEYS]
+    columns = [python_values(column) for column in keys.take(first[top]).columns]
     return {
-        int(found[place]): ", ".join(f"{name} = {_shown(value)}" for name, value in row.items())
-        for place, row in zip(top.tolist(), keys.take(first[top]).to_pylist(), strict=True)
+        int(found[place]): ", ".join(
+            f"{name} = {_shown(value)}" for name, value in zip(keys.schema.names, row, strict=True)
+        )
+        for place, row in zip(top.tolist(), zip(*columns, strict=True), strict=True)
     }
 
 
