@@ -56,8 +56,6 @@ def result_type(logical: WindowCall, call: Call, kinds: dict[str, pa.DataType], 
         raise InternalError(f"there is no window function {call.function}")
     given = {name: stand_in(types[name], kinds[name]) for name in call.args}
     try:
-    given = {name: stand_in(types[name], kinds[name]) for name in call.args}
-    try:
         result = function.result_type([given[name] for name in call.args], openmldb=call.openmldb)
     except FunctionTypeError as error:
         span, help = logical.span, error.help
