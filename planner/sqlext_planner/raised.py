@@ -20,20 +20,37 @@ if TYPE_CHECKING:
 #: Where a span of a statement is in the user's text.
 Locate = Callable[[Span], "Place"]
 
-_LOCATE: ContextVar[Locate | None] = ContextVar("sqlext_statement", default=None)
+_LOCATE: ContextVar[_Statement | None] = ContextVar("sqlext_statement", default=None)
+
+
+class _Statement:
+    """A `Locate` for the user's text."""
+
+    def __init__(self, sql: str, original: Callable[[Span], Span]) -> None:
+        self._sql = sql
+        self._original = original
+        self._firsts: dict[str, Span] = {}
+
+    def __call__(self, span: Span) -> Place:
+        return self._place(self._original(span))
+
+    def first(self, span: Span) -> Place:
+        """The place where the same text stands first: Spark compares the expressions of GROUP BY and of the items by
+        their texts, and a place is part of them."""
+        found = self._original(span)
+        text = " ".join(self._sql[found.start : found.end].split())
+        return self._place(self._firsts.setdefault(text, found))
+
+    def _place(self, found: Span) -> Place:
+        from sqlext_operators.errors import Place
+
+        return Place(found.start, found.end, tuple(excerpt(self._sql, found)))
 
 
 @contextmanager
 def statement(sql: str, original: Callable[[Span], Span]) -> Iterator[None]:
     """A context to plan and lower the statement with the user's text `sql`; `original` maps its spans to that text."""
-
-    def locate(span: Span) -> Place:
-        from sqlext_operators.errors import Place
-
-        found = original(span)
-        return Place(found.start, found.end, tuple(excerpt(sql, found)))
-
-    token = _LOCATE.set(locate)
+    token = _LOCATE.set(_Statement(sql, original))
     try:
         yield
     finally:
@@ -47,11 +64,11 @@ def current_statement() -> Locate | None:
 
 def raise_error(message: str, help: str, span: Span | None, *, condition: TaskCondition) -> str:
     """Spark SQL that fails with a DataError. `message` and `help` are without quotes and backslashes."""
-    locate = current_statement()
-    if locate is None:  # nothing is run: the text is for people
+    found = _LOCATE.get()
+    if found is None:  # nothing is run: the text is for people
         return f"raise_error('{message}')"
     from sqlext_operators.errors import MARK, marked
 
-    place = None if span is None else locate(span)
+    place = None if span is None else found.first(span)
     text = f"{message} {MARK} {marked('DataError', condition, message, help, place)}"
     return "raise_error('" + re.sub(r"['\\]", " ", text) + "')"

@@ -386,6 +386,8 @@ def test_functions_of_periods_under_other_rules_for_empty_ones(integers: str, sp
     strict = Session(spark, config={"sqlext.interval.empty": "error"})
     with pytest.raises(DataError, match="there is an empty or reversed period"):
         strict.sql(f"SELECT period_union(a, b, c, d) FROM {integers}").collect()
+    grouped = f"SELECT period_length(a, b) AS n, count(*) FROM {integers} WHERE a < b GROUP BY period_length(a, b)"
+    assert len(strict.sql(grouped).collect()) == 6
 
 
 @pytest.mark.parametrize(

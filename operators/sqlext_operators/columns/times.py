@@ -60,7 +60,7 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     if kinds.is_nested(kind):
         return _lists(column)
     beyond = _beyond(column)
-    known = pc.if_else(pa.array(beyond), pa.scalar(None, kind), column).to_pylist()
+    known: list[Any] = pc.if_else(pa.array(beyond), pa.scalar(None, kind), column).to_pylist()
     for place, text in zip(np.flatnonzero(beyond), _texts_beyond(column, beyond, " "), strict=True):
         known[place] = text
     return known

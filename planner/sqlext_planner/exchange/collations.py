@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BY_BYTES = "write x COLLATE UTF8_BINARY, or lower(x) COLLATE UTF8_BINARY, which takes no notice of case"
 
 
-class CollatedType(pa.ExtensionType):
+class CollatedType(pa.ExtensionType):  # type: ignore[misc]
     """Represents a Spark type that is a string with a collation or holds one; `name` is its simple string.
 
     No type rule of a function that compares takes it, as it is neither text nor anything else that has an order.
