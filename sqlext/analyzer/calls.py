@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
-from sqlext_planner.expressions.nodes import Column
+from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.expressions.types import from_arrow, to_arrow
 from sqlext_planner.window.functions import FUNCTIONS, FunctionTypeError, Parameter, WindowFunction, lookup
 from sqlext_planner.window.nodes import WindowCall
@@ -12,6 +15,7 @@ from sqlglot import exp
 from sqlext.analyzer.context import Context
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.literals import whole_number
+from sqlext.analyzer.modifiers import Modified, called, conditions, distinct_form, modified, takes_ignore_null
 from sqlext.analyzer.scope import suggestions
 from sqlext.analyzer.within_group import FORMS, several
 from sqlext.syntax.spans import span_of
@@ -43,6 +47,9 @@ _ELSEWHERE = {
     "sumif": "sum_where",
     "uniq": "distinct_count",
 }
+#: Types of numbers, each wider than those before it.
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal", "float", "double")
+
 _INSTEAD = {
     "any": "write some(x) or bool_or(x)",
     "lead": "use lag over a window that looks ahead, or first_value over ROWS BETWEEN 1 FOLLOWING AND 1 FOLLOWING",
@@ -51,45 +58,126 @@ _INSTEAD = {
 
 
 def window_call(
-    builder: ExpressionBuilder, node: exp.Anonymous, column: Column, *, whole: bool, in_argument: bool = False
+    builder: ExpressionBuilder, node: exp.Expr, column: Column, *, whole: bool, in_argument: bool = False
 ) -> WindowCall:
     """One call. `whole`: it is a select item by itself, where lag counts rows of the partition. In OpenMLDB mode lag
     counts rows of the frame inside a larger expression (docs/reference/windows.md, section 5); otherwise it means the
     same there. `in_argument`: the call is in the argument of an aggregate, whose window it then reads.
 
-    Raises AnalysisError for a wrong number, kind or type of arguments.
+    Raises AnalysisError for a wrong number, kind or type of arguments, UnsupportedError for a modifier that the
+    function does not take.
     """
-    function = lookup(node.name)
-    if function is None:
-        raise AnalysisError(f"'{node.name}' is not a window function", condition="unknown-function", span=span_of(node))
-    arguments = list(node.expressions)
-    _refuse_modifiers(node, arguments)
-    function, arguments = several(function, arguments)
-    star = bool(arguments) and isinstance(arguments[0], exp.Star)
-    if star and not function.accepts_star:
-        raise AnalysisError(
-            f"{function.name}(*) is not allowed",
-            condition="function-arguments",
-            span=span_of(node),
-            help=f"write {function.signature}",
-        )
-    args, constants, types = [], [], []
-    values = _paired(function, node, arguments)
+    made = modified(node)
+    function = _function(made, builder.context)
+    function, arguments = several(function, list(made.arguments))
+    values = _paired(function, made.call, arguments)
+    star = bool(values) and isinstance(values[0][1], exp.Star)
+    found = _arguments(builder, function, values)
+    complete = _ignoring_nulls(function, made, found.constants, _complete(function, found.constants, node))
+    openmldb = builder.context.openmldb
+    if openmldb and found.types and found.types[0] is not None:
+        _refuse_beyond_openmldb(function, found.types[0], node)
+    given = [argument for parameter, argument in values if not parameter.is_constant]
+    dtype = _result_type(function, found.types, given, node, star=star, openmldb=openmldb)
+    in_frame = function.positional and not whole and (in_argument or openmldb)
+    if in_frame:
+        _refuse_beyond_frame(function, made, found.args, node)
+    _check_filter(builder, made)
+    condition = conditions(function, made, found.args[0] if found.args else None, builder.build)
+    args = found.args if condition is None else [*found.args, condition]
+    name = "frame_at" if in_frame else function.name
+    filtered = condition is not None
+    return WindowCall(name, tuple(args), complete, column, dtype, openmldb, filtered, span=span_of(node))
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """The arguments of a call that are columns, with their types, and its literals."""
+
+    args: list[Expression] = field(default_factory=list)
+    types: list[str | None] = field(default_factory=list)
+    constants: list[Scalar] = field(default_factory=list)
+
+
+def _arguments(
+    builder: ExpressionBuilder, function: WindowFunction, values: Sequence[tuple[Parameter, exp.Expr]]
+) -> _Arguments:
+    found = _Arguments()
     for parameter, argument in values:
         if parameter.is_constant:
-            constants.append(_constant(builder.context, function, parameter, argument))
+            found.constants.append(_constant(builder.context, function, parameter, argument))
         elif not isinstance(argument, exp.Star):
-            args.append(builder.build(argument))
-            types.append(builder.dtype(argument))
-    complete = _complete(function, constants, node)
-    openmldb = builder.context.openmldb
-    if openmldb and types and types[0] is not None:
-        _refuse_beyond_openmldb(function, types[0], node)
-    given = [a for p, a in values if not p.is_constant]
-    dtype = _result_type(function, types, given, node, star=star, openmldb=openmldb)
-    in_frame = function.positional and not whole and (in_argument or openmldb)
-    name = "frame_at" if in_frame else function.name
-    return WindowCall(name, tuple(args), complete, column, dtype, openmldb, span=span_of(node))
+            value, dtype = builder.build(argument), builder.dtype(argument)
+            if parameter.name == "default" and dtype != found.types[0]:
+                value, dtype = _as_value(value, dtype, found.types[0], function, argument)
+            found.args.append(value)
+            found.types.append(dtype)
+    return found
+
+
+def _refuse_beyond_frame(function: WindowFunction, made: Modified, args: Sequence[Expression], node: exp.Expr) -> None:
+    if function.name != "lag" or made.nulls is not None or len(args) > 1:
+        raise UnsupportedError(
+            f"{function.name}() counts the rows of the frame here, and takes no default and no IGNORE NULLS there",
+            condition="call-modifier",
+            span=span_of(node),
+            help="make it a select item of its own",
+        )
+
+
+def _function(made: Modified, context: Context) -> WindowFunction:
+    """The function that computes a call. Raises AnalysisError if there is none, UnsupportedError for a DISTINCT that it
+    does not take."""
+    function = lookup(made.call.name)
+    if function is None or (context.openmldb and function.name in _INSTEAD):
+        raise unknown_function(made.call)
+    return function if made.distinct is None else distinct_form(function, made)
+
+
+def _ignoring_nulls(
+    function: WindowFunction, made: Modified, given: Sequence[Scalar], complete: tuple[Scalar, ...]
+) -> tuple[Scalar, ...]:
+    """The constants with IGNORE NULLS as the function's own parameter. Raises AnalysisError if both are there."""
+    if made.nulls is None or not takes_ignore_null(function):
+        return complete
+    place = [parameter.name for parameter in function.constant_parameters].index("ignore_null")
+    if len(given) > place:
+        raise AnalysisError(
+            f"{function.name}() has {function.constant_parameters[place].name} twice",
+            condition="function-arguments",
+            span=span_of(made.nulls),
+            help="leave out the argument, or the words behind the call",
+        )
+    return (*complete[:place], isinstance(made.nulls, exp.IgnoreNulls), *complete[place + 1 :])
+
+
+def _check_filter(builder: ExpressionBuilder, made: Modified) -> None:
+    dtype = None if made.filter is None else builder.dtype(made.filter)
+    if made.filter is not None and dtype not in (None, "boolean", "void"):
+        raise AnalysisError(
+            f"the condition of FILTER must be boolean, not {dtype}",
+            condition="function-arguments",
+            span=span_of(made.filter),
+            help="write a comparison, for example x > 0",
+        )
+
+
+def _as_value(
+    default: Expression, dtype: str | None, wanted: str | None, function: WindowFunction, node: exp.Expr
+) -> tuple[Expression, str | None]:
+    """A default in the type of the value: NULL, and a number of a narrower type. Raises AnalysisError for another."""
+    if dtype is None or wanted is None:
+        return default, dtype
+    is_literal = isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit()
+    order = [_NUMBERS.index(name.partition("(")[0]) for name in (dtype, wanted) if name.partition("(")[0] in _NUMBERS]
+    if dtype != "void" and (len(order) < 2 or (order[0] > order[1] and not is_literal)):
+        raise AnalysisError(
+            f"the default of {function.name}() is {dtype}, and its value is {wanted}",
+            condition="function-arguments",
+            span=span_of(node),
+            help=f"cast it: CAST(... AS {wanted.upper()})",
+        )
+    return SparkExpr(("CAST(", default, f" AS {wanted})"), dtype=wanted, span=span_of(node)), wanted
 
 
 def takes_plainly(name: str, dtype: str) -> bool:
@@ -105,22 +193,9 @@ def takes_plainly(name: str, dtype: str) -> bool:
 
 def unknown_function(node: exp.Expr) -> SqlExtError:
     """The error for one of our OVERs after something that is not in the table."""
+    node = called(node)
     name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__.lower()
     span = span_of(node)
-    if isinstance(node, exp.Filter):
-        return UnsupportedError(
-            "FILTER cannot be used with a sqlext window",
-            condition="call-modifier",
-            span=span,
-            help="use count_where, sum_where, avg_where, ...",
-        )
-    if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
-        return UnsupportedError(
-            "IGNORE NULLS cannot be used with a sqlext window",
-            condition="call-modifier",
-            span=span,
-            help="write last_value(x, true)",
-        )
     public = [name for function in FUNCTIONS.values() if not function.internal for name in function.names]
     if name.lower() in ("percentile_cont", "percentile_disc"):
         raise AnalysisError(
@@ -150,27 +225,17 @@ def unknown_function(node: exp.Expr) -> SqlExtError:
     )
 
 
-def _refuse_modifiers(node: exp.Anonymous, arguments: list[exp.Expr]) -> None:
-    for argument in arguments:
-        if isinstance(argument, exp.Distinct):
-            raise UnsupportedError(
-                "DISTINCT cannot be used with a sqlext window",
-                condition="call-modifier",
-                span=span_of(argument),
-                help="use distinct_count(x)",
-            )
-        if isinstance(argument, (exp.Order, exp.IgnoreNulls, exp.RespectNulls, exp.Limit, exp.HavingMax, exp.Kwarg)):
-            raise UnsupportedError(
-                f"{node.name}() takes only plain arguments over a sqlext window",
-                condition="call-modifier",
-                span=span_of(argument),
-            )
-
-
 def _paired(
     function: WindowFunction, node: exp.Anonymous, arguments: list[exp.Expr]
 ) -> list[tuple[Parameter, exp.Expr]]:
     """Parameters with their arguments, in order."""
+    if arguments and isinstance(arguments[0], exp.Star) and not function.accepts_star:
+        raise AnalysisError(
+            f"{function.name}(*) is not allowed",
+            condition="function-arguments",
+            span=span_of(node),
+            help=f"write {function.signature}",
+        )
     parameters = list(function.parameters)
     least = sum(not parameter.optional for parameter in parameters)
     variadic = bool(parameters) and parameters[-1].variadic
@@ -229,7 +294,7 @@ def _number(node: exp.Expr) -> int | float | None:
     return None
 
 
-def _complete(function: WindowFunction, constants: list[Scalar], node: exp.Anonymous) -> tuple[Scalar, ...]:
+def _complete(function: WindowFunction, constants: list[Scalar], node: exp.Expr) -> tuple[Scalar, ...]:
     try:
         return tuple(function.complete_constants(constants))
     except FunctionTypeError as error:
@@ -238,7 +303,7 @@ def _complete(function: WindowFunction, constants: list[Scalar], node: exp.Anony
         ) from None
 
 
-def _refuse_beyond_openmldb(function: WindowFunction, dtype: str, node: exp.Anonymous) -> None:
+def _refuse_beyond_openmldb(function: WindowFunction, dtype: str, node: exp.Expr) -> None:
     try:
         refused = to_arrow(dtype) in function.openmldb_refuses
     except UnsupportedError:  # a type that Arrow does not have; nor does OpenMLDB
@@ -247,7 +312,7 @@ def _refuse_beyond_openmldb(function: WindowFunction, dtype: str, node: exp.Anon
         raise AnalysisError(
             f"{function.name}() does not take {dtype} in OpenMLDB",
             condition="function-arguments",
-            span=span_of(node.expressions[0]),
+            span=span_of(called(node).expressions[0]),
             help="cast the argument, for example to int, or read the statement without compat='openmldb'",
         )
 
@@ -256,7 +321,7 @@ def _result_type(
     function: WindowFunction,
     types: list[str | None],
     arguments: list[exp.Expr],
-    node: exp.Anonymous,
+    node: exp.Expr,
     *,
     star: bool,
     openmldb: bool,

@@ -49,13 +49,6 @@ class Definitions:
         for name, node in self._named.items():
             if context.openmldb:
                 self.follow(node, name)
-            elif name not in by_key and is_extension_window(node):
-                raise AnalysisError(
-                    f"window '{node.this.name}' is not used",
-                    condition="window-definition",
-                    span=span_of(node),
-                    help=f"remove it, or use OVER {name}",
-                )
 
     def _refuse_inner_window(self, call: exp.Window, definition: Definition) -> None:
         """Raises AnalysisError for an OVER inside our call or definition, and for one of ours inside Spark's."""

@@ -152,7 +152,10 @@ class _EmitWindows:
         found = list(_unions(plan))
         for union in found:
             first = found[0]
-            if frozenset(union.partition_by) != frozenset(first.partition_by) or union.order_by != first.order_by:
+            if frozenset(union.partition_by) != frozenset(first.partition_by) or (union.order_by, union.further) != (
+                first.order_by,
+                first.further,
+            ):
                 raise UnsupportedError(
                     "the windows of EMIT AFTER need the same PARTITION BY and ORDER BY",
                     condition="early-answer",

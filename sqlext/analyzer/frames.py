@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.expressions.nodes import Column, Expression, Literal
 from sqlext_planner.expressions.types import ORDER_TYPES, WINDOW_ORDER_TYPES
+from sqlext_planner.relational.nodes import SortKey
 from sqlext_planner.window.frame import (
     CURRENT_ROW,
     MICROSECONDS,
@@ -30,15 +31,17 @@ _LARGEST = 2**53
 
 
 def partition_keys(window: exp.Window, builder: ExpressionBuilder) -> tuple[Expression, ...]:
-    """PARTITION BY: required. Raises AnalysisError."""
+    """PARTITION BY; without it a constant: all rows are one group. Raises AnalysisError."""
     nodes = window.args.get("partition_by") or []
-    if not nodes:
+    if not nodes and builder.context.openmldb:
         raise AnalysisError(
             "the window has no PARTITION BY",
             condition="window-without-key",
             span=span_of(window),
-            help="add PARTITION BY and the key column(s)",
+            help="add PARTITION BY and the key column(s), or read the statement without compat='openmldb'",
         )
+    if not nodes:
+        return (Literal("1", dtype="int"),)
     keys = []
     for node in nodes:
         dtype = builder.dtype(node)
@@ -53,18 +56,19 @@ def partition_keys(window: exp.Window, builder: ExpressionBuilder) -> tuple[Expr
     return tuple(keys)
 
 
-def order_key(window: exp.Window, builder: ExpressionBuilder) -> tuple[Column | None, str | None]:
-    """ORDER BY: at most one plain column, ascending, of an integer, date or timestamp type; and that type if known."""
+def order_key(window: exp.Window, builder: ExpressionBuilder) -> tuple[Expression | None, str | None]:
+    """The first key of ORDER BY, in which frames count: ascending, of an integer, date or timestamp type; and that type
+    if known. In OpenMLDB mode it is a plain column, and the only one. Raises AnalysisError."""
     order = window.args.get("order")
     if order is None:
         return None, None
-    if len(order.expressions) > 1:
+    if len(order.expressions) > 1 and builder.context.openmldb:
         extra = order.expressions[1]
         raise AnalysisError(
-            "a sqlext window is ordered by one column",
+            "OpenMLDB orders a window by one column",
             condition="window-order",
             span=span_of(extra),
-            help="remove the other columns",
+            help="remove the other columns, or read the statement without compat='openmldb'",
         )
     item = order.expressions[0]
     if item.args.get("desc"):
@@ -81,10 +85,10 @@ def order_key(window: exp.Window, builder: ExpressionBuilder) -> tuple[Column | 
             span=span_of(item),
             help="remove NULLS LAST",
         )
-    column = builder.build(item.this)
-    if not isinstance(column, Column):
+    key = builder.build(item.this)
+    if not isinstance(key, Column) and builder.context.openmldb:
         raise AnalysisError(
-            "a window is ordered by a plain column, not by an expression",
+            "OpenMLDB orders a window by a plain column, not by an expression",
             condition="window-order",
             span=span_of(item.this),
             help="compute it in a subquery of FROM, and order by its name",
@@ -99,7 +103,21 @@ def order_key(window: exp.Window, builder: ExpressionBuilder) -> tuple[Column | 
             span=span_of(item.this),
             help=f"order by a smallint, int, bigint, {date}or timestamp column; cast it in a subquery of FROM",
         )
-    return column, dtype
+    return key, dtype
+
+
+def further_keys(window: exp.Window, builder: ExpressionBuilder) -> tuple[SortKey, ...]:
+    """The keys of ORDER BY behind the first one."""
+    order = window.args.get("order")
+    return tuple(
+        SortKey(
+            builder.build(item.this),
+            bool(item.args.get("desc")),
+            bool(item.args.get("nulls_first")),
+            span=span_of(item),
+        )
+        for item in (order.expressions[1:] if order is not None else [])
+    )
 
 
 def window_frame(context: Context, window: exp.Window, order_dtype: str | None) -> WindowFrame:

@@ -31,15 +31,21 @@ from sqlglot import exp
 from sqlext.analyzer import calls
 from sqlext.analyzer.definitions import table_call
 from sqlext.analyzer.expressions import ExpressionBuilder
+from sqlext.analyzer.modifiers import called
 from sqlext.analyzer.union import Call, WindowPlan, window_union
 from sqlext.syntax.spans import span_of
 
 _EXPLODED = WindowFrame("rows", Bound("preceding", None), CURRENT_ROW, exclude_current_row=True)
 
 
-def has_inner_calls(node: exp.Anonymous) -> bool:
-    """Whether a call's arguments call a function of the table."""
-    return next(_inner_calls(node), None) is not None
+def has_inner_calls(node: exp.Expr) -> bool:
+    """Whether a call's arguments, or its FILTER, call a function of the table."""
+    call = called(node)
+    around = []
+    while node is not call:
+        around += [child for child in node.iter_expressions() if child is not node.this]
+        node = node.this
+    return next(_outermost_calls([*around, *call.iter_expressions()]), None) is not None
 
 
 def calls_table(node: exp.Expr) -> bool:
@@ -47,7 +53,7 @@ def calls_table(node: exp.Expr) -> bool:
     return next(_outermost_calls([node]), None) is not None
 
 
-def _inner_calls(node: exp.Anonymous) -> Iterator[exp.Anonymous]:
+def _inner_calls(node: exp.Expr) -> Iterator[exp.Anonymous]:
     """The outermost calls in a call's arguments."""
     return _outermost_calls(node.iter_expressions())
 
@@ -58,11 +64,18 @@ def _outermost_calls(nodes: Iterable[exp.Expr]) -> Iterator[exp.Anonymous]:
         top = stack.pop()
         if isinstance(top, exp.Anonymous) and table_call(top):
             yield top
+        elif called(top) is not top and table_call(called(top)):
+            raise UnsupportedError(
+                "an aggregate inside another one takes neither FILTER nor IGNORE NULLS",
+                condition="call-modifier",
+                span=span_of(top),
+                help="compute it in a subquery of FROM, and use its column",
+            )
         elif not isinstance(top, exp.Query):
             stack.extend(reversed(list(top.iter_expressions())))
 
 
-def _level(node: exp.Anonymous) -> int:
+def _level(node: exp.Expr) -> int:
     return 1 + max((_level(inner) for inner in _inner_calls(node)), default=-1)
 
 

@@ -21,7 +21,8 @@ from sqlext.analyzer.union_by_name import UnionSources, is_by_name, label
 from sqlext.analyzer.union_types import as_wanted
 from sqlext.syntax.spans import span_of
 
-Call = tuple[exp.Anonymous, Column, bool]
+#: A call with its modifiers, its column, and whether it is a whole select item.
+Call = tuple[exp.Expr, Column, bool]
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,9 @@ def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: Logical
     builder = key_builder(context, wanted.scope, wanted.env)
     keys = frames.partition_keys(node, builder)
     order, order_dtype = frames.order_key(node, builder)
+    further = frames.further_keys(node, builder)
     frame = frames.window_frame(context, node, order_dtype)
-    needed = reads((*keys, *(() if order is None else (order,))))
+    needed = reads((*keys, *further, *(() if order is None else (order,))))
     unions = tuple(_source(wanted, item, needed) for item in node.args.get("union") or [])
     if unions:
         source = _in_star_order((*wanted.scope.star(), *wanted.named.extras), source)
@@ -62,6 +64,7 @@ def window_union(wanted: WindowPlan, made: Sequence[WindowCall], source: Logical
         unions,
         tie_order=wanted.tie_order,
         partitioner=hints.partitioner(node),
+        further=further,
         span=span_of(node),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from sqlext_planner.errors import AnalysisError, Span
+from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, NamedExpr, SparkExpr
 from sqlext_planner.expressions.patterns import holds_subquery
 from sqlext_planner.last_join.nodes import LastJoin
@@ -14,7 +14,7 @@ from sqlext_planner.relational.nodes import Filter, Join, Project, SubqueryAlias
 from sqlext_planner.window.nodes import WindowCall, WindowUnion
 from sqlglot import exp
 
-from sqlext.analyzer import calls, frames
+from sqlext.analyzer import calls, frames, rankings
 from sqlext.analyzer.context import ComputedNames, Context, Env, LeftToSparkError
 from sqlext.analyzer.count_at import count_at
 from sqlext.analyzer.definitions import Definition, Definitions, definition_span, table_call
@@ -22,6 +22,7 @@ from sqlext.analyzer.edits import Draft, Edit, apply_edits
 from sqlext.analyzer.expressions import ExpressionBuilder
 from sqlext.analyzer.items import WRAPPERS, outer_calls
 from sqlext.analyzer.list_aggregates import is_scalar
+from sqlext.analyzer.modifiers import called
 from sqlext.analyzer.nested import has_inner_calls, plan_nested
 from sqlext.analyzer.scope import Scope
 from sqlext.analyzer.union import Call, WindowPlan, key_builder, window_union
@@ -37,11 +38,12 @@ PHASE = "phase"
 
 @dataclass
 class _Pending:
-    """The calls over one of our definitions, in order; each with its level of nesting and its column. `scope` is FROM
-    in the types of its UNION."""
+    """The calls over one of our definitions, in order, each with its column; or the numbers of rows that ranks are made
+    of. `scope` is FROM in the types of its UNION."""
 
     definition: Definition
-    calls: dict[str, tuple[exp.Anonymous, Column, bool]] = field(default_factory=dict)
+    calls: dict[str, Call] = field(default_factory=dict)
+    parts: dict[rankings.Part, Column] = field(default_factory=dict)
     scope: Scope = field(default_factory=Scope)
 
 
@@ -62,6 +64,7 @@ class BlockWindows:
         self._columns: dict[int, Column] = {}
         self._expressions: dict[int, exp.Expr] = {}
         self._texts: dict[int, Expression] = {}
+        self._rankings: dict[int, tuple[exp.Anonymous, _Pending]] = {}
         self.phase: Column | None = None
 
     def replace(self, node: exp.Expr) -> Expression | None:
@@ -73,16 +76,17 @@ class BlockWindows:
         definitions = self._definitions
         found = [(call, root, name) for root, name in roots for call in outer_calls(root)]
         self._refuse_two_windows(roots)
-        ours: dict[str, _Pending] = {}
+        ours: dict[tuple[str, str], _Pending] = {}
         native: list[tuple[exp.Window, str | None, Definition]] = []
         for call, root, name in found:
             definition = definitions.of(call)
             if not definition.is_ours:
                 native.append((call, name if _is_whole(root, call) else None, definition))
                 continue
-            pending = ours.setdefault(definition.key, _Pending(definition))
+            kind = "rank" if self._is_ranking(call) else "call"
+            pending = ours.setdefault((definition.key, kind), _Pending(definition))
             self._register(pending, call, _is_whole(root, call), name)
-        child = self._plan_ours([pending for pending in ours.values() if pending.calls], child)
+        child = self._plan_ours([pending for pending in ours.values() if pending.calls or pending.parts], child)
         return self._plan_native(native, child)
 
     def _refuse_two_windows(self, roots: Sequence[tuple[exp.Expr, str | None]]) -> None:
@@ -102,6 +106,9 @@ class BlockWindows:
                     notes=(f"the expression already uses the window of {self._text(first)}",),
                 )
 
+    def _is_ranking(self, call: exp.Window) -> bool:
+        return rankings.is_ranking(call.this) and not self._context.openmldb
+
     def _text(self, node: exp.Expr) -> str:
         return self._context.slice(span_of(node))
 
@@ -109,7 +116,12 @@ class BlockWindows:
         """Give a column to a call, or to each aggregate inside an expression before OVER."""
         ordered = ordered_call(call.this)
         inner = ordered or call.this
-        if ordered is not None or table_call(inner):
+        if self._is_ranking(call):
+            for number in rankings.parts_of(inner, pending.definition.node):
+                pending.parts.setdefault(number, self._names.column(number.replace(" ", "_")))
+            self._rankings[id(call)] = (inner, pending)
+            return
+        if ordered is not None or table_call(called(inner)):
             self._columns[id(call)] = self._column(pending, inner, whole, name)
             return
         parts = list(_outer_table_calls(inner))
@@ -119,12 +131,12 @@ class BlockWindows:
             self._columns[id(part)] = self._column(pending, part, False, None)
         self._expressions[id(call)] = inner
 
-    def _column(self, pending: _Pending, node: exp.Anonymous, whole: bool, name: str | None) -> Column:
+    def _column(self, pending: _Pending, node: exp.Expr, whole: bool, name: str | None) -> Column:
         """The column of one call; the same call twice is computed once."""
         text = normal_text(self._text(node), self._context.settings)
         key = f"{text} {whole}"
         if key not in pending.calls:
-            column = self._names.column(name if whole and name else node.name.lower())
+            column = self._names.column(name if whole and name else called(node).name.lower())
             pending.calls[key] = (node, column, whole)
         return pending.calls[key][1]
 
@@ -144,7 +156,14 @@ class BlockWindows:
             # The first window reads its rows in input order; each later one gets them as an Exchange left them.
             ties = position if number or reordered else None
             wanted = WindowPlan(self._context, self._env, group.scope, self._names, group.definition, named, ties)
-            child = self._with_phase(_plan_window_union(wanted, list(group.calls.values()), child))
+            if group.parts:
+                child = self._with_phase(rankings.counted(wanted, group.parts, child))
+            else:
+                child = self._with_phase(_plan_window_union(wanted, list(group.calls.values()), child))
+        for key, (node, group) in self._rankings.items():
+            columns = [group.parts[part] for part in rankings.parts_of(node, group.definition.node)]
+            wanted = WindowPlan(self._context, self._env, group.scope, self._names, group.definition, named)
+            self._texts[key] = rankings.expression(wanted, node, columns)
         for key, inner in self._expressions.items():
             builder = self._builder()
             self._texts[key] = builder.opaque(inner)
@@ -161,12 +180,13 @@ class BlockWindows:
         """The definitions, with those of the same partitioning and order next to each other, so that they merge into
         one exchange; among these the ones with nested calls, which end in other nodes, come last."""
         builder = ExpressionBuilder(self._context, self._scope, self._env)
-        alike: dict[tuple[frozenset[Expression], Expression | None], list[_Pending]] = {}
+        alike: dict[tuple[frozenset[Expression], Expression | None, tuple[Expression, ...]], list[_Pending]] = {}
         for group in pending:
             node = group.definition.node
             of_keys = key_builder(self._context, group.scope, self._env)
             keys = frames.partition_keys(node, of_keys)
-            alike.setdefault((frozenset(keys), frames.order_key(node, of_keys)[0]), []).append(group)
+            order, _ = frames.order_key(node, of_keys)
+            alike.setdefault((frozenset(keys), order, frames.further_keys(node, of_keys)), []).append(group)
         return [group for same in alike.values() for group in sorted(same, key=lambda one: _is_nested(one, builder))]
 
     def _builder(self) -> ExpressionBuilder:
@@ -230,12 +250,12 @@ def _written_out(builder: ExpressionBuilder, node: exp.Window) -> tuple[str | Ex
     return apply_edits(builder.context, Span(start, whole.end), draft.edits)
 
 
-def _outer_table_calls(node: exp.Expr) -> Iterator[exp.Anonymous]:
-    """Calls of the table's functions below a node, outermost ones only."""
+def _outer_table_calls(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Calls of the table's functions below a node, with their modifiers, outermost ones only."""
     stack = [node]
     while stack:
         top = stack.pop()
-        if isinstance(top, exp.Anonymous) and table_call(top):
+        if table_call(called(top)):
             yield top
         elif isinstance(top, WRAPPERS):
             raise calls.unknown_function(top)
@@ -265,7 +285,15 @@ def _flat_call(builder: ExpressionBuilder, call: Call) -> WindowCall | None:
     """The call as one function over the frame; None if aggregates in its arguments have to be computed first."""
     node, column, whole = call
     if has_inner_calls(node):
-        return count_at(builder, node, column)
+        plain = called(node)
+        if plain is not node or not isinstance(plain, exp.Anonymous):
+            raise UnsupportedError(
+                "a call with an aggregate inside takes neither FILTER nor IGNORE NULLS",
+                condition="call-modifier",
+                span=span_of(node),
+                help="compute the inner aggregate in a subquery of FROM",
+            )
+        return count_at(builder, plain, column)
     return calls.window_call(builder, node, column, whole=whole)
 
 

@@ -48,6 +48,7 @@ __all__ = [
     "lag",
     "last",
     "last_value",
+    "lead",
     "listagg",
     "max",
     "max_by",
@@ -170,8 +171,8 @@ def distinct_count(x: Value) -> Expr:
 
 
 def first_value(x: Value, ignore_null: bool = False) -> Expr:
-    """Value of the oldest row of the window; with ignore_null, of the oldest row whose value is not NULL. NULL if
-    there is no such row.
+    """Value of the oldest row of the window; with ignore_null or IGNORE NULLS, of the oldest row whose value is not
+    NULL. NULL if there is no such row.
 
     first_value(x[, ignore_null])
     """
@@ -179,22 +180,34 @@ def first_value(x: Value, ignore_null: bool = False) -> Expr:
 
 
 def last_value(x: Value, ignore_null: bool = False) -> Expr:
-    """Value of the newest row of the window; with ignore_null, of the newest row whose value is not NULL. NULL if
-    there is no such row.
+    """Value of the newest row of the window; with ignore_null or IGNORE NULLS, of the newest row whose value is not
+    NULL. NULL if there is no such row.
 
     last_value(x[, ignore_null])
     """
     return call("last_value", expression(x), literal_text(ignore_null))
 
 
-def lag(x: Value, n: int = 1) -> Expr:
+def lag(x: Value, n: int = 1, default: Value | None = None) -> Expr:
     """Value of the row n places before the current row. It counts rows of the partition, not of the frame (but
-    EXCLUDE CURRENT_TIME and INSTANCE_NOT_IN_WINDOW still leave rows out). n = 0 is the current row. NULL if there
-    is no such row.
+    EXCLUDE CURRENT_TIME and INSTANCE_NOT_IN_WINDOW still leave rows out), with IGNORE NULLS only those whose
+    value is not NULL. n = 0 is the current row. If there is no such row, it is the default, computed on the
+    current row, or NULL.
 
-    lag(x[, n])
+    lag(x[, n][, default])
     """
-    return call("lag", expression(x), literal_text(n))
+    return call("lag", expression(x), literal_text(n), *([] if default is None else [expression(default)]))
+
+
+def lead(x: Value, n: int = 1, default: Value | None = None) -> Expr:
+    """Value of the row n places after the current row. It counts rows of the partition, not of the frame (but
+    EXCLUDE CURRENT_TIME and INSTANCE_NOT_IN_WINDOW still leave rows out), with IGNORE NULLS only those whose
+    value is not NULL. n = 0 is the current row. If there is no such row, it is the default, computed on the
+    current row, or NULL. Not on streams, and not in OpenMLDB.
+
+    lead(x[, n][, default])
+    """
+    return call("lead", expression(x), literal_text(n), *([] if default is None else [expression(default)]))
 
 
 def count_where(x: Value, condition: Value) -> Expr:

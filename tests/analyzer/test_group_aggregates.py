@@ -93,7 +93,7 @@ def test_types_of_openmldb() -> None:
 
 
 REFUSED = [
-    ("SELECT /*a*/at(v, 1)/*a*/ FROM a GROUP BY k", "at() needs an order of the rows", "at(x[, n]) OVER w"),
+    ("SELECT /*a*/at(v, 1)/*a*/ FROM a GROUP BY k", "at() needs an order of the rows", "at(x[, n][, default]) OVER w"),
     ("SELECT k, /*a*/ew_avg(v, 0.5)/*a*/ FROM a GROUP BY k", "ew_avg() needs an order", "OVER w"),
     (
         "SELECT count_where(/*a*/DISTINCT v, b/*a*/) FROM a",

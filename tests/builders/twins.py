@@ -90,6 +90,20 @@ WINDOWS: Sequence[Twin] = (
         )
     ),
     lambda table: (
+        table("views")
+        .window_union("orders", partition_by="user_id", order_by="ts", rows_range=("2h", 0))
+        .select(
+            "user_id",
+            dear=fx.expr("count(*) FILTER (WHERE price > 10) OVER w"),
+            items=fx.expr("count(DISTINCT item) OVER w"),
+            prices=fx.expr("sum(DISTINCT price) OVER w"),
+            last=fx.expr("last_value(price) IGNORE NULLS OVER w"),
+            before=fx.expr("lag(price, 1, 0) IGNORE NULLS OVER w"),
+            next=fx.lead("item"),
+            place=fx.expr("row_number() OVER w"),
+        )
+    ),
+    lambda table: (
         table("orders")
         .group_by("user_id")
         .agg(

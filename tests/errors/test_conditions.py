@@ -137,6 +137,9 @@ CASES: dict[str, Callable[[], Any]] = {
     "unknown-type": lambda: DictCatalog({"orders": {"ts": "datetime2"}}),
     "unsupported-type": lambda: to_arrow("array<" * 200 + "int" + ">" * 200),
     "no-equivalent": lambda: plan("SELECT price FROM views INTO OUTFILE 'x.csv'", compat="openmldb"),
+    "window-without-key": lambda: plan(
+        f"SELECT sum(price) OVER ({W.removeprefix('PARTITION BY user_id ')}) FROM views", compat="openmldb"
+    ),
     "stream-needs-watermark": lambda: plan(
         f"SELECT sum(price) OVER (UNION (SELECT user_id, ts, item, price FROM r) {W}) FROM views"
     ),

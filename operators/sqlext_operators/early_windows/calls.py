@@ -33,7 +33,7 @@ def row_calls(spec: WindowUnionSpec) -> tuple[RowCall, ...]:
         if not is_estimated(window.frame):
             raise ValueError(f"no sum over time: {window.frame}")
         for call in window.calls:
-            if call.constants or len(call.args) > 1:
+            if call.constants or call.filtered or len(call.args) > 1:
                 raise ValueError(f"not estimated: {call}")
             arg = call.args[0] if call.args else None
             found.append(RowCall(place, Aggregate(call.function), arg, call.output))

@@ -210,12 +210,15 @@ def fill_sources(rows: Int32s, ends: Int64s, ids: UInt8s, source: UInt8s) -> Non
 
 
 @jit
-def _before(a: Any, b: Any, group: Int64s, order: Int64s, source: UInt8s, tie: Int64s) -> bool:
+def _before(a: Any, b: Any, group: Int64s, order: Int64s, further: Int64s, source: UInt8s, tie: Int64s) -> bool:
     """Whether row a comes before row b in the sequence (source: larger first, FROM is 0 and last, with its copies)."""
     if group[a] != group[b]:
         return bool(group[a] < group[b])
     if order[a] != order[b]:
         return bool(order[a] < order[b])
+    for j in range(further.shape[0]):
+        if further[j, a] != further[j, b]:
+            return bool(further[j, a] < further[j, b])
     first = 0 if source[a] == COPIED else source[a]
     second = 0 if source[b] == COPIED else source[b]
     if first != second:
@@ -229,11 +232,12 @@ def merge_loaded(
     ends: Int64s,
     group: Int64s,
     order: Int64s,
+    further: Int64s,
     source: UInt8s,
     tie: Int64s,
     rows: Int32s,
 ) -> int:
-    """Merge sorted runs of which a part is loaded: run r is rows heads[r]:ends[r] of the columns.
+    """Merge sorted runs of which a part is loaded: run r is rows heads[r]:ends[r] of the columns; further int64[p, n].
 
     Stops where `rows` is full or a run has no loaded row left: whether it has more on disk is only known by
     reading on. Moves `heads`, writes `rows`, returns how many rows were written. Runs are few (bytes of a
@@ -245,7 +249,7 @@ def merge_loaded(
         for r in range(len(heads)):
             if heads[r] == ends[r]:
                 return count
-            if best < 0 or _before(heads[r], heads[best], group, order, source, tie):
+            if best < 0 or _before(heads[r], heads[best], group, order, further, source, tie):
                 best = r
         rows[count] = heads[best]
         heads[best] += 1

@@ -1,4 +1,4 @@
-"""Sorting the rows of N inputs into one sequence: group, order key, source, input order.
+"""Sorting the rows of N inputs into one sequence: group, order key, further keys, source, input order.
 
 docs/reference/windows.md, section 3, says why in this order.
 """
@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqlext_operators.columns.batches import rows_without_columns, take_rows
-from sqlext_operators.columns.codes import order_values
+from sqlext_operators.columns.codes import order_codes, order_values
 from sqlext_operators.columns.compact import concatenate, plain_column, plain_type, together
+from sqlext_operators.columns.flat import valid_mask
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placed import COPY
@@ -37,11 +38,30 @@ MOST_RANKED_GROUPS = 65_536
 
 
 @dataclass(frozen=True)
+class FurtherKey:
+    """A column of any type with an order, by which rows of equal order keys are sorted."""
+
+    name: str
+    descending: bool = False
+    nulls_first: bool = True
+
+    def codes(self, column: pa.Array) -> list[npt.NDArray[np.int64]]:
+        """Arrays int64[n], the first one first, in the order of the key; those of two columns cannot be compared."""
+        column = plain_column(column)
+        valid, codes = valid_mask(column), order_codes(column)
+        codes = ~codes if self.descending else codes
+        if valid is None:
+            return [codes]
+        return [(valid if self.nulls_first else ~valid).astype(np.int64), np.where(valid, codes, 0)]
+
+
+@dataclass(frozen=True)
 class SequenceSpec:
     """How the rows of a partition become pieces; names are those of the columns on the wire.
 
-    Every input has the key, order and argument columns, input FROM (tag 0) has the payload columns too. FROM rows that
-    are equal in all else come in the order of its column `tie_order` (bigint, unique), without it in input order.
+    Every input has the key, order and argument columns and those of `further`, which sort rows of equal order keys
+    before their source and input order do. Input FROM (tag 0) has the payload columns too. FROM rows that are equal in
+    all else come in the order of its column `tie_order` (bigint, unique), without it in input order.
     Those that a column COPY marks have the source COPIED.
     Strings of blocks may be dictionaries (`columns/compact.py`), and those of pieces are then.
     Blocks are collected up to `memory_bytes`, then sorted runs go to disk; a task's peak is about four times
@@ -53,6 +73,7 @@ class SequenceSpec:
     args: tuple[str, ...]
     payload: tuple[str, ...]
     tie_order: str | None = None
+    further: tuple[FurtherKey, ...] = ()
     memory_bytes: int = 256 << 20
     piece_rows: int = 4_000_000
 
@@ -90,13 +111,22 @@ class SortedRun:
         self.payload = _payload(from_blocks, spec.payload) if from_blocks else None
         keys = [column(name) for name in spec.keys]
         order = order_values(column(spec.order)) if spec.order else None
-        self._sort(keys, order, codes, ranked)
+        self.further = {key.name: column(key.name) for key in spec.further}
+        minor = [part for key in spec.further for part in key.codes(self.further[key.name])]
+        self._sort(keys, order, minor, codes, ranked)
         self.source = np.empty(self.rows_in_memory, np.uint8)
         fill_sources(self._rows, ends, tags, self.source)
         if any(COPY in batch.schema.names for batch in from_blocks):
             self._mark_copies(concatenate([batch.column(COPY) for batch in from_blocks], pa.bool_()))
 
-    def _sort(self, keys: list[pa.Array], order: npt.NDArray[np.int64] | None, codes: KeyCodes, ranked: bool) -> None:
+    def _sort(
+        self,
+        keys: list[pa.Array],
+        order: npt.NDArray[np.int64] | None,
+        minor: list[npt.NDArray[np.int64]],
+        codes: KeyCodes,
+        ranked: bool,
+    ) -> None:
         count = self.rows_in_memory
         group = codes.encode(keys) if keys else np.zeros(count, np.int64)
         groups = len(codes) if keys else 1
@@ -105,7 +135,12 @@ class SortedRun:
         self._rows = np.empty(count, np.int32)
         self.order = np.empty(count, np.int64)
         values = np.zeros(count, np.int64) if order is None else order
-        group_rows(group, values, ranking, starts, self._rows, self.order)
+        given = np.lexsort(minor[::-1]).astype(np.int32) if minor else None
+        if given is None:
+            group_rows(group, values, ranking, starts, self._rows, self.order)
+        else:
+            group_rows(group[given], values[given], ranking, starts, self._rows, self.order)
+            self._rows = given[self._rows]
         if order is not None:
             sort_groups(starts, self.order, self._rows)
         self.group = group  # every value is overwritten, in the sorted order
@@ -120,6 +155,10 @@ class SortedRun:
         """The sequence in pieces of at most `rows` rows."""
         for start in range(0, self.rows_in_memory, rows):
             yield self._piece(slice(start, min(start + rows, self.rows_in_memory)))
+
+    def further_columns(self, part: slice) -> dict[str, pa.Array]:
+        """The further keys of a part of the sequence."""
+        return {name: column.take(pa.array(self._rows[part])) for name, column in self.further.items()}
 
     def ties(self) -> npt.NDArray[np.int64]:
         """int64[n]: input positions in sequence order; they order rows that are equal in all else."""

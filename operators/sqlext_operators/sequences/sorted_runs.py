@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import rows_without_columns, take_rows, whole
-from sqlext_operators.columns.compact import concatenate, plain
+from sqlext_operators.columns.compact import concatenate, plain, plain_column
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.errors import spilling
 from sqlext_operators.exchange.blocks import Block
@@ -23,7 +23,7 @@ from sqlext_operators.exchange.profile import counted, measured
 from sqlext_operators.exchange.spool import local_folder
 from sqlext_operators.kernels.sequence_sort import merge_loaded
 from sqlext_operators.sequences.piece import Piece
-from sqlext_operators.sequences.sequence import FROM, SequenceSpec, SortedRun
+from sqlext_operators.sequences.sequence import FROM, FurtherKey, SequenceSpec, SortedRun
 
 #: Loaded parts of all runs together take about 1/4 of the budget if there are this many runs.
 _RUNS_PLANNED = 16
@@ -61,15 +61,16 @@ class SpilledRuns:
             self._folder = local_folder()
         if run.payload is not None and self._schema is None:
             args = {name: column.type for name, column in run.args.items()}
-            self._schema = _RunSchema(args, run.payload.schema)
+            self._schema = _RunSchema(args, run.payload.schema, self._spec.further)
         ties = run.ties()
         bytes_per_row = max(1, size // max(1, run.rows_in_memory))
         rows = max(1, min(_MOST_CHUNK_ROWS, self._spec.memory_bytes // (4 * _RUNS_PLANNED) // bytes_per_row))
         start = 0
         with measured("spill"), spilling(self._folder.name), _RunWriter(*self._paths(self._count)) as writer:
             for piece in run.pieces(rows):
-                writer.write(piece, ties[start : start + len(piece.group)])
-                start += len(piece.group)
+                part = slice(start, start + len(piece.group))
+                writer.write(piece, ties[part], run.further_columns(part))
+                start = part.stop
         counted("spilled bytes", sum(path.stat().st_size for path in self._paths(self._count)))
         self._count += 1
 
@@ -105,14 +106,16 @@ class SpilledRuns:
 
 @dataclass(frozen=True)
 class _RunSchema:
-    """The types of FROM's columns, which all pieces of a partition have."""
+    """The types of FROM's columns, which all pieces of a partition have, and the further keys of their order."""
 
     args: dict[str, pa.DataType]
     payload: pa.Schema
+    further: tuple[FurtherKey, ...]
 
 
 class _RunWriter:
-    """One run as two IPC streams, chunk by chunk: spine and arguments of every row, payload of FROM rows."""
+    """One run as two IPC streams, chunk by chunk: spine, arguments and further keys of every row, and the payload of
+    FROM rows."""
 
     def __init__(self, spine: Path, payload: Path) -> None:
         self._writers: list[pa.ipc.RecordBatchStreamWriter] = []
@@ -127,10 +130,10 @@ class _RunWriter:
         for closable in (*(self._writers if error is None else ()), *self._files):
             closable.close()
 
-    def write(self, piece: Piece, ties: npt.NDArray[np.int64]) -> None:
+    def write(self, piece: Piece, ties: npt.NDArray[np.int64], further: dict[str, pa.Array]) -> None:
         columns = [pa.array(piece.group), pa.array(piece.order), pa.array(piece.source), pa.array(ties)]
-        names = [*_SPINE, *(f"arg.{name}" for name in piece.args)]
-        spine = pa.RecordBatch.from_arrays([*columns, *piece.args.values()], names=names)
+        names = [*_SPINE, *(f"arg.{name}" for name in piece.args), *(f"key.{name}" for name in further)]
+        spine = pa.RecordBatch.from_arrays([*columns, *piece.args.values(), *further.values()], names=names)
         batches = (spine, piece.payload)
         if not self._writers:
             pairs = zip(self._files, batches, strict=True)
@@ -178,6 +181,7 @@ def _merge_round(runs: list[_LoadedRun], schema: _RunSchema, piece_rows: int) ->
     spines = [run.spine for run in runs if run.spine is not None]
     group, order, source, tie = (_gather_spine(spines, name) for name in _SPINE)
     columns = {name: concatenate([s.column(f"arg.{name}") for s in spines], kind) for name, kind in schema.args.items()}
+    further = _further_codes(spines, schema.further)
     payload = _concatenate_payload(runs, schema.payload)
     payload_row = np.cumsum(source == FROM) - 1
     ends = np.cumsum([spine.num_rows for spine in spines]).astype(np.int64)
@@ -185,7 +189,7 @@ def _merge_round(runs: list[_LoadedRun], schema: _RunSchema, piece_rows: int) ->
     heads = starts.copy()
     while (heads < ends).all():
         rows = np.empty(min(piece_rows, int(ends[-1])), np.int32)
-        rows = rows[: merge_loaded(heads, ends, group, order, source, tie, rows)]
+        rows = rows[: merge_loaded(heads, ends, group, order, further, source, tie, rows)]
         indices = pa.array(rows)
         from_rows = payload_row[rows[source[rows] == FROM]]
         args = {name: column.take(indices) for name, column in columns.items()}
@@ -196,6 +200,16 @@ def _merge_round(runs: list[_LoadedRun], schema: _RunSchema, piece_rows: int) ->
 
 def _gather_spine(spines: list[pa.RecordBatch], name: str) -> npt.NDArray[Any]:
     return np.concatenate([spine.column(name).to_numpy(zero_copy_only=False) for spine in spines])
+
+
+def _further_codes(spines: list[pa.RecordBatch], keys: Sequence[FurtherKey]) -> npt.NDArray[np.int64]:
+    """int64[p, n], in the order of the further keys. They are made from all rows at hand: those of two chunks cannot be
+    compared."""
+    parts = []
+    for key in keys:
+        columns = [plain_column(spine.column(f"key.{key.name}")) for spine in spines]
+        parts += key.codes(pa.concat_arrays(columns))
+    return np.stack(parts) if parts else np.zeros((0, 0), np.int64)
 
 
 def _concatenate_payload(runs: list[_LoadedRun], schema: pa.Schema) -> pa.RecordBatch:

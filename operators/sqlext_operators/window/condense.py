@@ -109,7 +109,10 @@ def split_call(call: Call, types: Mapping[str, pa.DataType], *, ansi: bool) -> S
     """The call as partial calls over columns of these types; None for a call that has none."""
     base, _, suffix = call.function.partition("_where")
     args = list(call.args)
-    where = args.pop() if call.function.endswith("_where") else None
+    conditions = [args.pop() for has in (call.filtered, call.function.endswith("_where")) if has]
+    if len(conditions) > 1 or (conditions and call.function == "distinct_count"):
+        return None
+    where = conditions[0] if conditions else None
     if suffix or len(args) > 1 or call.constants:
         return None
     arg = args[0] if args else None

@@ -20,7 +20,7 @@ BoolArray = npt.NDArray[np.bool_]
 #: Distances in units of the order column are cut here.
 _LIMIT = int(np.iinfo(np.int64).max)
 #: Distances in rows are cut here, so that adding them to a row number cannot overflow.
-_ROW_LIMIT = 1 << 62
+ROW_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,8 @@ class Frames:
     lo2, hi2 int64[m], never falling in a group, hi <= lo2 <= hi2; None: no second slice
     start    int64[m], the group's first candidate
     before   int64[m], the end of the candidates before the row that the attributes leave (lag counts from here)
+    after    int64[m], the first of the candidates after the row that the attributes leave (lead counts from here)
+    end      int64[m], the end of the group's candidates
     fresh    bool[m], the row is the first of its group that is evaluated
     """
 
@@ -77,6 +79,8 @@ class Frames:
     hi2: IntArray | None
     start: IntArray
     before: IntArray
+    after: IntArray
+    end: IntArray
     fresh: BoolArray
 
     def __len__(self) -> int:
@@ -92,6 +96,8 @@ class Frames:
             None if self.hi2 is None else self.hi2[rows],
             self.start[rows],
             self.before[rows],
+            self.after[rows],
+            self.end[rows],
             self.fresh[rows],
         )
 
@@ -146,18 +152,26 @@ def is_unbounded(frame: Frame) -> bool:
 
 
 def compute_bounds(
-    frame: Frame, candidates: Candidates, rows: FromRows, fresh: BoolArray, open_end: tuple[int, int] | None
+    frame: Frame,
+    candidates: Candidates,
+    rows: FromRows,
+    fresh: BoolArray,
+    open_end: tuple[int, int] | None,
+    ahead: int = 0,
 ) -> Bounds:
     """The frames of `rows`, as far as `candidates` show them.
 
     `open_end` is (group, order) of the last row seen if more rows may come; then rows of that group may be
-    incomplete.
+    incomplete. `ahead`: so many candidates after each row are needed, whatever the frame.
     """
-    place = _place(frame, candidates, rows)
+    place = _place(frame, candidates, rows, looks_ahead=frame.end_following or ahead > 0)
     slices = _slices_by_count(frame, place) if frame.unit == "rows" else _slices_by_order(frame, candidates, place)
     complete = None
     if frame.end_following and open_end is not None:
         complete = (rows.group != open_end[0]) | _is_complete(frame, place, len(candidates), open_end[1])
+    if ahead and open_end is not None:
+        seen = (rows.group != open_end[0]) | _has_after(frame, place, len(candidates), open_end[1], ahead)
+        complete = seen if complete is None else complete & seen
     if is_unbounded(frame):
         keep = slices.hi
     else:
@@ -212,7 +226,7 @@ def _beyond(candidates: Candidates, rows: FromRows, distance: int) -> IntArray:
     return out
 
 
-def _place(frame: Frame, candidates: Candidates, rows: FromRows) -> _Place:
+def _place(frame: Frame, candidates: Candidates, rows: FromRows, *, looks_ahead: bool) -> _Place:
     start, end = np.empty_like(rows.row), np.empty_like(rows.row)
     group_starts(candidates.group, rows.group, start, end)
     is_null = rows.order == NULL_ORDER
@@ -220,7 +234,7 @@ def _place(frame: Frame, candidates: Candidates, rows: FromRows) -> _Place:
     past_end, future_start = rows.before, rows.after
     if frame.exclude_current_time:
         past_end = _where(null, start, _beyond(candidates, rows, -1))
-        future_start = _beyond(candidates, rows, 0) if frame.end_following else future_start
+        future_start = _beyond(candidates, rows, 0) if looks_ahead else future_start
     return _Place(rows, start, end, past_end, future_start, null)
 
 
@@ -231,8 +245,8 @@ def _where(mask: BoolArray | None, yes: IntArray, no: IntArray) -> IntArray:
 def _slices_by_count(frame: Frame, place: _Place) -> _Slices:
     """ROWS: places are counted among the rows that EXCLUDE CURRENT_TIME and INSTANCE_NOT_IN_WINDOW leave."""
     past_end, future_start = place.past_end, place.future_start
-    start = None if frame.start is None else max(-_ROW_LIMIT, min(_ROW_LIMIT, frame.start))
-    end = None if frame.end is None else max(-_ROW_LIMIT, min(_ROW_LIMIT, frame.end))
+    start = None if frame.start is None else max(-ROW_LIMIT, min(ROW_LIMIT, frame.start))
+    end = None if frame.end is None else max(-ROW_LIMIT, min(ROW_LIMIT, frame.end))
     lo = place.start if start is None else np.maximum(place.start, past_end + min(start, 0))
     if end is not None and end < 0:
         return _Slices(lo, np.maximum(past_end + end + 1, lo), False)
@@ -271,14 +285,19 @@ def _is_complete(frame: Frame, place: _Place, n_candidates: int, last_order: int
     if frame.end is None:
         return np.zeros(len(order), np.bool_)
     if frame.unit == "rows":
-        enough = place.future_start + min(frame.end, _ROW_LIMIT) <= n_candidates
-        return enough & (last_order > order) if frame.exclude_current_time else enough
+        return _has_after(frame, place, n_candidates, last_order, frame.end)
     # last_order - end saturates at NULL_ORDER, which no non-NULL order is below
     edge = max(int(NULL_ORDER), last_order - frame.end)
     enough = order < edge
     if place.null is not None:
         enough[place.null] = last_order > NULL_ORDER
     return enough
+
+
+def _has_after(frame: Frame, place: _Place, n_candidates: int, last_order: int, count: int) -> BoolArray:
+    """For rows of the group that may go on: whether `count` candidates after them have been seen."""
+    enough: BoolArray = place.future_start + min(count, ROW_LIMIT) <= n_candidates
+    return enough & (last_order > place.rows.order) if frame.exclude_current_time else enough
 
 
 def _newest(slices: _Slices, maxsize: int) -> _Slices:
@@ -304,4 +323,4 @@ def _assemble(frame: Frame, place: _Place, slices: _Slices, fresh: BoolArray) ->
         else:
             hi, own = rows.after, False
     flags = np.full(len(lo), own) if own is not False else None
-    return Frames(rows.row, lo, hi, flags, lo2, hi2, place.start, place.past_end, fresh)
+    return Frames(rows.row, lo, hi, flags, lo2, hi2, place.start, place.past_end, place.future_start, place.end, fresh)

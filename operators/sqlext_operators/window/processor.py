@@ -15,6 +15,7 @@ from sqlext_operators.sequences.piece import Piece
 from sqlext_operators.window import frames as window_frames
 from sqlext_operators.window.buffer import Buffer
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
+from sqlext_operators.window.evaluators.filtered import Filtered
 from sqlext_operators.window.frames import BoolArray, Bounds, Candidates, Frames, FromRows, IntArray
 from sqlext_operators.window.functions import CallSite
 from sqlext_operators.window.functions.table import call_site
@@ -107,11 +108,12 @@ class WindowUnionProcessor:
         closed = int(np.searchsorted(buffer.piece.group, group))
         is_new = group != self._group
         is_seen = ready > 0 and int(from_rows[ready - 1]) >= closed
+        for state in self._windows:
+            if ready == 0 and state.loads_always:
+                state.load(buffer)
         keep = int(from_rows[ready]) if ready < len(from_rows) else len(buffer)
         keep = min([keep, *(state.keep(b, ready) for state, b in zip(self._windows, bounds, strict=True))])
         for state in self._windows:
-            if ready == 0 and state.unbounded:
-                state.load(buffer)
             if is_new and not is_seen:
                 state.forget()
             state.advance(closed, keep, new_group=is_new)
@@ -158,7 +160,9 @@ class _WindowState:
         self.unbounded = window_frames.is_unbounded(window.frame)
         sites = [_call_site(call, arg_types, self.unbounded, spec) for call in window.calls]
         self.fields = [pa.field(c.output, s.result_type) for c, s in zip(window.calls, sites, strict=True)]
-        self.evaluators: list[Evaluator] = [site.function.evaluation.create(site) for site in sites]
+        self.evaluators = [_evaluator(call, site) for call, site in zip(window.calls, sites, strict=True)]
+        #: Whether rows that leave the buffer have to be loaded before, even if no frame is evaluated.
+        self.loads_always = self.unbounded or any(call.filtered for call in window.calls)
         self._place = _Place(Candidates(None, np.zeros(0, np.int64), np.zeros(0, np.int64)), 0)
 
     def compute(
@@ -177,7 +181,8 @@ class _WindowState:
             before=before,
             after=np.minimum(before + 1, len(self._place.candidates)) if is_candidate else before,
         )
-        return window_frames.compute_bounds(self.window.frame, self._place.candidates, rows, fresh, open_end)
+        ahead = max((evaluator.ahead for evaluator in self.evaluators), default=0)
+        return window_frames.compute_bounds(self.window.frame, self._place.candidates, rows, fresh, open_end, ahead)
 
     def _candidates(self, piece: Piece) -> Candidates:
         mask = np.zeros(256, np.bool_)
@@ -225,7 +230,7 @@ class _WindowState:
             if self.unbounded and evaluator.newest:
                 keep = min(keep, int(bounds.keep[row]) - evaluator.newest)
             if evaluator.lookback:
-                keep = min(keep, before - evaluator.lookback)
+                keep = min(keep, evaluator.first_needed(before))
         return self._place.buffer_place(max(start, keep))
 
     def advance(self, closed: int, keep: int, *, new_group: bool) -> None:
@@ -246,6 +251,11 @@ class _WindowState:
         for evaluator in self.evaluators:
             evaluator.reset()
             evaluator.forget()
+
+
+def _evaluator(call: Call, site: CallSite) -> Evaluator:
+    evaluator = site.function.evaluation.create(site)
+    return Filtered(evaluator) if call.filtered else evaluator
 
 
 def _call_site(call: Call, arg_types: Mapping[str, pa.DataType], unbounded: bool, spec: WindowUnionSpec) -> CallSite:

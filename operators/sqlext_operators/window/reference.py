@@ -71,6 +71,12 @@ def in_range(frame: Frame, current: int | None, order: int | None) -> bool:
     return is_above and is_below
 
 
+def _values(sequence: Sequence[Row], places: Sequence[int], filtered: bool) -> list[Values]:
+    """The values of some rows; if `filtered`, of those whose last value is true, without it."""
+    found = [sequence[i].values for i in places]
+    return [values[:-1] for values in found if values[-1] is True] if filtered else found
+
+
 def wrap(value: int, bits: int) -> int:
     """The integer that remains of `value` in `bits` bits of two's complement."""
     return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
@@ -84,16 +90,21 @@ def evaluate(
     constants: tuple[Scalar, ...],
     *,
     openmldb: bool = False,
+    filtered: bool = False,
 ) -> list[Any]:
     """The function's value for each FROM row of one group's sequence (rows of the window's sources only).
 
-    Sums of integers are not wrapped, sums of decimals and their means not cut to the result's precision.
+    `openmldb` and `filtered` as in `Call`. Sums of integers are not wrapped, sums of decimals and their means not cut
+    to the result's precision.
     """
     results = []
     for p, row in enumerate(sequence):
         if row.source != 0:
             continue
-        rows = [sequence[i].values for i in members(frame, sequence, p)]
-        history = [sequence[i].values for i in (*others(frame, sequence, p)[0], p)]
-        results.append(TWINS[function](View(rows, history, types, constants, openmldb)))
+        past, future = others(frame, sequence, p)
+        rows, before, after = (
+            _values(sequence, places, filtered) for places in (members(frame, sequence, p), past, future)
+        )
+        own = row.values[:-1] if filtered else row.values
+        results.append(TWINS[function](View(rows, [*before, own], types, constants, openmldb, after)))
     return results

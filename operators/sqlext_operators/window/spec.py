@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 Scalar = int | float | str | bool | None
@@ -43,14 +43,23 @@ class Call:
     `args` name columns of the inputs, one for each parameter that is not a literal, in the function's order
     (value, then condition); ``*`` is left out, so count(*) has none and count_where(*, c) has one. `constants`
     are the literal arguments; optional ones may be left out from the right. `openmldb`: the result has OpenMLDB's type
-    (a sum of ints is an int), else Spark's. It is not in the text that checkpoints hold: they have the results' types.
+    (a sum of ints is an int), else Spark's. `filtered`: the last of `args` is a condition, and rows for which it is not
+    true do not count, whatever the function.
+
+    Checkpoints of streams hold the text of a call, so it is what it was before there were other fields: `openmldb` is
+    not in it, since they have the results' types.
     """
 
     function: str
     args: tuple[str, ...]
     output: str
     constants: tuple[Scalar, ...] = ()
-    openmldb: bool = field(default=False, repr=False)
+    openmldb: bool = False
+    filtered: bool = False
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={getattr(self, name)!r}" for name in ("function", "args", "output", "constants")]
+        return f"Call({', '.join(shown + ['filtered=True'] * self.filtered)})"
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ class WindowUnionExec(NodeExec):
         yield from self.node.partition_by
         if self.node.order_by is not None:
             yield self.node.order_by
+        yield from self.node.further
         yield from (arg for call in self.shown_calls() for arg in call.args)
 
     def execute(self, context: ExecutionContext) -> DataFrame:
@@ -71,7 +72,10 @@ class WindowUnionExec(NodeExec):
         return super().choices() | ({} if self.partitioning is None else {"partitioner": self.partitioning.rivals})
 
     def details(self) -> dict[str, Any]:
-        return super().details() | ({} if self.partitioning is None else self.partitioning.lines)
+        found = super().details() | ({} if self.partitioning is None else self.partitioning.lines)
+        if self.partitioning is None and not any(key.references for key in self.node.partition_by):
+            found["one group"] = "no key tells rows apart: one task computes all of them"
+        return found
 
     def label(self) -> str:
         return f"{type(self).__name__}{self.node.label().removeprefix('WindowUnion')}"

@@ -98,7 +98,10 @@ CURRENT_ROW = Bound("preceding", 0)
 
 @dataclass(frozen=True)
 class WindowFrame(Clause):
-    """ROWS or ROWS_RANGE with its attributes, as written (docs/reference/windows.md, section 1)."""
+    """ROWS or ROWS_RANGE with its attributes, as written (docs/reference/windows.md, section 1).
+
+    `peers`, which no statement writes: a range that ends at CURRENT ROW also holds the later rows of that time.
+    """
 
     unit: Literal["rows", "range"]
     start: Bound
@@ -107,6 +110,7 @@ class WindowFrame(Clause):
     exclude_current_row: bool = False
     exclude_current_time: bool = False
     instance_not_in_window: bool = False
+    peers: bool = False
 
     def resolve(self, order_dtype: str | None) -> Frame:
         """The operator's frame. Timestamps are counted in microseconds, dates in days, integers in their own units,
@@ -119,7 +123,7 @@ class WindowFrame(Clause):
             start=start,
             end=end,
             start_following=self.start.direction == "following" and self.start.amount != 0,
-            end_following=self.end.direction == "following" and self.end.amount != 0,
+            end_following=self.peers or (self.end.direction == "following" and self.end.amount != 0),
             maxsize=self.maxsize,
             exclude_current_row=self.exclude_current_row,
             exclude_current_time=self.exclude_current_time,
@@ -128,6 +132,7 @@ class WindowFrame(Clause):
 
     def __str__(self) -> str:
         words = ["ROWS" if self.unit == "rows" else "ROWS_RANGE", f"BETWEEN {self.start} AND {self.end}"]
+        words += ["WITH PEERS"] if self.peers else []
         if self.maxsize is not None:
             words.append(f"MAXSIZE {self.maxsize}")
         words += ["EXCLUDE CURRENT_ROW"] if self.exclude_current_row else []

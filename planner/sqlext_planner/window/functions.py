@@ -3,6 +3,13 @@
 Importing it loads neither numba nor Spark; the kernels are loaded where they run.
 """
 
-from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError, Parameter, WindowFunction, lookup
+from sqlext_operators.window.functions import (
+    FUNCTIONS,
+    FunctionTypeError,
+    Parameter,
+    WindowFunction,
+    check_filter,
+    lookup,
+)
 
-__all__ = ["FUNCTIONS", "FunctionTypeError", "Parameter", "WindowFunction", "lookup"]
+__all__ = ["FUNCTIONS", "FunctionTypeError", "Parameter", "WindowFunction", "check_filter", "lookup"]

@@ -20,7 +20,7 @@ from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.numbers import decimal_shape
 from sqlext_planner.expressions.typed import is_null, plain_number
 from sqlext_planner.expressions.types import WINDOW_ORDER_TYPES, union_type
-from sqlext_planner.relational.nodes import Filter, Limit, Project, Sort, SubqueryAlias
+from sqlext_planner.relational.nodes import Filter, Limit, Project, Sort, SortKey, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan, quoted
 from sqlext_planner.relational.spark_exec import SparkExec
 from sqlext_planner.window.nodes import WindowCall
@@ -43,20 +43,47 @@ def check_order(expression: Expression | None, kind: DataType) -> None:
         )
 
 
+def check_further(key: SortKey, kind: DataType, arrow: pa.DataType) -> None:
+    """Further keys of ORDER BY are of any type with an order, which is Spark's.
+
+    Raises AnalysisError for another type, UnsupportedError for a collation.
+    """
+    from sqlext_operators.window.functions.types import is_scalar
+
+    name = kind.simpleString()
+    if "collate" in name.lower():
+        raise UnsupportedError(
+            f"ORDER BY of a window union does not take a string with a collation: {key.expression} is {name}",
+            condition="order-type",
+            span=key.span or key.expression.span,
+            help="order by lower(...) or COLLATE UTF8_BINARY",
+        )
+    if arrow != YEAR_MONTH and not is_scalar(arrow):
+        raise AnalysisError(
+            f"ORDER BY of a window union does not take {name}: {key.expression}",
+            condition="order-type",
+            span=key.span or key.expression.span,
+            help="order by its fields, or cast it to string",
+        )
+
+
 def result_type(logical: WindowCall, call: Call, kinds: dict[str, pa.DataType], types: dict[str, DataType]) -> DataType:
     """The Spark type of a call's result, from the Arrow and the Spark types of the wire columns.
 
     Raises AnalysisError if the function does not take its arguments, UnsupportedError if it puts a year-month
     interval into a list, InternalError if there is no such function.
     """
-    from sqlext_operators.window.functions import FunctionTypeError, lookup
+    from sqlext_operators.window.functions import FunctionTypeError, check_filter, lookup
 
     function = lookup(call.function)
     if function is None:
         raise InternalError(f"there is no window function {call.function}")
     given = {name: stand_in(types[name], kinds[name]) for name in call.args}
     try:
-        result = function.result_type([given[name] for name in call.args], openmldb=call.openmldb)
+        taken = [given[name] for name in call.args]
+        if call.filtered:
+            check_filter(taken.pop())
+        result = function.result_type(taken, openmldb=call.openmldb)
     except FunctionTypeError as error:
         span, help = logical.span, error.help
         if error.argument is not None and error.argument < len(logical.args):

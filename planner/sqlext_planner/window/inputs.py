@@ -14,15 +14,17 @@ from sqlext_planner.exchange.driver import memory_bytes
 from sqlext_planner.exchange.wire import WireColumns, check_key, shippable
 from sqlext_planner.exchange.year_month import as_months
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
-from sqlext_planner.window.input_types import check_order, result_type, union_columns
+from sqlext_planner.window.input_types import check_further, check_order, result_type, union_columns
 from sqlext_planner.window.nodes import WindowCall, WindowUnion
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField, StructType
+    from sqlext_operators.sequences.sequence import FurtherKey
     from sqlext_operators.window.operator import WindowOperatorSpec
 
+    from sqlext_planner.relational.nodes import SortKey
     from sqlext_planner.window.execution import WindowUnionExec
 
 
@@ -40,6 +42,7 @@ class WindowInputs:
     tie_order: str | None
     result_schema: StructType
     computed: tuple[str, ...] = ()
+    further: tuple[FurtherKey, ...] = ()
 
     @classmethod
     def of(cls, planned: WindowUnionExec, frames: Sequence[DataFrame]) -> WindowInputs:
@@ -51,6 +54,7 @@ class WindowInputs:
         wire = WireColumns()
         keys = tuple(wire.name(expression) for expression in node.partition_by)
         order = wire.name(node.order_by) if node.order_by is not None and not _constant(node.order_by) else None
+        further = tuple((key, wire.name(key.expression)) for key in node.further)
         calls = wire_calls(node, wire)
         payload = tuple(item.column for item in node.payload_fields)
         source = frames[0]
@@ -69,6 +73,8 @@ class WindowInputs:
             check_key(expression, types[name], kinds[name])
         if order is not None:
             check_order(node.order_by, types[order])
+        for key, name in further:
+            check_further(key, types[name], kinds[name])
         spec = WindowUnionSpec(
             keys,
             order,
@@ -83,13 +89,21 @@ class WindowInputs:
             tie.spark_name if tie is not None else None,
             _result_schema(shipped[0].schema, payload, calls, kinds),
             tuple(f"{name} = {expression.sql()}" for expression, name in wire.computed.items()),
+            _further_keys(further),
         )
 
     def operator(self, config: Config, *, ansi: bool) -> WindowOperatorSpec:
         """What a worker does with a partition."""
         from dataclasses import replace
 
-        return operator_spec(replace(self.spec, ansi=ansi), self.tie_order, len(self.frames), config)
+        found = operator_spec(replace(self.spec, ansi=ansi), self.tie_order, len(self.frames), config)
+        return replace(found, sequence=replace(found.sequence, further=self.further)) if self.further else found
+
+
+def _further_keys(keys: Sequence[tuple[SortKey, str]]) -> tuple[FurtherKey, ...]:
+    from sqlext_operators.sequences.sequence import FurtherKey
+
+    return tuple(FurtherKey(name, key.descending, key.nulls_first) for key, name in keys)
 
 
 def wire_calls(node: WindowUnion, wire: WireColumns) -> dict[WindowCall, Call]:

@@ -23,7 +23,7 @@ from sqlext_planner.relational.logical_plan import (
     relation_name,
     with_fields,
 )
-from sqlext_planner.relational.nodes import PartitionerHint, by_position, exactly, filtered, holds
+from sqlext_planner.relational.nodes import PartitionerHint, SortKey, by_position, exactly, filtered, holds
 from sqlext_planner.window.frame import WindowFrame
 from sqlext_planner.window.functions import lookup
 
@@ -38,6 +38,7 @@ class WindowCall(Expression):
     `args` are expressions over the FROM source's columns; they are evaluated on FROM and on union rows
     alike (union rows by position). `function` is a name of the function table. `openmldb`: the result has OpenMLDB's
     type, else Spark's (a sum of ints is a bigint); the analyzer decides, and everything below reads it here.
+    `filtered`: the last of `args` is the condition of FILTER.
     """
 
     function: str
@@ -46,6 +47,7 @@ class WindowCall(Expression):
     column: Column
     dtype: str | None = None
     openmldb: bool = False
+    filtered: bool = False
 
     @cached_property
     def references(self) -> frozenset[Column]:
@@ -54,7 +56,7 @@ class WindowCall(Expression):
     def shipped(self, name: Callable[[Expression], str]) -> Call:
         """The call over the columns on the wire that `name` gives its arguments."""
         args = tuple(name(arg) for arg in self.args)
-        return Call(self.function, args, self.column.spark_name, self.constants, self.openmldb)
+        return Call(self.function, args, self.column.spark_name, self.constants, self.openmldb, self.filtered)
 
     def shown(self, over: str = "") -> ShownCall:
         """`sum(a.v) OVER w`; a function without a public name is shown by its column, which has the user's name."""
@@ -64,8 +66,10 @@ class WindowCall(Expression):
         return ShownCall(self.column, text, self.args, self.span)
 
     def __str__(self) -> str:
-        args = [*map(str, self.args), *map(repr, self.constants)] or ["*"]
-        return f"{self.function}({', '.join(args)}) AS {self.column}"
+        plain, given = (self.args[:-1], self.args[-1:]) if self.filtered else (self.args, ())
+        args = [*map(str, plain), *map(repr, self.constants)] or ["*"]
+        condition = "".join(f" FILTER (WHERE {item})" for item in given)
+        return f"{self.function}({', '.join(args)}){condition} AS {self.column}"
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,8 @@ class WindowUnion(LogicalPlan):
     FROM rows of equal keys; without it that is the order in which the source gives its rows, which is the input
     order (partition index, position in the partition) only below the first exchange. `phase`, on streams only, is one
     more column at the end: while it is there, rows that are too late come out too, and it tells them from the others.
-    `partitioner` is what a hint asked for.
+    `partitioner` is what a hint asked for. `further` are the keys behind `order_by`: they order rows that it does not
+    tell apart, also those of different inputs, and no frame counts in them.
     """
 
     is_extension = True
@@ -118,6 +123,7 @@ class WindowUnion(LogicalPlan):
     tie_order: Column | None = None
     phase: Column | None = None
     partitioner: PartitionerHint | None = None
+    further: tuple[SortKey, ...] = ()
 
     @property
     def gives_late_rows(self) -> bool:
@@ -196,6 +202,7 @@ class WindowUnion(LogicalPlan):
         """Source columns that are passed through or read by keys, order or calls; at least one."""
         read = reads(self.partition_by) | {column for w in windows for call in w.calls for column in call.references}
         read |= self.order_by.references if self.order_by is not None else frozenset()
+        read |= reads(self.further)
         read |= {field.column for field in self.payload_fields if field.column in needed}
         read |= {self.tie_order} if self.tie_order is not None else set()
         columns = self.source.output_columns
@@ -231,6 +238,7 @@ class WindowUnion(LogicalPlan):
         yield from self.partition_by
         if self.order_by is not None:
             yield self.order_by
+        yield from self.further
         for window in self.windows:
             yield from window.calls
         yield from self.payload or ()
@@ -246,7 +254,7 @@ class WindowUnion(LogicalPlan):
         yield from super().pictures()
 
     def label(self) -> str:
-        order = f" ORDER BY {self.order_by}" if self.order_by is not None else ""
+        order = f" ORDER BY {comma((self.order_by, *self.further))}" if self.order_by is not None else ""
         order += f" TIES BY {self.tie_order}" if self.tie_order is not None else ""
         unions = f" UNION {len(self.unions)} sources" if self.unions else ""
         payload = "" if self.payload is None else f" PAYLOAD [{comma(self.payload)}]"

@@ -56,7 +56,9 @@ def window_demand(node: WindowUnion) -> Demand:
         )
         for group in node.windows
     )
-    reach = time_reach(WindowUnionSpec((), None, (), windows)) if order is not None else None
+    # over an order of an unknown type, it is unknown what a distance counts
+    is_known = order is not None and _dtype(node, order) is not None
+    reach = time_reach(WindowUnionSpec((), None, (), windows)) if is_known else None
     return Demand(
         reach,
         owned_copies=any(not group.frame.instance_not_in_window for group in node.windows),
@@ -84,4 +86,4 @@ def _order(node: WindowUnion) -> Expression | None:
 
 
 def _dtype(node: WindowUnion, item: Expression) -> str | None:
-    return node.source.dtypes.get(item) if isinstance(item, Column) else None
+    return item.result_type(node.source.dtypes)

@@ -47,6 +47,13 @@ def _refusals(node: WindowUnion) -> Iterator[SqlExtError]:
             span=node.order_by.span if node.order_by is not None and node.order_by.span else node.span,
             help="write ORDER BY and the column that withWatermark, or WATERMARK ... DELAY OF, names",
         )
+    if node.further:
+        yield UnsupportedError(
+            f"ORDER BY {node.further[0]}: a stream keeps rows of one time in the order in which they came",
+            condition="stream-not-supported",
+            span=node.further[0].span or node.span,
+            help="order by the column with the watermark only",
+        )
     if 2 * (len(node.children) + len(node.windows)) > _MOST_SOURCES:
         yield UnsupportedError(
             f"{len(node.windows)} windows over {len(node.children)} inputs are too many for one statement over streams",
@@ -88,8 +95,31 @@ def _group_refusals(group: WindowGroup, node: WindowUnion) -> Iterator[SqlExtErr
             span=span,
             help="use ROWS_RANGE with a time after the row, or end the window at CURRENT ROW",
         )
+    yield from map(_unknown_neighbour, filter(_is_unknown, group.calls))
     if frame.start.amount is None and frame.maxsize is None:
         yield from _unbounded_refusals(group, span)
+
+
+def _is_unknown(call: WindowCall) -> bool:
+    """Whether a call reads a row that no time tells: one after the current one, or the last with a value."""
+    function = lookup(call.function)
+    return function is not None and function.positional and (call.filtered or call.function == "lead")
+
+
+def _unknown_neighbour(call: WindowCall) -> SqlExtError:
+    if call.filtered:
+        what, help = "looks for a row with a value, however old it is", "leave out IGNORE NULLS, or use last_value"
+    else:
+        what, help = (
+            "reads a row after the current one, which may come at any time",
+            "use first_value over a window ahead",
+        )
+    return UnsupportedError(
+        f"{call.function}() {what}: a stream cannot tell when it has come",
+        condition="stream-unbounded",
+        span=call.span,
+        help=help if call.filtered else f"{help}: ROWS_RANGE BETWEEN 0s OPEN FOLLOWING AND 10s FOLLOWING",
+    )
 
 
 def _unbounded_refusals(group: WindowGroup, span: object) -> Iterator[SqlExtError]:
@@ -102,7 +132,9 @@ def _unbounded_refusals(group: WindowGroup, span: object) -> Iterator[SqlExtErro
             help="end the window at CURRENT ROW, or use ROWS_RANGE",
         )
     for call in group.calls:
-        if call.function not in CONDENSED:
+        # with a second condition, or where NULL is a value, there is no partial call (window/condense.py)
+        alone = call.function == "distinct_count" or call.function.endswith("_where")
+        if call.function not in CONDENSED or (call.filtered and alone):
             yield unbounded_refusal(_name(call), call, group)
 
 

@@ -51,7 +51,7 @@ class WindowTasks:
 
     @classmethod
     def of(cls, planned: WindowUnionExec, tables: Sequence[pa.Table], partitions: int, config: Config) -> WindowTasks:
-        """Raises UnsupportedError for computed keys, orders and arguments, and for times of ties (TIES BY)."""
+        """Raises UnsupportedError for computed keys, orders and arguments, and for what orders ties."""
         from sqlext_operators.window.spec import WindowUnionSpec
 
         wire = WireColumns()
@@ -59,9 +59,9 @@ class WindowTasks:
         calls = wire_calls(node, wire)
         keys = tuple(wire.name(key) for key in node.partition_by)
         order = None if node.order_by is None else wire.name(node.order_by)
-        if wire.computed or node.tie_order is not None:
+        if wire.computed or node.tie_order is not None or node.further:
             raise UnsupportedError(
-                "windows over tables in memory have plain columns as keys, order and arguments",
+                "windows over tables in memory have plain columns as keys and arguments, and one as order",
                 condition="unsupported-clause",
             )
         order_type = next((item.dtype for item in node.source.output if item.column == node.order_by), None)

@@ -191,7 +191,7 @@ def site(name: str, dtype: pa.DataType, *constants: int | str) -> CallSite:
 
 def one_frame(rows: int) -> Frames:
     zero, end = np.zeros(1, np.int64), np.full(1, rows)
-    return Frames(end - 1, zero, end, None, None, None, zero, end, np.ones(1, np.bool_))
+    return Frames(end - 1, zero, end, None, None, None, zero, end, end, end, np.ones(1, np.bool_))
 
 
 @pytest.mark.parametrize("by_value", [False, True])
@@ -203,7 +203,7 @@ def test_frames_that_grow_beyond_a_list(by_value: bool) -> None:
     evaluator.load(Rows((pa.array(values),), None, len(values)))
     rows = np.arange(len(values))
     lo = np.where(rows < 200, np.maximum(0, rows - 30), 170)
-    frames = Frames(rows, lo, rows + 1, None, None, None, np.zeros_like(rows), rows + 1, rows == 0)
+    frames = Frames(rows, lo, rows + 1, None, None, None, np.zeros_like(rows), *[rows + 1] * 3, rows == 0)
     parts = [frames[:100], frames[100:200], frames[200:]]
     found = [text for part in parts for text in evaluator.evaluate(part).to_pylist()]
     for i in range(len(values)):

@@ -63,20 +63,21 @@ def test_first_rows(keys: list[int]) -> None:
     assert rows.tolist() == [keys.index(key) for key in distinct]
 
 
-Row = tuple[int, int, int, int]
+Row = tuple[int, int, int, int, int]
 
 
 @settings(deadline=None)  # the first example compiles kernels
-@given(st.lists(st.lists(st.tuples(*[st.integers(0, 3)] * 3, st.integers(0, 9)), max_size=8), min_size=1, max_size=5))
+@given(st.lists(st.lists(st.tuples(*[st.integers(0, 3)] * 4, st.integers(0, 9)), max_size=8), min_size=1, max_size=5))
 def test_merge_stops_at_the_end_of_a_loaded_run(runs: list[list[Row]]) -> None:
     def place(row: Row) -> Row:
-        return row[0], row[1], -row[2], row[3]
+        return row[0], row[1], row[2], -row[3], row[4]
 
     loaded = [sorted(run, key=place) for run in runs]
     ends = np.cumsum([len(run) for run in loaded]).astype(np.int64)
     heads = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
     flat = [row for run in loaded for row in run]
-    columns = [np.array([row[i] for row in flat], kind) for i, kind in enumerate(("i8", "i8", "u1", "i8"))]
+    columns = [np.array([row[i] for row in flat], kind) for i, kind in enumerate(("i8", "i8", "i8", "u1", "i8"))]
+    columns[2] = columns[2].reshape(1, -1)  # one further key
     rows = np.empty(len(flat) + 1, np.int32)
     count = merge_loaded(heads, ends, *columns, rows)
     merged = [flat[row] for row in rows[:count]]

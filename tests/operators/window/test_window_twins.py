@@ -20,7 +20,18 @@ from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.twins import TWINS
 
-from tests.operators.window.window_data import ALL_CALLS, INT64_MAX, INT64_MIN, TYPES, Line, cut, frames, lines, windows
+from tests.operators.window.window_data import (
+    ALL_CALLS,
+    INT64_MAX,
+    INT64_MIN,
+    TYPES,
+    Line,
+    cut,
+    frames,
+    lines,
+    modified,
+    windows,
+)
 
 SETTINGS = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
 
@@ -60,7 +71,8 @@ def expected(window: Window, call: Call, rows: list[Line]) -> list[Any]:
             if row.group == group and row.source in (0, *window.sources)
         ]
         types = tuple(TYPES[name] for name in call.args)
-        found += reference.evaluate(call.function, window.frame, sequence, types, constants, openmldb=call.openmldb)
+        modes = {"openmldb": call.openmldb, "filtered": call.filtered}
+        found += reference.evaluate(call.function, window.frame, sequence, types, constants, **modes)
     return found
 
 
@@ -196,7 +208,7 @@ def test_function(function: str, data: st.DataObject) -> None:
     chosen = data.draw(
         st.lists(st.sampled_from([c for c in ALL_CALLS if c.function == function]), min_size=1, max_size=3)
     )
-    calls = tuple(replace(c, output=f"out{i}") for i, c in enumerate(chosen))
+    calls = tuple(replace(data.draw(modified(c)), output=f"out{i}") for i, c in enumerate(chosen))
     rows = data.draw(lines(sorted({name for call in calls for name in call.args})))
     window = Window(data.draw(frames()), (1, 2, 3), calls)
     check((window,), rows, data.draw(st.lists(st.integers(0, 14), max_size=6)))

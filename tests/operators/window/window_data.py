@@ -141,7 +141,7 @@ def arguments(function: WindowFunction, *, openmldb: bool = False) -> list[tuple
     for i, parameter in enumerate(function.column_parameters):
         special = {"condition": ("c",), "frequency": ("often",)}
         named = special.get(parameter.kind) or special.get(parameter.name)
-        columns.append(named or (tuple(TYPES) if i == 0 else FURTHER_COLUMNS))
+        columns.append(named or (tuple(TYPES) if i == 0 or parameter.name == "default" else FURTHER_COLUMNS))
     candidates = list(product(*columns))
     if function.column_parameters and function.column_parameters[-1].optional:
         candidates += list(product(*columns[:-1]))
@@ -178,11 +178,18 @@ ALL_CALLS = all_calls()
 
 
 @st.composite
+def modified(draw: st.DrawFn, call: Call) -> Call:
+    """A call with FILTER or without it; no statement puts it around the calls that read one row of the frame."""
+    is_plain = call.function in ("frame_at", "count_where_at") or draw(st.booleans())
+    return call if is_plain else replace(call, args=(*call.args, "c"), filtered=True)
+
+
+@st.composite
 def windows(draw: st.DrawFn, number: int, *, size: int = 4) -> Window:
     """A frame over some of three union sources with a few calls."""
     sources = tuple(sorted(draw(st.sets(st.integers(1, 3)))))
     chosen = draw(st.lists(st.sampled_from(ALL_CALLS), min_size=1, max_size=size))
-    calls = tuple(replace(call, output=f"w{number}_{i}") for i, call in enumerate(chosen))
+    calls = tuple(replace(draw(modified(call)), output=f"w{number}_{i}") for i, call in enumerate(chosen))
     return Window(draw(frames()), sources, calls)
 
 

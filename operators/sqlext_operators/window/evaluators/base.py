@@ -67,19 +67,25 @@ class Evaluator(ABC):
     in the frames of the group's later rows: the evaluator must `fold` them into its state. In other windows they
     are in no later frame. Results must not depend on where the input is cut.
 
-    lookback    how many candidates before `Frames.before` are needed, whatever the frame holds
+    lookback    how many candidates before `Frames.before` are needed, whatever the frame holds (`first_needed`)
+    ahead       how many candidates from `Frames.after` on are needed, whatever the frame holds
     newest      how many of the newest candidates of an unbounded frame are needed
     needs_rows  rows of an unbounded window cannot be folded: all have to stay in the buffer
     takes_dictionaries  in bounded windows, strings among the arguments may be dictionaries (`columns/compact.py`)
     """
 
     lookback = 0
+    ahead = 0
     newest = 0
     needs_rows = False
     takes_dictionaries = False
 
     def __init__(self, site: CallSite) -> None:
         self.site = site
+
+    def first_needed(self, before: int) -> int:
+        """The first candidate that a row needs whose `Frames.before` is `before`, apart from its frame."""
+        return before - self.lookback
 
     @property
     def kept_values(self) -> int:

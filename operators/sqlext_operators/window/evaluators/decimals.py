@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -21,6 +23,32 @@ _MASK = 0xFFFFFFFF
 _SHORT = 18
 
 
+def split_limbs(low: UintArray, high: IntArray, *, is_short: bool) -> list[IntArray]:
+    """128-bit integers as four limbs of 32 bits, the top one signed; two if they are short."""
+    words = (low.view(np.int64),) if is_short else (low.view(np.int64), high)
+    found = []
+    for place in range(2 * len(words)):
+        word, is_top = words[place // 2], place == 2 * len(words) - 1
+        found.append(word & _MASK if place % 2 == 0 else word >> 32 if is_top else (word >> 32) & _MASK)
+    return found
+
+
+def joined_limbs(sums: Sequence[IntArray], *, is_short: bool) -> tuple[UintArray, IntArray, BoolArray]:
+    """(low, high, fits) of sums of limbs, as `DecimalTotals.totals` gives them."""
+    digits, carry = [], np.zeros(len(sums[0]), np.int64)
+    for limb in sums[:-1]:
+        limb = limb + carry
+        digits.append(limb & _MASK)
+        carry = limb >> 32
+    top = sums[-1] + carry
+    if is_short:
+        low = digits[0] | ((top & _MASK) << 32)
+        return low.view(np.uint64), top >> 32, np.ones(len(top), np.bool_)
+    low = digits[0] | (digits[1] << 32)
+    high = digits[2] | ((top & _MASK) << 32)
+    return low.view(np.uint64), high, (top >> 31) == (top >> 63)
+
+
 class DecimalTotals:
     """Exact sums of decimals over frames, of up to 2**31 values each.
 
@@ -37,28 +65,12 @@ class DecimalTotals:
         low, high = limbs(array)
         if mask is not None:
             low, high = np.where(mask, low, np.uint64(0)), np.where(mask, high, 0)
-        words = (low.view(np.int64),) if self.is_short else (low.view(np.int64), high)
-        for i, part in enumerate(self.parts):
-            word = words[i // 2]
-            is_top = i == len(self.parts) - 1
-            limb = word & _MASK if i % 2 == 0 else word >> 32 if is_top else (word >> 32) & _MASK
+        for part, limb in zip(self.parts, split_limbs(low, high, is_short=self.is_short), strict=True):
             part.load(limb, candidates)
 
     def totals(self, frames: Frames) -> tuple[UintArray, IntArray, BoolArray]:
         """(low, high, fits): the halves of the 128-bit sums, and whether they fit into 128 bits."""
-        sums = [part.totals(frames) for part in self.parts]
-        digits, carry = [], np.zeros(len(frames), np.int64)
-        for limb in sums[:-1]:
-            limb = limb + carry
-            digits.append(limb & _MASK)
-            carry = limb >> 32
-        top = sums[-1] + carry
-        if self.is_short:
-            low = digits[0] | ((top & _MASK) << 32)
-            return low.view(np.uint64), top >> 32, np.ones(len(frames), np.bool_)
-        low = digits[0] | (digits[1] << 32)
-        high = digits[2] | ((top & _MASK) << 32)
-        return low.view(np.uint64), high, (top >> 31) == (top >> 63)
+        return joined_limbs([part.totals(frames) for part in self.parts], is_short=self.is_short)
 
     def reset(self) -> None:
         """Forget what has been folded."""

@@ -1,6 +1,8 @@
-"""first_value, last_value, lag and frame_at: functions whose result is the value of one row."""
+"""first_value, last_value, lag, lead and frame_at: functions whose result is the value of one row."""
 
 from __future__ import annotations
+
+from abc import abstractmethod
 
 import numpy as np
 import pyarrow as pa
@@ -99,18 +101,50 @@ def _last_true(mask: BoolArray) -> IntArray:
     return np.maximum.accumulate(place)
 
 
-class Lag(_OneRow):
-    """The value of the row n places before the current one in the sequence that the attributes leave."""
+class _Neighbour(_OneRow):
+    """The value of a row some places from the current one in the sequence that the attributes leave; where there is no
+    such row, that of the last argument on the current row, if there are two."""
 
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
-        self.lookback = int(site.constants[0] or 0)
+        self.distance = int(site.constants[0] or 0)
 
     def evaluate(self, frames: Frames) -> pa.Array:
-        if self.lookback == 0:
+        if self.distance == 0:
             return self._value_at(frames.row)
-        place = frames.before - self.lookback
-        return self._value_at(self._buffer_places(np.where(place >= frames.start, place, -1)))
+        places = self._buffer_places(self._candidate(frames))
+        if len(self.site.types) == 1:
+            return self._value_at(places)
+        given = pa.concat_arrays([self._array, self._rows.args[1]])
+        return take(given, np.where(places < 0, len(self._array) + frames.row, places))
+
+    @abstractmethod
+    def _candidate(self, frames: Frames) -> IntArray:
+        """int64[m], the candidate that each row means; -1 if there is none."""
+
+
+class Lag(_Neighbour):
+    """The row n places before."""
+
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
+        self.lookback = self.distance
+
+    def _candidate(self, frames: Frames) -> IntArray:
+        place = frames.before - self.distance
+        return np.where(place >= frames.start, place, -1)
+
+
+class Lead(_Neighbour):
+    """The row n places after."""
+
+    def __init__(self, site: CallSite) -> None:
+        super().__init__(site)
+        self.ahead = self.distance
+
+    def _candidate(self, frames: Frames) -> IntArray:
+        place = frames.after + self.distance - 1
+        return np.where(place < frames.end, place, -1)
 
 
 class FrameAt(_OneRow):

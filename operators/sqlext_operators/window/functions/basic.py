@@ -9,6 +9,15 @@ _VALUE = Parameter("x")
 _CONDITION = Parameter("condition", "condition")
 _IGNORE_NULL = Parameter("ignore_null", "boolean", optional=True, default=False)
 
+_PLACES = Parameter("n", "integer", optional=True, minimum=0, default=1)
+_DEFAULT = Parameter("default", optional=True)
+
+_NEIGHBOUR_DOC = (
+    "It counts rows of the partition, not of the frame (but EXCLUDE CURRENT_TIME and INSTANCE_NOT_IN_WINDOW still "
+    "leave rows out), with IGNORE NULLS only those whose value is not NULL. n = 0 is the current row. If there is no "
+    "such row, it is the default, computed on the current row, or NULL."
+)
+
 _SUM_DOC = (
     "The type is that of Spark's sum: integers give a bigint, float and double a double. A bigint that overflows is an "
     "error under ANSI, and wraps around without it; a decimal that overflows is NULL there. NULL if no value is left. "
@@ -31,6 +40,7 @@ ROWS = (
         Evaluation("sums", "Count"),
         "Number of non-NULL values, or of rows for count(*); 0 for an empty window.",
         accepts_star=True,
+        distinct_form="distinct_count",
     ),
     WindowFunction(
         "sum",
@@ -39,6 +49,7 @@ ROWS = (
         Evaluation("sums", "total"),
         f"Sum of the values. {_SUM_DOC}",
         openmldb_rule=types.summed_in_openmldb,
+        distinct_form="distinct_sum",
     ),
     WindowFunction(
         "avg",
@@ -48,6 +59,7 @@ ROWS = (
         f"Mean of the values. {_AVG_DOC}",
         openmldb_rule=types.averaged_in_openmldb,
         spark_names=("mean",),
+        distinct_form="distinct_avg",
     ),
     WindowFunction(
         "min",
@@ -56,6 +68,7 @@ ROWS = (
         Evaluation("extremes", "Extreme", {"largest": False}),
         f"Smallest value. {_EXTREME_DOC}",
         openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
+        distinct_form="min",
     ),
     WindowFunction(
         "max",
@@ -64,6 +77,7 @@ ROWS = (
         Evaluation("extremes", "Extreme", {"largest": True}),
         f"Largest value. {_EXTREME_DOC}",
         openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
+        distinct_form="max",
     ),
     WindowFunction(
         "distinct_count",
@@ -79,32 +93,43 @@ ROWS = (
         (_VALUE, _IGNORE_NULL),
         types.first_argument,
         Evaluation("positions", "EdgeValue", {"oldest": True}),
-        "Value of the oldest row of the window; with ignore_null, of the oldest row whose value is not NULL. NULL if "
-        "there is no such row.",
+        "Value of the oldest row of the window; with ignore_null or IGNORE NULLS, of the oldest row whose value is not "
+        "NULL. NULL if there is no such row.",
         needs_order=True,
         spark_names=("first", "any_value"),
+        null_treatment=True,
     ),
     WindowFunction(
         "last_value",
         (_VALUE, _IGNORE_NULL),
         types.first_argument,
         Evaluation("positions", "EdgeValue", {"oldest": False}),
-        "Value of the newest row of the window; with ignore_null, of the newest row whose value is not NULL. NULL if "
-        "there is no such row.",
+        "Value of the newest row of the window; with ignore_null or IGNORE NULLS, of the newest row whose value is not "
+        "NULL. NULL if there is no such row.",
         needs_order=True,
         spark_names=("last",),
+        null_treatment=True,
     ),
     WindowFunction(
         "lag",
-        (_VALUE, Parameter("n", "integer", optional=True, minimum=0, default=1)),
-        types.first_argument,
+        (_VALUE, _PLACES, _DEFAULT),
+        types.neighbour,
         Evaluation("positions", "Lag"),
-        "Value of the row n places before the current row. It counts rows of the partition, not of the frame (but "
-        "EXCLUDE CURRENT_TIME and INSTANCE_NOT_IN_WINDOW still leave rows out). n = 0 is the current row. NULL if "
-        "there is no such row.",
+        f"Value of the row n places before the current row. {_NEIGHBOUR_DOC}",
         aliases=("at",),
         positional=True,
         needs_order=True,
+        null_treatment=True,
+    ),
+    WindowFunction(
+        "lead",
+        (_VALUE, _PLACES, _DEFAULT),
+        types.neighbour,
+        Evaluation("positions", "Lead"),
+        f"Value of the row n places after the current row. {_NEIGHBOUR_DOC} Not on streams, and not in OpenMLDB.",
+        positional=True,
+        needs_order=True,
+        null_treatment=True,
     ),
     WindowFunction(
         "count_where",
@@ -147,6 +172,24 @@ ROWS = (
         Evaluation("extremes", "Extreme", {"largest": True}),
         f"Largest value where the condition is true (NULL counts as false). {_EXTREME_DOC}",
         openmldb_refuses=types.UNORDERED_IN_OPENMLDB,
+    ),
+    WindowFunction(
+        "distinct_sum",
+        (_VALUE,),
+        types.summed,
+        Evaluation("distinct_sums", "DistinctTotals", {"average": False}),
+        "sum(DISTINCT x): the sum of the distinct values.",
+        internal=True,
+        openmldb_rule=types.summed_in_openmldb,
+    ),
+    WindowFunction(
+        "distinct_avg",
+        (_VALUE,),
+        types.averaged,
+        Evaluation("distinct_sums", "DistinctTotals", {"average": True}),
+        "avg(DISTINCT x): the mean of the distinct values.",
+        internal=True,
+        openmldb_rule=types.averaged_in_openmldb,
     ),
     WindowFunction(
         "frame_at",

@@ -99,6 +99,8 @@ class WindowFunction:
     positional    the function looks at the partition's sequence, not at the frame (lag, at)
     needs_order   the function depends on the rows' order: it has no meaning with GROUP BY
     internal      made by the analyzer, not callable from SQL
+    null_treatment  it may be called with IGNORE NULLS: by its parameter ignore_null, or else over rows without a NULL
+    distinct_form  the function that computes it over distinct values (DISTINCT); None if there is none
     openmldb_rule  the types of the result in OpenMLDB, where they are not Spark's
     openmldb_refuses  first-argument types that OpenMLDB refuses though they make sense (compat="openmldb" refuses them)
     spark_names   what Spark calls it besides; only calls with OVER have these names
@@ -117,6 +119,8 @@ class WindowFunction:
     positional: bool = False
     needs_order: bool = False
     internal: bool = False
+    null_treatment: bool = False
+    distinct_form: str | None = None
     openmldb_rule: TypeRule | None = None
     openmldb_refuses: frozenset[pa.DataType] = frozenset()
     spark_names: tuple[str, ...] = ()

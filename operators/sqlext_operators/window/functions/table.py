@@ -44,6 +44,7 @@ def call_site(
     function = FUNCTIONS.get(call.function)
     if function is None:
         raise ValueError(f"there is no window function {call.function!r}")
+    types = types[:-1] if call.filtered else types
     constants = function.complete_constants(call.constants)
     result = function.result_type(types, openmldb=call.openmldb)
     return CallSite(function, types, constants, result, unbounded, ansi, time_zone, call.openmldb)

@@ -110,6 +110,21 @@ def first_argument(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     return types[0]
 
 
+def neighbour(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
+    """The type of the first argument, which a default has too."""
+    if len(types) > 1 and types[1] != types[0]:
+        message = f"the default of {name}() is {sql_name(types[1])}, and its value is {sql_name(types[0])}"
+        raise FunctionTypeError(message, f"cast the default to {sql_name(types[0])}", 1)
+    return types[0]
+
+
+def check_filter(dtype: pa.DataType) -> None:
+    """Raise FunctionTypeError for a condition of FILTER that is not boolean."""
+    if not (pa.types.is_boolean(dtype) or pa.types.is_null(dtype)):
+        message = f"the condition of FILTER must be boolean, not {sql_name(dtype)}"
+        raise FunctionTypeError(message, "write a comparison, for example x > 0")
+
+
 def summed(name: str, types: Sequence[pa.DataType]) -> pa.DataType:
     """Spark's type of a sum: bigint for integers, double for float and double, decimal(min(38,p+10),s) for
     decimal(p,s), a day-time interval for day-time intervals."""

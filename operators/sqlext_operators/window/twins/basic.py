@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -50,6 +51,12 @@ def _avg(view: View, condition: int | None = None) -> Any:
     return float(Fraction(sum(values), len(values)))
 
 
+def _distinct(view: View) -> View:
+    """The view with one row for each distinct value."""
+    rows = {order_key(row[0]): row for row in reversed(view.rows)}
+    return replace(view, rows=list(rows.values()))
+
+
 def _min(view: View, condition: int | None = None) -> Any:
     return min(chosen(view, condition), key=order_key, default=None)
 
@@ -94,6 +101,13 @@ def _nth_newest(rows: list[Values], n: Scalar) -> Any:
     return rows[place][0] if place >= 0 else None
 
 
+def _neighbour(view: View, line: list[Values]) -> Any:
+    """The value of a row so many places before the last one of a line, the row itself, or its default."""
+    own = line[-1]
+    place = len(line) - 1 - int(view.constants[0] or 0)
+    return line[place][0] if place >= 0 else own[1] if len(own) > 1 else None
+
+
 def _count_where_at(view: View) -> int:
     n, null_safe = view.constants
     wanted = _nth_newest([row[-1:] for row in view.rows], n)
@@ -116,12 +130,15 @@ TWINS: dict[str, Twin] = {
     "distinct_count": _distinct_count,
     "first_value": _first_value,
     "last_value": _last_value,
-    "lag": lambda view: _nth_newest(view.history, view.constants[0]),
+    "lag": lambda view: _neighbour(view, view.history),
+    "lead": lambda view: _neighbour(view, [*reversed(view.future), view.history[-1]]),
     "count_where": lambda view: _count(view, condition=-1),
     "sum_where": lambda view: _sum(view, condition=-1),
     "avg_where": lambda view: _avg(view, condition=-1),
     "min_where": lambda view: _min(view, condition=-1),
     "max_where": lambda view: _max(view, condition=-1),
+    "distinct_sum": lambda view: _sum(_distinct(view)),
+    "distinct_avg": lambda view: _avg(_distinct(view)),
     "frame_at": lambda view: _nth_newest(view.rows, view.constants[0]),
     "count_where_at": _count_where_at,
     "frame_rows": _frame_rows,

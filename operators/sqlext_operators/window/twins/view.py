@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -18,13 +18,14 @@ Values = tuple[Any, ...]
 @dataclass(frozen=True)
 class View:
     """What a function sees: the frame's rows oldest to newest, and the row's history with the row itself last.
-    `openmldb` as in `Call`."""
+    `future`: the rows after it. `openmldb` as in `Call`."""
 
     rows: list[Values]
     history: list[Values]
     types: tuple[pa.DataType, ...]
     constants: tuple[Scalar, ...]
     openmldb: bool = False
+    future: list[Values] = field(default_factory=list)
 
 
 Twin = Callable[[View], Any]

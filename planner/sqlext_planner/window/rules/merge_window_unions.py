@@ -49,6 +49,7 @@ def _mergeable(outer: WindowUnion, inner: WindowUnion) -> bool:
         and inner.payload is None
         and frozenset(outer.partition_by) == frozenset(inner.partition_by)
         and outer.order_by == inner.order_by
+        and outer.further == inner.further
         and all(column in available for item in outer.expressions() for column in item.references)
         and all(len(union.output) <= len(inner.source.output) for union in outer.unions)
     )

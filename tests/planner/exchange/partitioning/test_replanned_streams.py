@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from sqlext_operators.exchange.placement import Placement
-from sqlext_operators.window.spec import Call, Frame, Window
+from sqlext_operators.window.spec import Frame, Window
 from sqlext_operators.window.stream import WindowStreamSpec
 from sqlext_planner.exchange.partitioning.demand import Demand
 from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
@@ -32,10 +34,10 @@ def bounded_windows(draw: st.DrawFn, number: int) -> Window:
         instance_not_in_window=draw(st.booleans()),
     )
     sources = tuple(sorted(draw(st.sets(st.integers(1, 3)))))
-    chosen = draw(st.lists(st.sampled_from([c for c in ALL_CALLS if c.function != "lag"]), min_size=1, max_size=2))
-    return Window(
-        frame, sources, tuple(Call(c.function, c.args, f"w{number}_{i}", c.constants) for i, c in enumerate(chosen))
+    chosen = draw(
+        st.lists(st.sampled_from([c for c in ALL_CALLS if c.function not in ("lag", "lead")]), min_size=1, max_size=2)
     )
+    return Window(frame, sources, tuple(replace(c, output=f"w{number}_{i}") for i, c in enumerate(chosen)))
 
 
 @st.composite
