@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from sqlext_planner.errors import Span
 
     from sqlext.builders import Query, Source
+    from sqlext.catalog.options import DataFiles
     from sqlext.run.pipeline import StagedPlan
     from sqlext.streams import Streams
 
 COMPAT = ("openmldb",)
 #: What OpenMLDB's statements mean by arithmetic and by times as text: no ANSI errors, and UTC+8.
-OPENMLDB_SETTINGS = {ANSI: "false", "spark.sql.session.timeZone": "Asia/Shanghai"}
+ZONE = "spark.sql.session.timeZone"
+OPENMLDB_SETTINGS = {ANSI: "false", ZONE: "Asia/Shanghai"}
 #: Whether a Session is at work in this thread. What it asks Spark then is Spark's own SQL, also if `enable` has given
 #: spark.sql to the extension.
 AT_WORK: ContextVar[bool] = ContextVar("sqlext_at_work", default=False)
@@ -72,7 +74,10 @@ class Session:
         self._spark_settings = {key: value for key, value in given.items() if key not in self._settings}
         Config.from_mapping(self._settings)  # a wrong key or value fails now, not at the first statement
         self._lock = threading.Lock()
-        self._files: dict[str, str | Path] = {}
+        from sqlext.catalog.registered import RegisteredFiles  # with pyarrow: not when the package is imported
+
+        zone = None if compat is None else self._spark_settings.get(ZONE, OPENMLDB_SETTINGS[ZONE])
+        self._files = RegisteredFiles(zone)
         self._passed = PassthroughCache()
         self._views: TemporaryViews | None = None
         self._is_given = spark is not None
@@ -102,7 +107,7 @@ class Session:
                 self._passed, self._views = PassthroughCache(), None
             if self._spark is None:
                 self._spark = self._found()
-                self._register_again(self._spark)
+                self._files.register_again(self._spark)
             return self._spark
 
     def _found(self) -> SparkSession:
@@ -111,21 +116,13 @@ class Session:
         running = active_session()
         return start_spark(conf=self._spark_settings) if running is None else self._attached(running)
 
-    def _register_again(self, spark: SparkSession) -> None:
-        """Register the files again that were registered before the underlying Spark was stopped."""
-        if self._files:
-            from sqlext.catalog import read_files
-
-            for name, path in self._files.items():
-                read_files(spark, path).createOrReplaceTempView(name)
-
     def sql(self, sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any) -> DataFrame:  # noqa: N803 - Spark's own name
         """Like `SparkSession.sql`, but understands the extension's syntax too.
 
         A statement that leaves the extension nothing to do goes to `spark.sql` exactly as written, arguments
         included. Raises SqlExtError for a mistake in a statement of the extension; Spark's own errors otherwise.
         """
-        with self._working(), ExitStack() as views:
+        with self._working(sqlQuery), ExitStack() as views:
             return self._answer(sqlQuery, args, kwargs, views)
 
     def _answer(
@@ -179,7 +176,7 @@ class Session:
 
     def plan(self, sqlQuery: str, **kwargs: Any) -> StagedPlan:  # noqa: N803 - as `sql`
         """The statement at every stage of planning, with the `kwargs` of `sql`; nothing is run."""
-        with self._working(), ExitStack() as views:
+        with self._working(sqlQuery), ExitStack() as views:
             given = self._given()
             settings = self._reading_settings(given)
             with self._bound(sqlQuery, None, kwargs, views, settings) as text:
@@ -194,7 +191,7 @@ class Session:
         """
         from sqlext.explain.analyze import measured
 
-        with self._working(), ExitStack() as views:
+        with self._working(sqlQuery), ExitStack() as views:
             given = self._given()
             settings, config = self._reading_settings(given), self._effective_config(given)
             with self._bound(sqlQuery, None, kwargs, views, settings) as text:
@@ -218,17 +215,47 @@ class Session:
 
         return Streams(self.spark)
 
-    def register(self, name: str, path: str | Path) -> None:
+    def register(
+        self,
+        name: str,
+        path: str | Path,
+        *,
+        delimiter: str | None = None,
+        header: bool | None = None,
+        multiline: bool | None = None,
+        types: str | Mapping[str, str] | None = None,
+    ) -> None:
         """Make data files the temporary view `name`: a file, a folder, a pattern (`2024-*.parquet`) or a URI of
         Parquet, CSV, ORC, JSON or Avro files. Names of folders like `dt=2024-01-01` are columns (docs/storage.md).
 
-        Raises ConfigurationError if there are none, or if Spark cannot read them.
-        """
-        from sqlext.catalog import read_files
+        delimiter  the character between values of CSV files ("tab" for a tab); None: found by looking at the file
+        header     whether CSV files begin with the names of their columns; None: found by looking at the file
+        multiline  whether quoted values of CSV files may hold line breaks; None: found by looking at the files
+        types      Spark types of columns that are not to be inferred: "uid string, price decimal(10,2)", or a dict
 
-        read_files(self.spark, path).createOrReplaceTempView(name)
-        with self._lock:
-            self._files = {**self._files, name: path}
+        Raises ConfigurationError if there are none, or if they cannot be read.
+        """
+        from sqlext.catalog.options import DataFiles, ReadOptions
+
+        self._files.register(self.spark, name, DataFiles(path, ReadOptions.of(delimiter, header, multiline, types)))
+
+    def register_when_named(self, tables: Mapping[str, DataFiles]) -> None:
+        """Make data files temporary views once a statement names them: files that no statement names are not read, and
+        stop none if they cannot be."""
+        self._files.offer(tables)
+
+    def read_named(self, text: str) -> None:
+        """Read the tables of `register_when_named` whose names stand in a text.
+
+        Raises ConfigurationError for a text that is the name of one that cannot be read.
+        """
+        self._files.read_named(self.spark, text)
+        self._files.check(text)
+
+    @property
+    def tables_offered(self) -> tuple[str, ...]:
+        """The names of the tables of `register_when_named` that no statement has named yet."""
+        return self._files.offered
 
     def __repr__(self) -> str:
         mode = "" if self.compat is None else f", compat={self.compat!r}"
@@ -236,14 +263,17 @@ class Session:
         return f"Session({f'Spark {self.spark.version}' if running else 'no Spark yet'}{mode})"
 
     @contextmanager
-    def _working(self) -> Iterator[None]:
-        """A statement is planned inside: under OpenMLDB's settings, if it is OpenMLDB's."""
+    def _working(self, text: str) -> Iterator[None]:
+        """A statement is planned inside: with the files that it names, and under OpenMLDB's settings, if it is
+        OpenMLDB's."""
         before = AT_WORK.set(True)
         try:
             wanted = OPENMLDB_SETTINGS if self.compat == "openmldb" else {}
             missing = {key: value for key, value in wanted.items() if key not in self._spark_settings}
             with settings_changed(self.spark, missing) if missing else nullcontext():
-                yield
+                self._files.read_named(self.spark, text)
+                with self._files.told():
+                    yield
         finally:
             AT_WORK.reset(before)
 
@@ -279,7 +309,9 @@ class Session:
         with self._lock:
             views = self._views = self._views or TemporaryViews(spark)
         exact = settings.case_sensitive
-        catalog = SparkCatalog(spark, self._files, case_sensitive=exact, views=views, settings=given)
+        catalog = SparkCatalog(
+            spark, self._files.known, case_sensitive=exact, views=views, settings=given, check=self._files.check
+        )
         return stage(sql, catalog, config, self.compat, lenient=lenient, settings=settings, analyze=analyze)
 
     def _given(self) -> dict[str, str]:

@@ -17,7 +17,8 @@ class TableInfo:
     `columns` pairs names with Spark simple type strings. `paths` and `format` are set where the table is plain
     files (`parquet`, `csv`); `rows` and `bytes` are None where unknown (bytes are uncompressed estimates).
     `is_streaming` says that reading the table gives a stream, even where a view hides that; `watermark` is the column
-    that has its watermark, with the delay in milliseconds.
+    that has its watermark, with the delay in milliseconds. `inferred_doubles` are the columns that are DOUBLE because
+    values of text look so: what is text there may be equal here.
     """
 
     name: str
@@ -28,6 +29,7 @@ class TableInfo:
     bytes: int | None = None
     is_streaming: bool = False
     watermark: tuple[str, int] | None = None
+    inferred_doubles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -147,9 +147,11 @@ def last_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
         from sqlext_planner.last_join.streams import stream_strategies
 
         strategies, why = stream_strategies(node)
+        why += _told_keys(node, planner)
         return LastJoinExec(node, inputs, strategies=strategies, why=why)
     sizes = list(map(_scan_bytes, inputs[1:]))
     strategies, why = choose_strategies(node, sizes, planner.config)
+    why += _told_keys(node, planner)
     rivals = strategy_rivals(strategies, sizes, planner.config)
     shipped = [strategy in ("exchange", "auto") for strategy in strategies]
     inputs = tuple(
@@ -194,6 +196,7 @@ def interval_joins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     sides = planner.later(node.left), planner.later(node.right)
     infos = [_sized_info(_plain_scan(side), node, planner) for side in sides]
     strategy, why = choose_strategy(node, infos[0], infos[1], planner.config)
+    why += _told_keys(node, planner)
     facts: dict[str, Any] = {"why": why, "rivals": strategy_rivals(node, infos[0], infos[1], planner.config, strategy)}
     if strategy != "spark":
         inputs = tuple(_exchange_input(side, planner.config) for side in sides)
@@ -230,6 +233,14 @@ def umjoins(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:
     if node.is_streaming:  # Spark computes aggregates of streams, which keep state of their own
         return plan_stream(node, planner) if isinstance(node, UMJoin) else None
     return plan_umjoin(node, planner) if isinstance(node, UMJoin) else plan_aggregate(node, planner)
+
+
+def _told_keys(node: LastJoin | IntervalJoin, planner: Planner) -> str:
+    """What a user should know of the types of a join's keys."""
+    from sqlext_planner.relational.inferred_keys import inferred_keys
+
+    sides = node.matches if isinstance(node, LastJoin) else (node,)
+    return inferred_keys(node, (key for side in sides for key in (*side.left_keys, *side.right_keys)), planner.catalog)
 
 
 def _sized_info(scan: SparkExec | None, node: IntervalJoin, planner: Planner) -> TableInfo | None:

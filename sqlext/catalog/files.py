@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import KeyStatistics, TableInfo
 from sqlext_planner.errors import ConfigurationError
 
-from sqlext.catalog.csv import csv_columns
+from sqlext.catalog.csv import csv_table
 from sqlext.catalog.formats import LAYOUT, TITLES, format_of, table_name, titles
 from sqlext.catalog.locations import LocalData, is_hidden, located
 from sqlext.catalog.names import last_part
+from sqlext.catalog.options import NO_OPTIONS, NONE, FolderOptions, ReadOptions
 from sqlext.catalog.orc import orc_columns
 from sqlext.catalog.parquet import parquet_columns
 from sqlext.catalog.partitions import Partitioning, partitioning
@@ -25,8 +27,9 @@ from sqlext.catalog.statistics import file_statistics
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Formats whose columns are known without Spark. Of JSON Spark infers them by rules of its own, Avro needs a package.
-_READERS = {"parquet": parquet_columns, "csv": csv_columns, "orc": orc_columns}
+#: Formats whose files say their columns, also without Spark. Of JSON Spark infers them by rules of its own, Avro needs
+#: a package.
+_READERS = {"parquet": parquet_columns, "orc": orc_columns}
 
 
 class FileCatalog:
@@ -36,8 +39,9 @@ class FileCatalog:
     only Spark can list, for two tables of one name, and for a file that cannot be read.
     """
 
-    def __init__(self, folder: Path | str) -> None:
+    def __init__(self, folder: Path | str, options: FolderOptions = NO_OPTIONS, *, instants: bool = False) -> None:
         self._files = data_files(folder)
+        self._options, self._instants = options, instants
         self._by_name = {name.lower(): name for name in self._files}
         self._known: dict[str, TableInfo] = {}
 
@@ -47,7 +51,8 @@ class FileCatalog:
         if found is None:
             return None
         if found not in self._known:
-            self._known[found] = table_info(found, self._files[found])
+            info = table_info(found, self._files[found], self._options.of(found))
+            self._known[found] = _with_instants(info) if self._instants else info
         return self._known[found]
 
     def table_bytes(self, name: str) -> int | None:
@@ -96,6 +101,12 @@ class FileCatalog:
     def _parquet(self, name: str) -> tuple[str, ...]:
         info = self.table(name)
         return info.paths if info is not None and info.format == "parquet" else ()
+
+
+def _with_instants(info: TableInfo) -> TableInfo:
+    """Times without a zone are read as times of one (`read_files` with a zone)."""
+    columns = tuple((name, re.sub(r"\btimestamp_ntz\b", "timestamp", dtype)) for name, dtype in info.columns)
+    return info if columns == info.columns else replace(info, columns=columns, format=None, paths=())
 
 
 def data_files(folder: Path | str) -> dict[str, Path]:
@@ -162,7 +173,7 @@ class TableFiles:
     partitioning: Partitioning | None
 
 
-def table_info(name: str, path: Path | str) -> TableInfo:
+def table_info(name: str, path: Path | str, options: ReadOptions = NONE) -> TableInfo:
     """What is known about the files at `path`: columns as Spark reads them, rows, uncompressed bytes.
 
     Raises ConfigurationError that names the file and the reason; also where only Spark can tell the columns.
@@ -175,27 +186,52 @@ def table_info(name: str, path: Path | str) -> TableInfo:
             help="describe the table with --schema FILE",
         )
     found = table_files(place)
-    if found.format not in _READERS:
+    if found.format not in (*_READERS, "csv"):
         raise ConfigurationError(
             f"the columns of {TITLES[found.format]} files ('{path}') cannot be told without Spark",
             condition="needs-spark",
             help="describe the tables of the statement with --schema FILE",
         )
+    table = csv_table(found.files, options) if found.format == "csv" else None
+    doubles: tuple[str, ...] = () if table is None else table.doubles
+    columns, rows, size = (
+        _from_footers(name, found, path) if table is None else (table.columns, table.rows, table.bytes)
+    )
+    if found.partitioning is not None:
+        _check_text(found, columns, str(path))
+        columns = found.partitioning.beside(columns)
+        folders = {folder for folder, dtype in found.partitioning.columns if dtype == "double"}
+        doubles += tuple(folder for folder in folders if options.type_of(folder) is None)
+        columns = tuple((column, options.type_of(column) or dtype) for column, dtype in columns)
+    paths = tuple(str(file) for file in found.files)
+    return TableInfo(name, columns, found.format, paths, rows, size, inferred_doubles=doubles)
+
+
+def _from_footers(name: str, found: TableFiles, path: Path | str) -> tuple[tuple[tuple[str, str], ...], int, int]:
+    reader = _READERS[found.format]
     try:
-        columns, rows, size = _READERS[found.format](found.files)
+        return reader(found.files)
     except ConfigurationError:
         raise
     except (OSError, ValueError) as error:  # pyarrow's errors are of both kinds
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ConfigurationError(
-            f"table '{name}' cannot be read from '{path}': {reason}",
+            f"table '{name}' cannot be read from '{_culprit(found.files, reader, path)}': {reason}",
             condition="file-access",
             help=f"give a readable {TITLES[found.format]} file",
         ) from error
-    if found.partitioning is not None:
-        _check_text(found, columns, str(path))
-        columns = found.partitioning.beside(columns)
-    return TableInfo(name, columns, found.format, tuple(str(file) for file in found.files), rows, size)
+
+
+def _culprit(files: Sequence[Path], reader: Callable[[Sequence[Path]], object], path: Path | str) -> Path | str:
+    """The first file that cannot be read alone; the path of all without one."""
+    for file in files:
+        try:
+            reader([file])
+        except (OSError, ValueError):
+            return file
+        except ConfigurationError:
+            continue
+    return path
 
 
 def _check_text(found: TableFiles, columns: Sequence[tuple[str, str]], path: str) -> None:
@@ -239,6 +275,15 @@ def table_files(place: LocalData, *, typed: bool = True) -> TableFiles:
         )
     bases = {root if root.is_dir() else root.parent for root in place.roots} if place.base is None else {place.base}
     return TableFiles(tuple(files), known.pop(), partitioning(files, bases, place.text, typed=typed))
+
+
+def format_at_hand(path: Path | str) -> str | None:
+    """The format of files, as far as it is known without Spark."""
+    try:
+        place = located(path)
+        return table_files(place).format if isinstance(place, LocalData) else format_of(place.uri.rstrip("/"))
+    except ConfigurationError:
+        return None
 
 
 def _odd(files: Sequence[Path]) -> str:

@@ -8,6 +8,9 @@ from collections.abc import Collection
 FORMATS = {
     ".parquet": "parquet",
     ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".bed": "csv",
     ".orc": "orc",
     ".json": "json",
     ".jsonl": "json",
@@ -15,18 +18,34 @@ FORMATS = {
     ".avro": "avro",
 }
 TITLES = {"parquet": "Parquet", "csv": "CSV", "orc": "ORC", "json": "JSON", "avro": "Avro"}
-LAYOUT = "tables are NAME.parquet (.csv, .orc, .json, .avro), or folders NAME/ of such files"
+LAYOUT = "tables are NAME.parquet (.csv, .tsv, .bed, .orc, .json, .avro), or folders NAME/ of such files"
+#: Suffixes that may follow those of text: Spark and pyarrow read the files as they are.
+COMPRESSIONS = (".gz", ".bz2")
+#: Formats of text, whose files do not say the types of their columns.
+INFERRED = ("csv", "json")
 
 
 def format_of(name: str) -> str | None:
     """The format of a file by its name; None for any other file."""
-    return FORMATS.get(suffix_of(name))
+    return FORMATS.get(suffix_of(name).removesuffix(compression_of(name)))
 
 
 def suffix_of(name: str) -> str:
-    """`Orders.PARQUET` -> `.parquet`."""
+    """`Orders.PARQUET` -> `.parquet`; `orders.csv.gz` -> `.csv.gz`."""
+    stem, suffix = _split(name)
+    inner = _split(stem)[1]
+    return inner + suffix if suffix in COMPRESSIONS and FORMATS.get(inner) in INFERRED else suffix
+
+
+def compression_of(name: str) -> str:
+    """`orders.csv.gz` -> `.gz`; '' for a file that is not compressed as a whole."""
+    suffix = suffix_of(name)
+    return next((ending for ending in COMPRESSIONS if suffix.endswith(ending)), "")
+
+
+def _split(name: str) -> tuple[str, str]:
     stem, dot, suffix = name.rpartition(".")
-    return f".{suffix.lower()}" if dot and stem else ""
+    return (stem, f".{suffix.lower()}") if dot and stem else (name, "")
 
 
 def table_name(name: str) -> str:

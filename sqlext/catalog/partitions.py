@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 
+import pyarrow as pa
 from sqlext_planner.errors import ConfigurationError
+
+from sqlext.catalog.csv_types import tells_apart
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _LAYOUT = "all files of a table must be below folders of the same columns: dt=2024-01-01/city=Bern/part.parquet"
@@ -25,6 +28,7 @@ _DOUBLE = re.compile(
         | 0[xX] ([0-9a-fA-F]+\.? | [0-9a-fA-F]*\.[0-9a-fA-F]+) [pP][+-]?[0-9]+ ) [fFdD]? ) [\x00-\x20]*""",
     re.VERBOSE,
 )
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NUMBER = re.compile(r"[+-]?(?P<whole>\d*)\.?(?P<part>\d*)([eE](?P<exponent>[+-]?\d{1,9}))?")
 _YEAR = r"(?P<year>-?[0-9]{4}|[+-][0-9]{5,7})"
 _DATE = re.compile(rf"{_YEAR}-(?P<month>[0-9]{{2}})-(?P<day>[0-9]{{2}})")
@@ -95,7 +99,14 @@ def partitioning(
 def _type_of(pairs: Collection[tuple[str, str]], typed: bool) -> str:
     """The type of a column with these (name, value) pairs."""
     kinds = {"void" if value == _NULL else "string" if not typed else value_type(value) for _, value in pairs}
-    return reduce(wider, sorted(kinds))
+    found = reduce(wider, sorted(kinds))
+    return "string" if found == "double" and not _tells_apart(value for _, value in pairs if value != _NULL) else found
+
+
+def _tells_apart(values: Iterable[str]) -> bool:
+    """Whether no two of these numbers become the same double. (Spark makes one of them: here they are strings.)"""
+    numbers = pa.array(sorted(set(filter(_DECIMAL.fullmatch, values))), pa.string())
+    return tells_apart(lambda: [numbers])
 
 
 def _split(folder: Path, bases: Collection[Path]) -> tuple[Path, list[tuple[str, str]]]:

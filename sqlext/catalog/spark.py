@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlext_planner.catalog import Judgement, KeyStatistics, TableInfo
@@ -19,7 +18,10 @@ from sqlext_planner.spark.plans import estimated_bytes
 from sqlext_planner.spark.streams import watermarks
 from sqlext_planner.spark.views import TemporaryViews, View
 
-from sqlext.catalog.files import table_info
+from sqlext.catalog.files import format_at_hand, table_info
+from sqlext.catalog.formats import INFERRED
+from sqlext.catalog.names import last_part
+from sqlext.catalog.options import DataFiles
 from sqlext.catalog.samples import file_sample
 from sqlext.catalog.statistics import file_statistics
 
@@ -36,23 +38,26 @@ _LISTED = 1000
 class SparkCatalog:
     """What a Spark session knows during one statement.
 
-    `files` maps the views that are files to their paths, patterns or URIs, also for their size. `views` remembers
+    `files` maps the views that are files to where these are, also for their size. `views` remembers
     temporary views from statement to statement; `settings` are those of VIEW_SETTINGS that are set in the session.
+    `check` raises what is wrong with a table that is not there.
     """
 
     def __init__(
         self,
         spark: SparkSession,
-        files: Mapping[str, Path | str] | None = None,
+        files: Mapping[str, DataFiles] | None = None,
         *,
         case_sensitive: bool = False,
         views: TemporaryViews | None = None,
         settings: Mapping[str, str] | None = None,
+        check: Callable[[str], None] = lambda name: None,
     ) -> None:
         self._spark = spark
         self._views = views
         self._met: dict[str, View | None] = {}
         self._settings = settings or {}
+        self._check = check
         self._fold: Callable[[str], str] = str if case_sensitive else str.lower
         self._files = {self._fold(name): path for name, path in (files or {}).items()}
         self._known: dict[str, TableInfo | None] = {}
@@ -167,15 +172,20 @@ class SparkCatalog:
 
     def _find(self, name: str) -> TableInfo | None:
         found = self._described(name)
-        path = self._files.get(self._fold(name))
-        if found is None or path is None or found.is_streaming:
+        if found is None:
+            self._check(name)
+        files = self._files.get(self._fold(last_part(name)))
+        if found is None or files is None or found.is_streaming:
             return found
         try:
-            files = table_info(name, path)
+            info = table_info(name, files.path, files.options)
         except ConfigurationError:  # only Spark can tell, or the view's data has changed: Spark will report it
+            return replace(found, inferred_doubles=_inferred_doubles(found, files))
+        if [column.lower() for column, _ in info.columns] != [column.lower() for column, _ in found.columns]:
             return found
-        same = [column.lower() for column, _ in files.columns] == [column.lower() for column, _ in found.columns]
-        return replace(files, columns=found.columns) if same else found
+        if "timestamp_ntz" in str(info.columns) and info.columns != found.columns:  # the view reads them in a zone
+            return replace(info, columns=found.columns, format=None, paths=())
+        return replace(info, columns=found.columns)
 
     def _described(self, name: str) -> TableInfo | None:
         """The columns of a table or view."""
@@ -215,6 +225,15 @@ def _place(error: PySparkException) -> tuple[int, int] | None:
         if context.contextType() is QueryContextType.SQL and context.startIndex() >= 0:
             return context.startIndex(), context.stopIndex() + 1
     return None
+
+
+def _inferred_doubles(found: TableInfo, files: DataFiles) -> tuple[str, ...]:
+    """Of text that only Spark reads: all doubles without a given type."""
+    if format_at_hand(files.path) not in INFERRED:
+        return ()
+    return tuple(
+        column for column, dtype in found.columns if dtype == "double" and files.options.type_of(column) is None
+    )
 
 
 def _quoted(name: str) -> str:

@@ -123,6 +123,14 @@ Conf = Annotated[
         autocompletion=completed_settings,
     ),
 ]
+Read = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[TABLE.]K=V",
+        help="How to read the text files of --data, of all tables or of one: delimiter, header, multiline, types "
+        "('orders.types=uid string'). Can be given several times; by default a look at the files tells.",
+    ),
+]
 CompatOption = Annotated[
     Compat | None,
     typer.Option(
@@ -222,6 +230,7 @@ def plan(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file.", metavar="OUT")] = None,
     conf: Conf = None,
     compat: CompatOption = None,
+    read: Read = None,
 ) -> None:
     """Show how a statement is rewritten and what will run it. Starts no Spark, but with --analyze.
 
@@ -241,7 +250,7 @@ def plan(
     """
     from sqlext.cli.plan import run_plan
 
-    run_plan(file, sql, data, schema, stage, format, output, conf or [], compat, analyze=analyze)
+    run_plan(file, sql, data, schema, stage, format, output, conf or [], compat, analyze=analyze, read=read or [])
 
 
 @app.command()
@@ -265,6 +274,7 @@ def run(
     limit: Annotated[int, typer.Option(help="Number of rows that a table shows; 0 shows all.", min=0)] = 20,
     conf: Conf = None,
     compat: CompatOption = None,
+    read: Read = None,
 ) -> None:
     """Run one or more statements, separated by semicolons, on a local Spark in this process; print the last result.
 
@@ -284,7 +294,7 @@ def run(
     """
     from sqlext.cli.run import run_query
 
-    run_query(file, sql, data, format, output, limit, conf or [], compat)
+    run_query(file, sql, data, format, output, limit, conf or [], compat, read or [])
 
 
 @app.command()
@@ -295,6 +305,7 @@ def shell(
     data: Data = None,
     conf: Conf = None,
     compat: CompatOption = None,
+    read: Read = None,
 ) -> None:
     """Type statements at a prompt, on a Spark that stays: completion, history, plans, and Ctrl-C to cancel.
 
@@ -320,7 +331,7 @@ def shell(
     """
     from sqlext.cli.shell.main import run_shell
 
-    run_shell(sql, data, conf or [], compat)
+    run_shell(sql, data, conf or [], compat, read or [])
 
 
 @app.command()

@@ -11,6 +11,7 @@ import typer
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 
+from sqlext.catalog.options import FolderOptions
 from sqlext.cli.console import progress
 from sqlext.cli.source import read_schema, read_settings, read_sql
 from sqlext.cli.stages import StageProgress
@@ -38,9 +39,11 @@ def run_plan(
     compat: str | None,
     *,
     analyze: bool = False,
+    read: Sequence[str] = (),
 ) -> None:
     """Print the requested stages, or write them to `output`; with `analyze` also what a run on Spark measures."""
     text = read_sql(file, sql)
+    options = FolderOptions.of_texts(read)
     settings, spark = read_settings(conf)
     if analyze and (data is None or schema is not None):
         raise typer.BadParameter("--analyze runs the query: give its tables with --data, and no --schema")
@@ -52,9 +55,9 @@ def run_plan(
     stages = default if wanted is None else STAGES if wanted == "all" else (str(wanted),)
     try:
         if analyze:
-            plan = _measured(text, str(data), {**spark, **settings}, compat)
+            plan = _measured(text, str(data), options, {**spark, **settings}, compat)
         else:
-            catalog = _catalog(data, schema, text if compat == "openmldb" else "")
+            catalog = _catalog(data, options, schema, text, compat)
             plan = stage(text, catalog, Config.from_mapping(settings), compat)
     except SqlExtError as error:
         raise error.with_sql(text) from error.__cause__
@@ -76,8 +79,10 @@ def _check_diagram(format: str, wanted: str | None, analyze: bool) -> None:
         raise typer.BadParameter(f"--format {format} shows nothing that was measured: use text, json or html")
 
 
-def _measured(text: str, data: str, settings: Mapping[str, str], compat: str | None) -> StagedPlan:
-    from sqlext.catalog import tables_at
+def _measured(
+    text: str, data: str, options: FolderOptions, settings: Mapping[str, str], compat: str | None
+) -> StagedPlan:
+    from sqlext.cli.run import register_tables
     from sqlext.session import Session
 
     with progress("Starting Spark"):
@@ -85,14 +90,13 @@ def _measured(text: str, data: str, settings: Mapping[str, str], compat: str | N
         spark = session.spark
     try:
         with StageProgress(spark):
-            for name, path in tables_at(data, lambda: spark).items():
-                session.register(name, path)
+            register_tables(session, data, options)
             return session.analyze(text)
     finally:
         spark.stop()
 
 
-def _catalog(data: str | None, schema: Path | None, script: str) -> Catalog:
+def _catalog(data: str | None, options: FolderOptions, schema: Path | None, text: str, compat: str | None) -> Catalog:
     """The tables of --data, or those of --schema and of the CREATE TABLE statements before a script's query."""
     from sqlext.catalog import DictCatalog, FileCatalog
     from sqlext.catalog.ddl import read_ddl
@@ -100,5 +104,6 @@ def _catalog(data: str | None, schema: Path | None, script: str) -> Catalog:
     if data is not None and schema is not None:
         raise typer.BadParameter("give --data or --schema, not both")
     if data is not None:
-        return FileCatalog(data)
+        return FileCatalog(data, options, instants=compat is not None)
+    script = text if compat == "openmldb" else ""
     return DictCatalog({**read_ddl(script), **(read_schema(schema) if schema is not None else {})})

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from sqlext_planner.errors import ConfigurationError, Span, SqlExtError
 
+from sqlext.catalog.options import DataFiles, FolderOptions
 from sqlext.cli.console import console, print_rows, progress
 from sqlext.cli.outputs import byte_sink, chosen_format, replacing, write_pieces
 from sqlext.cli.source import read_settings, read_sql, split_statements
@@ -43,9 +44,11 @@ def run_query(
     limit: int,
     conf: Sequence[str],
     compat: str | None,
+    read: Sequence[str],
 ) -> None:
     """Run every statement of the text in order; print or write the result of the last."""
     text = read_sql(file, sql)
+    options = FolderOptions.of_texts(read)
     kind = chosen_format(format, output)
     places = split_statements(text)
     if compat == "openmldb":
@@ -57,7 +60,7 @@ def run_query(
     with result_writer(kind, output, limit or None) as write:  # opened first: what cannot be written fails at once
         with progress("Starting Spark"):
             session = open_session(conf, compat)
-            register_tables(session, data)
+            register_tables(session, data, options)
         try:
             with StageProgress(session.spark) as shown:
                 for place in places[:-1]:
@@ -108,12 +111,15 @@ def open_session(conf: Sequence[str], compat: str | None) -> Session:
     return Session(compat=compat, config={**_DEFAULTS, **openmldb, **spark, **ours})
 
 
-def register_tables(session: Session, data: str | None) -> None:
-    """Make the tables of a folder or URI views of the session. Raises ConfigurationError for what cannot be read."""
+def register_tables(session: Session, data: str | None, options: FolderOptions) -> None:
+    """Make the tables of a folder or URI views of the session, each once a statement names it.
+
+    Raises ConfigurationError for a folder that cannot be read.
+    """
     from sqlext.catalog import tables_at
 
-    for name, path in (tables_at(data, lambda: session.spark) if data is not None else {}).items():
-        session.register(name, path)
+    tables = tables_at(data, lambda: session.spark) if data is not None else {}
+    session.register_when_named({name: DataFiles(path, options.of(name)) for name, path in tables.items()})
 
 
 def _execute(session: Session, text: str, place: Span) -> DataFrame:

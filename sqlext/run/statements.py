@@ -16,6 +16,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import InternalError, Span, UnsupportedError
 from sqlext_planner.spark.references import held
 from sqlext_planner.spark.session import active_kept
+from sqlext_planner.spark.views import quoted_name
 from sqlglot import exp
 
 if TYPE_CHECKING:
@@ -115,21 +116,22 @@ def _create_view(create: exp.Create, plan: StagedPlan, frame: DataFrame, spark: 
             )
         frame = frame.toDF(*names)
     replace, is_global = bool(create.args.get("replace")), exp.GlobalProperty in kinds
+    name = quoted_name(target.name)
     match replace, is_global:
         case True, True:
-            frame.createOrReplaceGlobalTempView(target.name)
+            frame.createOrReplaceGlobalTempView(name)
         case True, False:
-            frame.createOrReplaceTempView(target.name)
+            frame.createOrReplaceTempView(name)
         case False, True:
-            frame.createGlobalTempView(target.name)
+            frame.createGlobalTempView(name)
         case False, False:
-            frame.createTempView(target.name)
+            frame.createTempView(name)
     return _no_rows(spark)
 
 
 def _cache(cache: exp.Cache, plan: StagedPlan, frame: DataFrame, spark: SparkSession) -> DataFrame:
     """CACHE [LAZY] TABLE name [OPTIONS ...] AS query: a temporary view of that name, then Spark's own CACHE TABLE."""
-    frame.createTempView(cache.this.name)
+    frame.createTempView(quoted_name(cache.this.name))
     head = plan.statement.sql[: _span(plan).start]
     return spark.sql(re.sub(r"\bAS\s*\(?\s*$", "", head, flags=re.IGNORECASE))
 

@@ -13,6 +13,7 @@ import pytest
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.catalog import DictCatalog, FileCatalog, SparkCatalog, data_files, read_files
+from sqlext.catalog.options import DataFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,7 +106,7 @@ def test_spark_reads_what_the_footers_say(folder: Path, spark: SparkSession) -> 
         frame = read_files(spark, path)
         frame.createOrReplaceTempView(f"front_{name}")
         assert info is not None
-        found = SparkCatalog(spark, {f"front_{name}": path}).table(f"front_{name}")
+        found = SparkCatalog(spark, {f"front_{name}": DataFiles(path)}).table(f"front_{name}")
         assert found is not None
         assert found.columns == info.columns
         assert (found.rows, found.paths) == (info.rows, info.paths)
@@ -161,13 +162,15 @@ def test_nanoseconds_are_refused(tmp_path: Path) -> None:
         ({"a.csv": ""}, "has no header"),
         ({"a.csv": "x,X\n1,2"}, "twice"),
         ({"a.parquet": "garbage"}, "table 'a' cannot be read"),
+        ({"a/1.parquet": "garbage"}, "a/1.parquet'"),
+        ({"a/1.csv": "x\n1", "a/2.csv": "x\n1,2"}, "a/2.csv' cannot be read"),
         ({"a/1.csv": "x\n1", "a/2.csv": "y\n1"}, "another header"),
         ({"a/1.csv": "x\n1", "a/2.parquet": "y\n1"}, "both Parquet and CSV"),
         ({"a/k=1/1.csv": "k,x\n1,2"}, "column 'k' .* is in the CSV files and in the names of their folders"),
         ({"a/k=1/1.csv": "x\n1", "a/1.csv": "x\n1"}, "without partition columns"),
         ({"a/k=/1.csv": "x\n1"}, "has no value"),
         ({"a.json": '{"x": 1}'}, "JSON .* cannot be told without Spark"),
-        ({"a.csv": "x,y\n1"}, "table 'a' cannot be read"),
+        ({"a.csv": "x,y\n1"}, "a.csv' cannot be read: CSV parse error: .*Expected 2 columns, got 1"),
     ],
 )
 def test_bad_folders(tmp_path: Path, files: dict[str, str], message: str) -> None:

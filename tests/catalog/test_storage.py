@@ -72,7 +72,7 @@ def test_registered_again_after_a_restart(spark: SparkSession, remote: str) -> N
     session = Session(spark)
     session.register("storage_days", f"{remote}/days")
     spark.catalog.dropTempView("storage_days")
-    session._register_again(spark)
+    session._files.register_again(spark)
     assert session.sql("SELECT count(*) FROM storage_days WHERE day < '2024-02-01'").collect()[0][0] == 4
     spark.catalog.dropTempView("storage_days")
 

@@ -197,3 +197,20 @@ def test_what_analyze_needs_is_told(here: Sqlext, data: Path, tmp_path: Path) ->
     assert [done.returncode for done in (without, both, drawn)] == [2, 2, 2]
     assert "give its tables with --data" in " ".join(without.stderr.split())
     assert "shows nothing that was measured" in " ".join(drawn.stderr.split())
+
+
+def test_files_of_any_name_and_layout(here: Sqlext, tmp_path: Path) -> None:
+    (tmp_path / "a b.csv").write_text("k;at\n1.5;2020-01-02 08:00:00\n", encoding="utf-8")
+    (tmp_path / "twice.csv").write_text("k,K\n1,2\n", encoding="utf-8")
+    sql = "SELECT b.k, r.k AS other, hour(b.at) AS h FROM `a b` AS b LAST JOIN `a b` AS r ON b.k = r.k"
+    done = here("run", "--data", tmp_path, "-e", sql, "--format", "csv", "--conf", "spark.sql.session.timeZone=UTC")
+    assert (done.returncode, done.stdout) == (0, "k,other,h\n1.5,1.5,8\n"), done.stderr
+    options = ("--read", "a b.types=k string", "--read", "header=true", "--compat", "openmldb")
+    done = here("run", "--data", tmp_path, "-e", sql, "--format", "csv", *options)
+    assert (done.returncode, done.stdout) == (0, "k,other,h\n1.5,1.5,8\n"), done.stderr
+    done = here("run", "--data", tmp_path, "-e", "SELECT * FROM twice")
+    assert done.returncode == 2
+    assert "twice.csv' names column 'K' twice" in done.stderr
+    done = here("run", "--data", tmp_path, "-e", "SELECT 1", "--read", "colour=red")
+    assert done.returncode == 2
+    assert "--read colour=red" in done.stderr

@@ -7,6 +7,7 @@ columns have ids that no other one has), the columns are the same, and the list 
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -56,6 +57,11 @@ class View:
                 java: Any = frame.sparkSession._jvm
                 self._index = java.java.lang.ref.WeakReference(index)
         return () if index is None else local_paths(index) or ()
+
+
+def quoted_name(name: str) -> str:
+    """A view's name as Spark takes it, whatever it holds; one in backticks stays."""
+    return name if re.fullmatch("`([^`]|``)+`", name) else "`" + name.replace("`", "``") + "`"
 
 
 def _name(column: Source) -> str:

@@ -101,7 +101,7 @@ def _describe(shell: Shell, argument: str) -> None:
     name = argument.replace("`", "")
     info = shell.look_up(lambda: shell.tables.info(name))
     if info is None:
-        shell.session()  # Spark may have it
+        shell.session().read_named(name)  # Spark may have it
         info = shell.look_up(lambda: shell.tables.info(name))
     if info is None:
         near = difflib.get_close_matches(name, shell.look_up(shell.tables.names), n=1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import ConfigurationError
 
+from sqlext.catalog.options import NO_OPTIONS, FolderOptions
 from sqlext.cli.run import register_tables
 from sqlext.embedded import end_java
 
@@ -24,8 +25,10 @@ class Engine:
     """Starts the Spark of a Session in a thread, with the tables of `data`, and with settings as SET would set them;
     `on_over` is called there at the end."""
 
-    def __init__(self, session: Session, data: str | None, settings: Mapping[str, str]) -> None:
-        self._session, self._data, self._settings = session, data, settings
+    def __init__(
+        self, session: Session, data: str | None, settings: Mapping[str, str], options: FolderOptions = NO_OPTIONS
+    ) -> None:
+        self._session, self._data, self._settings, self._options = session, data, settings, options
         self.on_over: Callable[[], None] = lambda: None
         self._is_over = threading.Event()
         self._error: BaseException | None = None
@@ -68,6 +71,10 @@ class Engine:
 
         return SparkCatalog(self._session.spark)
 
+    def offered(self) -> tuple[str, ...]:
+        """Tables of `data` that no statement has named yet."""
+        return self._session.tables_offered
+
     def cancel(self) -> None:
         """Cancel all that Spark computes. All jobs are the shell's own, also those of threads that a statement has."""
         if self.is_ready:
@@ -102,7 +109,7 @@ class Engine:
             spark = self._session.spark
             for key, value in self._settings.items():
                 spark.conf.set(key, value)
-            register_tables(self._session, self._data)
+            register_tables(self._session, self._data, self._options)
             self.functions = _function_names(spark)
         except BaseException as error:
             self._error = error

@@ -15,6 +15,7 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 
 from sqlext import __version__
+from sqlext.catalog.options import FolderOptions
 from sqlext.cli.console import console
 from sqlext.cli.failures import explained
 from sqlext.cli.run import open_session
@@ -37,16 +38,17 @@ if TYPE_CHECKING:
 _NAMED = 8
 
 
-def run_shell(sql: str | None, data: str | None, conf: Sequence[str], compat: str | None) -> None:
+def run_shell(sql: str | None, data: str | None, conf: Sequence[str], compat: str | None, read: Sequence[str]) -> None:
     """A shell on the terminal; without one, or with `sql`, a script: it ends with the first error."""
     _quiet_py4j()
     ours, spark = read_settings(conf)
     Config.from_mapping(ours)
-    files = _files(data)
+    options = FolderOptions.of_texts(read)
+    files = _files(data, options, compat)
     session = open_session([f"{key}={value}" for key, value in spark.items()], compat)
-    engine = Engine(session, data, ours)
+    engine = Engine(session, data, ours, options)
     is_interactive = sql is None and sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
-    tables = KnownTables(files, engine.catalog)
+    tables = KnownTables(files, engine.catalog, engine.offered)
     shell = Shell(engine, tables, console(), run_command, dict(os.environ), is_interactive)
     text = "" if is_interactive else read_sql(None, sql)
     engine.start()
@@ -67,12 +69,14 @@ def _quiet_py4j() -> None:
     logging.getLogger().addFilter(lambda record: record.module != "java_gateway")
 
 
-def _files(data: str | None) -> FileCatalog | None:
+def _files(data: str | None, options: FolderOptions, compat: str | None) -> FileCatalog | None:
     """The tables of a local folder. Raises ConfigurationError for one that does not exist."""
     from sqlext.catalog import FileCatalog
     from sqlext.catalog.locations import LocalData, located
 
-    return FileCatalog(data) if data is not None and isinstance(located(data), LocalData) else None
+    if data is None or not isinstance(located(data), LocalData):
+        return None
+    return FileCatalog(data, options, instants=compat is not None)
 
 
 def _script(shell: Shell, text: str) -> None:

@@ -22,10 +22,16 @@ class KnownTables:
 
     files  the tables of a folder, which need no Spark; None without
     spark  Spark's catalog; None as long as Spark does not run
+    offered  files that become tables of Spark once a statement names them
     """
 
-    def __init__(self, files: Catalog | None, spark: Callable[[], Catalog | None]) -> None:
-        self._files, self._spark = files, spark
+    def __init__(
+        self,
+        files: Catalog | None,
+        spark: Callable[[], Catalog | None],
+        offered: Callable[[], tuple[str, ...]] = tuple,
+    ) -> None:
+        self._files, self._spark, self._offered = files, spark, offered
         self._known: dict[str, TableInfo | None] = {}
         self._names: list[tuple[str, ...]] = []
 
@@ -46,7 +52,8 @@ class KnownTables:
         no_names: tuple[str, ...] = ()
         # Spark writes names in its own case: those of files stay as they are written.
         written = {name.lower(): name for name in in_files}
-        names.append(tuple(sorted(written.get(name.lower(), name) for name in _asked(catalog.tables, no_names))))
+        in_spark = {written.get(name.lower(), name) for name in _asked(catalog.tables, no_names)}
+        names.append(tuple(sorted(in_spark.union(self._offered()))))
         return names[0]
 
     def info(self, name: str) -> TableInfo | None:
@@ -71,12 +78,14 @@ class KnownTables:
         if catalog is None:
             return in_files, False
         in_spark = _asked(lambda: catalog.table(name), None)
+        if in_spark is None and name.lower() in {offered.lower() for offered in self._offered()}:
+            return in_files, False
         same = in_files is not None and in_spark is not None and _names(in_files.columns) == _names(in_spark.columns)
         return (in_files if same else in_spark), True
 
     def _table_of_files(self, name: str) -> TableInfo | None:
         try:
-            return None if self._files is None or "." in name else self._files.table(name)
+            return None if self._files is None else self._files.table(name)
         except SqlExtError:  # JSON, or a file that cannot be read: only Spark can tell, or says what is wrong
             return None
 
