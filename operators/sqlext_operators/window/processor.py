@@ -162,7 +162,7 @@ class _WindowState:
         self.fields = [pa.field(c.output, s.result_type) for c, s in zip(window.calls, sites, strict=True)]
         self.evaluators = [_evaluator(call, site) for call, site in zip(window.calls, sites, strict=True)]
         #: Whether rows that leave the buffer have to be loaded before, even if no frame is evaluated.
-        self.loads_always = self.unbounded or any(call.filtered for call in window.calls)
+        self.loads_always = self.unbounded or any(isinstance(evaluator, Filtered) for evaluator in self.evaluators)
         self._place = _Place(Candidates(None, np.zeros(0, np.int64), np.zeros(0, np.int64)), 0)
 
     def compute(

@@ -152,7 +152,7 @@ class Pairs(States):
     ) -> tuple[FloatArray, BoolArray]:
         """(results, which of them are not NULL)."""
         some = count > 0
-        plain = {"avgx": x, "avgy": y, "sxx": xx, "syy": yy, "sxy": xy, "covar_pop": xy / np.maximum(count, 1)}
+        plain = {"sxx": xx, "syy": yy, "sxy": xy, "covar_pop": xy / np.maximum(count, 1)}
         if self.statistic in plain:
             return plain[self.statistic], some
         if self.statistic == "covar_samp":

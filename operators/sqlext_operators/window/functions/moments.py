@@ -34,6 +34,16 @@ def _counted(name: str, dtypes: Sequence[pa.DataType]) -> pa.DataType:
     return pa.int64()
 
 
+def _mean_of(place: int) -> TypeRule:
+    """The type of a mean of one of two numbers."""
+
+    def rule(name: str, dtypes: Sequence[pa.DataType]) -> pa.DataType:
+        _two_numbers(name, dtypes)
+        return types.averaged(name, [dtypes[place]])
+
+    return rule
+
+
 def _pair(name: str, statistic: str, doc: str, *, rule: TypeRule = _two_numbers) -> WindowFunction:
     parameters = (_Y, _X) if name.startswith("regr_") else (_X, _Y)
     evaluation = Evaluation("moments", "Pairs", {"statistic": statistic})
@@ -51,8 +61,15 @@ def _rows() -> Iterator[WindowFunction]:
         "Pearson's correlation of x and y. NULL for fewer than two rows, or if all x or all y are equal.",
     )
     yield _pair("regr_count", "count", "Number of rows with both values; 0 for an empty window.", rule=_counted)
-    yield _pair("regr_avgx", "avgx", f"Mean of x over the rows with both values. {none}")
-    yield _pair("regr_avgy", "avgy", f"Mean of y over the rows with both values. {none}")
+    for name, place in (("regr_avgx", 1), ("regr_avgy", 0)):
+        yield WindowFunction(
+            name,
+            (_Y, _X),
+            _mean_of(place),
+            Evaluation("pair_means", "pair_mean", {"place": place}),
+            f"Mean of {name[-1]} over the rows with both values, as avg gives it. {none}",
+            of_spark=True,
+        )
     yield _pair("regr_sxx", "sxx", f"Sum of the squared distances of x from its mean. {none}")
     yield _pair("regr_syy", "syy", f"Sum of the squared distances of y from its mean. {none}")
     yield _pair("regr_sxy", "sxy", f"Sum of the products of the distances of x and y from their means. {none}")

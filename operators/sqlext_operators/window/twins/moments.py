@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from sqlext_operators.window.twins import basic
 from sqlext_operators.window.twins.view import Measured, Twin, View, chosen, is_finite
 
 #: Errors are a few units in the last place of what cancels.
@@ -100,14 +102,22 @@ def _powers(view: View, power: int) -> float | None:
     return Measured(result, _EPS * n * n)
 
 
+def _mean_of(place: int) -> Twin:
+    def twin(view: View) -> Any:
+        rows = [(row[place],) for row in view.rows if None not in row]
+        return basic.TWINS["avg"](replace(view, rows=rows, types=(view.types[place],)))
+
+    return twin
+
+
 #: The twins of functions/moments.py.
 TWINS: dict[str, Twin] = {
     "covar_pop": _pairs(lambda y, x: _ratio(_products(x, y), len(x)) if x else None),
     "covar_samp": _pairs(lambda y, x: _ratio(_products(x, y), len(x) - 1) if len(x) > 1 else None),
     "corr": _pairs(_corr),
     "regr_count": _pairs(lambda y, x: len(x)),
-    "regr_avgx": _pairs(lambda y, x: _mean(x) if x else None),
-    "regr_avgy": _pairs(lambda y, x: _mean(y) if y else None),
+    "regr_avgx": _mean_of(1),
+    "regr_avgy": _mean_of(0),
     "regr_sxx": _pairs(lambda y, x: _products(x, x) if x else None),
     "regr_syy": _pairs(lambda y, x: _products(y, y) if y else None),
     "regr_sxy": _pairs(lambda y, x: _products(x, y) if x else None),
