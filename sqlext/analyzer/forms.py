@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqlext_planner.expressions.nodes import SparkExpr
-from sqlext_planner.expressions.typed import Arithmetic, Call, Case, Cast, Interval, Paren
+from sqlext_planner.expressions.typed import MOST_OPTIONS, Arithmetic, Call, Case, Cast, In, Interval, Paren
 from sqlext_planner.periods.predicates import UNITS
 from sqlglot import exp
 
 from sqlext.analyzer.items import WRAPPERS
 from sqlext.analyzer.types import type_name, written
+from sqlext.syntax.spans import span_of
 
 #: The signs of a chain, by the kinds of node that may be in it.
 SUMS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-"}
@@ -66,6 +67,10 @@ def form_of(node: exp.Expr, text: Callable[[exp.Expr], str]) -> Form:
             has_subject, has_default = node.this is not None, node.args.get("default") is not None
             count = has_subject + has_default + 2 * len(node.args["ifs"])
             return Form(Case, {"has_subject": has_subject, "has_default": has_default}, count)
+        case exp.Not(this=exp.In() as inner) if _holds_not(inner):
+            return Form(Paren, {}, 1)
+        case exp.In() if node.expressions and len(node.expressions) <= MOST_OPTIONS:
+            return Form(In, {"negated": _holds_not(node)}, 1 + len(node.expressions))
         case exp.Interval(this=exp.Literal() as number) if number.name.isdigit() and int(number.name) < _MOST_AMOUNT:
             unit = node.args.get("unit")
             name = unit.name.lower().removesuffix("s") if isinstance(unit, exp.Var) else ""
@@ -85,6 +90,11 @@ def call_form(node: exp.Expr) -> Form:
     is_path = isinstance(node.parent, exp.Dot) and node.arg_key == "expression"
     fields["distinct"] = any(isinstance(item, exp.Distinct) for item in node.expressions)
     return Form(Call, fields | {"name": "" if is_path else node.name.lower()})
+
+
+def _holds_not(node: exp.In) -> bool:
+    """Whether the text is ``x NOT IN (1)``: sqlglot puts the NOT around it."""
+    return isinstance(node.parent, exp.Not) and span_of(node.parent).start == span_of(node).start
 
 
 def _is_branch(node: exp.Expr) -> bool:

@@ -36,7 +36,7 @@ def item(expression: str, compat: str | None = "openmldb") -> str:
         ("5L", "5L"),
         ('k == "a"', 't.k = "a"'),
         ("k = null", "t.k = null"),
-        ("k != null", "t.k != null"),
+        ("k != null", "t.k <> null"),
         ("!isnull(`k`)", "!isnull(t.k)"),
         ("! v = b", "! t.v = t.b"),
         ("`string`(v)", "`string`(t.v)"),

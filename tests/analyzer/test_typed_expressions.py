@@ -11,7 +11,7 @@ from sqlext_planner.errors import InternalError
 from sqlext_planner.expressions.arithmetic import arithmetic_type
 from sqlext_planner.expressions.nodes import Column, Expression, Literal, SparkExpr
 from sqlext_planner.expressions.numbers import common_decimal, decimal_shape
-from sqlext_planner.expressions.typed import Arithmetic, Call, Case, Cast, Interval, Paren, plain_number
+from sqlext_planner.expressions.typed import MOST_OPTIONS, Arithmetic, Call, Case, Cast, Interval, Paren, plain_number
 
 from tests.planner.plans import written
 
@@ -30,6 +30,7 @@ def shape(item: Expression) -> str:
         return str(item)
     own = {Call: "name", Cast: "to", Arithmetic: "signs", Interval: "unit"}.get(type(item))
     named = name if own is None else f"{name} {getattr(item, own)}"
+    named = f"not {named}" if getattr(item, "negated", False) else named
     assert isinstance(item, SparkExpr)
     return f"{named}[{', '.join(map(shape, item.operands))}]"
 
@@ -52,6 +53,10 @@ def shape(item: Expression) -> str:
         ),
         ("Coalesce( a.x ,  1)", "call coalesce[a.x, 1]"),
         ("a.x > 1 OR sqrt(a.y) > 2", "sparkexpr[a.x, call sqrt[a.y]]"),
+        ("a.x + 1 IN (a.y, 2)", "in[arithmetic ('+',)[a.x, 1], a.y, 2]"),
+        ("a.x NOT IN (1, 2)", "paren[not in[a.x, 1, 2]]"),
+        ("if(a.x NOT IN (1), 1, 2)", "call if[paren[not in[a.x, 1]], 1, 2]"),
+        ("if(NOT a.x IN (1), 1, 2)", "call if[sparkexpr[a.x], 1, 2]"),
         ("a.ts - INTERVAL '5' MINUTES", "arithmetic ('-',)[a.ts, interval minute[]]"),
         ("a.ts + INTERVAL 1 MONTH", "arithmetic ('+',)[a.ts, sparkexpr[]]"),
         ("upper(a.t || 'x')", "call upper[sparkexpr[a.t]]"),
@@ -62,6 +67,12 @@ def shape(item: Expression) -> str:
 )
 def test_structure(text: str, expected: str) -> None:
     assert shape(expression(text)) == expected
+
+
+def test_long_lists_are_text() -> None:
+    numbers = [str(number) for number in range(MOST_OPTIONS)]
+    assert shape(expression(f"a.x IN ({', '.join(numbers)})")).startswith("in[a.x, 0, 1")
+    assert shape(expression(f"a.x IN ({', '.join([*numbers, '7'])})")) == "sparkexpr[a.x]"
 
 
 def test_parts_of_calls() -> None:

@@ -6,7 +6,7 @@ Empty and reversed periods, NULLs, NaN, infinities and negative zeros are in the
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
@@ -71,14 +71,22 @@ CONDITIONS = [
 KINDS = ["INNER", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI"]
 
 
-def same_as_spark(spark: SparkSession, session: Session, queries: list[str], *, swept: int | None = None) -> None:
-    """The rows are those of spark.sql; `swept` is how many interval joins have to be in the plan at least."""
+def same_as_spark(
+    spark: SparkSession,
+    session: Session,
+    queries: list[str],
+    *,
+    swept: int | None = None,
+    plain: Callable[[str], str] = str,
+) -> None:
+    """The rows are those of spark.sql for the `plain` form of the text; `swept` is how many interval joins the plan has
+    at least."""
     text = union(queries)
     if swept is not None:
         plan = session.plan(text)
         assert plan.physical is not None
         assert len([node for node in plan.physical.walk() if type(node).__name__ == "IntervalJoinExec"]) >= swept
-    want: Rows = sorted((tuple(row) for row in spark.sql(text).collect()), key=repr)
+    want: Rows = sorted((tuple(row) for row in spark.sql(plain(text)).collect()), key=repr)
     assert ours(session, text) == want
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.exchange.parquet_scan import ParquetScan, read_all, read_task
 from sqlext_operators.exchange.profile import counted, measured, timed
+from sqlext_operators.interval_join.candidates import CandidateOutput
 from sqlext_operators.interval_join.output import Output
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import IntervalJoinProcessor
@@ -65,11 +66,13 @@ def join_with_held(
                 held = _whole(read())
             counted(f"held {small}", held.num_rows)
             schemas = (held.schema, spec.columns) if spec.small == "left" else (spec.columns, held.schema)
-            output = Output(spec.join, *schemas, spec.batch_rows)
+            kind = CandidateOutput if spec.join.candidates else Output
+            output = kind(spec.join, *schemas, spec.batch_rows)
             with measured("sort"):
                 processor = IntervalJoinProcessor(spec.join, spec.small, held, output)
             del held
         big: Side = "right" if spec.small == "left" else "left"
+        output.number_from(big, output.numbers_for(big, rows.num_rows))
         counts = np.zeros(rows.num_rows, np.int64) if spec.join.decides(big) else None
         yield from processor.join(rows, counts)
         if counts is not None:

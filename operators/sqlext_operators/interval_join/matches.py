@@ -28,6 +28,9 @@ UInt8Array = npt.NDArray[np.uint8]
 
 _ALL = np.iinfo(np.int64).max
 _NONE = np.empty(0, np.int64)
+#: How many candidates of a row the first round of `undecided_pairs` takes, and the growth from round to round.
+_FIRST_ROUND = 4
+_ROUND_GROWTH = 4
 
 
 @dataclass(frozen=True)
@@ -164,19 +167,44 @@ class PassMatches:
 
     def pairs(self, buffers: Buffers) -> Iterator[int]:
         """Fill the buffers with rows of matching pairs; gives how many there are, more than 0 each time."""
+        if self._algorithm == "slices":
+            yield from self._filled(None, self._windows.low, self._windows.high, buffers)
+            return
+        head = (self._windows.rows, self._windows.low, self._windows.high, self._probes.order.rows)
+        tested = self._comparisons() if self._item.residual else None
+        residual = None if tested is None else (tested.ours, tested.theirs, tested.strict)
+        lazy = self._algorithm == "lazy-join-by-s"
+        yield from sweep_slices(Slices(*head), residual, buffers.window, buffers.probe, lazy)
+
+    def undecided_pairs(self, buffers: Buffers, decided: IntArray) -> Iterator[int]:
+        """Like `pairs`, but in rounds and only until a window's row is decided: whoever iterates sets `decided`,
+        int64[rows of the side], to something else than 0 for rows of which no more pairs are wanted.
+
+        A round takes the next places of each slice, `_ROUND_GROWTH` times as many as the round before, so that a row
+        with many candidates of which many will do costs a few of them.
+        """
+        rows, step = self._windows.rows, _FIRST_ROUND
+        places = np.flatnonzero((self._windows.low < self._windows.high) & (decided[rows] == 0))
+        low = self._windows.low[places]
+        while len(places):
+            end = self._windows.high[places]
+            stop = np.minimum(low + step, end)
+            yield from self._filled(places, low, stop, buffers)
+            kept = (stop < end) & (decided[rows[places]] == 0)
+            places, low, step = places[kept], stop[kept], step * _ROUND_GROWTH
+
+    def _filled(self, places: IntArray | None, low: IntArray, high: IntArray, buffers: Buffers) -> Iterator[int]:
+        """`pairs` of the slices [low, high) of some windows, None for all."""
         state = np.zeros(2, np.int64)
         tested = self._comparisons() if self._item.residual else None
-        head = (self._windows.rows, self._windows.low, self._windows.high, self._probes.order.rows)
-        if self._algorithm != "slices":
-            residual = None if tested is None else (tested.ours, tested.theirs, tested.strict)
-            lazy = self._algorithm == "lazy-join-by-s"
-            yield from sweep_slices(Slices(*head), residual, buffers.window, buffers.probe, lazy)
-            return
-        while state[0] < len(self._windows.rows):
+        rows = self._windows.rows if places is None else self._windows.rows[places]
+        head = (rows, low, high, self._probes.order.rows)
+        while state[0] < len(rows):
             if tested is None:
                 count = fill_pairs(*head, state, buffers.window, buffers.probe)
             else:
-                parts = (tested.ours, tested.theirs, tested.strict)
+                ours = tested.ours if places is None else np.ascontiguousarray(tested.ours[:, places])
+                parts = (ours, tested.theirs, tested.strict)
                 count = fill_filtered_pairs(*head, *parts, state, buffers.window, buffers.probe)
             if count:
                 yield count

@@ -15,6 +15,7 @@ import pyarrow as pa
 from sqlext_operators.exchange.collect import CollectedInput, Part, with_last
 from sqlext_operators.exchange.operator import CollectingOperator
 from sqlext_operators.exchange.profile import measured, timed
+from sqlext_operators.interval_join.candidates import CandidateOutput
 from sqlext_operators.interval_join.output import Output
 from sqlext_operators.interval_join.output import Part as ResultPart
 from sqlext_operators.interval_join.passes import Side
@@ -68,24 +69,30 @@ class IntervalOperator(CollectingOperator):
 
     def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
         """The joined rows, part by part."""
+        output = _output(self._spec)
         for part in parts:
-            yield from _joined(self._spec, part)
+            yield from _joined(self._spec, part, output)
 
 
-def _joined(spec: IntervalOperatorSpec, part: Part) -> Iterator[pa.RecordBatch]:
+def _joined(spec: IntervalOperatorSpec, part: Part, output: Output) -> Iterator[pa.RecordBatch]:
     """The join of one part: right rows are sorted once a chunk, left rows once for each right chunk.
 
     Matches of left rows are kept from chunk to chunk, 8 bytes a row.
     """
-    join, output = spec.join, _output(spec)
+    join = spec.join
     limit = spec.memory_bytes // 3  # two right chunks and a left one at a time
     counts: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+    starts: list[int] = []
     for right, is_last in with_last(timed("decode", _or_empty(part, RIGHT, limit))):
         with measured("sort"):
             processor = IntervalJoinProcessor(join, "right", _asked_for(spec, "right", right), output, _tiling(spec))
+        output.number_from("right", output.numbers_for("right", right.num_rows))
         del right
         for number, chunk in enumerate(timed("decode", part.chunks(LEFT, limit))):
             left = _asked_for(spec, "left", chunk)
+            if number == len(starts):
+                starts.append(output.numbers_for("left", left.num_rows))
+            output.number_from("left", starts[number])
             if not join.decides("left"):
                 yield from processor.join(left)
                 continue
@@ -128,4 +135,5 @@ def _tiling(spec: IntervalOperatorSpec) -> Tiling | None:
 
 def _output(spec: IntervalOperatorSpec) -> Output:
     row = None if spec.tiles is None else ROW
-    return Output(spec.join, spec.left, spec.right, spec.batch_rows, row, spec.part)
+    kind = CandidateOutput if spec.join.candidates else Output
+    return kind(spec.join, spec.left, spec.right, spec.batch_rows, row, spec.part)

@@ -58,6 +58,13 @@ class Output:
         count = [pa.field(COUNT, _LONG)] if spec.kind == "count" else []
         self.schema = pa.schema([*self._payload["left"], *self._payload["right"], *count, *self._extra])
 
+    def numbers_for(self, side: Side, count: int) -> int:
+        """The first of `count` numbers for a batch of a side, for outputs that number rows."""
+        return 0
+
+    def number_from(self, side: Side, start: int) -> None:
+        """The rows of the side's batch that is joined now have the numbers from `start` on."""
+
     def pair_rows(self, left: pa.RecordBatch, right: pa.RecordBatch) -> int:
         """How many pairs fit into one batch."""
         return self._fitting(_width(left) + _width(right))

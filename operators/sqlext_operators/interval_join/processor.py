@@ -13,9 +13,10 @@ from sqlext_operators.columns.keys import KeyCodes, null_keys
 from sqlext_operators.interval_join.codes import Encoder, value_encoders
 from sqlext_operators.interval_join.matches import Buffers, PassMatches, values_used
 from sqlext_operators.interval_join.output import Output
+from sqlext_operators.interval_join.pair_test import PairTest
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.periods import periods_of
-from sqlext_operators.interval_join.rows import CodedRows
+from sqlext_operators.interval_join.rows import CodedRows, Int32Array
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
 from sqlext_operators.interval_join.tiles import Tiles
 
@@ -76,6 +77,9 @@ class IntervalJoinProcessor:
                 probe: Side = "right" if item.window == "left" else "left"
                 names = (used[item.window], used[probe])
                 matches = PassMatches(item, sides[item.window], sides[probe], names, self._spec.algorithm)
+                if self._spec.residual is not None:
+                    yield from self._tested(matches, item.window, sides, wanted)
+                    continue
                 matches.add_counts(wanted[item.window], wanted[probe], exactly=exactly)
                 if self._output.has_pairs:
                     yield from self._pairs(matches, item.window, sides)
@@ -96,12 +100,42 @@ class IntervalJoinProcessor:
             yield from self._output.decided(self._held, self._rows.rows, self._counts)
 
     def _pairs(self, matches: PassMatches, window: Side, sides: dict[Side, CodedRows]) -> Iterator[pa.RecordBatch]:
+        buffers, left, right = self._room(window, sides)
+        for count in matches.pairs(buffers):
+            yield self._output.pairs(sides["left"].rows, left[:count], sides["right"].rows, right[:count])
+
+    def _room(self, window: Side, sides: dict[Side, CodedRows]) -> tuple[Buffers, Int32Array, Int32Array]:
+        """The buffers for pairs, and where their left and right rows are."""
         if self._buffers is None:
             self._buffers = Buffers.of(self._output.pair_rows(sides["left"].rows, sides["right"].rows))
         buffers = self._buffers
-        left, right = (buffers.window, buffers.probe) if window == "left" else (buffers.probe, buffers.window)
-        for count in matches.pairs(buffers):
-            yield self._output.pairs(sides["left"].rows, left[:count], sides["right"].rows, right[:count])
+        return (buffers, *((buffers.window, buffers.probe) if window == "left" else (buffers.probe, buffers.window)))
+
+    def _tested(
+        self,
+        matches: PassMatches,
+        window: Side,
+        sides: dict[Side, CodedRows],
+        counts: dict[Side, IntArray | None],
+    ) -> Iterator[pa.RecordBatch]:
+        """The pairs for which the residual is true, counted and output; only as many as decide the rows where no pair
+        is output."""
+        buffers, left, right = self._room(window, sides)
+        exactly, has_pairs = self._spec.kind == "count", self._output.has_pairs
+        enough = not (exactly or has_pairs)
+        decided = counts[window]
+        alone = enough and decided is not None and counts["right" if window == "left" else "left"] is None
+        found = matches.undecided_pairs(buffers, decided) if alone and decided is not None else matches.pairs(buffers)
+        test = PairTest(self._spec, sides["left"].rows, sides["right"].rows)
+        for count in found:
+            pairs = left[:count], right[:count]
+            if enough and not alone:
+                pairs = _undecided(counts, *pairs)
+            ours, theirs = test.passing(*pairs)
+            _count(counts["left"], ours, exactly=exactly)
+            _count(counts["right"], theirs, exactly=exactly)
+            if has_pairs and len(ours):
+                yield self._output.pairs(sides["left"].rows, ours, sides["right"].rows, theirs)
 
     def _keys(self, side: Side, rows: pa.RecordBatch) -> list[pa.Array]:
         """The key columns; the tile is one of them."""
@@ -120,6 +154,27 @@ class IntervalJoinProcessor:
             tiles = (self._tiling.tiles, tile)
         groups = max(1, len(self._key_codes))
         return CodedRows(rows, group, groups, encoders, periods, tiles)
+
+
+def _undecided(
+    counts: dict[Side, IntArray | None], left: Int32Array, right: Int32Array
+) -> tuple[Int32Array, Int32Array]:
+    """The pairs of which a row that waits for a match has none yet."""
+    open_rows = np.zeros(len(left), np.bool_)
+    for found, rows in ((counts["left"], left), (counts["right"], right)):
+        if found is not None:
+            open_rows |= found[rows] == 0
+    return left[open_rows], right[open_rows]
+
+
+def _count(counts: IntArray | None, rows: Int32Array, *, exactly: bool) -> None:
+    """Count the pairs of `rows`; unless `exactly`, rows with a pair get any number above 0."""
+    if counts is None:
+        return
+    if exactly:
+        counts += np.bincount(rows, minlength=len(counts))
+    else:
+        counts[rows] = 1
 
 
 def join_batches(

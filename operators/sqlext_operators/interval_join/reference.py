@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlext_operators.columns.empty_periods import Empty, EmptyPeriodError
 from sqlext_operators.columns.reference import compare
+from sqlext_operators.expressions.reference import value
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide
 
@@ -26,7 +27,12 @@ def interval_join(spec: IntervalJoinSpec, left: Sequence[Row], rights: Sequence[
     """All output rows, in no particular order."""
     ours = [_prepared(spec.left, row, spec.empty) for row in left]
     theirs = [_prepared(spec.right, row, spec.empty) for row in rights]
-    pairs = [(i, j) for i, one in enumerate(ours) for j, other in enumerate(theirs) if matches(spec, one, other)]
+    pairs = [
+        (i, j)
+        for i, one in enumerate(ours)
+        for j, other in enumerate(theirs)
+        if matches(spec, one, other) and _passes(spec, left[i], rights[j])
+    ]
     lefts = [tuple(row[name] for name in spec.left.payload) for row in left]
     if not spec.pairs:
         found = [sum(1 for i, _ in pairs if i == row) for row in range(len(left))]
@@ -54,12 +60,16 @@ def matches(spec: IntervalJoinSpec, left: Row | None, right: Row | None) -> bool
     )
 
 
+def _passes(spec: IntervalJoinSpec, left: Row, right: Row) -> bool:
+    return spec.residual is None or value(spec.residual, {**left, **right}) is True
+
+
 def holds(condition: Condition, left: Row, right: Row) -> bool:
     """``left + shift operator right``."""
-    value = left[condition.left]
-    if value is not None and condition.shift:
-        value = _add(value, condition.shift)
-    return compare(value, condition.operator, right[condition.right])
+    own = left[condition.left]
+    if own is not None and condition.shift:
+        own = _add(own, condition.shift)
+    return compare(own, condition.operator, right[condition.right])
 
 
 def _prepared(side: IntervalSide, row: Row, empty: Empty) -> Row | None:

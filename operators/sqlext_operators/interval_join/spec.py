@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from sqlext_operators.columns.empty_periods import Empty
+from sqlext_operators.expressions.nodes import Expression
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.passes import Pass, Side, pass_of_windows, passes_for
 
@@ -28,13 +29,15 @@ class IntervalSide:
 
     `keys` are paired with the other side's. `values` are the columns that conditions compare, and the ends of
     `periods`; `payload` are passed on, in that order. `periods` are pairs (start, end) of values that must be a period
-    [start, end) with start < end: a row matches nothing if one of its periods is not, or has a NULL end.
+    [start, end) with start < end: a row matches nothing if one of its periods is not, or has a NULL end. `tested` are
+    those that a residual reads.
     """
 
     keys: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     periods: tuple[tuple[str, str], ...] = ()
     payload: tuple[str, ...] = ()
+    tested: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,9 @@ class IntervalJoinSpec:
     Output columns: left payload, right payload (inner, left, right, full; NULL where there is no match); left payload
     (semi: left rows with a match, anti: those without); left payload and the number of matches, int64 `COUNT`, of the
     left rows that have a match (count; without a payload, counts of several rows come as one row with their sum). Rows
-    come in no particular order. `algorithm` says how to go through pairs,
+    come in no particular order. Pairs for which all this holds are candidates; they match if the `residual`, over the
+    `tested` columns, is true of them. With `candidates` someone else tests them further, and the output is that of
+    candidates.py. `algorithm` says how to go through pairs,
     if there are any: window by window, or by a sweep of docs/sweeps.md over the same windows. Raises ValueError if
     parts do not fit.
     """
@@ -67,6 +72,8 @@ class IntervalJoinSpec:
     alternatives: tuple[tuple[Condition, ...], ...]
     empty: Empty = "drop"
     algorithm: PairAlgorithm = "slices"
+    residual: Expression | None = None
+    candidates: bool = False
 
     def __post_init__(self) -> None:
         if not len(self.left.keys) == len(self.right.keys) == len(self.null_safe):
@@ -81,6 +88,10 @@ class IntervalJoinSpec:
         for side in (self.left, self.right):
             if any(name not in side.values for period in side.periods for name in period):
                 raise ValueError("the ends of periods are values of their side")
+        if not set(() if self.residual is None else self.residual.inputs()) <= {*self.left.tested, *self.right.tested}:
+            raise ValueError("a residual reads the tested columns of the two sides")
+        if set(self.left.tested) & set(self.right.tested):
+            raise ValueError("tested columns have different names on the two sides")
 
     @cached_property
     def alternative_passes(self) -> tuple[tuple[Pass, ...], ...]:

@@ -32,7 +32,7 @@ def arithmetic_type(expression: Expression, known: Mapping[Column, str | None]) 
 
 
 @dataclass(frozen=True)
-class _Type:
+class NumberType:
     """`digits` is set for a whole-number literal, which beside decimals counts as a decimal of that many digits."""
 
     dtype: str
@@ -43,56 +43,60 @@ class _Type:
         return exact_shape(self.dtype) if self.digits is None else (self.digits, 0)
 
 
-def _of(expression: Expression, known: Mapping[Column, str | None]) -> _Type | None:
+def _of(expression: Expression, known: Mapping[Column, str | None]) -> NumberType | None:
     match expression:
         case Column():
             return _typed(known.get(expression))
         case Literal():
-            return None if expression.dtype in (None, "string", "void") else _Type(expression.dtype, expression.digits)
+            return (
+                None
+                if expression.dtype in (None, "string", "void")
+                else NumberType(expression.dtype, expression.digits)
+            )
         case Paren() | SparkExpr(parts=(Literal(),)):
             return _of(expression.operands[0], known)
         case SparkExpr() if expression.dtype is not None:
-            return _Type(expression.dtype)
+            return NumberType(expression.dtype)
         case Arithmetic():
             return _chain(expression, known)
         case Cast():
-            return _Type(expression.to)
+            return NumberType(expression.to)
         case Case():
             return _common(expression.values, known)
         case Call(name="abs"):
             found = _of(expression.arguments[0], known) if len(expression.arguments) == 1 else None
-            return None if found is None else _Type(found.dtype)
+            return None if found is None else NumberType(found.dtype)
         case Call() if expression.name in _ONE_OF:
             return _common(expression.arguments[_ONE_OF[expression.name] :], known)
     return None
 
 
-def _typed(dtype: str | None) -> _Type | None:
-    return None if dtype is None else _Type(dtype)
+def _typed(dtype: str | None) -> NumberType | None:
+    return None if dtype is None else NumberType(dtype)
 
 
-def _chain(expression: Arithmetic, known: Mapping[Column, str | None]) -> _Type | None:
+def _chain(expression: Arithmetic, known: Mapping[Column, str | None]) -> NumberType | None:
     first, *rest = expression.operands
     result = _of(first, known)
     if not rest:  # Spark reads -1 as a number of its own
         return None if result is None or result.digits is not None else result
     for sign, operand in zip(expression.signs, rest, strict=True):
         right = None if result is None else _of(operand, known)
-        result = None if result is None or right is None else _combined(sign, result, right)
+        result = None if result is None or right is None else combined(sign, result, right)
     return result
 
 
-def _combined(sign: str, left: _Type, right: _Type) -> _Type | None:
+def combined(sign: str, left: NumberType, right: NumberType) -> NumberType | None:
     """Spark's type of ``left sign right``."""
     kinds = [left.dtype, right.dtype]
     if sign == "%":
         return None
     if "double" in kinds and all(kind in FLOATS or exact_shape(kind) for kind in kinds):
-        return _Type("double")
+        return NumberType("double")
     if all(kind in INTEGERS for kind in kinds):
-        return _Type("double" if sign == "/" else widest(kinds))
+        return NumberType("double" if sign == "/" else widest(kinds))
     if kinds == ["float", "float"]:
-        return _Type("double" if sign == "/" else "float")
+        return NumberType("double" if sign == "/" else "float")
     a, b = left.shape, right.shape
     if a is None or b is None:
         return None
@@ -105,14 +109,14 @@ def _combined(sign: str, left: _Type, right: _Type) -> _Type | None:
     return _typed(decimal_type(max(a[0] - a[1], b[0] - b[1]) + scale + 1, scale))
 
 
-def _common(values: tuple[Expression, ...], known: Mapping[Column, str | None]) -> _Type | None:
+def _common(values: tuple[Expression, ...], known: Mapping[Column, str | None]) -> NumberType | None:
     """The type of an expression that takes one of several values."""
     found = [_of(value, known) for value in values if not is_null(value)]
     kinds = [item.dtype for item in found if item is not None]
     if not kinds or len(kinds) < len(found):
         return None
     if len(set(kinds)) == 1:
-        return _Type(kinds[0])
+        return NumberType(kinds[0])
     if all(kind in INTEGERS for kind in kinds):
-        return _Type(widest(kinds))
+        return NumberType(widest(kinds))
     return _typed(common_decimal(*kinds))

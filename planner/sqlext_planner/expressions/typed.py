@@ -13,6 +13,9 @@ from decimal import Decimal
 from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import GENERATOR, RANDOM, And, Expression, Literal, SparkExpr
 
+#: A longer list of IN is opaque text: no rule looks into it.
+MOST_OPTIONS = 64
+
 #: Spark's functions that turn one row into several; legal in a SELECT list only.
 _GENERATORS = frozenset(
     ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack", "json_tuple")
@@ -32,6 +35,13 @@ class Arithmetic(SparkExpr):
     """
 
     signs: tuple[str, ...] = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class In(SparkExpr):
+    """``operand [NOT] IN (options)``: the operand, then at most `MOST_OPTIONS` options, none of them a subquery."""
+
+    negated: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)

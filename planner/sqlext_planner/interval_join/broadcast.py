@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from sqlext_planner.exchange.wire import arrow_schema
 from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.interval_join.choice import TASK_BYTES
+from sqlext_planner.interval_join.completion import completed_rows
 from sqlext_planner.interval_join.inputs import TypedJoin
 from sqlext_planner.relational.physical_plan import ExecutionContext
 
@@ -67,7 +68,9 @@ def join_by_broadcast(typed: TypedJoin, side: Literal["left", "right"], context:
             entry = broadcast_function(
                 reporting.entry(broadcast_parquet, spec, scan.scan), _collected(small, files), context.spark
             )
-    return from_months(rows.mapInArrow(reporting.function(entry), months_schema(typed.result)), typed.result)
+    schema = typed.result if typed.pairs is None else typed.pairs
+    found = from_months(rows.mapInArrow(reporting.function(entry), months_schema(schema)), schema)
+    return found if typed.pairs is None else completed_rows(found, typed, typed.result, context)
 
 
 def _big_scan(big: DataFrame, small: ArrowScan | None, context: ExecutionContext) -> ArrowScan | None:

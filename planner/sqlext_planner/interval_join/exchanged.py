@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sqlext_planner.exchange.driver import Shipment, memory_bytes, ship
+from sqlext_planner.exchange.driver import Shipment, Wire, memory_bytes, ship
 from sqlext_planner.exchange.sizes import size_of
-from sqlext_planner.interval_join.inputs import TypedJoin
+from sqlext_planner.interval_join.completion import completed_rows
+from sqlext_planner.interval_join.inputs import TypedJoin, with_row
 from sqlext_planner.interval_join.nodes import SIDES
 from sqlext_planner.interval_join.routing import Routing
 from sqlext_planner.relational.physical_plan import ExecutionContext, quoted
@@ -15,6 +16,7 @@ from sqlext_planner.relational.physical_plan import ExecutionContext, quoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
+    from sqlext_operators.interval_join.operator import IntervalOperatorSpec
 
     from sqlext_planner.interval_join.partitioning import SplitSide
 
@@ -44,6 +46,8 @@ def join_by_exchange(typed: TypedJoin, context: ExecutionContext, split: SplitSi
         tiles=routing.tiles,
     )
     size = sizes[0] if spec.kind in ("semi", "anti", "count") else None
+    if typed.pairs is not None:
+        return _tested(wire, operator, typed, context)
     if routing.tiles is None or spec.kind == "inner":
         return wire.run(operator, typed.result, size)
     if spec.kind == "count":
@@ -51,6 +55,20 @@ def join_by_exchange(typed: TypedJoin, context: ExecutionContext, split: SplitSi
     decided = wire.run(replace(operator, part="decided"), typed.result, size)
     copies = wire.run(replace(operator, part="undecided"), _with_rows(typed.result), size)
     return _merged(decided, copies, typed)
+
+
+def _tested(wire: Wire, operator: IntervalOperatorSpec, typed: TypedJoin, context: ExecutionContext) -> DataFrame:
+    """The join's rows where Spark tests the residual; undecided copies once more, as in `_merged`."""
+    assert typed.pairs is not None
+    if operator.tiles is None:
+        return completed_rows(wire.run(operator, typed.pairs, None), typed, typed.result, context)
+    decided = wire.run(replace(operator, part="decided"), typed.pairs, None)
+    copies = wire.run(replace(operator, part="undecided"), with_row(typed.pairs), None)
+    return _merged(
+        completed_rows(decided, typed, typed.result, context),
+        completed_rows(copies, typed, _with_rows(typed.result), context, copies=True),
+        typed,
+    )
 
 
 def _with_rows(schema: StructType) -> StructType:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.errors import InternalError
 from sqlext_planner.interval_join.choice import IntervalJoinStrategy, final_strategy
 from sqlext_planner.interval_join.nodes import IntervalJoin
+from sqlext_planner.interval_join.residuals import residual_line
 from sqlext_planner.relational.physical_plan import (
     ExecutionContext,
     NodeExec,
@@ -80,9 +81,9 @@ class IntervalJoinExec(NodeExec):
 
     def details(self) -> dict[str, Any]:
         lines = {} if self.partitioning is None else self.partitioning.partitioning.lines
-        return (
-            {f"pass {number}": str(item) for number, item in enumerate(self.node.passes, 1)} | super().details() | lines
-        )
+        passes = {f"pass {number}": str(item) for number, item in enumerate(self.node.passes, 1)}
+        tested = residual_line(self.node)
+        return passes | ({} if tested is None else {"residual": tested}) | super().details() | lines
 
 
 def join_by_spark(node: IntervalJoin, left: DataFrame, right: DataFrame) -> DataFrame:

@@ -17,6 +17,7 @@ from sqlext_planner.exchange.year_month import as_months
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.expressions.types import as_type, common_type
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
+from sqlext_planner.interval_join.residuals import SplitResidual, split_residual
 from sqlext_planner.periods.predicates import Amount
 from sqlext_planner.periods.relations import Condition
 from sqlext_planner.periods.types import PeriodEnd, check_period_types
@@ -36,7 +37,8 @@ class TypedJoin:
     """An interval join over real DataFrames: what the operator computes, and the two sides with their wire columns.
 
     `spec` names wire columns, `names` has them by the names of the node's values (l0, r0, ...). `result` has the
-    output's fields; year-month intervals travel as months.
+    output's fields; year-month intervals travel as months. `test` is what Spark tests of the candidate pairs, which
+    then have the fields `pairs`.
     """
 
     spec: IntervalJoinSpec
@@ -44,6 +46,8 @@ class TypedJoin:
     right: DataFrame
     result: StructType
     names: Mapping[str, str]
+    test: Expression | None = None
+    pairs: StructType | None = None
 
     @classmethod
     def of(
@@ -64,9 +68,11 @@ class TypedJoin:
         if keys is None or values is None:
             return None
         more = beside or {}
+        wires = (_Columns("left"), _Columns("right"))
+        residual, tested = _residual(node, wires, (left, right))
         sides = [
-            _Side.of(node, name, frame, keys, values, more.get(name, ()))
-            for name, frame in (("left", left), ("right", right))
+            _Side.of(node, name, frame, keys, values, more.get(name, ()), wire, columns)
+            for name, frame, wire, columns in zip(SIDES, (left, right), wires, tested, strict=True)
         ]
         frames = [side.frame for side in sides]
         if not all(map(is_shippable, frames)):
@@ -75,8 +81,20 @@ class TypedJoin:
         alternatives = numeric_alternatives(node, names, {name: common for name, (_, common) in values.items()})
         kind: Kind = node.kind
         algorithm = cast(PairAlgorithm, config.interval_join_algorithm)
-        spec = IntervalJoinSpec(kind, sides[0].side, sides[1].side, node.null_safe, alternatives, node.empty, algorithm)
-        return cls(spec, as_months(frames[0]), as_months(frames[1]), _result_schema(node, left, right), names)
+        spec = IntervalJoinSpec(
+            kind,
+            sides[0].side,
+            sides[1].side,
+            node.null_safe,
+            alternatives,
+            node.empty,
+            algorithm,
+            residual.operator,
+            residual.spark is not None,
+        )
+        pairs = None if residual.spark is None else _pair_schema(spec, frames)
+        result = _result_schema(node, left, right)
+        return cls(spec, as_months(frames[0]), as_months(frames[1]), result, names, residual.spark, pairs)
 
     def frame(self, side: str) -> DataFrame:
         """One side's rows."""
@@ -118,9 +136,10 @@ class _Side:
         keys: Sequence[tuple[str, str, str]],
         values: Mapping[str, tuple[str, str]],
         beside: Sequence[Column],
+        wire: _Columns,
+        tested: tuple[str, ...],
     ) -> _Side:
         is_left = name == "left"
-        wire = _Columns(name)
         own_keys = node.left_keys if is_left else node.right_keys
         key_names = tuple(
             wire.name(as_type(key, types[0 if is_left else 1], types[2]))
@@ -140,8 +159,60 @@ class _Side:
             tuple(dict.fromkeys(names.values())),
             tuple((names[start], names[end]) for start, end in periods),
             tuple(column.spark_name for column in payload),
+            tested,
         )
         return cls(side, wire.select(frame, (*payload, *beside)), names)
+
+
+def _residual(
+    node: IntervalJoin, wires: tuple[_Columns, _Columns], frames: tuple[DataFrame, DataFrame]
+) -> tuple[SplitResidual, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Who tests the residual, and the wire columns of both sides that are read for it."""
+    if node.residual is None:
+        return SplitResidual(), ((), ())
+    known = [{item.name: item.dataType.simpleString() for item in frame.schema} for frame in frames]
+    types = {column: {**known[0], **known[1]}.get(column.spark_name) for column in node.residual.references}
+
+    def computed(expression: Expression) -> tuple[str, str] | None:
+        for wire, frame, columns in zip(wires, frames, known, strict=True):
+            if all(column.spark_name in columns for column in expression.references):
+                return wire.name(expression), types_of(frame, [expression])[0]
+        return None
+
+    ansi = str(frames[0].sparkSession.conf.get("spark.sql.ansi.enabled")).lower() == "true"
+    split = split_residual(node.residual, types, ansi, computed)
+    read = list(dict.fromkeys(split.operator.inputs())) if split.operator is not None else []
+    read += sorted(column.spark_name for column in (split.spark.references if split.spark is not None else ()))
+    tested = []
+    for wire, columns in zip(wires, known, strict=True):
+        own = [name for name in dict.fromkeys(read) if name in columns or name in wire.computed.values()]
+        for column in node.residual.references:
+            if column.spark_name in columns and column.spark_name in own:
+                wire.name(column)
+        tested.append(tuple(own))
+    return split, (tested[0], tested[1])
+
+
+def _pair_schema(spec: IntervalJoinSpec, frames: Sequence[DataFrame]) -> StructType:
+    """The fields of candidate pairs (sqlext_operators/interval_join/candidates.py)."""
+    from pyspark.sql.types import ByteType, LongType, StructField, StructType
+    from sqlext_operators.interval_join.candidates import END, NUMBERS, candidate_columns
+
+    fields = []
+    for side, frame in zip(SIDES, frames, strict=True):
+        for name in candidate_columns(spec, side):
+            item = frame.schema[name]
+            fields.append(StructField(name, item.dataType, True, item.metadata))
+    numbers = [StructField(name, LongType()) for name in NUMBERS.values()]
+    return StructType([*fields, *numbers, StructField(END, ByteType())])
+
+
+def with_row(schema: StructType) -> StructType:
+    """The fields of candidate pairs of undecided copies."""
+    from pyspark.sql.types import LongType, StructField, StructType
+    from sqlext_operators.interval_join.spec import ROW
+
+    return StructType([*schema, StructField(ROW, LongType())])
 
 
 def _common_keys(node: IntervalJoin, left: DataFrame, right: DataFrame) -> list[tuple[str, str, str]] | None:

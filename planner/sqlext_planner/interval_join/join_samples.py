@@ -56,11 +56,14 @@ class JoinSample:
         return found
 
     def matching_share(self) -> float:
-        """The share of all combinations of a left and a right row, whatever their keys, that match."""
+        """The share of all combinations of a left and a right row, whatever their keys, that match or are candidates of
+        a residual: each of these costs as much as a pair."""
         from sqlext_operators.interval_join.processor import join_batches
 
-        sides = [replace(self.spec.side(side), keys=(), payload=()) for side in SIDES]
-        spec = replace(self.spec, kind="count", left=sides[0], right=sides[1], null_safe=())
+        sides = [replace(self.spec.side(side), keys=(), payload=(), tested=()) for side in SIDES]
+        spec = replace(
+            self.spec, kind="count", left=sides[0], right=sides[1], null_safe=(), residual=None, candidates=False
+        )
         left, right = (_some(self.rows[side]) for side in SIDES)
         matches = sum(sum(batch.column(0).to_pylist()) for batch in join_batches(spec, left, right))
         share: float = matches / max(1, left.num_rows * right.num_rows)

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter
+from sqlext_operators.expressions.evaluation import true_rows
+from sqlext_operators.expressions.nodes import Arithmetic, Comparison, Constant, Input, Or
 from sqlext_operators.interval_join import reference
+from sqlext_operators.interval_join.candidates import (
+    END,
+    NUMBERS,
+    CompletionSpec,
+    candidate_columns,
+    completed,
+)
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.operator import IntervalOperatorSpec
+from sqlext_operators.interval_join.output import Part as ResultPart
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import COUNT, MATCHES, ROW, IntervalJoinSpec, IntervalSide, Kind
@@ -56,11 +67,61 @@ def conditions_of(name: str, amounts: tuple[int | None, int | None]) -> tuple[Co
 
 
 def spec_of(
-    kind: Kind, alternatives: Sequence[tuple[Condition, ...]], *, keys: bool, null_safe: bool, periods: bool
+    kind: Kind,
+    alternatives: Sequence[tuple[Condition, ...]],
+    *,
+    keys: bool,
+    null_safe: bool,
+    periods: bool,
+    seed: int = 0,
 ) -> IntervalJoinSpec:
-    left = IntervalSide(("lk",) if keys else (), ("l0", "l1"), (("l0", "l1"),) if periods else (), ("lid", "lk"))
-    right = IntervalSide(("rk",) if keys else (), ("r0", "r1"), (("r0", "r1"),) if periods else (), ("rid",))
-    return IntervalJoinSpec(kind, left, right, (null_safe,) if keys else (), tuple(alternatives))
+    """Two thirds of the seeds give a residual, half of these to be tested by someone else."""
+    left = IntervalSide(
+        ("lk",) if keys else (), ("l0", "l1"), (("l0", "l1"),) if periods else (), ("lid", "lk"), ("lid", "lk")
+    )
+    right = IntervalSide(
+        ("rk",) if keys else (), ("r0", "r1"), (("r0", "r1"),) if periods else (), ("rid",), ("rid", "rk")
+    )
+    spec = IntervalJoinSpec(kind, left, right, (null_safe,) if keys else (), tuple(alternatives))
+    return spec if seed % 3 == 0 else replace(spec, residual=_RESIDUAL, candidates=seed % 3 == 2 and kind in TESTED)
+
+
+def inner_spec(spec: IntervalJoinSpec) -> IntervalJoinSpec:
+    """What the operator computes: without the residual where someone else tests it."""
+    return replace(spec, residual=None) if spec.candidates else spec
+
+
+def with_test(spec: IntervalJoinSpec, part: ResultPart, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches of a task; candidates as they are after the test, completed."""
+    if not spec.candidates:
+        yield from batches
+        return
+    assert spec.residual is not None
+    columns = [candidate_columns(spec, side) for side in SIDES]
+    payload = [spec.left.payload, spec.right.payload if spec.pairs else ()]
+    undecided = part == "undecided"
+    passed = []
+    for batch in batches:
+        ends = batch.column(END).is_valid().to_numpy(zero_copy_only=False)
+        passing = true_rows(spec.residual, batch.column, batch.num_rows) | ends
+        kept = [*payload[0], *payload[1], *NUMBERS.values(), END, *([ROW] if undecided else [])]
+        assert set(kept) | set(columns[0]) | set(columns[1]) == set(batch.schema.names)
+        passed.append(batch.filter(pa.array(passing)).select(kept))
+    names = (*payload[0], *payload[1], *((ROW, MATCHES) if undecided else ()))
+    completion = CompletionSpec(spec.kind, len(payload[0]), len(payload[1]), names, undecided)
+    yield from completed(completion, 0, passed)
+
+
+#: The kinds whose residual someone else may test.
+TESTED = ("left", "right", "full", "semi", "anti")
+_IDS = Arithmetic(
+    "%",
+    Arithmetic("+", *(Input(n, pa.int64()) for n in ("lid", "rid")), pa.int64()),
+    Constant(3, pa.int64()),
+    pa.int64(),
+)
+_KEYS = Comparison("<", Input("lk", pa.string()), Input("rk", pa.string()))
+_RESIDUAL = Or((Comparison("=", _IDS, Constant(1, pa.int64())), _KEYS))
 
 
 def wires_of(
@@ -112,13 +173,15 @@ def arrived(
     rows_on_wire = [wire.slice(i, 1) for wire in wires for i in range(wire.num_rows)]
     random.Random(seed).shuffle(rows_on_wire)
     found = []
-    for part in (("all",), ("decided", "undecided"))[seed % 2]:
-        gather = IntervalOperatorSpec(spec, left.schema, right.schema, memory, 7, tiles, part)
+    split = bool(seed % 2) if not spec.candidates else tiles is not None
+    parts: tuple[ResultPart, ...] = ("decided", "undecided") if split else ("all",)
+    for part in parts:
+        gather = IntervalOperatorSpec(inner_spec(spec), left.schema, right.schema, memory, 7, tiles, part)
         for partition in range(partitions):
             own = [wire for wire in rows_on_wire if wire.column(0)[0].as_py() == partition]
-            for batch in run_operator(gather, partition, own):
-                assert 0 < batch.num_rows <= 7
-                assert batch.schema == gather.output
+            batches = list(run_operator(gather, partition, own))
+            assert all(0 < batch.num_rows <= 7 and batch.schema == gather.output for batch in batches)
+            for batch in with_test(spec, part, batches):
                 assert part != "undecided" or batch.column(ROW).null_count == 0
                 found.append(batch)
     return merged(spec, found)

@@ -33,12 +33,14 @@ from tests.operators.interval_join.exchanges import (
     agree,
     arrived,
     conditions_of,
+    inner_spec,
     numbers,
     rows_of,
     schema_of,
     spec_of,
     tuples,
     wires_of,
+    with_test,
 )
 
 
@@ -83,7 +85,7 @@ def test_exchange_agrees_with_twin(
     type_: pa.DataType,
 ) -> None:
     keys, null_safe, periods = flags
-    spec = spec_of(kind, [conditions_of(relation, amounts)], keys=keys, null_safe=null_safe, periods=periods)
+    spec = spec_of(kind, [conditions_of(relation, amounts)], keys=keys, null_safe=null_safe, periods=periods, seed=seed)
     left, right = rows_of("l", counts[0], seed, type_), rows_of("r", counts[1], seed, type_)
     tiles = None
     if cuts is not None:
@@ -114,7 +116,7 @@ def test_a_placement_agrees_with_twin(
     data: st.DataObject,
 ) -> None:
     """The side whose rows are decided is split, the other one copied."""
-    spec = spec_of(kind, [conditions_of(relation, (2, 2))], keys=flags[0], null_safe=flags[1], periods=True)
+    spec = spec_of(kind, [conditions_of(relation, (2, 2))], keys=flags[0], null_safe=flags[1], periods=True, seed=seed)
     left, right = rows_of("l", 30, seed, pa.int64()), rows_of("r", 30, seed, pa.int64())
     keys = [pa.array(["a", "b", None])] if flags[0] else []
     placed = PlacedRows(data.draw(placements(keys, None, PARTITIONS)))
@@ -192,7 +194,7 @@ def test_several_alternatives_over_tiles(kind: Kind, seed: int, keys: bool, memo
 def test_broadcast_agrees_with_twin(
     kind: Kind, small: Side, relation: str, keys: bool, counts: tuple[int, int], seed: int
 ) -> None:
-    spec = spec_of(kind, [conditions_of(relation, (2, 2))], keys=keys, null_safe=True, periods=True)
+    spec = spec_of(kind, [conditions_of(relation, (2, 2))], keys=keys, null_safe=True, periods=True, seed=seed)
     left, right = rows_of("l", counts[0], seed, pa.int32()), rows_of("r", counts[1], seed, pa.int32())
     held, big = (left, right) if small == "left" else (right, left)
     if spec.decides(small):
@@ -202,16 +204,16 @@ def test_broadcast_agrees_with_twin(
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, held.schema) as writer:
         writer.write_batch(held)
-    broadcast = IntervalBroadcastSpec(spec, small, big.schema, batch_rows=5)
+    broadcast = IntervalBroadcastSpec(inner_spec(spec), small, big.schema, batch_rows=5)
     half = big.num_rows // 2
     positions = [str(place) for place in range(big.num_columns)]
     tasks = [big.slice(0, half // 2), big.slice(half // 2, half - half // 2)], [big.slice(half)]
     found: Rows = []
     for number, task in enumerate(tasks):
         batches = [part.rename_columns(positions) for part in task]
-        for batch in broadcast_interval_join(broadcast, sink.getvalue().to_pybytes(), number, batches):
-            assert 0 < batch.num_rows <= 5
-            found += tuples(batch)
+        joined = list(broadcast_interval_join(broadcast, sink.getvalue().to_pybytes(), number, batches))
+        assert all(0 < batch.num_rows <= 5 for batch in joined)
+        found += [row for batch in with_test(spec, "all", joined) for row in tuples(batch)]
     agree(spec, left, right, found)
 
 

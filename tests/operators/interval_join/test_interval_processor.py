@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlext_operators.columns.empty_periods import Empty, EmptyPeriodError
 from sqlext_operators.columns.keys import KeyTypeError
+from sqlext_operators.expressions.nodes import And, Comparison, Expression, Input, IsNull, Not, Or
 from sqlext_operators.interval_join import reference
 from sqlext_operators.interval_join.codes import is_plain, plain_codes, saturating_add, shifted_codes
 from sqlext_operators.interval_join.conditions import Condition
@@ -89,7 +91,16 @@ def agree(spec: IntervalJoinSpec, left: pa.RecordBatch, right: pa.RecordBatch, b
 
 
 def with_kind(spec: IntervalJoinSpec, kind: Kind) -> IntervalJoinSpec:
-    return IntervalJoinSpec(kind, spec.left, spec.right, spec.null_safe, spec.alternatives, spec.empty)
+    return replace(spec, kind=kind)
+
+
+def residuals(kind: pa.DataType) -> st.SearchStrategy[Expression | None]:
+    """None, or a condition over both sides' columns."""
+    ours, theirs = (st.sampled_from([Input(f"{side}{i}", kind) for i in "01"]) for side in "lr")
+    compared = st.builds(Comparison, st.sampled_from(["<>", "<", "=", "<=>"]), ours, theirs)
+    known = st.builds(IsNull, st.sampled_from([Input("lj", pa.string()), Input("rj", pa.string())]))
+    terms = st.lists(st.one_of(compared, known), min_size=1, max_size=3).map(tuple)
+    return st.one_of(st.none(), compared, st.builds(Or, terms), st.builds(And, terms).map(Not))
 
 
 @st.composite
@@ -116,9 +127,10 @@ def joins(draw: st.DrawFn) -> tuple[IntervalJoinSpec, pa.RecordBatch, pa.RecordB
         row = st.tuples(value, value, st.sampled_from([1, 2, None]), st.sampled_from(["x", "", None]))
         batches.append(batch_of(columns, (kind, kind, pa.int64(), pa.string()), draw(st.lists(row, max_size=12))))
         period = ((columns[0], columns[1]),) if has_period else ()
-        sides.append(IntervalSide(columns[2 : 2 + keys], columns[:2], period, (f"{name}0id",)))
+        sides.append(IntervalSide(columns[2 : 2 + keys], columns[:2], period, (f"{name}0id",), columns))
     null_safe = tuple(draw(st.booleans()) for _ in range(keys))
     spec = IntervalJoinSpec(draw(st.sampled_from(KINDS)), sides[0], sides[1], null_safe, (conditions,), empty)
+    spec = replace(spec, residual=draw(residuals(kind)))
     return spec, batches[0], batches[1], draw(st.sampled_from([1, 3, 1000]))
 
 

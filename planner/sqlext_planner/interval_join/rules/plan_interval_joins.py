@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlext_planner.expressions.nodes import conjunction, conjuncts
+from sqlext_planner.expressions.patterns import is_movable
 from sqlext_planner.interval_join.conditions import IntervalTerms, guard, read_condition
 from sqlext_planner.interval_join.nodes import IntervalJoin, IntervalJoinKind
 from sqlext_planner.optimizer.rule import rule
@@ -47,8 +48,11 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
     | join            | over both sides | over one side                                                      |
     |-----------------|-----------------|--------------------------------------------------------------------|
     | inner           | filter above    | filter of that side (`push_join_condition`), else in its values    |
-    | left right full | stays a Join    | in the values of that side: NULL where the term is not true        |
-    | semi anti       | stays a Join    | likewise                                                           |
+    | left right full | the residual    | in the values of that side: NULL where the term is not true        |
+    | semi anti       | likewise        | likewise                                                           |
+
+    The residual is tested on each candidate pair, before rows without a match are completed. It cannot hold rand(), a
+    subquery or one of Spark's windows, nor be over a stream: such a join stays a Join.
 
     Counter-example: for ``r LEFT JOIN s ON r.ts < s.te AND s.ts < r.te AND r.a + s.b > 3`` a filter above would drop
     left rows whose matches all fail it, which ON keeps.
@@ -56,14 +60,16 @@ def plan_interval_joins(node: LogicalPlan) -> LogicalPlan | None:
     match node:
         case Join(left, right, kind, on, sweep) if on is not None and kind != "cross" and sweep is not False:
             terms = read_condition(on, left, right)
-            if not all(terms.alternatives) or (terms.residual and not LEGAL[kind]):
+            if not all(terms.alternatives):
+                return None
+            if not LEGAL[kind] and terms.residual and (node.is_streaming or not all(map(is_movable, terms.residual))):
                 return None
             if not (terms.named or sweep or (terms.bounds_windows and not _is_lookup(left, right, terms))):
                 return None
             if not (terms.named or sweep) and (is_streaming(node) or _is_of_hinted_group(node)):
                 return None
             guard(terms)
-            return filtered(terms.residual, _interval_join(node, kind, terms))
+            return filtered(terms.residual if LEGAL[kind] else [], _interval_join(node, kind, terms))
     return None
 
 
@@ -81,7 +87,8 @@ def _is_of_hinted_group(node: Join) -> bool:
 
 def _interval_join(node: Join, kind: IntervalJoinKind, terms: IntervalTerms) -> IntervalJoin:
     """The node for terms without one-sided ones. Its `condition` is ON as written, without what is filtered above."""
-    kept = [term for term in conjuncts(node.condition) if not any(term is other for other in terms.residual)]
+    above = terms.residual if LEGAL[kind] else []
+    kept = [term for term in conjuncts(node.condition) if not any(term is other for other in above)]
     return IntervalJoin(
         left=node.left,
         right=node.right,
@@ -95,6 +102,7 @@ def _interval_join(node: Join, kind: IntervalJoinKind, terms: IntervalTerms) -> 
         left_periods=tuple(terms.left_periods),
         right_periods=tuple(terms.right_periods),
         empty=terms.empty or "drop",
+        residual=None if LEGAL[kind] else conjunction(terms.residual),
         amounts=tuple(terms.amounts),
         condition=conjunction(kept),
         named=terms.named,

@@ -1,0 +1,179 @@
+"""Typed scalar expressions over columns, with Spark's meaning: what an operator can compute of a condition by itself.
+
+Plain frozen data, picklable, with no SQL in it: the planner translates what it knows to mean the same, every conversion
+of types written out. `evaluation.py` computes them over Arrow arrays, `reference.py` is the brute-force twin. An
+expression's `type` is the Arrow type that Spark hands to Python; conditions have pa.bool_().
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+Comparator = Literal["=", "<>", "<", "<=", ">", ">=", "<=>"]
+Sign = Literal["+", "-", "*", "/", "%"]
+
+_BOOLEAN = pa.bool_()
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A value for each row. NULL is a value that is not valid."""
+
+    @property
+    def type(self) -> pa.DataType:
+        """The type of the value."""
+        return _BOOLEAN
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        """The expressions that it is computed from."""
+        return ()
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether there are values for which it raises an error instead of having a value."""
+        return any(operand.may_fail for operand in self.operands)
+
+    def inputs(self) -> Iterator[str]:
+        """The names of the columns that it reads, each as often as it does."""
+        for operand in self.operands:
+            yield from operand.inputs()
+
+
+@dataclass(frozen=True)
+class Input(Expression):
+    """A column."""
+
+    name: str
+    kind: pa.DataType
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.kind
+
+    def inputs(self) -> Iterator[str]:
+        yield self.name
+
+
+@dataclass(frozen=True)
+class Constant(Expression):
+    """The same value for every row; None for NULL."""
+
+    value: Any
+    kind: pa.DataType
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.kind
+
+
+@dataclass(frozen=True)
+class Widened(Expression):
+    """The operand in a type to which Spark promotes it: a whole number in a wider one, in a float (rounded to nearest)
+    or in a decimal; a float as a double; a decimal in one with at least as many digits on both sides of the point;
+    NULL in any type."""
+
+    operand: Expression
+    kind: pa.DataType
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.kind
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+
+@dataclass(frozen=True)
+class Arithmetic(Expression):
+    """``left sign right``; NULL if an operand is.
+
+    `+ - *`: operands of one type, whole numbers or floats, whose result has it too; or decimals, whose result has the
+    type `kind` with a place for every digit. Whole numbers that overflow wrap around, or are an error if `checked`
+    (Spark's ANSI mode). `/`: of doubles, and `%`, with the sign of the left operand: of whole numbers or floats of
+    one type; both are NULL where the right operand is 0. They are never `checked`.
+    """
+
+    sign: Sign
+    left: Expression
+    right: Expression
+    kind: pa.DataType
+    checked: bool = False
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.kind
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+    @property
+    def may_fail(self) -> bool:
+        return self.checked or super().may_fail
+
+
+@dataclass(frozen=True)
+class Comparison(Expression):
+    """``left comparator right`` of two values of one type; NULL if one is, but for ``<=>``, where NULL equals NULL.
+
+    NaN equals itself and is above every number, -0.0 equals 0.0, strings and binary go by their bytes, false is below
+    true.
+    """
+
+    comparator: Comparator
+    left: Expression
+    right: Expression
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class And(Expression):
+    """False if a term is, else NULL if one is. A term behind a false one is not computed, so it raises no error."""
+
+    terms: tuple[Expression, ...]
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return self.terms
+
+
+@dataclass(frozen=True)
+class Or(Expression):
+    """True if a term is, else NULL if one is. A term behind a true one is not computed, so it raises no error."""
+
+    terms: tuple[Expression, ...]
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return self.terms
+
+
+@dataclass(frozen=True)
+class Not(Expression):
+    """``NOT operand``."""
+
+    operand: Expression
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+
+@dataclass(frozen=True)
+class IsNull(Expression):
+    """``operand IS NULL``."""
+
+    operand: Expression
+
+    @property
+    def operands(self) -> tuple[Expression, ...]:
+        return (self.operand,)

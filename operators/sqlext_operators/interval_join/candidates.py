@@ -1,0 +1,202 @@
+"""Candidate pairs of an interval join for a test that someone else makes, and the join's rows after it.
+
+`CandidateOutput` gives pairs with numbers of their rows, and after all pairs of a row that its matches decide
+the row itself, its end. Someone drops the pairs that fail the test, keeping ends and order; `completed` then makes the
+join's output in the same task: a row whose number no pair has brought has no match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sqlext_operators.columns.batches import rows_without_columns
+from sqlext_operators.interval_join.output import Output, Part, Rows
+from sqlext_operators.interval_join.passes import Side
+from sqlext_operators.interval_join.spec import ROW, IntervalJoinSpec, Kind
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+SIDES: tuple[Side, Side] = ("left", "right")
+#: The columns behind those of the two sides: the numbers of a pair's rows in the task (NULL where nothing depends on
+#: the matches of that side's rows), and of what side the row is the end of (NULL for a pair).
+NUMBERS = {"left": "__sqlext_left", "right": "__sqlext_right"}
+END = "__sqlext_end"
+_ENDS: dict[Side, int] = {"left": 0, "right": 1}
+_LONG, _BYTE = pa.int64(), pa.int8()
+
+
+def candidate_columns(spec: IntervalJoinSpec, side: Side) -> tuple[str, ...]:
+    """The columns of one side in the output of candidates: its payload, then what else is tested."""
+    own = spec.side(side)
+    payload = own.payload if side == "left" or spec.pairs else ()
+    return tuple(dict.fromkeys((*payload, *own.tested)))
+
+
+class CandidateOutput(Output):
+    """Output of candidates: the columns of `candidate_columns` of both sides, NUMBERS, END, and ROW with tiles.
+
+    A pair has the columns that are tested, and the payload if the join outputs its pairs. An end has its own side's
+    columns and NULL for the other's. Rows without a candidate have an end too, unless they then are no output.
+    """
+
+    def __init__(
+        self,
+        spec: IntervalJoinSpec,
+        left: pa.Schema,
+        right: pa.Schema,
+        batch_rows: int,
+        row: str | None = None,
+        part: Part = "all",
+    ) -> None:
+        super().__init__(spec, left, right, batch_rows, row, part)
+        self.has_pairs = True
+        schemas: dict[Side, pa.Schema] = {"left": left, "right": right}
+        self._columns = {
+            side: pa.schema([schema.field(name) for name in candidate_columns(spec, side)])
+            for side, schema in schemas.items()
+        }
+        self._starts = {"left": 0, "right": 0}
+        self._ends_at = {"left": 0, "right": 0}
+        numbers = [pa.field(NUMBERS[side], _LONG) for side in SIDES]
+        more = [pa.field(ROW, _LONG)] if part == "undecided" else []
+        self.schema = pa.schema(
+            [*self._columns["left"], *self._columns["right"], *numbers, pa.field(END, _BYTE), *more]
+        )
+
+    def numbers_for(self, side: Side, count: int) -> int:
+        start = self._ends_at[side]
+        self._ends_at[side] += count
+        return start
+
+    def number_from(self, side: Side, start: int) -> None:
+        self._starts[side] = start
+
+    def pairs(self, left: pa.RecordBatch, left_rows: Rows, right: pa.RecordBatch, right_rows: Rows) -> pa.RecordBatch:
+        columns: list[pa.Array] = []
+        given: tuple[tuple[Side, pa.RecordBatch, Rows], ...] = (
+            ("left", left, left_rows),
+            ("right", right, right_rows),
+        )
+        for side, rows, places in given:
+            needed = self._columns[side].names if self._spec.pairs else self._spec.side(side).tested
+            indices = pa.array(places)
+            columns += [
+                rows.column(item.name).take(indices) if item.name in needed else pa.nulls(len(places), item.type)
+                for item in self._columns[side]
+            ]
+        columns += [self._numbers(side, places) for side, _, places in given]
+        columns += [
+            pa.nulls(len(left_rows), field.type) for field in list(self.schema)[self.schema.get_field_index(END) :]
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def decided(self, side: Side, rows: pa.RecordBatch, counts: IntArray) -> Iterator[pa.RecordBatch]:
+        wanted = np.ones(rows.num_rows, np.bool_) if self._spec.keeps(side) else counts > 0
+        undecided = np.zeros(rows.num_rows, np.bool_)
+        if self._row is not None:
+            undecided = rows.column(self._row).is_valid().to_numpy(zero_copy_only=False)
+        wanted = undecided if self._part == "undecided" else wanted & ~undecided
+        places = np.flatnonzero(wanted)
+        step = self.pair_rows(rows, rows)
+        for start in range(0, len(places), step):
+            yield self._ends(side, rows, places[start : start + step])
+
+    def _ends(self, side: Side, rows: pa.RecordBatch, places: Rows) -> pa.RecordBatch:
+        indices = pa.array(places)
+        columns: list[pa.Array] = []
+        for name in SIDES:
+            columns += [
+                rows.column(item.name).take(indices) if name == side else pa.nulls(len(places), item.type)
+                for item in self._columns[name]
+            ]
+        columns += [self._numbers(name, places) if name == side else pa.nulls(len(places), _LONG) for name in SIDES]
+        columns.append(pa.repeat(pa.scalar(_ENDS[side], _BYTE), len(places)))
+        if self._part == "undecided" and self._row is not None:
+            columns.append(rows.column(self._row).take(indices))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _numbers(self, side: Side, places: Rows) -> pa.Array:
+        if not self._spec.decides(side):
+            return pa.nulls(len(places), _LONG)
+        return pa.array(places.astype(np.int64) + self._starts[side])
+
+
+@dataclass(frozen=True)
+class CompletionSpec:
+    """How the rows of a join are completed: `left` and `right` are how many columns of each side come first, then those
+    of NUMBERS and END; of copies in several tiles (`undecided`) ROW, which the output has too, with MATCHES. `names`
+    are the output's columns."""
+
+    kind: Kind
+    left: int
+    right: int
+    names: tuple[str, ...]
+    undecided: bool = False
+
+
+def completed(spec: CompletionSpec, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of a join from the candidates of a task that have passed, in their order, and the ends."""
+    matched = {side: _Numbers() for side in SIDES}
+    width = spec.left + spec.right
+    for batch in batches:
+        numbers = dict(zip(SIDES, (batch.column(width), batch.column(width + 1)), strict=True))
+        ends = batch.column(width + 2)
+        is_pair = ends.is_null().to_numpy(zero_copy_only=False)
+        for side in SIDES:
+            found = numbers[side].filter(pa.array(is_pair)).drop_null()
+            matched[side].add(found.to_numpy(zero_copy_only=False))
+        kept = is_pair & (spec.kind in ("left", "right", "full") and not spec.undecided)
+        matches = np.zeros(batch.num_rows, np.int64)
+        for side in SIDES:
+            places = np.flatnonzero(_equal(ends, _ENDS[side]))
+            has = matched[side].among(numbers[side].take(pa.array(places)).to_numpy(zero_copy_only=False))
+            matches[places] = has
+            kept[places] = True if spec.undecided else has == (spec.kind == "semi")
+        yield from _rows(spec, batch, np.flatnonzero(kept), matches)
+
+
+def _rows(spec: CompletionSpec, batch: pa.RecordBatch, kept: Rows, matches: IntArray) -> Iterator[pa.RecordBatch]:
+    if not len(kept):
+        return
+    indices = pa.array(kept)
+    width = spec.left + spec.right
+    columns = [batch.column(place).take(indices) for place in range(width)]
+    if spec.undecided:
+        columns += [batch.column(width + 3).take(indices), pa.array(matches[kept])]
+    if not columns:
+        yield rows_without_columns(len(kept))
+        return
+    yield pa.RecordBatch.from_arrays(columns, names=list(spec.names))
+
+
+def _equal(ends: pa.Array, value: int) -> BoolArray:
+    found: BoolArray = ends.fill_null(-1).to_numpy(zero_copy_only=False) == value
+    return found
+
+
+class _Numbers:
+    """A set of small numbers, a byte for each up to the largest."""
+
+    def __init__(self) -> None:
+        self._held = np.zeros(1024, np.bool_)
+
+    def add(self, numbers: IntArray) -> None:
+        if not len(numbers):
+            return
+        most = int(numbers.max())
+        if most >= len(self._held):
+            held = np.zeros(max(most + 1, 2 * len(self._held)), np.bool_)
+            held[: len(self._held)] = self._held
+            self._held = held
+        self._held[numbers] = True
+
+    def among(self, numbers: IntArray) -> BoolArray:
+        """bool[n], which of the numbers are in the set."""
+        known = numbers < len(self._held)
+        return known & self._held[np.where(known, numbers, 0)]
