@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from sqlext_planner.catalog import Catalog
@@ -226,9 +226,10 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     empty, late_rows = cast("EmptyPeriods", config.interval_empty), config.stream_late == "rows"
     options = Options(statement.compat, empty, settings, late_rows)
     analyzed = analyze(statement, catalog, options)
-    if not statement.uses_extension and mode != "analyze" and (stream := hidden_stream(analyzed)) is not None:
-        check_hidden(analyzed, stream)
-        return start
+    hidden = None if statement.uses_extension or mode == "analyze" else hidden_stream(analyzed)
+    if hidden is not None:  # Spark refuses the statement, so no setting may promise an operator
+        check_hidden(analyzed, hidden)
+        config = replace(config, umjoin_strategy="cascade")
     trace = Optimizer().optimize(analyzed)
     try:
         refuse_streams(trace.final, stream_refusal)
@@ -244,7 +245,7 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     ours = statement.uses_extension or extensions or operators_asked_for(analyzed)
     if mode == "analyze" and not ours:
         _refuse_endless(analyzed)
-    passthrough = (not extensions and not lowered) or (not ours and is_streaming(analyzed))
+    passthrough = hidden is not None or (not extensions and not lowered) or (not ours and is_streaming(analyzed))
     return StagedPlan(start.sql, statement, analyzed, trace, physical, extensions, mode, passthrough)
 
 

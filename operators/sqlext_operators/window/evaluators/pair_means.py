@@ -17,8 +17,9 @@ from sqlext_operators.window.functions.definition import CallSite
 class PairMean(Filtered):
     """The mean of argument `place`."""
 
-    def __init__(self, inner: Evaluator, place: int) -> None:
+    def __init__(self, site: CallSite, inner: Evaluator, place: int) -> None:
         super().__init__(inner)
+        self.site = site
         self._place = place
 
     def load(self, rows: Rows) -> None:
@@ -29,4 +30,4 @@ class PairMean(Filtered):
 
 def pair_mean(site: CallSite, place: int) -> Evaluator:
     """The evaluator for the type of that argument."""
-    return PairMean(average(replace(site, types=(site.types[place],))), place)
+    return PairMean(site, average(replace(site, types=(site.types[place],))), place)
