@@ -118,11 +118,12 @@ def test_large_offsets_cost_no_digits(offset: int) -> None:
 def test_decimals_are_scaled() -> None:
     x = pa.array([Decimal("1.1"), Decimal("2.0"), Decimal("4.5")], pa.decimal128(10, 1))
     y = [1, 3, 4]
-    for name in ("regr_slope", "regr_intercept", "covar_samp", "regr_syy", "regr_avgy", "corr"):
+    for name in ("regr_slope", "regr_intercept", "covar_samp", "regr_syy", "corr"):
         for columns in ((x, y), (y, x), (x, x)):
             floats = [column if column is y else [1.1, 2.0, 4.5] for column in columns]
             assert evaluate(name, *columns)[-1] == pytest.approx(evaluate(name, *floats)[-1], rel=1e-13, abs=1e-14)
     assert evaluate("product", x)[-1] == pytest.approx(9.9)
+    assert [evaluate("regr_avgx", y, x)[-1], evaluate("regr_avgy", x, y)[-1]] == [Decimal("2.53333")] * 2  # as avg
     assert evaluate("percentile", x, constants=(0.5,))[-1] == 2.0
 
 
