@@ -121,19 +121,24 @@ NULL_ORDER = np.iinfo(np.int64).min
 
 def order_values(column: pa.Array) -> npt.NDArray[np.int64]:
     """int64[n] of an order column: integers as they are, timestamps in microseconds, dates in days, NULL as
-    NULL_ORDER. Raises RowError for the one value of 64 bits that could not be told from NULL."""
+    NULL_ORDER."""
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
     elif column.type != pa.int64():
         column = column.cast(pa.int64())
-    nulls = column.null_count
-    if nulls:
+    if column.null_count:
         column = column.fill_null(int(NULL_ORDER))
-    values = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def order_with_nulls(column: pa.Array) -> npt.NDArray[np.int64]:
+    """`order_values` where nothing else says which values are NULL. Raises RowError for the one value of 64 bits that
+    could not be told from it."""
+    values = order_values(column)
     # 0.4 ns a row
-    if len(values) and values.min() == NULL_ORDER and np.count_nonzero(values == NULL_ORDER) > nulls:
+    if len(values) and values.min() == NULL_ORDER and np.count_nonzero(values == NULL_ORDER) > column.null_count:
         raise RowError(
             f"rows cannot be ordered by {NULL_ORDER}, the smallest value of 64 bits: it stands for NULL",
             "add 1 to it, or leave such rows out",

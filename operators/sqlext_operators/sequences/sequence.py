@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sqlext_operators.columns.batches import rows_without_columns, take_rows
-from sqlext_operators.columns.codes import order_codes, order_values
+from sqlext_operators.columns.codes import order_codes, order_with_nulls
 from sqlext_operators.columns.compact import concatenate, plain_column, plain_type, together
 from sqlext_operators.columns.flat import valid_mask
 from sqlext_operators.columns.keys import KeyCodes
@@ -110,7 +110,7 @@ class SortedRun:
         self.args = {name: column(name) for name in spec.args}
         self.payload = _payload(from_blocks, spec.payload) if from_blocks else None
         keys = [column(name) for name in spec.keys]
-        order = order_values(column(spec.order)) if spec.order else None
+        order = order_with_nulls(column(spec.order)) if spec.order else None
         self.further = {key.name: column(key.name) for key in spec.further}
         minor = [part for key in spec.further for part in key.codes(self.further[key.name])]
         self._sort(keys, order, minor, codes, ranked)

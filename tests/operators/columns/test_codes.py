@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from sqlext_operators.columns.codes import NULL_ORDER, order_values
+from sqlext_operators.columns.codes import NULL_ORDER, order_values, order_with_nulls
 from sqlext_operators.errors import RowError
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -12,13 +12,13 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC")])
 def test_the_value_that_stands_for_null(kind: pa.DataType) -> None:
-    assert order_values(pa.array([LEAST + 1, None, MOST], pa.int64()).view(kind)).tolist() == [
+    assert order_with_nulls(pa.array([LEAST + 1, None, MOST], pa.int64()).view(kind)).tolist() == [
         LEAST + 1,
         int(NULL_ORDER),
         MOST,
     ]
     with pytest.raises(RowError, match="the smallest value of 64 bits"):
-        order_values(pa.array([5, None, LEAST], pa.int64()).view(kind))
+        order_with_nulls(pa.array([5, None, LEAST], pa.int64()).view(kind))
 
 
 @pytest.mark.parametrize(("kind", "bits"), [(pa.int8(), 8), (pa.int16(), 16), (pa.int32(), 32), (pa.date32(), 32)])
