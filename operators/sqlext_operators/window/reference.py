@@ -98,6 +98,7 @@ def evaluate(
     to the result's precision.
     """
     results = []
+    types = types[:-1] if filtered else types
     for p, row in enumerate(sequence):
         if row.source != 0:
             continue
