@@ -27,6 +27,7 @@ def test_json_has_names_arguments_and_children() -> None:
     assert window["args"] == {
         "partition_by": ["a.k"],
         "order_by": "a.ts",
+        "further": [],
         "windows": ["w (ROWS_RANGE BETWEEN 1h PRECEDING AND CURRENT ROW): sum(a.v) AS s"],
     }
     assert [child["args"]["fields"][0] for child in window["children"]] == ["a.k bigint", "b.k bigint"]
