@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
+from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, Literal
 from sqlext_planner.last_join.nodes import LastJoin
 from sqlext_planner.relational.logical_plan import LogicalPlan
@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlext.analyzer.context import Analyzed, Context
 from sqlext.analyzer.scope import Scope, suggest
 from sqlext.syntax.hint_nodes import PARTITIONER, SWEEP, UMJOIN, HintCall, HintParameter
-from sqlext.syntax.spans import span_of
+from sqlext.syntax.spans import NoPlaceError, span_of
 
 #: Spark's hints on joins; their parameters are the relations that they are about.
 _JOINS = frozenset(
@@ -43,7 +43,7 @@ def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: S
         if hint.name in SWEEP:
             plan = _marked(plan, sweep=SWEEP[hint.name])
         elif hint.name in UMJOIN:
-            plan = _marked(plan, umjoin=_umjoin(hint, scope))
+            plan = _marked(plan, umjoin=_umjoin(hint, _relations(node, plan, scope)))
         elif hint.name == PARTITIONER:
             plan = _marked(plan, partitioner=_partitioner(hint))
         elif hint.name in _JOINS:
@@ -73,8 +73,35 @@ def sweep(node: exp.Expr | None) -> bool | None:
     return found[-1] if found else None
 
 
-def _umjoin(hint: HintCall, scope: Scope) -> UMJoinHint:
-    relations = {item.qualifier[-1].lower(): item.column.relation for item in scope.columns if item.qualifier}
+def _relations(node: exp.Select, plan: LogicalPlan, scope: Scope) -> dict[str, str]:
+    """The relations of a FROM by their names in lower case, with the right sides of its semi and anti joins, of which
+    nothing is visible outside ON."""
+    found = {item.qualifier[-1].lower(): item.column.relation for item in scope.columns if item.qualifier}
+    joins = (join for join in _own_joins(plan) if join.kind in ("semi", "anti") and join.span is not None)
+    hidden = {join.span: join.right for join in joins}
+    for join in node.find_all(exp.Join) if hidden else ():
+        right = hidden.get(_span(join))
+        columns = () if right is None else right.output_columns
+        if columns:
+            found.setdefault(join.this.alias_or_name.lower(), columns[0].relation)
+    return found
+
+
+def _own_joins(plan: LogicalPlan) -> Iterator[Join]:
+    if isinstance(plan, Join):
+        yield plan
+        yield from _own_joins(plan.left)
+        yield from _own_joins(plan.right)
+
+
+def _span(node: exp.Expr) -> Span | None:
+    try:
+        return span_of(node)
+    except NoPlaceError:
+        return None
+
+
+def _umjoin(hint: HintCall, relations: dict[str, str]) -> UMJoinHint:
     names = []
     for item in hint.expressions:
         relation = relations.get((item.relation or "").lower())

@@ -210,7 +210,13 @@ def left_to_spark(error: Exception) -> None:
 def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlSettings) -> StagedPlan:
     """The statement with all stages after parsing."""
     from sqlext_planner.optimizer.batches import Optimizer
-    from sqlext_planner.relational.streams import is_streaming, operators_asked_for, refuse_streams
+    from sqlext_planner.relational.streams import (
+        check_hidden,
+        hidden_stream,
+        is_streaming,
+        operators_asked_for,
+        refuse_streams,
+    )
     from sqlext_planner.strategies import contains_extension, plan_physical, stream_refusal
 
     from sqlext.analyzer import Options, analyze
@@ -219,6 +225,9 @@ def _planned(start: StagedPlan, catalog: Catalog, config: Config, settings: SqlS
     empty, late_rows = cast("EmptyPeriods", config.interval_empty), config.stream_late == "rows"
     options = Options(statement.compat, empty, settings, late_rows)
     analyzed = analyze(statement, catalog, options)
+    if not statement.uses_extension and mode != "analyze" and (stream := hidden_stream(analyzed)) is not None:
+        check_hidden(analyzed, stream)
+        return start
     trace = Optimizer().optimize(analyzed)
     try:
         refuse_streams(trace.final, stream_refusal)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 #: Changes when chunks or their index are written in another way.
-FORMAT = 2
+FORMAT = 3
 _FIELDS = ("no", "kind", "rows", "size", "low", "high")
 
 

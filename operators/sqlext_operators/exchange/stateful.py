@@ -60,6 +60,9 @@ class Figures:
 
 
 FIGURES = tuple(item.name for item in fields(Figures))
+#: The format before lists of chunks had a digest. It is read as well.
+_WITHOUT_DIGEST = 2
+_DIGEST_BYTES = 32
 _DAMAGED = "the checkpoint is damaged: start the query with a new checkpoint location"
 #: A column of the output for `BucketReport`s, on streams that place their keys.
 REPORT = "report"
@@ -246,17 +249,26 @@ class StatefulOperator:
         meta = self._meta.get()
         if meta is None:
             return StoredChunks(self._chunks, self._cache, uuid.uuid4().hex), None, 0
-        version, fingerprint, owner, watermark, next_no, timer, placement, index = meta
-        if version != FORMAT:
+        version, fingerprint, owner, watermark, next_no, timer, placement, listed = meta
+        if version not in (FORMAT, _WITHOUT_DIGEST):
             raise TaskError(
                 f"the checkpoint holds the stream's state in format {version}, and this version reads {FORMAT}",
                 "finish the query with the version that has written it, or start it with a new checkpoint location",
                 condition="checkpoint-mismatch",
             )
+        index = bytes(listed)
+        if version == FORMAT:
+            signed, index = index[:_DIGEST_BYTES], index[_DIGEST_BYTES:]
+            if signed != _digest(meta[:-1], index):
+                raise TaskError(
+                    "the list of the stream's chunks is damaged: it has other bytes than its digest says",
+                    _DAMAGED,
+                    condition="stream-state-damaged",
+                )
         if fingerprint != self._fingerprint:
             raise _changed(fingerprint, self._fingerprint)
         try:
-            store = StoredChunks(self._chunks, self._cache, owner, bytes(index))
+            store = StoredChunks(self._chunks, self._cache, owner, index)
         except (pa.ArrowException, OSError, EOFError, StopIteration) as error:
             raise TaskError(
                 f"the list of the stream's chunks cannot be read: {error}", _DAMAGED, condition="stream-state-damaged"
@@ -277,8 +289,8 @@ class StatefulOperator:
                 self._handle.registerTimer(wanted)
         index = store.index()
         store.written_bytes += len(index)
-        meta = (FORMAT, self._fingerprint, store.owner, store.watermark, store.next_no, wanted, placement, index)
-        self._meta.update(meta)
+        meta = (FORMAT, self._fingerprint, store.owner, store.watermark, store.next_no, wanted, placement)
+        self._meta.update((*meta, _digest(meta, index) + index))
 
 
 class _ResultRow:
@@ -290,6 +302,11 @@ class _ResultRow:
     def asDict(self, recursive: bool = False) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """The columns of `RESULT_SCHEMA`."""
         return {**vars(self._figures), REPORT: self._report, "block": self.block}
+
+
+def _digest(meta: Sequence[object], index: bytes) -> bytes:
+    """The digest of a bucket's state but for its chunks, which have their own."""
+    return name_of(json.dumps(list(map(str, meta))).encode() + index).encode()
 
 
 def _placement_of(new: Sequence[Block], before: int) -> int | None:

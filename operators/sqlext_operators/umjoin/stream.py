@@ -35,8 +35,8 @@ class MultiwayStreamSpec:
     it needs; with left or anti inputs, when the watermark says that nothing more can match in these. With `late_fails`
     a late row is an error. Where keys have places, a row of the inner input `owned` has its results in one bucket, and
     rows of the others come to all buckets that need them. Copies have the column `placed.COPY`. Raises ValueError for a
-    join that counts, for left or anti inputs of which no bound says when they are complete, and for an owned input that
-    is not inner.
+    join that counts, for left or anti inputs of which no bound says when they are complete, for inner inputs that only
+    others join (`StreamTimes.apart`), and for an owned input that is not inner.
     """
 
     join: MultiwayJoinSpec
@@ -54,6 +54,8 @@ class MultiwayStreamSpec:
             raise ValueError("a join on streams does not count")
         if any(self.times.anchor(member) is None for member in self.times.waited):
             raise ValueError("a left or anti input, or a semi one beside it, is never complete")
+        if self.times.apart([item.classes for item in self.join.inputs]):
+            raise ValueError("an inner input is joined with the others neither on keys nor on times")
         if self.owned is not None and self.join.inputs[self.owned].kind != "inner":
             raise ValueError("each row of the join has one row of the owned input")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -60,6 +61,31 @@ class StreamTimes:
         """How far a row of input i may be from one of the anchor; None if that has no bound on one side."""
         back, ahead = self.after(i, anchor), self.after(anchor, i)
         return None if back is None or ahead is None else Span(back, ahead)
+
+    @cached_property
+    def sliced(self) -> dict[int, Span]:
+        """The inner inputs that are also joined on slices of time, with their spans around the first of them, which has
+        the shortest; none if no two inputs are bound to each other on both sides."""
+        inner = [i for i, kind in enumerate(self.kinds) if kind == "inner"]
+        found = []
+        for anchor in inner:
+            spans = {i: span for i in inner if i != anchor and (span := self.span(anchor, i)) is not None}
+            found.append((-len(spans), sum(span.width for span in spans.values()), anchor, spans))
+        _, _, anchor, spans = min(found, key=lambda item: item[:3])
+        return {anchor: Span(0, 0), **spans} if spans else {}
+
+    def apart(self, classes: Sequence[Collection[int]]) -> tuple[int, ...]:
+        """The inner inputs that neither equal keys nor slices of time join with the first one, whatever inputs of other
+        kinds have to do with both. `classes` are those of each input's keys."""
+        waiting = [i for i, kind in enumerate(self.kinds) if kind == "inner"]
+        reached = {waiting.pop(0)}
+        while joined := [i for i in waiting if any(self._are_joined(i, j, classes) for j in reached)]:
+            reached.update(joined)
+            waiting = [i for i in waiting if i not in reached]
+        return tuple(waiting)
+
+    def _are_joined(self, i: int, j: int, classes: Sequence[Collection[int]]) -> bool:
+        return bool(set(classes[i]) & set(classes[j])) or (i in self.sliced and j in self.sliced)
 
     @cached_property
     def deciding(self) -> tuple[int, ...]:

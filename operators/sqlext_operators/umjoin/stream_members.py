@@ -15,7 +15,7 @@ from sqlext_operators.columns.codes import order_values
 from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
 from sqlext_operators.umjoin.stream_bounds import StreamTimes
-from sqlext_operators.umjoin.stream_slices import Span, copies, slice_width
+from sqlext_operators.umjoin.stream_slices import copies, slice_width
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -48,7 +48,7 @@ class InnerJoin:
                 names[i][name] = None
         for i, name in self._key_columns.values():
             names[i][name] = None
-        sliced = self.sliced
+        sliced = self.times.sliced
         slices = (self.join.classes,) if sliced else ()
         inputs = tuple(
             MultiwayInput(
@@ -61,29 +61,19 @@ class InnerJoin:
         )
         return MultiwayJoinSpec(inputs, self.join.classes + len(slices))
 
-    @cached_property
-    def sliced(self) -> dict[int, Span]:
-        """The inner inputs that are also joined on slices of time, with their spans around the first of them, which has
-        the shortest; none if no two inputs are bound to each other on both sides."""
-        found = []
-        for anchor in self.places:
-            spans = {i: span for i in self.places if i != anchor and (span := self.times.span(anchor, i)) is not None}
-            found.append((-len(spans), sum(span.width for span in spans.values()), anchor, spans))
-        _, _, anchor, spans = min(found, key=lambda item: item[:3])
-        return {anchor: Span(0, 0), **spans} if spans else {}
-
     def tables(self, rows: Mapping[int, pa.RecordBatch]) -> list[pa.RecordBatch]:
         """The rows of the inner inputs as the join of `spec` reads them."""
-        if not self.sliced:
+        sliced = self.times.sliced
+        if not sliced:
             return [rows[i] for i in self.places]
-        anchor, *others = self.sliced
-        times = {i: order_values(rows[i].column(self.times.columns[i])) for i in self.sliced}
-        width = slice_width([self.sliced[i] for i in others])
+        anchor, *others = sliced
+        times = {i: order_values(rows[i].column(self.times.columns[i])) for i in sliced}
+        width = slice_width([sliced[i] for i in others])
         own = times[anchor] // width
         low, high = (int(own.min()), int(own.max())) if len(own) else (0, -1)
         found = {anchor: _with_slices(rows[anchor], own)}
         for i in others:
-            places, slices = copies(times[i], self.sliced[i], width, low, high)
+            places, slices = copies(times[i], sliced[i], width, low, high)
             found[i] = _with_slices(take_rows(rows[i], places), slices)
         return [found.get(i, rows[i]) for i in self.places]
 

@@ -66,7 +66,7 @@ class Reducer:
         while waiting:
             place, probe = self._next(found, waiting, known)
             waiting.remove(place)
-            found[place] = self._looked_up(found, place, probe, new=place in with_new)
+            found[place] = self._looked_up(found, place, self._old(found, place, probe), new=place in with_new)
             if not found[place].rows.num_rows:
                 return None
         return found
@@ -74,21 +74,23 @@ class Reducer:
     def member(self, found: Mapping[int, Found], place: int, *, new: bool, old: bool = True) -> pa.RecordBatch:
         """The rows of an input that is not inner that the rows found may match."""
         inner = {i: item for i, item in found.items() if i in self._inner}
-        probe = self._next(inner, [place], {})[1] if old else None
-        return self._looked_up(inner, place, probe, new=new).rows
+        rows = self._old(inner, place, self._next(inner, [place], {})[1]) if old else None
+        return self._looked_up(inner, place, rows, new=new).rows
 
-    def _looked_up(self, found: Mapping[int, Found], place: int, probe: Probe | None, *, new: bool) -> Found:
-        """The rows of an input that match those found: old ones of the probe, and new ones."""
+    def _looked_up(self, found: Mapping[int, Found], place: int, old: pa.RecordBatch | None, *, new: bool) -> Found:
+        """The rows of an input that match those found, among these old ones and the new ones."""
         state = self._inputs[place]
-        parts = [state.rows(probe.rows())] if probe is not None else []
+        parts = [] if old is None else [old]
         if new and place in self._fresh:
             parts.append(self._fresh[place].batch)
         return Found.of(state, whole(state.schema, [self._narrowed(found, place, rows) for rows in parts]))
 
     def _next(
         self, found: Mapping[int, Found], waiting: Sequence[int], known: dict[tuple[int, Classes], Probe]
-    ) -> tuple[int, Probe]:
-        """The input to look at next, and its old rows: where the fewest match an input that was found.
+    ) -> tuple[int, Probe | None]:
+        """The input to look at next, and its old rows: where the fewest match an input that was found. None: the inputs
+        that are left have keys only of inputs that are not inner, or of one another; the one whose times are the
+        closest to those found comes next.
 
         `known` are the probes so far, by input and classes. A new one is worth its time if it has far fewer hashes.
         """
@@ -101,8 +103,18 @@ class Reducer:
                     known[place, classes] = self._inputs[place].index(classes).probe(item.wanted(classes), low, high)
         chosen = {place: [probe for (i, _), probe in known.items() if i == place] for place in waiting}
         best = {place: min(probes, key=lambda probe: probe.count) for place, probes in chosen.items() if probes}
+        if not best:
+            ranges = {place: self._range(found, place) for place in waiting}
+            return min(waiting, key=lambda place: ranges[place][1] - ranges[place][0]), None
         place = min(best, key=lambda i: best[i].count)
         return place, best[place]
+
+    def _old(self, found: Mapping[int, Found], place: int, probe: Probe | None) -> pa.RecordBatch:
+        """The old rows of a probe, or without one those whose times match the inputs found."""
+        if probe is not None:
+            return self._inputs[place].rows(probe.rows())
+        low, high = self._range(found, place)
+        return self._inputs[place].between(low, high + 1)
 
     def _shared(self, place: int, near: int) -> Classes:
         theirs = self._inputs[near].item.classes

@@ -46,6 +46,24 @@ def operators_asked_for(plan: LogicalPlan) -> bool:
     return False
 
 
+def hidden_stream(plan: LogicalPlan) -> LogicalPlan | None:
+    """A stream that only subqueries in a plan's expressions (EXISTS, IN) read; None if there is none."""
+    return next((stream for item in own_subqueries(plan) for stream in streams_of(item.plan)), None)
+
+
+def check_hidden(plan: LogicalPlan, stream: LogicalPlan) -> None:
+    """Raises UnsupportedError if a hint asks for one of our operators in a plan that reads a stream so: Spark, which
+    decides what a statement without our syntax means, allows no stream there."""
+    if operators_asked_for(plan):
+        raise UnsupportedError(
+            f"a hint asks for an operator over the stream{shown(stream)} in EXISTS, IN or another subquery, where "
+            "Spark allows none",
+            condition="hint-not-followed",
+            span=stream.span,
+            help="write LEFT SEMI JOIN in place of EXISTS and IN, and LEFT ANTI JOIN in place of NOT EXISTS",
+        ).about_hint()
+
+
 #: Why one of our operators cannot be computed over the streams that it reads; None if it can. A refusal without a place
 #: is about the stream itself.
 Refusal = Callable[[LogicalPlan], SqlExtError | None]

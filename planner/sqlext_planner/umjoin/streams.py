@@ -21,7 +21,13 @@ from sqlext_planner.umjoin.execute.cascade import cascade
 from sqlext_planner.umjoin.execute.execution import Routing
 from sqlext_planner.umjoin.execute.keys import equality
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
-from sqlext_planner.umjoin.execute.stream_execution import ColumnBound, UMJoinStreamExec, member_columns, time_column
+from sqlext_planner.umjoin.execute.stream_execution import (
+    ColumnBound,
+    UMJoinStreamExec,
+    apart,
+    member_columns,
+    time_column,
+)
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
 
 if TYPE_CHECKING:
@@ -121,6 +127,7 @@ def _obstacles(core: UMJoin, bounds: Sequence[ColumnBound]) -> Iterator[str]:
         )
     times = stream_times(core, bounds)
     yield from (_endless(core, i) for i in times.waited if times.anchor(i) is None)
+    yield from (apart(relation_name(core.inputs[i])) for i in times.apart(split.layout.classes))
 
 
 def _endless(core: UMJoin, i: int) -> str:

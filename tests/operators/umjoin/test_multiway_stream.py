@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import Chunk, MemoryChunks
@@ -195,7 +195,7 @@ def cases(draw: st.DrawFn, *, close: bool = False) -> Case:
         classes = set(draw(st.sets(st.integers(0, count - 1), min_size=1)))
         if i == inner - 1:
             classes |= set(range(count)) - bound
-        if bound and not classes & bound:
+        if bound and not classes & bound and draw(st.booleans()):  # else times may join it with the others
             classes.add(draw(st.sampled_from(sorted(bound))))
         bound |= classes
         own = tuple(sorted(classes))
@@ -219,6 +219,12 @@ def cases(draw: st.DrawFn, *, close: bool = False) -> Case:
         for i, kind in enumerate(kinds):
             if kind != "inner" and not any(b.later == i and b.earlier in inner_places for b in bounds):
                 bounds.append(TimeBound(draw(st.sampled_from(inner_places)), i, draw(st.integers(-2, 10))))
+    classes_of = [item.classes for item in inputs]
+    for i in StreamTimes(kinds, ("t",) * len(inputs), tuple(bounds)).apart(classes_of):
+        bounds += [
+            TimeBound(*pair, draw(st.integers(0, widest))) for pair in ((inner_places[0], i), (i, inner_places[0]))
+        ]
+    assume(not StreamTimes(kinds, ("t",) * len(inputs), tuple(bounds)).apart(classes_of))
     needed = {i for b in bounds for i in (b.earlier, b.later)}
     columns = tuple("t" if i in needed or draw(st.booleans()) else None for i in range(len(inputs)))
     spec = MultiwayStreamSpec(
@@ -252,6 +258,36 @@ def cases(draw: st.DrawFn, *, close: bool = False) -> Case:
 def test_every_micro_batch_gives_what_has_come(case: Case) -> None:
     kinds = sorted({item.kind for item in case.spec.join.inputs})
     event(f"{'+'.join(kinds)}: {'rows' if check(case) else 'no rows'}")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_inner_inputs_that_times_join_have_keys_with_a_semi_input_alone(seed: int) -> None:
+    """One inner input has the key 0, the other one 1, a third one neither; a semi input has both."""
+    rng = random.Random(seed)
+    keys: list[tuple[Kind, tuple[int, ...]]] = [("inner", (0,)), ("inner", (1,)), ("semi", (0, 1)), ("semi", (0,))]
+    keys = [*keys[: 3 + seed % 2], *([("inner", (2,))] if seed > 1 else [])]
+    rng.shuffle(keys)
+    inputs = [
+        MultiwayInput(kind, own, tuple(f"k{c}" for c in own), ("no",) if kind == "inner" else ()) for kind, own in keys
+    ]
+    kinds = tuple(item.kind for item in inputs)
+    inner = [i for i, kind in enumerate(kinds) if kind == "inner"]
+    pairs = [pair for pair in itertools.permutations(range(len(inputs)), 2) if set(pair) & set(inner)]
+    bounds = tuple(
+        TimeBound(*pair, rng.randint(1, 4)) for pair in pairs if set(pair) <= set(inner) or rng.random() < 0.6
+    )
+    times = StreamTimes(kinds, ("t",) * len(kinds), bounds)
+    join = MultiwayJoinSpec(tuple(inputs), 3 if seed > 1 else 2)
+    spec = MultiwayStreamSpec(join, times, tuple(map(schema_of, inputs)))
+    number = itertools.count()
+    batches = []
+    for n in range(7):
+        tags = [rng.randrange(len(inputs)) for _ in range(12)]
+        rows = [
+            (tag, rng.randint(3 * n, 3 * n + 7), tuple(rng.randint(0, 1) for _ in inputs[tag].keys)) for tag in tags
+        ]
+        batches.append((3 * n, tuple(Row(tag, next(number), time, own) for tag, time, own in rows)))
+    assert check(Case(spec, tuple(batches)))
 
 
 @given(case=cases(close=True))

@@ -245,6 +245,40 @@ def test_a_state_of_another_format_is_refused(caches: list[ChunkCache]) -> None:
         run.step(arrivals.blocks[1], 0)
 
 
+def test_a_damaged_list_of_chunks_is_told_and_not_read(caches: list[ChunkCache]) -> None:
+    """A flipped byte anywhere in the list, and another value in what stands beside it."""
+    arrivals, spec = Arrivals(2, 100), stateful(spec_of(30))
+    run = Run(spec, caches[0])
+    run.step(arrivals.blocks[0], 0)
+    run.step([], arrivals.watermarks[1])
+    meta = run.tester.peekValueState("meta", 7)
+    assert meta is not None
+    listed = bytes(meta[-1])
+    flipped = [listed[:n] + bytes([listed[n] ^ 1]) + listed[n + 1 :] for n in range(0, len(listed), 23)]
+    damaged = [*((*meta[:-1], one) for one in (*flipped, listed[:40], b"")), (*meta[:3], 5, *meta[4:])]
+    damaged.append((*meta[:4], meta[4] + 1, *meta[5:]))
+    for one in damaged:
+        run.tester.updateValueState("meta", 7, one)
+        with pytest.raises(TaskError, match="list of the stream's chunks") as caught:
+            run.step(arrivals.blocks[1], 0)
+        assert caught.value.condition == "stream-state-damaged"
+
+
+def test_a_list_without_a_digest_goes_on(caches: list[ChunkCache]) -> None:
+    """As the version before wrote it."""
+    arrivals, operator = Arrivals(4, 100), spec_of(30)
+    run = Run(stateful(operator), caches[0])
+    for number, (blocks, watermark) in enumerate(zip(arrivals.blocks, arrivals.watermarks, strict=False)):
+        run.step(blocks, watermark)
+        meta = run.tester.peekValueState("meta", 7)
+        assert meta is not None
+        assert meta[0] == 3
+        if number == 1:
+            run.tester.updateValueState("meta", 7, (2, *meta[1:-1], bytes(meta[-1])[32:]))
+    run.step([], far_later(arrivals))
+    assert run.found == in_batch(operator, arrivals)
+
+
 def test_late_rows_are_counted_or_fail(caches: list[ChunkCache]) -> None:
     arrivals, operator = Arrivals(3, 100), spec_of(30)
     for fails in (False, True):

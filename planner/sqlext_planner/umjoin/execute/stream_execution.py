@@ -95,6 +95,7 @@ class UMJoinStreamExec(UMJoinExec, ChainedExec):
             )
         zone = str(context.spark.conf.get("spark.sql.session.timeZone"))
         times = self._times(columns, streams, zone)
+        self._check_joined(typed.spec, times)
         schemas = tuple(arrow_schema(frame.schema) for frame in typed.frames)
         late_fails = context.config.stream_late == "fail"
         placed = self._placed(typed.spec, times)
@@ -118,6 +119,17 @@ class UMJoinStreamExec(UMJoinExec, ChainedExec):
         late = _result_times(columns, times)
         found = run_stream(shipments, stream, typed.result, context, described, chain, late, placed)
         return found if tuple(found.columns) == self.frame_columns else found.toDF(*self.frame_columns)
+
+    def _check_joined(self, spec: MultiwayJoinSpec, times: StreamTimes) -> None:
+        """Raises UnsupportedError for inner inputs that conditions join whose columns turn out to have no watermark."""
+        lonely = times.apart([item.classes for item in spec.inputs])
+        if lonely:
+            raise UnsupportedError(
+                apart(input_label(self.inputs[lonely[0]])),
+                condition="stream-unbounded",
+                span=self.stream_spans[lonely[0]],
+                help="give the columns of these conditions watermarks, or leave the hint out",
+            )
 
     def _placed(self, spec: MultiwayJoinSpec, times: StreamTimes) -> PlacedInputs | None:
         """How the keys have places, now that all event times are known. Raises UnsupportedError for a hint that these
@@ -200,6 +212,14 @@ class UMJoinStreamExec(UMJoinExec, ChainedExec):
         for member in times.waited:
             assert times.anchor(member) is not None, "bounds of matches are all known"
         return times
+
+
+def apart(name: str) -> str:
+    """Why an inner input that nothing joins with the other inner ones cannot be ours."""
+    return (
+        f"{name} is joined with the other inner inputs neither on equal columns nor on times with watermarks that are "
+        f"bounded on both sides, like {name}.ts BETWEEN other.ts AND other.ts + INTERVAL 1 HOUR"
+    )
 
 
 def owned_input(kinds: Sequence[str]) -> int:
