@@ -343,7 +343,10 @@ def period_gap(left: PeriodLike, right: PeriodLike) -> Expr:
 
 
 def period_length(period: PeriodLike) -> Expr:
-    """The end minus the start: an INTERVAL for times, of elapsed time for TIMESTAMP; a number for numbers."""
+    """The end minus the start: an INTERVAL for times, of elapsed time for TIMESTAMP; a number for numbers. NULL for
+    a period that never ends.
+
+    """
     return period_call("period_length", period_of(period))
 
 

@@ -555,8 +555,7 @@ def regr_count(y: Value, x: Value) -> Expr:
 
 
 def regr_avgx(y: Value, x: Value) -> Expr:
-    """Mean of x over the rows with both values. NULL if no row is left. Rows in which x or y is NULL do not count.
-    It is accurate even if the values are far from zero, and whatever has left the window.
+    """Mean of x over the rows with both values, as avg gives it. NULL if no row is left.
 
     regr_avgx(y, x)
     """
@@ -564,8 +563,7 @@ def regr_avgx(y: Value, x: Value) -> Expr:
 
 
 def regr_avgy(y: Value, x: Value) -> Expr:
-    """Mean of y over the rows with both values. NULL if no row is left. Rows in which x or y is NULL do not count.
-    It is accurate even if the values are far from zero, and whatever has left the window.
+    """Mean of y over the rows with both values, as avg gives it. NULL if no row is left.
 
     regr_avgy(y, x)
     """
