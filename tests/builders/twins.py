@@ -264,6 +264,26 @@ INTERVAL_JOINS: Sequence[Twin] = (
         .agg(n=fx.count())
     ),
     lambda table: (
+        visits(table)
+        .interval_join(
+            offers(table),
+            on=["item", "v.ts < o.until", "o.since < v.te", "(o.price < 50 OR v.user_id % 2 = 0)"],
+            how="left",
+        )
+        .select("v.user_id", "v.ts", "o.price")
+    ),
+    lambda table: (
+        visits(table)
+        .where(
+            ~fx.exists(
+                visits(table, "w")
+                .where("w.user_id = v.user_id", "w.ts < v.te", "v.ts < w.te", "w.item <> v.item")
+                .select("1")
+            )
+        )
+        .select("v.user_id", "v.ts")
+    ),
+    lambda table: (
         table("visits")
         .select("item", during="struct(ts, te)")
         .alias("v")
