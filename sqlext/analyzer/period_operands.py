@@ -10,7 +10,7 @@ from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import RANDOM, Expression, SparkExpr
 from sqlext_planner.expressions.numbers import INTEGERS, decimal_shape
 from sqlext_planner.expressions.types import struct_fields
-from sqlext_planner.periods.predicates import OpenEnd
+from sqlext_planner.periods.predicates import ClosedEnd, OpenEnd
 from sqlext_planner.periods.types import PeriodEnd
 from sqlglot import exp
 
@@ -150,7 +150,7 @@ def end_of(builder: ExpressionBuilder, node: exp.Expr, *, closed: bool = False, 
             help="CAST(... AS its type)",
         )
     if closed and dtype != "void":
-        expression, dtype = _after(expression, str(dtype), span)
+        expression, dtype = _after(expression, str(dtype), span, open_end=open_end)
     return End(expression, PeriodEnd(dtype, span), open_end)
 
 
@@ -177,12 +177,10 @@ def _is_bare(node: exp.Expr) -> bool:
     return isinstance(node, exp.Column) and len(node.parts) == 1
 
 
-def _after(end: Expression, dtype: str, span: Span) -> tuple[Expression, str]:
+def _after(end: Expression, dtype: str, span: Span, *, open_end: bool) -> tuple[Expression, str]:
     """The value after a closed end, and its type: only whole numbers and days have one."""
-    if dtype == "date":
-        return SparkExpr(("date_add(", end, ", 1)"), dtype=dtype, span=span), dtype
-    if dtype == "bigint":
-        return SparkExpr(("coalesce(try_add(", end, ", 1), ", end, ")"), dtype=dtype, span=span), dtype
+    if dtype in ("date", "bigint"):
+        return ClosedEnd(end, dtype, open_end, span=span), dtype
     if dtype in INTEGERS:
         return SparkExpr(("CAST(", end, " AS BIGINT) + 1"), dtype="bigint", span=span), "bigint"
     raise AnalysisError(

@@ -355,7 +355,11 @@ def test_closed_and_open_ends() -> None:
     closed = predicate("PERIOD CLOSED (r.i, r.j) OVERLAPS PERIOD CLOSED (s.d, s.d)".replace("s.d", "s.i"))
     assert str(closed.left) == "PERIOD(CAST(r.i AS BIGINT), CAST(r.j AS BIGINT) + 1)"
     days = predicate("PERIOD CLOSED (r.d, r.e OPEN) OVERLAPS PERIOD(s.d, s.e OPEN)")
-    assert days.left.end.sql() == "coalesce((date_add(`r.e`, 1)), date_from_unix_date(2147483647))"
+    last = "date_from_unix_date(2147483647)"
+    assert days.left.end.sql() == f"coalesce(CASE WHEN `r.e` = {last} THEN {last} ELSE date_add(`r.e`, 1) END, {last})"
+    end = predicate("PERIOD CLOSED (r.ts, r.te) OVERLAPS (s.ts, s.te)").left.end.sql()
+    assert end.startswith("CASE WHEN `r.te` = 9223372036854775807L THEN CAST(raise_error(")
+    assert end.endswith(" AS bigint) ELSE `r.te` + 1 END")
     assert days.right.end.sql() == "coalesce(`s.e`, date_from_unix_date(2147483647))"
     assert str(days.right.end) == "s.e OPEN"
     for column, other in (("t", "u"), ("n", "m"), ("x", "y"), ("p", "p"), ("ts", "te"), ("i", "j")):

@@ -434,3 +434,29 @@ def test_lengths_beyond_their_type(session: Session, ends: str, ansi: str) -> No
         assert raised.value.condition == "overflow"
     finally:
         session.spark.conf.unset("spark.sql.ansi.enabled")
+
+
+@pytest.mark.parametrize(
+    ("kind", "last", "before"),
+    [
+        ("BIGINT", "9223372036854775807L", "9223372036854775806L"),
+        ("DATE", "date_from_unix_date(2147483647)", "date_from_unix_date(2147483646)"),
+    ],
+)
+def test_closed_ends_at_the_end_of_their_type(
+    session: Session, spark: SparkSession, kind: str, last: str, before: str
+) -> None:
+    """The value after the largest one cannot be said, so the largest one is forever or an error, never left out."""
+    spark.sql(f"SELECT {before} AS s, {last} AS e").createOrReplaceTempView("closed_last")
+    joined = "SELECT count(*) FROM closed_last a JOIN closed_last b ON PERIOD CLOSED (a.s, a.e{0}) OVERLAPS (b.s, b.e)"
+    contains = "SELECT PERIOD CLOSED (s, s) CONTAINS s AS c, PERIOD CLOSED (s, e OPEN) CONTAINS s AS o FROM closed_last"
+    try:
+        for text in (joined.format(""), "SELECT * FROM NORMALIZE(closed_last PERIOD CLOSED (s, e))"):
+            with pytest.raises(DataError, match=f"the end of a PERIOD CLOSED is the largest {kind}") as raised:
+                session.sql(text).collect()
+            assert raised.value.condition == "overflow"
+            assert raised.value.span is not None
+        assert session.sql(joined.format(" OPEN")).collect()[0][0] == 1
+        assert tuple(session.sql(contains).collect()[0]) == (True, True)
+    finally:
+        spark.catalog.dropTempView("closed_last")

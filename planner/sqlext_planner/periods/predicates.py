@@ -14,6 +14,7 @@ from sqlext_planner.expressions.nodes import Column, Compare, Expression
 from sqlext_planner.periods.relation_sets import ALLEN, allowed, formulas
 from sqlext_planner.periods.relations import RELATIONS, Condition, Relation
 from sqlext_planner.periods.sql import EndTexts
+from sqlext_planner.raised import raise_error
 
 if TYPE_CHECKING:
     from sqlext_planner.picture import Picture
@@ -84,6 +85,43 @@ class OpenEnd(Expression):
     def __str__(self) -> str:
         by = f" BY {', '.join(map(str, self.key))}" if self.key else ""
         return f"{self.value} OPEN{by}"
+
+
+#: The largest values of the types whose closed ends have a next value of the same type.
+_LAST = {"bigint": "9223372036854775807L", "date": "date_from_unix_date(2147483647)"}
+
+
+@dataclass(frozen=True)
+class ClosedEnd(Expression):
+    """The value after ``end`` of ``PERIOD CLOSED(start, end)``, for a BIGINT or a DATE.
+
+    The largest value has none. With OPEN (`open`) it means forever; otherwise it is a DataError, since any other end
+    would lose that value.
+    """
+
+    value: Expression
+    dtype: str
+    open: bool = False
+
+    def sql(self) -> str:
+        end, last = self.value.sql(), _LAST[self.dtype]
+        after = f"date_add({end}, 1)" if self.dtype == "date" else f"{end} + 1"
+        return f"CASE WHEN {end} = {last} THEN {last if self.open else self._failure()} ELSE {after} END"
+
+    def _failure(self) -> str:
+        failure = raise_error(
+            f"the end of a PERIOD CLOSED is the largest {self.dtype.upper()}, after which there is no value",
+            "if it means forever, write PERIOD CLOSED (start, end OPEN)",
+            self.span,
+            condition="overflow",
+        )
+        return f"CAST({failure} AS {self.dtype})"
+
+    def result_type(self, known: Mapping[Column, str | None]) -> str | None:
+        return self.dtype
+
+    def __str__(self) -> str:
+        return f"{self.value} + 1"
 
 
 @dataclass(frozen=True)
