@@ -18,7 +18,7 @@ def test_rows_are_counted_by_input_and_key_and_copies_are_not() -> None:
     blocks = [block(0, [1, 2, 1]), block(1, [1, None, None, 2], [False, False, True, True]), block(1, [])]
     rows, keys = CountedInputs((("k",), ("k",))).of(blocks)
     assert rows == (3, 2)
-    assert {item.name: item.rows for item in keys} == {"1": (2, 1), "2": (1, 0), "None": (0, 1)}
+    assert {item.name: item.rows for item in keys} == {"1": (2, 1), "2": (1, 0), "NULL": (0, 1)}
     assert keys[0].key == int(hash_keys([pa.array([1], pa.int64())])[0])
 
 

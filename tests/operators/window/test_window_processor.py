@@ -136,5 +136,5 @@ def test_frames_that_the_planner_must_refuse(frame: Frame) -> None:
 
 
 def test_unknown_function() -> None:
-    with pytest.raises(ValueError, match="no window function 'lead'"):
-        make(Frame("range", -1, 0), Call("lead", ("x",), "n"))
+    with pytest.raises(ValueError, match="no window function 'leap'"):
+        make(Frame("range", -1, 0), Call("leap", ("x",), "n"))
