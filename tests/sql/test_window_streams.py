@@ -83,6 +83,28 @@ def test_a_stream_gives_the_rows_of_batch(session: Session, tmp_path: Path, seed
     assert found == sorted_rows(session.sql(sql.format("_t")))
 
 
+SPARKS = (
+    "collect_list(v)", "collect_set(s)", "listagg(s, '-')", "listagg(s) WITHIN GROUP (ORDER BY v DESC)", "mode(v)",
+    "first(s, true)", "any_value(v)", "nth_value(v, 2)", "max_by(s, v)", "min_by(v, x)", "percentile(x, 0.3)",
+    "percentile(x, array(0.1, 0.9))", "percentile_approx(v, 0.5)", "median(v)",
+    "percentile_cont(0.5) WITHIN GROUP (ORDER BY v DESC)",
+    "approx_count_distinct(v)", "count_if(v > 0)", "bool_or(v > 0)", "bool_and(v > 0)", "bit_or(v)", "bit_xor(v)",
+    "bit_and(v)", "round(corr(v, x) OVER w, 6)", "round(covar_samp(v, x) OVER w, 6)", "round(skewness(x) OVER w, 6)",
+    "round(regr_intercept(v, x) OVER w, 6)", "round(kurtosis(v) OVER w, 6)", "round(product(v) OVER w, 6)",
+    "try_sum(v)", "try_avg(v)", "mean(v)",
+)  # fmt: skip
+
+
+def test_sparks_aggregates_over_a_stream(session: Session, tmp_path: Path) -> None:
+    calls = ", ".join(f"{call if ' OVER ' in call else f'{call} OVER w'} AS r{i}" for i, call in enumerate(SPARKS))
+    sql = (
+        f"SELECT k, ts, {calls} FROM a{{0}} "
+        "WINDOW w AS (UNION b{0} PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 10s PRECEDING AND CURRENT ROW)"
+    )
+    found = streamed(session.sql(sql.format("")), tmp_path)
+    assert found == sorted_rows(session.sql(sql.format("_t")))
+
+
 def test_windows_without_a_start_and_with_one(session: Session, tmp_path: Path) -> None:
     found = streamed(session.sql(UNBOUNDED.format("")), tmp_path)
     assert found == sorted_rows(session.sql(UNBOUNDED.format("_t")))
