@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from sqlext_planner.errors import SqlExtError
 
+from sqlext.bench.aggregates import AggregatesOptions, aggregates_suite
 from sqlext.bench.features import FeaturesOptions, features_suite
 from sqlext.bench.harness.chart import write_chart
 from sqlext.bench.harness.options import Options, command
@@ -21,6 +22,7 @@ from sqlext.bench.harness.suite import Suite
 from sqlext.bench.interval.options import IntervalOptions
 from sqlext.bench.interval.suite import interval_suite
 from sqlext.bench.periods import PeriodsOptions, periods_suite
+from sqlext.bench.residuals import ResidualsOptions, residuals_suite
 from sqlext.bench.skew.suite import SkewOptions, skew_suite
 from sqlext.bench.skew.tasks import SkewTasksOptions, skew_tasks_suite
 from sqlext.bench.stream.options import StreamOptions
@@ -91,6 +93,14 @@ _STREAM_HELP = (
 #: The suites: their options, how each is made, and the paragraphs of the help.
 SUITES: dict[str, tuple[type[Options], Callable[..., Suite], tuple[str, ...]]] = {
     "window": (WindowOptions, window_suite, ("Sum and count over the union of two tables within a time window.",)),
+    "aggregates": (
+        AggregatesOptions,
+        aggregates_suite,
+        (
+            "Each aggregate over the union of two tables within a time window, against Spark's windows.",
+            'Some of them: sqlext bench aggregates --calls "sum(x); median(x)" --widths 100',
+        ),
+    ),
     "features": (
         FeaturesOptions,
         features_suite,
@@ -101,6 +111,11 @@ SUITES: dict[str, tuple[type[Options], Callable[..., Suite], tuple[str, ...]]] =
         PeriodsOptions,
         periods_suite,
         ("Unions, gaps, numbers and differences of periods by key, against hand-written window functions.",),
+    ),
+    "residuals": (
+        ResidualsOptions,
+        residuals_suite,
+        ("Interval joins of every kind with a further condition, against the inner join with it.",),
     ),
     "umjoin": (UMJoinOptions, umjoin_suite, _UMJOIN_HELP),
     "stream": (StreamOptions, stream_suite, _STREAM_HELP),
