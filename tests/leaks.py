@@ -103,6 +103,8 @@ if (found.equals(last[0])) return null;
 last[0] = found;
 return found;
 """
+#: Spark's own, of the thread.
+_SPARKS_OWN = {"__fetch_continuous_blocks_in_batch_enabled"}
 _KINDS = (
     *("view", "global view", "temporary function", "table", "database"),
     *("local property", "listener of streams", "running stream", "setting"),
@@ -115,6 +117,7 @@ class SharedSpark:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         gateway: Any = spark.sparkContext._gateway
+        self._gateway = gateway
         java = gateway.jvm.java.lang
         self._last = gateway.new_array(java.String, 1)
         self._arguments = gateway.new_array(java.Object, 2)
@@ -147,10 +150,17 @@ class SharedSpark:
                 "spark.sql replaced": "sql" in vars(self.spark),
             },
             **{
-                f"Spark's {kind}": dict(item.partition(" -> ")[::2] for item in text.split("\2") if item)
+                f"Spark's {kind}": dict(
+                    item.partition(" -> ")[::2] for item in text.split("\2") if item and item not in _SPARKS_OWN
+                )
                 for kind, text in zip(_KINDS, lists, strict=True)
             },
         }
+
+    def default(self, setting: str) -> str | None:
+        """What a setting is where nobody sets it."""
+        found: str | None = self._gateway.jvm.org.apache.spark.sql.internal.SQLConf().getConfString(setting, None)
+        return found
 
     def put_back(self, kind: str, name: str, old: Any) -> None:
         """Undo one change; a view or a table that is gone cannot come back."""
@@ -243,8 +253,13 @@ class Watch:
             if kind == "Spark's listener of streams" and self._is_ours():
                 continue
             known = items if kind == "logger" else {*items, *now}  # importing a library makes loggers
-            changed = sorted(name for name in known if items.get(name) != now.get(name))
-            found.extend((kind, name, items.get(name), now.get(name)) for name in changed)
+            changed = [
+                (name, items.get(name), now.get(name)) for name in sorted(known) if items.get(name) != now.get(name)
+            ]
+            if kind == "Spark's setting" and self._shared is not None:
+                default = self._shared.default
+                changed = [(name, default(name) if old is None else old, new) for name, old, new in changed]
+            found.extend((kind, name, old, new) for name, old, new in changed if old != new)
         return found
 
     def _is_ours(self) -> bool:

@@ -27,6 +27,8 @@ from sqlext.cli.demo import write_tables
 from sqlext.cli.source import split_statements
 from sqlext.syntax import hint_nodes
 
+pytestmark = pytest.mark.tidied("file")
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: Languages of blocks that are not run: grammars, drawings, fragments of our own code.
@@ -192,11 +194,11 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 def load(path: Path) -> ModuleType:
     """A module of the docs' tools; they import each other as scripts do."""
-    if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(path.parent)
+        spec.loader.exec_module(module)
     return module

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 TYPES = {"ts": "timestamp", "i": "bigint", "d": "date"}
 CATALOG = DictCatalog({"t": {"k": "int", "v": "double", **TYPES}})
 TIMEDELTA = datetime.timedelta

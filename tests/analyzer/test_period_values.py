@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 CATALOG = DictCatalog(
     {
         "r": {

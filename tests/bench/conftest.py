@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import INTERPRETED
+
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Suites make views and change settings, as they may in a process of their own."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.tidied)
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(autouse=True)
 def spark_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sqlext.cli.shell.engine.end_java", lambda: None)
+    monkeypatch.setattr("sqlext.cli.shell.main.silence_servers", lambda: None)
 
 
 def test_a_script_prints_every_result(here: Sqlext, data: Path) -> None:

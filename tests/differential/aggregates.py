@@ -28,6 +28,10 @@ class Call:
     history: int | None = None
 
 
+def _total(dtype: str) -> str:
+    return "bigint" if dtype in INTEGERS else "decimal(20,2)" if dtype.startswith("decimal") else dtype
+
+
 def _average(dtype: str) -> str | None:
     return "double" if not dtype.startswith("decimal") else "decimal(14,6)"
 
@@ -69,9 +73,7 @@ def window_call(scalars: Scalars, cols: Sequence[Col], *, alias: str = "", group
         return Call(f"count({named(c)})", f"count(e.{c.name})", "bigint", "0")
 
     def total(c: Col) -> Call:
-        dtype = c.dtype if not c.dtype.startswith("decimal") else "decimal(20,2)"
-        if group and c.dtype in INTEGERS:
-            dtype = "bigint"
+        dtype = _total(c.dtype)
         if c.dtype in INTEGERS and c.dtype != "smallint" and not group and rng.random() < 0.2:
             return Call(f"sum({named(c)} + 1)", f"sum(e.{c.name} + 1)", dtype)
         return Call(f"sum({named(c)})", f"sum(e.{c.name})", dtype)
@@ -106,9 +108,7 @@ def window_call(scalars: Scalars, cols: Sequence[Col], *, alias: str = "", group
         if name == "count_where" and rng.random() < 0.5:
             return Call(f"count_where(*, {ours})", f"count(e._i) {only}", "bigint", "0")
         function = name.removesuffix("_where")
-        dtype = {"count": "bigint", "avg": _average(c.dtype)}.get(function, c.dtype)
-        if c.dtype.startswith("decimal") and function == "sum":
-            dtype = "decimal(20,2)"
+        dtype = {"count": "bigint", "avg": _average(c.dtype), "sum": _total(c.dtype)}.get(function, c.dtype)
         empty = "0" if function == "count" else "NULL"
         return Call(f"{name}({named(c)}, {ours})", f"{function}(e.{c.name}) {only}", dtype, empty)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 BLOCK = 40
 
 #: Refusals that the manual names and that a random statement may meet.
-ALLOWED = (r"the hint UMJOIN",)
+ALLOWED = (r"the hint (UMJOIN|SWEEP)",)
 
 
 @dataclass(frozen=True)

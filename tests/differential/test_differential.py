@@ -13,6 +13,8 @@ from .compare import difference, plain
 from .generator import FEATURES
 from .settings import OURS
 
+pytestmark = pytest.mark.tidied("file")
+
 #: Statements in `make test`, and those of each feature among the slow tests.
 FEW, MANY = 40, 40
 

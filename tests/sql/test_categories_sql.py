@@ -125,11 +125,12 @@ def test_aggregates(spark: SparkSession, session: Session, duck: duckdb.DuckDBPy
             argument = "" if n is None else f", {n}"
             query = written(listed(f"{aggregate}(x)", key, order, "c", n), x, key, is_double=is_double)
             calls[f"{name.format(aggregate)}({x}, c, {key}{argument})"] = query
+    before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
         check(session, duck, calls)
     finally:
-        spark.conf.unset("spark.sql.session.timeZone")
+        spark.conf.set("spark.sql.session.timeZone", str(before))
 
 
 def test_ratios(session: Session, duck: duckdb.DuckDBPyConnection) -> None:

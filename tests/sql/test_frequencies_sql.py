@@ -76,6 +76,7 @@ def share(column: str) -> str:
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_values(tables: SparkSession, frame: str, zone: str) -> None:
     """Every type at once; the texts of timestamps follow the session's zone, over the change to daylight time too."""
+    before = tables.conf.get("spark.sql.session.timeZone")
     tables.conf.set("spark.sql.session.timeZone", zone)
     try:
         functions = [("top", 3, largest), ("topn_frequency", 3, frequent), ("top1_ratio", None, share)]
@@ -93,7 +94,7 @@ def test_values(tables: SparkSession, frame: str, zone: str) -> None:
         assert got.columns == want.columns
         assert sorted(got.collect()) == sorted(want.collect())
     finally:
-        tables.conf.unset("spark.sql.session.timeZone")
+        tables.conf.set("spark.sql.session.timeZone", str(before))
 
 
 @pytest.mark.parametrize("frame", FRAMES)

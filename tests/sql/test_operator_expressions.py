@@ -22,6 +22,8 @@ from sqlext.analyzer import analyze
 from sqlext.catalog import DictCatalog
 from sqlext.syntax.parser import parse
 
+pytestmark = pytest.mark.tidied
+
 NAN, INF = float("nan"), float("inf")
 #: Columns by type, two of each, with values that overflow and those that do not.
 KINDS: dict[str, tuple[pa.DataType, list[Any], list[Any]]] = {

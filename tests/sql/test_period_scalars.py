@@ -460,3 +460,12 @@ def test_closed_ends_at_the_end_of_their_type(
         assert tuple(session.sql(contains).collect()[0]) == (True, True)
     finally:
         spark.catalog.dropTempView("closed_last")
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMP_NTZ"])
+def test_closed_dates_of_clock_times(session: Session, kind: str) -> None:
+    """Spark compares the clock time itself with a DATE, which must be one that clock times have."""
+    rows = f"(VALUES ({kind} '2024-01-05 10:00:00'), (NULL), ({kind} '2025-01-01 10:00:00')) AS v(t)"
+    year = "PERIOD(DATE '2024-01-01', DATE '2025-01-01')"
+    text = f"SELECT PERIOD CLOSED (t::date, t::date) OVERLAPS {year} AS x FROM {rows}"
+    assert [row.x for row in session.sql(text).collect()] == [True, None, False]

@@ -13,6 +13,8 @@ from sqlext.run.pipeline import stage
 from sqlext.syntax.parser import parse
 from sqlext.syntax.variant_paths import VariantPath
 
+pytestmark = pytest.mark.tidied
+
 OVER = "OVER (PARTITION BY k ORDER BY ts ROWS_RANGE BETWEEN 2 PRECEDING AND CURRENT ROW)"
 CATALOG = DictCatalog({"t": {"k": "int", "ts": "bigint", "v": "int", "j": "variant"}})
 

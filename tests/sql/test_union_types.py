@@ -16,6 +16,8 @@ from sqlext.catalog.dictionary import DictCatalog
 from sqlext.run.pipeline import stage
 from tests.sql.streams import SCHEMA, arrivals, drop_views, register, sorted_rows, stream_conf, streamed, write_files
 
+pytestmark = pytest.mark.tidied
+
 FROM = {"id": "int", "k": "int", "ts": "date", "v": "int", "d": "decimal(4,2)", "x": "double", "n": "smallint"}
 SOURCE = {
     "id": "bigint",

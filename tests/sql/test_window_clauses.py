@@ -14,6 +14,8 @@ from pyspark.sql import Row, SparkSession
 
 from sqlext import Session
 
+pytestmark = pytest.mark.tidied
+
 SCHEMA = "id int, k string, ts timestamp, v int, x double, d decimal(10,2), s string, c boolean"
 #: The order is total, so that Spark's frames of rows are the same; ties of ts are broken by a key that descends.
 ORDER = "ORDER BY ts, s DESC, id"

@@ -106,7 +106,9 @@ class ClosedEnd(Expression):
     def sql(self) -> str:
         end, last = self.value.sql(), _LAST[self.dtype]
         after = f"date_add({end}, 1)" if self.dtype == "date" else f"{end} + 1"
-        return f"CASE WHEN {end} = {last} THEN {last if self.open else self._failure()} ELSE {after} END"
+        # of a comparison of a CAST to DATE with this date Spark makes one of TIMESTAMPs, which have no such value
+        is_last = f"unix_date({end}) = 2147483647" if self.dtype == "date" else f"{end} = {last}"
+        return f"CASE WHEN {is_last} THEN {last if self.open else self._failure()} ELSE {after} END"
 
     def _failure(self) -> str:
         failure = raise_error(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Spark = SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.tidied]
 
 #: Settings for the operator: few cells, one, so little memory that everything goes to disk.
 SETTINGS: dict[str, dict[str, str]] = {
