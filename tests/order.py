@@ -19,8 +19,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--leaks",
         choices=("tell", "fail"),
-        default="tell",
-        help="if a test leaves something changed that others share: say so at the end, or undo it and fail the test",
+        default="fail",
+        help="if a test leaves something changed that others share: undo it and fail the test, or say so at the end",
     )
 
 
@@ -89,6 +89,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for test, text in config.stash[_FOUND]:
         files[test.partition("::")[0]].append(text)
     if files:
-        terminalreporter.section("changed for other tests (--leaks=fail names each test)")
+        terminalreporter.section("changed for other tests")
     for file, texts in sorted(files.items()):
         terminalreporter.write_line(f"{file}: {len(texts)} times; {texts[0][:300]}")

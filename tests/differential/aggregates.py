@@ -1,39 +1,14 @@
-"""Aggregate functions as ours write them and as DuckDB computes them over the rows `e` of a frame or group.
-
-`e._i` is the place of a row in input order. DuckDB's text stands in a SELECT with GROUP BY; what it gives for no rows
-at all is `empty`.
-"""
+"""Aggregate functions that OpenMLDB has, as ours write them and as DuckDB computes them over the rows `e`."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from .calls import Call, mean_type, numbers_of, on_rows, settled_of, total_type
 from .scalars import INTEGERS, ORDERED, Scalars
 from .texts import Col
 
 ZEROS = {"int": "0", "bigint": "0", "smallint": "0", "string": "''", "boolean": "FALSE", "double": "0.0"}
-
-
-@dataclass(frozen=True)
-class Call:
-    """`ours` without OVER; `duck` over rows of `e`; the result's type, None where it is not checked."""
-
-    ours: str
-    duck: str
-    dtype: str | None
-    empty: str = "NULL"
-    #: only where the frame's rows have an order; lag looks at `history` instead of the frame
-    history: int | None = None
-
-
-def _total(dtype: str) -> str:
-    return "bigint" if dtype in INTEGERS else "decimal(20,2)" if dtype.startswith("decimal") else dtype
-
-
-def _average(dtype: str) -> str | None:
-    return "double" if not dtype.startswith("decimal") else "decimal(14,6)"
 
 
 def window_call(scalars: Scalars, cols: Sequence[Col], *, alias: str = "", group: bool = False) -> Call:
@@ -41,21 +16,19 @@ def window_call(scalars: Scalars, cols: Sequence[Col], *, alias: str = "", group
     that ask for no order, and sum, avg, stddev and median are Spark's."""
     rng = scalars.rng
     prefix = f"{alias}." if alias else ""
-    numbers = [c for c in cols if c.dtype in (*INTEGERS, "double", "decimal(10,2)") and c.role != "special"]
-    numbers = [c for c in numbers if c.dtype != "double" or c.role != "end"]
+    numbers = numbers_of(cols)
     plain = [c for c in numbers if not c.dtype.startswith("decimal")]
     integers = [c for c in cols if c.dtype in INTEGERS]
     anything = list(cols)
     comparable = [c for c in cols if c.dtype in ORDERED and c.role != "uniq"]
-    # a mean that was computed before differs in its last digit, and functions of equality show that
-    settled = [c for c in cols if c.dtype != "double" or c.role != "payload"]
+    settled = settled_of(cols)
     zeroed = [c for c in settled if c.dtype in ZEROS]
     short = [c for c in cols if c.dtype == "string" or c in integers]
     categories = [c for c in cols if c.dtype == "string" or (c in integers and c.role == "key")]
 
     def condition() -> tuple[str, str]:
         text = scalars.condition([(alias, c) for c in settled], 0)
-        duck = scalars_duck(text.duck, alias)
+        duck = on_rows(text.duck, alias)
         return text.ours, duck
 
     makers = []
@@ -73,13 +46,13 @@ def window_call(scalars: Scalars, cols: Sequence[Col], *, alias: str = "", group
         return Call(f"count({named(c)})", f"count(e.{c.name})", "bigint", "0")
 
     def total(c: Col) -> Call:
-        dtype = _total(c.dtype)
+        dtype = total_type(c.dtype)
         if c.dtype in INTEGERS and c.dtype != "smallint" and not group and rng.random() < 0.2:
             return Call(f"sum({named(c)} + 1)", f"sum(e.{c.name} + 1)", dtype)
         return Call(f"sum({named(c)})", f"sum(e.{c.name})", dtype)
 
     def mean(c: Col) -> Call:
-        return Call(f"avg({named(c)})", f"avg(e.{c.name})", _average(c.dtype))
+        return Call(f"avg({named(c)})", f"avg(e.{c.name})", mean_type(c.dtype))
 
     def extreme(c: Col) -> Call:
         name = rng.choice(["min", "max"])
@@ -108,7 +81,7 @@ def window_call(scalars: Scalars, cols: Sequence[Col], *, alias: str = "", group
         if name == "count_where" and rng.random() < 0.5:
             return Call(f"count_where(*, {ours})", f"count(e._i) {only}", "bigint", "0")
         function = name.removesuffix("_where")
-        dtype = {"count": "bigint", "avg": _average(c.dtype), "sum": _total(c.dtype)}.get(function, c.dtype)
+        dtype = {"count": "bigint", "avg": mean_type(c.dtype), "sum": total_type(c.dtype)}.get(function, c.dtype)
         empty = "0" if function == "count" else "NULL"
         return Call(f"{name}({named(c)}, {ours})", f"{function}(e.{c.name}) {only}", dtype, empty)
 
@@ -194,8 +167,3 @@ def window_call(scalars: Scalars, cols: Sequence[Col], *, alias: str = "", group
         add(1, plain, weighted)
     [(_, needed, maker)] = rng.choices(makers, [weight for weight, _, _ in makers])
     return maker(rng.choice(needed))  # type: ignore[operator, no-any-return]
-
-
-def scalars_duck(text: str, alias: str) -> str:
-    """A condition written for `alias`, for the rows `e`."""
-    return re.sub(rf"\b{alias}\.", "e.", text) if alias else text

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .aggregates import Call, window_call
+from .aggregates import window_call
 from .algebra import STRETCHES, periods_between
+from .calls import Call, settled_of
 from .data import COLUMNS, IDS, PERIODS, DataSet
 from .intervals import inequalities, period, predicate
-from .scalars import INTEGERS, Scalars
+from .scalars import INTEGERS, ORDERED, Scalars
+from .spark_aggregates import spark_call
 from .texts import Col, Rel, Text, fill, join, same
 from .windows import Window, duck_windows, random_window
 
@@ -412,8 +414,9 @@ class Generator:
             ]
             window = random_window(
                 rng,
-                tuple(rng.sample(keys, min(len(keys), rng.choice([1, 1, 1, 2])))),
+                tuple(rng.sample(keys, min(len(keys), rng.choice([0, 1, 1, 1, 1, 1, 2, 2])))),
                 orders,
+                [c for c in settled_of(rel.cols) if c.dtype in ORDERED],
                 null_times=self.data.null_times or not rel.is_table,
                 unions=bool(unions),
             )
@@ -421,7 +424,11 @@ class Generator:
             sources[number] = [(u.duck, place) for u, place in unions]
             definitions.append(f"w{number} AS {window.ours([u.ours for u, _ in unions], rng.choice(['', alias]))}")
             for _ in range(rng.randint(1, 4)):
-                call = window_call(self.scalars, [c for c in rel.cols if c.dtype], alias=alias)
+                typed = [c for c in rel.cols if c.dtype]
+                if rng.random() < 0.45:
+                    call = spark_call(self.scalars, typed, alias, ranked=not window.ties)
+                else:
+                    call = window_call(self.scalars, typed, alias=alias)
                 name = self.fresh("f")
                 calls.append((number, call, name))
                 items.append((call, number, name))
@@ -438,7 +445,10 @@ class Generator:
         shown = [f"{dot}{c.name} AS {c.name}" for c in kept]
         shown += [f"{call.ours} OVER {over(number)} AS {name}" for call, number, name in items]
         tail = "" if condition is None else f" WHERE {condition.ours}"
-        tail += "" if inline else " WINDOW " + ", ".join(definitions[n] for n in named)
+        defined = [definitions[n] for n in named]
+        if rng.random() < 0.1:
+            defined.append(f"unused AS {definitions[0].split(' AS ', 1)[1]}")
+        tail += "" if inline else " WINDOW " + ", ".join(defined)
         ours = f"SELECT {', '.join(shown)} FROM {source.ours}{tail}"
         rows = source.duck + ("" if condition is None else f" WHERE {condition.duck}")
         place = f"{dot}_pos" if rel.ordered else f"{dot}{rel.uniq}"
@@ -895,12 +905,13 @@ _DUCK_TYPES = {
     "timestamp_ntz": "TIMESTAMP",
     "string": "VARCHAR",
     "binary": "BLOB",
-    "array<int>": "INTEGER[]",
     "struct<a:int,b:string>": "STRUCT(a INTEGER, b VARCHAR)",
 }
 
 
 def _duck_type(dtype: str) -> str:
+    if dtype.startswith("array<"):
+        return f"{_duck_type(dtype[len('array<') : -1])}[]"
     return _DUCK_TYPES.get(dtype, dtype)
 
 

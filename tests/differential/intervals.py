@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from .texts import Text
+from .texts import Text, join
 
 #: function -> (words, formula over the ends a, b, c, d, bounds that it takes)
 RELATIONS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
@@ -102,6 +102,8 @@ def predicate(rng: random.Random, dtype: str, left: tuple[str, str], right: tupl
         return _point(rng, dtype, left, right, empty=empty)
     if kind < 0.17:
         return _relation_names(rng, dtype, left, right, empty=empty)
+    if kind < 0.3:
+        return _combined(rng, dtype, left, right, empty=empty)
     name = rng.choice(list(RELATIONS))
     words, formula, takes = RELATIONS[name]
     bounds = {word: _amount(rng, dtype) for word in takes if rng.random() < 0.6}
@@ -166,6 +168,18 @@ def _relation_names(
     return Text(ours, "(" + " OR ".join(parts) + ")")
 
 
+def _combined(rng: random.Random, dtype: str, left: tuple[str, str], right: tuple[str, str], *, empty: str) -> Text:
+    """Several relations of the same periods, or a test of what one says."""
+    if rng.random() < 0.4:
+        one = predicate(rng, dtype, left, right, empty=empty)
+        form = rng.choice(["({}) IS TRUE", "({}) = TRUE", "coalesce({}, FALSE)", "NOT coalesce({}, TRUE)", "NOT ({})"])
+        return one.both(form)
+    parts = [predicate(rng, dtype, left, right, empty=empty) for _ in range(rng.choice([2, 2, 3]))]
+    return join([part.both("({})") for part in parts], rng.choice([" OR ", " OR ", " AND "])).both(
+        rng.choice(["({})", "NOT ({})"])
+    )
+
+
 def inequalities(rng: random.Random, left: tuple[str, str], right: tuple[str, str]) -> Text:
     """Plain comparisons that an interval join is found in; they mean what they say, for every row."""
     (a, b), (c, d) = left, right
@@ -179,6 +193,11 @@ def inequalities(rng: random.Random, left: tuple[str, str], right: tuple[str, st
             f"{b} > {c} AND {a} < {c} AND {d} > {b}",
             f"{d} < {a}",
             f"{b} <= {c}",
+            f"NOT ({a} >= {d} OR {b} <= {c})",
+            f"greatest({a}, {c}) < least({b}, {d})",
+            f"{a} >= {c} AND ({a} < {d} OR {d} IS NULL)",
+            f"({a} BETWEEN {c} AND {d} OR {c} BETWEEN {a} AND {b})",
+            f"NOT ({b} < {c}) AND NOT ({d} < {a})",
         ]
     )
     return Text(text, text)

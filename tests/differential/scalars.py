@@ -115,9 +115,39 @@ class Scalars:
             return same(f"{first} {rng.choice(['<', '<=', '>', '>=', '<>'])} {second}")
         if kind < 0.65 and c.dtype in INTEGERS:
             return same(f"coalesce({first}, 0) + coalesce({second}, 0) > {rng.randint(-3, 3)}")
-        if kind < 0.8:
+        if kind < 0.75:
             return join([same(f"{first} = {second}"), self.condition([*left, *right], 0)], " OR ").both("({})")
-        return self.condition(left if rng.random() < 0.5 else right, 0)
+        if kind < 0.85:
+            return self.condition(left if rng.random() < 0.5 else right, 0)
+        return self.of_both(c, first, second)
+
+    def of_both(self, col: Col, first: str, second: str) -> Text:
+        """A condition on two columns of one type that is more than their comparison."""
+        rng = self.rng
+        found = [
+            same(f"({first} IS NULL) <> ({second} IS NULL)"),
+            same(f"NOT ({first} = {second})"),
+            same(f"{first} IN ({second}, {self.literal(col).duck})") if col.dtype in (*INTEGERS, "string") else None,
+            same(f"CASE WHEN {first} < {second} THEN {first} IS NOT NULL ELSE {second} IS NULL END"),
+            Text(f"NOT ({first} <=> {second})", f"NOT ({first} IS NOT DISTINCT FROM {second})"),
+            same(f"coalesce({first} < {second}, {rng.choice(['TRUE', 'FALSE'])})"),
+            same(f"greatest({first}, {second}) {rng.choice(['=', '<>'])} {second}"),
+        ]
+        if col.dtype in INTEGERS:
+            wide = [f"CAST({name} AS BIGINT)" for name in (first, second)]
+            found += [
+                same(f"{wide[0]} {rng.choice('+-*')} {wide[1]} {rng.choice(['<', '>=', '<>'])} {rng.randint(-4, 9)}"),
+                same(f"abs({wide[0]} - {wide[1]}) <= {rng.randint(0, 5)}"),
+                same(f"{first} BETWEEN {second} - 2 AND {second} + {rng.randint(0, 3)}"),
+            ]
+        if col.dtype == "string":
+            found += [
+                same(f"{first} LIKE concat('%', replace({second}, chr(92), ''), '%')"),
+                same(f"length({first}) {rng.choice(['=', '<', '>='])} length({second})"),
+                same(f"upper({first}) {rng.choice(['=', '<>'])} upper({second})"),
+                same(f"{first} || {second} {rng.choice(['<', '>'])} 'b'"),
+            ]
+        return rng.choice([text for text in found if text is not None]).both("({})")
 
     def keys(self, left: Sequence[tuple[str, Col]], right: Sequence[tuple[str, Col]], most: int = 2) -> list[Text]:
         """Up to `most` equalities between columns of few values, some of them over expressions."""

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 from tests.sql.oracle import Bound
 
-from .aggregates import Call
+from .calls import Call
 from .texts import Col
 
 
 @dataclass(frozen=True)
 class Window:
-    """A window specification; `order` None has no ORDER BY. `ticks` of the order column are one unit."""
+    """A window specification; `order` None has no ORDER BY. `ticks` of the order column are one unit; `ties` are the
+    further keys of ORDER BY, each with what stands behind it and where it puts NULLs."""
 
     keys: tuple[str, ...]
     order: Col | None
@@ -27,6 +28,7 @@ class Window:
     without_row: bool
     without_time: bool
     without_instances: bool
+    ties: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def ticks(self) -> int:
@@ -48,9 +50,10 @@ class Window:
     def ours(self, unions: list[str], alias: str) -> str:
         prefix = f"{alias}." if alias else ""
         words = [f"UNION {', '.join(unions)}"] if unions else []
-        words.append(f"PARTITION BY {', '.join(prefix + k for k in self.keys)}")
+        words += [f"PARTITION BY {', '.join(prefix + k for k in self.keys)}"] if self.keys else []
         if self.order is not None:
-            words.append(f"ORDER BY {prefix}{self.order.name}")
+            ties = "".join(f", {prefix}{name}{written}" for name, written, _ in self.ties)
+            words.append(f"ORDER BY {prefix}{self.order.name}{ties}")
         words.append(f"{'ROWS' if self.rows else 'ROWS_RANGE'} BETWEEN {self.start} AND {self.end}")
         words += [f"MAXSIZE {self.maxsize}"] if self.maxsize is not None else []
         words += ["EXCLUDE CURRENT_TIME"] if self.without_time else []
@@ -71,10 +74,16 @@ def _bound(rng: random.Random, rows: bool, order: Col | None, start: bool) -> Bo
     return Bound(rng.randint(1, 7), rng.random() < 0.25, rng.random() < 0.25, rng.choice(units))
 
 
+def _tie(rng: random.Random, col: Col) -> tuple[str, str, str]:
+    direction, nulls = rng.choice(["", " ASC", " DESC"]), rng.choice(["", "", " NULLS FIRST", " NULLS LAST"])
+    placed = nulls or (" NULLS LAST" if direction == " DESC" else " NULLS FIRST")
+    return col.name, direction + nulls, f"{direction}{placed}"
+
+
 def random_window(
-    rng: random.Random, keys: tuple[str, ...], orders: list[Col], *, null_times: bool, unions: bool
+    rng: random.Random, keys: tuple[str, ...], orders: list[Col], ties: list[Col], *, null_times: bool, unions: bool
 ) -> Window:
-    """A legal sqlext window: plain Spark would read it differently."""
+    """A legal sqlext window: plain Spark would read it differently. `ties` may be further keys of its order."""
     while True:
         rows = rng.random() < 0.4
         order = rng.choice(orders)
@@ -88,6 +97,7 @@ def random_window(
             rng.random() < 0.2,
             rng.random() < 0.2,
             rng.random() < 0.2,
+            tuple(_tie(rng, col) for col in rng.sample(ties, min(len(ties), rng.choice([0, 0, 0, 1, 2])))),
         )
         ours = unions or not rows or window.without_row or window.without_time or window.without_instances
         # what a frame that starts after a NULL time holds is for the documentation to say
@@ -138,13 +148,14 @@ def _window(number: int, window: Window, unions: list[tuple[str, str]], mine: li
         numbered = f"SELECT *, row_number() OVER (ORDER BY {position}) AS _rid FROM {query}"
         rows.append(f"SELECT *, FALSE AS _from, {len(unions) - place} AS _src FROM ({numbered})")
     union = " UNION ALL BY NAME ".join(rows)
-    keys = ", ".join(window.keys)
+    keys = f"PARTITION BY {', '.join(window.keys)} " if window.keys else ""
+    ties = "".join(f"{name}{placed}, " for name, _, placed in window.ties)
     sequence = (
         f"s{number} AS MATERIALIZED (SELECT *, row_number() OVER "
-        f"(PARTITION BY {keys} ORDER BY {order} ASC NULLS FIRST, _from, _src, _rid) AS _i, "
+        f"({keys}ORDER BY {order} ASC NULLS FIRST, {ties}_from, _src, _rid) AS _i, "
         f"{order} AS _o FROM ({union}))"
     )
-    meets = " AND ".join(f"e.{key} IS NOT DISTINCT FROM c.{key}" for key in window.keys)
+    meets = " AND ".join(f"e.{key} IS NOT DISTINCT FROM c.{key}" for key in window.keys) or "TRUE"
     candidate = ["e._i = c._i OR (TRUE"]
     candidate += ["AND NOT e._from"] if window.without_instances else []
     candidate += ["AND e._o IS DISTINCT FROM c._o"] if window.without_time else []
