@@ -215,7 +215,7 @@ class Watch:
 
     def __init__(self, shared: SharedSpark | None) -> None:
         self._shared = shared
-        self._listens = shared is not None and _our_listener(shared.spark)
+        self._listens = 0 if shared is None else _our_listeners(shared.spark)
         self._before = self._picture()
 
     def _picture(self) -> Picture:
@@ -263,11 +263,11 @@ class Watch:
         return found
 
     def _is_ours(self) -> bool:
-        """Whether the listener is the one that a session has from its first stream with places on."""
-        return self._shared is not None and not self._listens and _our_listener(self._shared.spark)
+        """Whether the listener is one that a session has from its first stream on, or from its first one with places."""
+        return self._shared is not None and self._listens < _our_listeners(self._shared.spark)
 
 
-def _our_listener(spark: SparkSession) -> bool:
-    from sqlext_planner.exchange.stream_placements import _LISTENERS
+def _our_listeners(spark: SparkSession) -> int:
+    from sqlext_planner.exchange import moved_checkpoints, stream_placements
 
-    return spark in _LISTENERS
+    return (spark in moved_checkpoints._LISTENERS) + (spark in stream_placements._LISTENERS)

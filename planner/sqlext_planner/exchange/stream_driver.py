@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.exchange.buckets import bucket_ids
 from sqlext_planner.exchange.chains import shown
 from sqlext_planner.exchange.driver import WIRE, Shipment
+from sqlext_planner.exchange.moved_checkpoints import watch_starts
 from sqlext_planner.exchange.stages import Reporting
 from sqlext_planner.exchange.stream_inputs import Chain
 from sqlext_planner.exchange.stream_settings import (
@@ -75,6 +76,7 @@ def run_stream(
     check_settings(context.spark)
     check_driver_python(context.spark)
     check_workers(context.spark, FOR_STREAMS)
+    watch_starts(context.spark)
     partitions = _partitions(context)
     pids = bucket_ids(bucket_count(context), partitions)
     name = observed_name(chain.operators)

@@ -39,6 +39,18 @@ class RunningQuery:
             stack += reversed(items_of(node.children()))
         return found
 
+    @property
+    def root(self) -> str:
+        """Where its checkpoint is."""
+        return str(self._context._jvm.org.apache.hadoop.fs.Path(self._query.resolvedCheckpointRoot()).toString())
+
+    def folders(self, name: str) -> list[str]:
+        """The names of the folders in a folder of its checkpoint."""
+        path = self._path(name)
+        files = self._files(path)
+        found = files.listStatus(path) if files.exists(path) else ()
+        return [str(status.getPath().getName()) for status in found if status.isDirectory()]
+
     def write(self, name: str, text: str) -> None:
         """Write a file of its checkpoint: it is there as a whole, or not at all."""
         path, part = self._path(name), self._path(f"{name}.part")
