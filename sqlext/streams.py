@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from sqlext.explain.stream_plan import StreamPlan
 
 #: The figures of a micro-batch that are added up over micro-batches; the others are those of the last one.
-_ADDED = ("rows_in", "rows_out", "late_rows", "timeless_rows", "read_bytes", "written_bytes", "found_chunks")
+_ADDED = (
+    *("rows_in", "rows_out", "late_rows", "timeless_rows", "future_rows"),
+    *("read_bytes", "written_bytes", "found_chunks"),
+)
 _SHOWN = ("rows_in", "rows_out", "late_rows", "timeless_rows", "state_rows", "state_bytes", "state_chunks")
 
 
@@ -21,12 +24,14 @@ def figures_of(progress: Any) -> dict[str, int]:
     """The figures of a micro-batch from its StreamingQueryProgress, those of all our operators in the query added up.
     In a chain of operators, `rows_in` are the rows of streams and `rows_out` those that leave the chain.
 
-    Rows: `rows_in`, `rows_out`, `late_rows` (below the watermark), `timeless_rows` (without a time). State:
+    Rows: `rows_in`, `rows_out`, `late_rows` (below the watermark), `timeless_rows` (without a time), and
+    with `sqlext.stream.future` `future_rows` (too far in the future). State:
     `state_rows`, `state_bytes`, `state_chunks`; `read_bytes` and `written_bytes` from and to the state store,
     `found_chunks` that were at hand. Time: `state_ms`, `operator_ms`, of all tasks together. Empty for a query without
     our operators.
     """
     from sqlext_planner.exchange.stream_settings import BUCKETS, MOST_ROWS, observed_figures, operators_below
+    from sqlext_planner.spark.future_rows import FUTURE_ROWS, future_rows
 
     ours = observed_figures(progress)
     below = operators_below(ours)
@@ -36,7 +41,8 @@ def figures_of(progress: Any) -> dict[str, int]:
             given_on = key == "rows_out" and name in below
             if key not in (MOST_ROWS, BUCKETS):
                 found[key] = found.get(key, 0) + (0 if given_on else value)
-    return found
+    future = future_rows(progress)
+    return found if future is None else {**found, FUTURE_ROWS: future}
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,8 @@ class StreamFigures:
     figures: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{key.replace('_', ' ')} {self.figures.get(key, 0):,}" for key in _SHOWN)
+        keys = [*_SHOWN, *(key for key in ("future_rows",) if key in self.figures)]
+        shown = ", ".join(f"{key.replace('_', ' ')} {self.figures.get(key, 0):,}" for key in keys)
         return f"{self.name}: {self.batches} micro-batches, watermark {self.watermark or 'none yet'}, {shown}"
 
 
@@ -84,7 +91,7 @@ def query_figures(query: StreamingQuery) -> StreamFigures | None:
     if not ours:
         return None
     total = dict(ours[-1][1])
-    for key in _ADDED:
+    for key in (key for key in _ADDED if key in total):
         total[key] = sum(figures.get(key, 0) for _, figures in ours)
     watermark = (ours[-1][0].eventTime or {}).get("watermark")
     return StreamFigures(query.name or str(query.id), len(ours), watermark, total)

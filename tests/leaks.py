@@ -263,7 +263,7 @@ class Watch:
         return found
 
     def _is_ours(self) -> bool:
-        """Whether the listener is one that a session has from its first stream on, or from its first one with places."""
+        """Whether the listener is one that a session has from its first stream, or its first one with places, on."""
         return self._shared is not None and self._listens < _our_listeners(self._shared.spark)
 
 

@@ -10,6 +10,7 @@ TaskCondition = Literal[
     "disk-full",
     "empty-period",
     "file-access",
+    "future-rows",
     "invalid-value",
     "late-rows",
     "open-period-rows",

@@ -192,6 +192,22 @@ class Config:
         "timeless) from the others (final).",
         "drop|fail|rows",
     )
+    stream_future: str = _setting(
+        "stream.future",
+        "keep",
+        "What a statement over streams does with rows whose event time is more than sqlext.stream.futureBound after "
+        "the clock at the start of their micro-batch: one of them moves the watermark, and all rows after it are late. "
+        "keep: nothing, as Spark does; drop: they are counted (session.streams shows how many) and left out below the "
+        "watermark; fail: the query fails.",
+        "keep|drop|fail",
+    )
+    stream_future_bound: int = _setting(
+        "stream.futureBound",
+        3600,
+        "How many seconds the event time of a stream may be after now, for sqlext.stream.future.",
+        "count",
+        100 * 366 * 86_400,
+    )
     stream_state_bytes: int = _setting(
         "stream.stateBytes",
         0,

@@ -23,6 +23,8 @@ OURS: dict[str, tuple[str, ...]] = {
     # `error` stops a statement at the first reversed period: that is for tests of refusals
     "sqlext.interval.empty": ("drop", "drop", "point"),
     "sqlext.stream.late": ("drop", "fail", "rows"),
+    "sqlext.stream.future": ("keep", "drop", "fail"),
+    "sqlext.stream.futureBound": ("0", "3600"),
     "sqlext.stream.stateBytes": ("0", "1", "1g"),
     "sqlext.umjoin.strategy": ("auto", "operator", "factorised", "cascade", "operator", "factorised"),
     "sqlext.exchange.outputBatchRows": ("262144", "3", "50"),

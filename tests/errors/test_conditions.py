@@ -33,6 +33,8 @@ from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 from sqlext_planner.exchange.stream_settings import check_settings
 from sqlext_planner.expressions.types import to_arrow
+from sqlext_planner.raised import statement
+from sqlext_planner.spark.future_rows import future_error
 from sqlext_planner.spark.session import check_version, settings_changed
 from sqlext_planner.spark.task_errors import task_error
 from sqlext_planner.spark.workers import WORKER_MARK, _start_error
@@ -100,6 +102,14 @@ def changed_file() -> None:
         pass
 
 
+def row_of_the_future() -> None:
+    with statement("", lambda span: span):
+        raised = future_error("ts", 3600)
+    found = task_error(RuntimeError(raised))
+    assert found is not None
+    raise found
+
+
 def ends(*values: int) -> pa.Array:
     return pa.array(values)
 
@@ -153,6 +163,7 @@ CASES: dict[str, Callable[[], Any]] = {
         "GROUP BY window(s.ts, '10 seconds') EMIT AFTER DELAY 7s COMPENSATE USING guess"
     ),
     "late-rows": lambda: in_task(lambda: fails(late_error(2, 0))),
+    "future-rows": row_of_the_future,
     "open-period-rows": lambda: in_task(open_row),
     "stream-state-too-large": lambda: in_task(large_state),
     "stream-state-damaged": lambda: in_task(lost_chunk),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.errors import InternalError
+from sqlext_planner.exchange.stream_settings import OBSERVED
 from sqlext_planner.expressions.nodes import Expression, Literal, NamedExpr, ShownCall, conjuncts
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan
 from sqlext_planner.relational.nodes import (
@@ -46,6 +47,7 @@ from sqlext_planner.relational.physical_plan import (
     spark_column,
     tried,
 )
+from sqlext_planner.spark.future_rows import bounded_future
 from sqlext_planner.spark.references import referenced_table
 
 if TYPE_CHECKING:
@@ -148,19 +150,24 @@ def frame_of(node: Any, frames: list[DataFrame], context: ExecutionContext) -> D
 def _scan(node: Scan, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
     name = node.table if "`" in node.table else ".".join(quoted(part) for part in node.table.split("."))
     items = [f"{quoted(c.name)} AS {quoted(c.spark_name)}" for c in node.output_columns]
-    return referenced_table(context.spark, name).selectExpr(*items)
+    return _in_time(referenced_table(context.spark, name), context).selectExpr(*items)
 
 
 @frame_of.register(SparkRelation)
 def _spark_relation(node: SparkRelation, frames: list[DataFrame], context: ExecutionContext) -> DataFrame:
     if not node.inputs:
-        return context.spark.sql(node.sql).toDF(*_names(node))
+        return _in_time(context.spark.sql(node.sql), context).toDF(*_names(node))
     text = node.sql.replace("{", "{{").replace("}", "}}")
     given: dict[str, Any] = {}
     for (name, columns), frame in zip(node.input_names, frames, strict=True):
         text = re.sub(rf"\b{name}\b", f"{{{name}}}", text)
         given[name] = frame.toDF(*columns)
-    return context.spark.sql(text, **given).toDF(*_names(node))
+    return _in_time(context.spark.sql(text, **given), context).toDF(*_names(node))
+
+
+def _in_time(frame: DataFrame, context: ExecutionContext) -> DataFrame:
+    """A stream without the rows that sqlext.stream.future leaves out."""
+    return bounded_future(frame, context.config, OBSERVED)
 
 
 @frame_of.register(Values)
