@@ -17,7 +17,7 @@ from sqlext.catalog.csv import csv_table
 from sqlext.catalog.formats import LAYOUT, TITLES, format_of, table_name, titles
 from sqlext.catalog.locations import LocalData, is_hidden, located
 from sqlext.catalog.names import last_part
-from sqlext.catalog.options import NO_OPTIONS, NONE, FolderOptions, ReadOptions
+from sqlext.catalog.options import NO_OPTIONS, NONE, DataFiles, FolderOptions, ReadOptions
 from sqlext.catalog.orc import orc_columns
 from sqlext.catalog.parquet import parquet_columns
 from sqlext.catalog.partitions import Partitioning, partitioning
@@ -36,7 +36,7 @@ class FileCatalog:
     """The tables of a folder: every NAME.parquet, NAME.csv, NAME.orc and folder NAME/ of such files is table NAME.
 
     A file is read when its table is first needed. Raises ConfigurationError for a folder that does not exist or that
-    only Spark can list, for two tables of one name, and for a file that cannot be read.
+    only Spark can list, and then for a file that cannot be read, or one of two with the table's name.
     """
 
     def __init__(self, folder: Path | str, options: FolderOptions = NO_OPTIONS, *, instants: bool = False) -> None:
@@ -51,7 +51,9 @@ class FileCatalog:
         if found is None:
             return None
         if found not in self._known:
-            info = table_info(found, self._files[found], self._options.of(found))
+            files = self._files[found]
+            files.check(found)
+            info = table_info(found, files.path, self._options.of(found))
             self._known[found] = _with_instants(info) if self._instants else info
         return self._known[found]
 
@@ -109,7 +111,7 @@ def _with_instants(info: TableInfo) -> TableInfo:
     return info if columns == info.columns else replace(info, columns=columns, format=None, paths=())
 
 
-def data_files(folder: Path | str) -> dict[str, Path]:
+def data_files(folder: Path | str) -> dict[str, DataFiles]:
     """The tables of a folder by name. Raises ConfigurationError."""
     place = located(folder)
     if not isinstance(place, LocalData):
@@ -134,7 +136,7 @@ def data_files(folder: Path | str) -> dict[str, Path]:
             f"folder '{root}' cannot be read: {error.strerror}", condition="file-access", help=help
         ) from error
     tables = (path for path in paths if _is_table(path))
-    return {name: root / found for name, found in named_tables((path.name for path in tables), str(root)).items()}
+    return named_tables((path.name for path in tables), str(root))
 
 
 def _is_table(path: Path) -> bool:
@@ -143,22 +145,14 @@ def _is_table(path: Path) -> bool:
     return format_of(path.name) is not None or (path.is_dir() and next(_parts(path), None) is not None)
 
 
-def named_tables(names: Iterable[str], folder: str) -> dict[str, str]:
-    """The files and folders of a folder of tables by the tables' names.
-
-    Raises ConfigurationError for two tables of one name, and if there is none.
-    """
-    found: dict[str, str] = {}
+def named_tables(names: Iterable[str], folder: str) -> dict[str, DataFiles]:
+    """The files and folders of a folder of tables by the tables' names. Raises ConfigurationError if there is none."""
+    found: dict[str, DataFiles] = {}
+    spelt: dict[str, str] = {}
     for file in names:
-        name = table_name(file)
-        other = next((known for known in found if known.lower() == name.lower()), None)
-        if other is not None:
-            raise ConfigurationError(
-                f"'{found[other]}' and '{file}' would both be table '{name}'",
-                condition="duplicate-name",
-                help="rename one of them",
-            )
-        found[name] = file
+        name = spelt.setdefault(table_name(file).lower(), table_name(file))
+        known = found.get(name)
+        found[name] = DataFiles(f"{folder}/{file}") if known is None else replace(known, others=(*known.others, file))
     if not found:
         raise ConfigurationError(f"folder '{folder}' contains no data files", condition="table-files", help=LAYOUT)
     return found

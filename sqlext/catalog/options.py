@@ -60,10 +60,21 @@ NONE = ReadOptions()
 
 @dataclass(frozen=True)
 class DataFiles:
-    """Where the files of a table are, and how to read them."""
+    """Where the files of a table are, and how to read them. `others` would be the same table."""
 
     path: str | Path
     options: ReadOptions = NONE
+    others: tuple[str, ...] = ()
+
+    def check(self, name: str) -> None:
+        """Raises ConfigurationError if other files have the name of this table, too."""
+        if self.others:
+            shown = " and ".join(f"'{file}'" for file in (Path(self.path).name, *self.others))
+            raise ConfigurationError(
+                f"{shown} would {'both' if len(self.others) == 1 else 'all'} be table '{name}'",
+                condition="duplicate-name",
+                help="rename one of them",
+            )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from sqlext.catalog.files import TableFiles, data_files, table_files, table_info
 from sqlext.catalog.formats import INFERRED, TITLES
 from sqlext.catalog.inferred import exact_types
 from sqlext.catalog.locations import LocalData, RemoteData, located, spark_path
-from sqlext.catalog.options import NONE, ReadOptions
+from sqlext.catalog.options import NONE, DataFiles, ReadOptions
 from sqlext.catalog.read_errors import told
 from sqlext.catalog.remote import format_at, remote_tables
 
@@ -43,7 +43,7 @@ def read_files(
     return frame if zone is None else as_instants(frame, zone)
 
 
-def tables_at(folder: Path | str, spark: Callable[[], SparkSession]) -> dict[str, str]:
+def tables_at(folder: Path | str, spark: Callable[[], SparkSession]) -> dict[str, DataFiles]:
     """The tables of a folder, local or remote, by name, for `read_files`. `spark` is only called for a remote one.
 
     Raises ConfigurationError.
@@ -51,7 +51,7 @@ def tables_at(folder: Path | str, spark: Callable[[], SparkSession]) -> dict[str
     place = located(folder)
     if isinstance(place, RemoteData):
         return remote_tables(spark(), place)
-    return {name: str(path) for name, path in data_files(folder).items()}
+    return data_files(folder)
 
 
 def _reader(spark: SparkSession, zone: str | None) -> DataFrameReader:

@@ -45,6 +45,7 @@ class RegisteredFiles:
         """Make files a view. Raises ConfigurationError."""
         from sqlext.catalog.reading import read_files
 
+        files.check(name)
         frame = read_files(spark, files.path, files.options, zone=self._zone)
         frame.createOrReplaceTempView(quoted_name(name))
         name = last_part(name) if name.startswith("`") else name

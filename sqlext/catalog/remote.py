@@ -10,6 +10,7 @@ from sqlext_planner.spark.file_systems import can_list, entries, file_names
 from sqlext.catalog.files import named_tables
 from sqlext.catalog.formats import LAYOUT, format_of, titles
 from sqlext.catalog.locations import RemoteData, is_hidden
+from sqlext.catalog.options import DataFiles
 from sqlext.catalog.read_errors import told
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def format_at(spark: SparkSession, place: RemoteData) -> str:
     raise ConfigurationError(f"'{place.uri}' contains {what}", condition="table-files", help=LAYOUT)
 
 
-def remote_tables(spark: SparkSession, place: RemoteData) -> dict[str, str]:
+def remote_tables(spark: SparkSession, place: RemoteData) -> dict[str, DataFiles]:
     """The tables of a remote folder by name. Raises ConfigurationError."""
     if not can_list(spark):
         raise ConfigurationError(
@@ -54,7 +55,7 @@ def remote_tables(spark: SparkSession, place: RemoteData) -> dict[str, str]:
             for name, is_folder in entries(spark, place.uri)
             if not is_hidden(name) and (format_of(name) is not None or (is_folder and _has_data(spark, folder, name)))
         ]
-    return {name: f"{folder}/{found}" for name, found in named_tables(names, place.uri).items()}
+    return named_tables(names, folder)
 
 
 def _has_data(spark: SparkSession, folder: str, name: str) -> bool:

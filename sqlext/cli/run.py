@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -16,7 +17,7 @@ import typer
 from rich.console import Console
 from sqlext_planner.errors import ConfigurationError, Span, SqlExtError
 
-from sqlext.catalog.options import DataFiles, FolderOptions
+from sqlext.catalog.options import FolderOptions
 from sqlext.cli.console import console, print_rows, progress
 from sqlext.cli.outputs import byte_sink, chosen_format, replacing, write_pieces
 from sqlext.cli.source import read_settings, read_sql, split_statements
@@ -119,7 +120,7 @@ def register_tables(session: Session, data: str | None, options: FolderOptions) 
     from sqlext.catalog import tables_at
 
     tables = tables_at(data, lambda: session.spark) if data is not None else {}
-    session.register_when_named({name: DataFiles(path, options.of(name)) for name, path in tables.items()})
+    session.register_when_named({name: replace(files, options=options.of(name)) for name, files in tables.items()})
 
 
 def _execute(session: Session, text: str, place: Span) -> DataFrame:

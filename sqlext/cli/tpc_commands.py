@@ -94,7 +94,9 @@ def run_queries(
     ours, spark = read_settings(conf)
     folder = _tables(benchmark, scale, data)
     files = data_files(folder)
-    tables = {table: path for table, path in files.items() if table.lower() in benchmark.tables}
+    tables = {table: Path(found.path) for table, found in files.items() if table.lower() in benchmark.tables}
+    for table in tables:
+        files[table].check(table)
     outcomes: list[Outcome] = []
     with Console(stderr=True).status("Starting Spark") as status:
         session = open_session(tables, {**spark, **ours})

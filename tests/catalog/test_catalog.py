@@ -13,7 +13,6 @@ import pytest
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.catalog import DictCatalog, FileCatalog, SparkCatalog, data_files, read_files
-from sqlext.catalog.options import DataFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -101,12 +100,12 @@ def test_csv_types(folder: Path) -> None:
 
 def test_spark_reads_what_the_footers_say(folder: Path, spark: SparkSession) -> None:
     catalog = FileCatalog(folder)
-    for name, path in data_files(folder).items():
+    for name, files in data_files(folder).items():
         info = catalog.table(name)
-        frame = read_files(spark, path)
+        frame = read_files(spark, files.path)
         frame.createOrReplaceTempView(f"front_{name}")
         assert info is not None
-        found = SparkCatalog(spark, {f"front_{name}": DataFiles(path)}).table(f"front_{name}")
+        found = SparkCatalog(spark, {f"front_{name}": files}).table(f"front_{name}")
         assert found is not None
         assert found.columns == info.columns
         assert (found.rows, found.paths) == (info.rows, info.paths)

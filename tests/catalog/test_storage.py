@@ -19,6 +19,7 @@ from sqlext_planner.spark.scans import plain_parquet_scan
 from sqlext import Session
 from sqlext.catalog import FileCatalog, read_files, table_info, tables_at
 from sqlext.catalog.locations import LocalData, RemoteData, located
+from sqlext.catalog.options import DataFiles
 from sqlext.catalog.read_errors import explained
 
 if TYPE_CHECKING:
@@ -57,10 +58,11 @@ def columns(spark: SparkSession, path: Path | str) -> tuple[tuple[str, str], ...
 def test_tables_behind_a_uri(session: Session, remote: str) -> None:
     tables = tables_at(remote, lambda: session.spark)
     assert tables == {
-        name: f"{remote}/{file}" for name, file in {"days": "days", "lines": "lines.json", "rows": "rows.csv"}.items()
+        name: DataFiles(f"{remote}/{file}")
+        for name, file in {"days": "days", "lines": "lines.json", "rows": "rows.csv"}.items()
     }
-    assert columns(session.spark, tables["days"]) == (("v", "bigint"), ("day", "date"))
-    assert columns(session.spark, tables["rows"]) == (("x", "int"), ("y", "date"))
+    assert columns(session.spark, tables["days"].path) == (("v", "bigint"), ("day", "date"))
+    assert columns(session.spark, tables["rows"].path) == (("x", "int"), ("y", "date"))
     assert columns(session.spark, f"{remote}/days/day=2024-*") == (("v", "bigint"),)
     with pytest.raises(ConfigurationError, match=r"both Parquet and CSV and JSON"):
         read_files(session.spark, remote)

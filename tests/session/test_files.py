@@ -13,7 +13,6 @@ from sqlext_planner.errors import ConfigurationError, SqlExtError
 
 from sqlext import Session
 from sqlext.catalog import tables_at
-from sqlext.catalog.options import DataFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +30,8 @@ BAD = {
     "files_ragged.csv": "k,v\n1,2\n1,2,3\n",
     "files_broken.parquet": "no Parquet",
     "files_lines2.json": '{"a": 1}\n{"a":\n',
+    "files_same.csv": "k\n1\n",
+    "Files_Same.json": '{"k": 1}\n',
 }
 
 
@@ -38,10 +39,10 @@ def test_files_are_read_when_a_statement_names_them(spark: SparkSession, tmp_pat
     for name, text in {**GOOD, **BAD}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     session = Session(spark)
-    tables = {name: DataFiles(path) for name, path in tables_at(tmp_path, lambda: spark).items()}
+    tables = tables_at(tmp_path, lambda: spark)
     session.register_when_named(tables)
     before = set(session.tables_offered)
-    assert before == {name.partition(".")[0] for name in {**GOOD, **BAD}}
+    assert {name.lower() for name in before} == {name.partition(".")[0].lower() for name in {**GOOD, **BAD}}
     rows = session.sql(f"SELECT v, sum(v) OVER w AS s FROM files_semi {WINDOW}").collect()
     assert sorted(map(tuple, rows)) == [(3, 3), (4, 7)]
     assert before - set(session.tables_offered) == {"files_semi"}
