@@ -159,8 +159,12 @@ class SharedSpark:
 
     def default(self, setting: str) -> str | None:
         """What a setting is where nobody sets it."""
-        found: str | None = self._gateway.jvm.org.apache.spark.sql.internal.SQLConf().getConfString(setting, None)
-        return found
+        from pyspark.errors import SparkNoSuchElementException
+
+        try:
+            return str(self._gateway.jvm.org.apache.spark.sql.internal.SQLConf().getConfString(setting))
+        except SparkNoSuchElementException:  # it has none
+            return None
 
     def put_back(self, kind: str, name: str, old: Any) -> None:
         """Undo one change; a view or a table that is gone cannot come back."""

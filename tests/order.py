@@ -57,8 +57,12 @@ def nothing_is_left_by_fixtures(request: pytest.FixtureRequest) -> Iterator[None
 
 
 def _watched(request: pytest.FixtureRequest, who: str) -> Iterator[None]:
-    watch = Watch(request.config.stash.get(STARTED, None))
+    stash = request.config.stash
+    started = stash.get(STARTED, None)
+    watch = Watch(started)
     yield
+    if started is None and STARTED in stash:  # what Spark's start leaves is for all tests
+        return
     if request.node.get_closest_marker("tidied"):
         watch.put_back_spark()
     found = watch.leaks()
@@ -68,7 +72,7 @@ def _watched(request: pytest.FixtureRequest, who: str) -> Iterator[None]:
     if request.config.getoption("--leaks") == "fail":
         watch.put_back()
         pytest.fail(text, pytrace=False)
-    request.config.stash[_FOUND].append((request.node.nodeid, text))
+    stash[_FOUND].append((request.node.nodeid, text))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

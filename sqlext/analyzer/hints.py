@@ -40,7 +40,7 @@ def on_relations(context: Context, node: exp.Select, plan: LogicalPlan, scope: S
                 span=span_of(hint),
                 help=help,
             )
-        if (SWEEP.get(hint.name) or UMJOIN.get(hint.name)) and not _may_join(node):
+        if not _may_join(node) and (UMJOIN.get(hint.name) or (SWEEP.get(hint.name) and not _is_operand(node))):
             raise UnsupportedError(
                 f"the hint {hint.name} cannot be followed: this SELECT joins nothing",
                 condition="hint-not-followed",
@@ -77,6 +77,18 @@ def _may_join(node: exp.Select) -> bool:
     return any(item is not None and next(item.find_all(exp.Query), None) is not None for item in items)
 
 
+def _is_operand(node: exp.Select) -> bool:
+    """Whether a block is a subquery in an expression, of which a join with the block around it may be made."""
+    inside: exp.Expr = node
+    parent = node.parent
+    while isinstance(parent, exp.Subquery):
+        inside, parent = parent, parent.parent
+    if isinstance(parent, (exp.Exists, exp.In)):
+        return True
+    rows = (exp.From, exp.Join, exp.Lateral, exp.SetOperation, exp.CTE, exp.DDL)
+    return isinstance(inside, exp.Subquery) and isinstance(parent, exp.Expression) and not isinstance(parent, rows)
+
+
 def partitioner(node: exp.Expr) -> PartitionerHint | None:
     """The hint PARTITIONER of the block that a node is in; the last one of several."""
     found = [hint for hint in _hints(node.find_ancestor(exp.Select)) if hint.name == PARTITIONER]
@@ -91,6 +103,12 @@ def sweep(node: exp.Expr | None) -> bool | None:
     """A block's SWEEP (True) or NO_SWEEP (False), for a join made from an EXISTS in its WHERE; None without a hint."""
     found = [SWEEP[hint.name] for hint in _hints(node) if hint.name in SWEEP] if isinstance(node, exp.Select) else []
     return found[-1] if found else None
+
+
+def sweep_order(node: exp.Expr) -> Span | None:
+    """Where a block has the hint SWEEP itself."""
+    hint = next((hint for hint in _hints(node) if SWEEP.get(hint.name)), None) if isinstance(node, exp.Select) else None
+    return None if hint is None else span_of(hint)
 
 
 def refuse_orders(node: exp.Expr, cause: str, skipped: Sequence[exp.Expr]) -> None:

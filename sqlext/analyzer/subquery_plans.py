@@ -51,6 +51,8 @@ def subquery(node: exp.Expr, builder: ExpressionBuilder) -> Subquery | None:
         relation = names.unique(_RELATIONS[form.kind])
     except (SqlExtError, NoPlaceError, RecursionError) as cause:
         names.taken = taken
+        if isinstance(cause, SqlExtError) and cause.of_hint:
+            raise
         _explain(cause, form, builder)
         return None
     text, refusal = _text(node, form, builder)
@@ -63,6 +65,7 @@ def subquery(node: exp.Expr, builder: ExpressionBuilder) -> Subquery | None:
         relation,
         _sweep(form.query, node),
         refusal,
+        hints.sweep_order(form.query.unnest()),
         span=text.span,
     )
 

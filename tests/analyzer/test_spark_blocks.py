@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.optimizer.batches import Optimizer
@@ -10,6 +11,7 @@ from sqlext_planner.relational.nodes import Join, SparkRelation
 
 from sqlext.analyzer import analyze
 from sqlext.catalog import DictCatalog
+from sqlext.run.pipeline import stage
 from sqlext.syntax.parser import parse
 
 _COLUMNS = {"s": "bigint", "e": "bigint", "x": "bigint", "d": "date"}
@@ -173,3 +175,28 @@ def test_hints_on_joins_without_a_join_are_errors(hint: str) -> None:
         with pytest.raises(UnsupportedError, match="cannot be followed: this SELECT joins nothing"):
             analyze(parse(text.format(hint)), catalog)
     analyze(parse(f"SELECT /*+ {hint} */ a.x FROM a WHERE EXISTS (SELECT 1 FROM b WHERE {ON})"), catalog)
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_join"),
+    [
+        ("EXISTS ({})", True),
+        ("NOT EXISTS ({})", True),
+        ("a.x IN ({})", True),
+        ("a.x NOT IN ({})", True),
+        ("EXISTS ({}) OR a.x = 3", False),
+        ("CASE WHEN a.x > 1 THEN EXISTS ({}) END", False),
+    ],
+)
+def test_hints_in_a_subquery_are_for_the_join_that_it_becomes(condition: str, is_join: bool) -> None:
+    catalog = DictCatalog({"a": _COLUMNS, "b": _COLUMNS})
+    text = f"SELECT a.x FROM a WHERE {condition.format(f'SELECT /*+ SWEEP */ b.x FROM b WHERE {ON}')}"
+    if is_join:
+        assert stage(text, catalog, Config(), lenient=True).extensions == ("IntervalJoinExec",)
+    else:
+        with pytest.raises(UnsupportedError, match="no join can be made of this subquery") as caught:
+            stage(text, catalog, Config(), lenient=True)
+        assert caught.value.span is not None
+        assert text[caught.value.span.start : caught.value.span.end] == "SWEEP"
+    with pytest.raises(UnsupportedError, match="the hint UMJOIN cannot be followed: this SELECT joins nothing"):
+        stage(text.replace("SWEEP", "UMJOIN"), catalog, Config(), lenient=True)

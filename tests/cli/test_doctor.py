@@ -31,6 +31,9 @@ from sqlext.cli.health.memory import Memory, check_executor_memory, check_memory
 from sqlext.cli.health.spark import check_time
 from tests.cli.conftest import ROOT, Sqlext
 
+#: A checked Spark is a process's own, and doctor stops it.
+pytestmark = pytest.mark.tidied
+
 ROOMY = Memory(64_000, 60_000)
 LOCAL = {"spark.master": "local[4]", "spark.driver.memory": "2g"}
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(autouse=True)
 def spark_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sqlext.cli.shell.engine.end_java", lambda: None)
-    monkeypatch.setattr("sqlext.cli.shell.main.silence_servers", lambda: None)
+    monkeypatch.setattr("sqlext.cli.shell.main._quiet_py4j", lambda: None)
 
 
 def test_a_script_prints_every_result(here: Sqlext, data: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from sqlext_planner.errors import UnsupportedError
+from sqlext_planner.errors import Span, UnsupportedError
 from sqlext_planner.expressions.nodes import SUBQUERY, Column, Expression, SparkExpr
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ class Subquery(Expression):
     expressions before IN, one for each column of the plan. `text` is the whole expression as Spark SQL; subqueries are
     compared by it. `relation` is a name that no relation of the statement has, for columns of the plan that a join
     needs. `sweep` is what the hints SWEEP and NO_SWEEP say about that join. `refusal` is set if only we can run
-    the text: unless a rule turns the subquery into a join, the statement cannot run.
+    the text: unless a rule turns the subquery into a join, the statement cannot run. `ordered` is where SWEEP stands in
+    the subquery itself.
     """
 
     kind: SubqueryKind
@@ -36,6 +37,7 @@ class Subquery(Expression):
     relation: str = field(compare=False)
     sweep: bool | None = field(default=None, compare=False)
     refusal: UnsupportedError | None = field(default=None, compare=False, repr=False)
+    ordered: Span | None = field(default=None, compare=False, repr=False)
 
     @property
     def own_traits(self) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.expressions.nodes import Compare, Expression, conjuncts
 from sqlext_planner.expressions.patterns import is_movable
+from sqlext_planner.expressions.subquery import subqueries
 from sqlext_planner.interval_join.conditions import IntervalTerms, read_condition
 from sqlext_planner.periods.functions import PeriodFunction
 from sqlext_planner.periods.predicates import AllenRelation, Period, PeriodPredicate
@@ -32,7 +33,15 @@ def reason(node: LogicalPlan) -> str:
 
 def refuse_unfollowed(plan: LogicalPlan) -> None:
     """Raises UnsupportedError for a join that the hint SWEEP asks for and that no rule has made an interval join: one
-    on periods, or on a comparison of the two sides by their order."""
+    on periods, or on a comparison of the two sides by their order; and for a subquery with the hint that is no join."""
+    for item in subqueries(plan):
+        if item.ordered is not None:
+            raise UnsupportedError(
+                "the hint SWEEP cannot be followed: no join can be made of this subquery, so Spark computes it",
+                condition="hint-not-followed",
+                span=item.ordered,
+                help="leave the hint out, or write EXISTS or IN as a condition of its own in WHERE",
+            ).about_hint()
     for node in plan.walk():
         if isinstance(node, Join) and node.sweep and node.condition is not None and _is_asked_for(node):
             raise UnsupportedError(
