@@ -42,7 +42,8 @@ class CandidateOutput(Output):
     """Output of candidates: the columns of `candidate_columns` of both sides, NUMBERS, END, and ROW with tiles.
 
     A pair has the columns that are tested, and the payload if the join outputs its pairs. An end has its own side's
-    columns and NULL for the other's. Rows without a candidate have an end too, unless they then are no output.
+    columns and NULL for the other's. Rows without a candidate have an end too, unless they then are no output. The part
+    of undecided rows has their pairs alone.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class CandidateOutput(Output):
         }
         self._starts = {"left": 0, "right": 0}
         self._ends_at = {"left": 0, "right": 0}
+        self._copies: dict[Side, tuple[pa.RecordBatch, BoolArray]] = {}
         numbers = [pa.field(NUMBERS[side], _LONG) for side in SIDES]
         more = [pa.field(ROW, _LONG)] if part == "undecided" else []
         self.schema = pa.schema(
@@ -78,6 +80,9 @@ class CandidateOutput(Output):
         self._starts[side] = start
 
     def pairs(self, left: pa.RecordBatch, left_rows: Rows, right: pa.RecordBatch, right_rows: Rows) -> pa.RecordBatch:
+        if self._part == "undecided":
+            asked = self._undecided("left", left)[left_rows] | self._undecided("right", right)[right_rows]
+            left_rows, right_rows = left_rows[asked], right_rows[asked]
         columns: list[pa.Array] = []
         given: tuple[tuple[Side, pa.RecordBatch, Rows], ...] = (
             ("left", left, left_rows),
@@ -98,14 +103,21 @@ class CandidateOutput(Output):
 
     def decided(self, side: Side, rows: pa.RecordBatch, counts: IntArray) -> Iterator[pa.RecordBatch]:
         wanted = np.ones(rows.num_rows, np.bool_) if self._spec.keeps(side) else counts > 0
-        undecided = np.zeros(rows.num_rows, np.bool_)
-        if self._row is not None:
-            undecided = rows.column(self._row).is_valid().to_numpy(zero_copy_only=False)
+        undecided = self._undecided(side, rows)
         wanted = undecided if self._part == "undecided" else wanted & ~undecided
         places = np.flatnonzero(wanted)
         step = self.pair_rows(rows, rows)
         for start in range(0, len(places), step):
             yield self._ends(side, rows, places[start : start + step])
+
+    def _undecided(self, side: Side, rows: pa.RecordBatch) -> BoolArray:
+        """bool[rows], which ones are copies that other tiles have, too."""
+        if self._row is None or not self._spec.decides(side):
+            return np.zeros(rows.num_rows, np.bool_)
+        known = self._copies.get(side)
+        if known is None or known[0] is not rows:
+            known = self._copies[side] = (rows, rows.column(self._row).is_valid().to_numpy(zero_copy_only=False))
+        return known[1]
 
     def _ends(self, side: Side, rows: pa.RecordBatch, places: Rows) -> pa.RecordBatch:
         indices = pa.array(places)

@@ -70,6 +70,12 @@ class JoinSample:
         return share
 
 
+    def work(self) -> float:
+        """About how many rows there are, and pairs whatever their keys."""
+        left, right = (self.rows[side].num_rows * self.weights[side] for side in SIDES)
+        return left + right + self.matching_share() * left * right
+
+
 def join_demand(kind: IntervalJoinKind, sample: JoinSample | None) -> Demand:
     """What the rows of a key need. Rows whose outcome depends on all their matches are owned, and so see all rows of
     the other side; a join in which both sides have such rows keeps its keys together, or cuts them into tiles.

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Sampled rows of both sides together; the depth of a tile is then known to about 1 % of all rows.
 _SAMPLE_ROWS = 40_000
+#: Rows and pairs that one task joins in about the time that it takes to let several tasks decide a row together.
+_ALONE = 2_000_000
 #: Rows that the driver reads from Parquet files for a sample, 10 ms a million; with more rows, it reads some parts.
 _READ_ROWS = 20_000_000
 
@@ -31,14 +33,17 @@ _READ_ROWS = 20_000_000
 def run_tiles(
     typed: TypedJoin, sizes: Sequence[Size | None], partitions: int, context: ExecutionContext
 ) -> tuple[Tiles | None, Placement | None]:
-    """(tiles, placement) of an exchange of so many partitions. No tiles if keys alone spread the rows, or if nothing
-    can be cut; no placement for tiles without keys."""
+    """(tiles, placement) of an exchange of so many partitions. No tiles if keys alone spread the rows, if nothing can be
+    cut, or for few rows and pairs whose rows several tasks would have to decide together; no placement for tiles
+    without keys."""
     from sqlext_operators.interval_join.tiles import Tiles
 
     if partitions < 2 or not can_be_cut(typed.spec, typed.schemas):
         return None, None
     sample = _sample(typed, sizes, context)
     if not typed.spec.left.keys:
+        if any(map(typed.spec.decides, SIDES)) and not context.config.interval_join_tiles and sample.work() <= _ALONE:
+            return None, None
         return tiles_of(sample, None, context.config.interval_join_tiles or partitions), None
     placement = _placement(sample, partitions)
     tiles = None if placement is None else Tiles.of_placement(placement)
