@@ -69,7 +69,6 @@ class JoinSample:
         share: float = matches / max(1, left.num_rows * right.num_rows)
         return share
 
-
     def work(self) -> float:
         """About how many rows there are, and pairs whatever their keys."""
         left, right = (self.rows[side].num_rows * self.weights[side] for side in SIDES)
