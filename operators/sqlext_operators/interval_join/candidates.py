@@ -23,12 +23,18 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 SIDES: tuple[Side, Side] = ("left", "right")
-#: The columns behind those of the two sides: the numbers of a pair's rows in the task (NULL where nothing depends on
-#: the matches of that side's rows), and of what side the row is the end of (NULL for a pair).
-NUMBERS = {"left": "__sqlext_left", "right": "__sqlext_right"}
-END = "__sqlext_end"
-_ENDS: dict[Side, int] = {"left": 0, "right": 1}
-_LONG, _BYTE = pa.int64(), pa.int8()
+_NUMBERS: dict[Side, str] = {"left": "__sqlext_left", "right": "__sqlext_right"}
+_LONG = pa.int64()
+
+
+def number_columns(spec: IntervalJoinSpec) -> tuple[str, ...]:
+    """The columns behind those of the two sides: for each side whose rows their matches decide, the number of the
+    pair's row in the task. The end of row n has -1 - n, and NULL for the other side. Every column costs Spark time."""
+    return tuple(_NUMBERS[side] for side in _deciding(spec))
+
+
+def _deciding(spec: IntervalJoinSpec) -> tuple[Side, ...]:
+    return tuple(side for side in SIDES if spec.decides(side))
 
 
 def candidate_columns(spec: IntervalJoinSpec, side: Side) -> tuple[str, ...]:
@@ -39,7 +45,7 @@ def candidate_columns(spec: IntervalJoinSpec, side: Side) -> tuple[str, ...]:
 
 
 class CandidateOutput(Output):
-    """Output of candidates: the columns of `candidate_columns` of both sides, NUMBERS, END, and ROW with tiles.
+    """Output of candidates: the columns of `candidate_columns` of both sides, `number_columns`, and ROW with tiles.
 
     A pair has the columns that are tested, and the payload if the join outputs its pairs. An end has its own side's
     columns and NULL for the other's. Rows without a candidate have an end too, unless they then are no output. The part
@@ -65,11 +71,9 @@ class CandidateOutput(Output):
         self._starts = {"left": 0, "right": 0}
         self._ends_at = {"left": 0, "right": 0}
         self._copies: dict[Side, tuple[pa.RecordBatch, BoolArray]] = {}
-        numbers = [pa.field(NUMBERS[side], _LONG) for side in SIDES]
-        more = [pa.field(ROW, _LONG)] if part == "undecided" else []
-        self.schema = pa.schema(
-            [*self._columns["left"], *self._columns["right"], *numbers, pa.field(END, _BYTE), *more]
-        )
+        self._deciding = _deciding(spec)
+        more = [pa.field(name, _LONG) for name in (*number_columns(spec), *([ROW] if part == "undecided" else []))]
+        self.schema = pa.schema([*self._columns["left"], *self._columns["right"], *more])
 
     def numbers_for(self, side: Side, count: int) -> int:
         start = self._ends_at[side]
@@ -95,10 +99,8 @@ class CandidateOutput(Output):
                 rows.column(item.name).take(indices) if item.name in needed else pa.nulls(len(places), item.type)
                 for item in self._columns[side]
             ]
-        columns += [self._numbers(side, places) for side, _, places in given]
-        columns += [
-            pa.nulls(len(left_rows), field.type) for field in list(self.schema)[self.schema.get_field_index(END) :]
-        ]
+        columns += [pa.array(self._numbers(side, places)) for side, _, places in given if side in self._deciding]
+        columns += [pa.nulls(len(left_rows), _LONG)] if self._part == "undecided" else []
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def decided(self, side: Side, rows: pa.RecordBatch, counts: IntArray) -> Iterator[pa.RecordBatch]:
@@ -127,49 +129,61 @@ class CandidateOutput(Output):
                 rows.column(item.name).take(indices) if name == side else pa.nulls(len(places), item.type)
                 for item in self._columns[name]
             ]
-        columns += [self._numbers(name, places) if name == side else pa.nulls(len(places), _LONG) for name in SIDES]
-        columns.append(pa.repeat(pa.scalar(_ENDS[side], _BYTE), len(places)))
+        columns += [
+            pa.array(-1 - self._numbers(name, places)) if name == side else pa.nulls(len(places), _LONG)
+            for name in self._deciding
+        ]
         if self._part == "undecided" and self._row is not None:
             columns.append(rows.column(self._row).take(indices))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _numbers(self, side: Side, places: Rows) -> pa.Array:
-        if not self._spec.decides(side):
-            return pa.nulls(len(places), _LONG)
-        return pa.array(places.astype(np.int64) + self._starts[side])
+    def _numbers(self, side: Side, places: Rows) -> IntArray:
+        numbers: IntArray = places.astype(np.int64) + self._starts[side]
+        return numbers
 
 
 @dataclass(frozen=True)
 class CompletionSpec:
-    """How the rows of a join are completed: `left` and `right` are how many columns of each side come first, then those
-    of NUMBERS and END; of copies in several tiles (`undecided`) ROW, which the output has too, with MATCHES. `names`
-    are the output's columns."""
+    """How the rows of a join are completed: `payload` is how many columns of the two sides come first, then those of
+    `number_columns`, one for each of the `sides`; of copies in several tiles (`undecided`) ROW, which the output has
+    too, with MATCHES. `names` are the output's columns."""
 
     kind: Kind
-    left: int
-    right: int
+    payload: int
+    sides: tuple[Side, ...]
     names: tuple[str, ...]
     undecided: bool = False
+
+    @classmethod
+    def of(cls, join: IntervalJoinSpec, names: tuple[str, ...], *, undecided: bool = False) -> CompletionSpec:
+        """The completion of a join's candidates."""
+        payload = len(join.left.payload) + (len(join.right.payload) if join.pairs else 0)
+        return cls(join.kind, payload, _deciding(join), names, undecided)
 
 
 def completed(spec: CompletionSpec, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of a join from the candidates of a task that have passed, in their order, and the ends."""
-    matched = {side: _Numbers() for side in SIDES}
-    width = spec.left + spec.right
+    matched = {side: _Numbers() for side in spec.sides}
+    gives_pairs = spec.kind in ("left", "right", "full") and not spec.undecided
     for batch in batches:
-        numbers = dict(zip(SIDES, (batch.column(width), batch.column(width + 1)), strict=True))
-        ends = batch.column(width + 2)
-        is_pair = ends.is_null().to_numpy(zero_copy_only=False)
-        for side in SIDES:
-            found = numbers[side].filter(pa.array(is_pair)).drop_null()
-            matched[side].add(found.to_numpy(zero_copy_only=False))
-        kept = is_pair & (spec.kind in ("left", "right", "full") and not spec.undecided)
+        kept = np.full(batch.num_rows, gives_pairs)
         matches = np.zeros(batch.num_rows, np.int64)
-        for side in SIDES:
-            places = np.flatnonzero(_equal(ends, _ENDS[side]))
-            has = matched[side].among(numbers[side].take(pa.array(places)).to_numpy(zero_copy_only=False))
-            matches[places] = has
-            kept[places] = True if spec.undecided else has == (spec.kind == "semi")
+        pairs_alone = True
+        for place, side in enumerate(spec.sides, spec.payload):
+            numbers = batch.column(place).drop_null().to_numpy(zero_copy_only=False)
+            matched[side].add(numbers[numbers >= 0])
+            pairs_alone &= len(numbers) == batch.num_rows and (not len(numbers) or int(numbers.min()) >= 0)
+        if pairs_alone and not gives_pairs:
+            continue
+        if pairs_alone and spec.payload:  # most batches
+            yield pa.RecordBatch.from_arrays(batch.columns[: spec.payload], names=list(spec.names))
+            continue
+        for place, side in enumerate(spec.sides, spec.payload):
+            numbers = batch.column(place).fill_null(0).to_numpy(zero_copy_only=False)
+            ends = np.flatnonzero(numbers < 0)
+            has = matched[side].among(-1 - numbers[ends])
+            matches[ends] = has
+            kept[ends] = True if spec.undecided else has == (spec.kind == "semi")
         yield from _rows(spec, batch, np.flatnonzero(kept), matches)
 
 
@@ -177,19 +191,13 @@ def _rows(spec: CompletionSpec, batch: pa.RecordBatch, kept: Rows, matches: IntA
     if not len(kept):
         return
     indices = pa.array(kept)
-    width = spec.left + spec.right
-    columns = [batch.column(place).take(indices) for place in range(width)]
+    columns = [batch.column(place).take(indices) for place in range(spec.payload)]
     if spec.undecided:
-        columns += [batch.column(width + 3).take(indices), pa.array(matches[kept])]
+        columns += [batch.column(spec.payload + len(spec.sides)).take(indices), pa.array(matches[kept])]
     if not columns:
         yield rows_without_columns(len(kept))
         return
     yield pa.RecordBatch.from_arrays(columns, names=list(spec.names))
-
-
-def _equal(ends: pa.Array, value: int) -> BoolArray:
-    found: BoolArray = ends.fill_null(-1).to_numpy(zero_copy_only=False) == value
-    return found
 
 
 class _Numbers:

@@ -195,16 +195,15 @@ def _residual(
 
 def _pair_schema(spec: IntervalJoinSpec, frames: Sequence[DataFrame]) -> StructType:
     """The fields of candidate pairs (sqlext_operators/interval_join/candidates.py)."""
-    from pyspark.sql.types import ByteType, LongType, StructField, StructType
-    from sqlext_operators.interval_join.candidates import END, NUMBERS, candidate_columns
+    from pyspark.sql.types import LongType, StructField, StructType
+    from sqlext_operators.interval_join.candidates import candidate_columns, number_columns
 
     fields = []
     for side, frame in zip(SIDES, frames, strict=True):
         for name in candidate_columns(spec, side):
             item = frame.schema[name]
             fields.append(StructField(name, item.dataType, True, item.metadata))
-    numbers = [StructField(name, LongType()) for name in NUMBERS.values()]
-    return StructType([*fields, *numbers, StructField(END, ByteType())])
+    return StructType([*fields, *(StructField(name, LongType()) for name in number_columns(spec))])
 
 
 def with_row(schema: StructType) -> StructType:

@@ -72,7 +72,8 @@ class JoinSample:
     def work(self) -> float:
         """About how many rows there are, and pairs whatever their keys."""
         left, right = (self.rows[side].num_rows * self.weights[side] for side in SIDES)
-        return left + right + self.matching_share() * left * right
+        found: float = left + right + self.matching_share() * left * right
+        return found
 
 
 def join_demand(kind: IntervalJoinKind, sample: JoinSample | None) -> Demand:

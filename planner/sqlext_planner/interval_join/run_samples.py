@@ -33,8 +33,8 @@ _READ_ROWS = 20_000_000
 def run_tiles(
     typed: TypedJoin, sizes: Sequence[Size | None], partitions: int, context: ExecutionContext
 ) -> tuple[Tiles | None, Placement | None]:
-    """(tiles, placement) of an exchange of so many partitions. No tiles if keys alone spread the rows, if nothing can be
-    cut, or for few rows and pairs whose rows several tasks would have to decide together; no placement for tiles
+    """(tiles, placement) of an exchange of so many partitions. No tiles if keys alone spread the rows, if nothing can
+    be cut, or for few rows and pairs, whose rows several tasks would have to decide together; no placement for tiles
     without keys."""
     from sqlext_operators.interval_join.tiles import Tiles
 

@@ -14,13 +14,7 @@ from sqlext_operators.exchange.scatter import ScatterSpec, scatter
 from sqlext_operators.expressions.evaluation import true_rows
 from sqlext_operators.expressions.nodes import Arithmetic, Comparison, Constant, Input, Or
 from sqlext_operators.interval_join import reference
-from sqlext_operators.interval_join.candidates import (
-    END,
-    NUMBERS,
-    CompletionSpec,
-    candidate_columns,
-    completed,
-)
+from sqlext_operators.interval_join.candidates import CompletionSpec, candidate_columns, completed, number_columns
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.operator import IntervalOperatorSpec
 from sqlext_operators.interval_join.output import Part as ResultPart
@@ -102,14 +96,14 @@ def with_test(spec: IntervalJoinSpec, part: ResultPart, batches: Iterable[pa.Rec
     undecided = part == "undecided"
     passed = []
     for batch in batches:
-        ends = batch.column(END).is_valid().to_numpy(zero_copy_only=False)
-        passing = true_rows(spec.residual, batch.column, batch.num_rows) | ends
-        kept = [*payload[0], *payload[1], *NUMBERS.values(), END, *([ROW] if undecided else [])]
+        passing = true_rows(spec.residual, batch.column, batch.num_rows)
+        for name in number_columns(spec):
+            passing = passing | (batch.column(name).fill_null(0).to_numpy(zero_copy_only=False) < 0)
+        kept = [*payload[0], *payload[1], *number_columns(spec), *([ROW] if undecided else [])]
         assert set(kept) | set(columns[0]) | set(columns[1]) == set(batch.schema.names)
         passed.append(batch.filter(pa.array(passing)).select(kept))
     names = (*payload[0], *payload[1], *((ROW, MATCHES) if undecided else ()))
-    completion = CompletionSpec(spec.kind, len(payload[0]), len(payload[1]), names, undecided)
-    yield from completed(completion, 0, passed)
+    yield from completed(CompletionSpec.of(spec, names, undecided=undecided), 0, passed)
 
 
 #: The kinds whose residual someone else may test.
