@@ -1,8 +1,11 @@
 """Candidate pairs of an interval join for a test that someone else makes, and the join's rows after it.
 
-`CandidateOutput` gives pairs with numbers of their rows, and after all pairs of a row that its matches decide
+`CandidateOutput` gives pairs with the numbers of their rows, and after all pairs of a row that its matches decide
 the row itself, its end. Someone drops the pairs that fail the test, keeping ends and order; `completed` then makes the
 join's output in the same task: a row whose number no pair has brought has no match.
+
+NUMBER has both: of a pair the number of the row that is decided, or left << 32 | right if both are; of the end of row
+n -1 - (2 n + side). One column for all of it, since each costs Spark's time for every candidate.
 """
 
 from __future__ import annotations
@@ -23,18 +26,9 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 SIDES: tuple[Side, Side] = ("left", "right")
-_NUMBERS: dict[Side, str] = {"left": "__sqlext_left", "right": "__sqlext_right"}
+NUMBER = "__sqlext_number"
 _LONG = pa.int64()
-
-
-def number_columns(spec: IntervalJoinSpec) -> tuple[str, ...]:
-    """The columns behind those of the two sides: for each side whose rows their matches decide, the number of the
-    pair's row in the task. The end of row n has -1 - n, and NULL for the other side. Every column costs Spark time."""
-    return tuple(_NUMBERS[side] for side in _deciding(spec))
-
-
-def _deciding(spec: IntervalJoinSpec) -> tuple[Side, ...]:
-    return tuple(side for side in SIDES if spec.decides(side))
+_HALF = 32
 
 
 def candidate_columns(spec: IntervalJoinSpec, side: Side) -> tuple[str, ...]:
@@ -45,7 +39,7 @@ def candidate_columns(spec: IntervalJoinSpec, side: Side) -> tuple[str, ...]:
 
 
 class CandidateOutput(Output):
-    """Output of candidates: the columns of `candidate_columns` of both sides, `number_columns`, and ROW with tiles.
+    """Output of candidates: the columns of `candidate_columns` of both sides, NUMBER, and ROW with tiles.
 
     A pair has the columns that are tested, and the payload if the join outputs its pairs. An end has its own side's
     columns and NULL for the other's. Rows without a candidate have an end too, unless they then are no output. The part
@@ -71,13 +65,15 @@ class CandidateOutput(Output):
         self._starts = {"left": 0, "right": 0}
         self._ends_at = {"left": 0, "right": 0}
         self._copies: dict[Side, tuple[pa.RecordBatch, BoolArray]] = {}
-        self._deciding = _deciding(spec)
-        more = [pa.field(name, _LONG) for name in (*number_columns(spec), *([ROW] if part == "undecided" else []))]
+        self._deciding = tuple(side for side in SIDES if spec.decides(side))
+        more = [pa.field(name, _LONG) for name in (NUMBER, *([ROW] if part == "undecided" else []))]
         self.schema = pa.schema([*self._columns["left"], *self._columns["right"], *more])
 
     def numbers_for(self, side: Side, count: int) -> int:
         start = self._ends_at[side]
         self._ends_at[side] += count
+        if self._ends_at[side] > 1 << _HALF - 1:
+            raise OverflowError(f"{self._ends_at[side]} rows of one side in one task")
         return start
 
     def number_from(self, side: Side, start: int) -> None:
@@ -99,7 +95,8 @@ class CandidateOutput(Output):
                 rows.column(item.name).take(indices) if item.name in needed else pa.nulls(len(places), item.type)
                 for item in self._columns[side]
             ]
-        columns += [pa.array(self._numbers(side, places)) for side, _, places in given if side in self._deciding]
+        numbers = [self._numbers(side, places) for side, _, places in given if side in self._deciding]
+        columns.append(pa.array(numbers[0] if len(numbers) == 1 else numbers[0] << _HALF | numbers[1]))
         columns += [pa.nulls(len(left_rows), _LONG)] if self._part == "undecided" else []
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
@@ -129,10 +126,7 @@ class CandidateOutput(Output):
                 rows.column(item.name).take(indices) if name == side else pa.nulls(len(places), item.type)
                 for item in self._columns[name]
             ]
-        columns += [
-            pa.array(-1 - self._numbers(name, places)) if name == side else pa.nulls(len(places), _LONG)
-            for name in self._deciding
-        ]
+        columns.append(pa.array(-1 - (2 * self._numbers(side, places) + SIDES.index(side))))
         if self._part == "undecided" and self._row is not None:
             columns.append(rows.column(self._row).take(indices))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
@@ -144,13 +138,12 @@ class CandidateOutput(Output):
 
 @dataclass(frozen=True)
 class CompletionSpec:
-    """How the rows of a join are completed: `payload` is how many columns of the two sides come first, then those of
-    `number_columns`, one for each of the `sides`; of copies in several tiles (`undecided`) ROW, which the output has
-    too, with MATCHES. `names` are the output's columns."""
+    """How the rows of a join are completed: `payload` is how many columns of the two sides come first, then NUMBER; of
+    copies in several tiles (`undecided`) ROW, which the output has too, with MATCHES. `names` are the output's columns.
+    """
 
     kind: Kind
     payload: int
-    sides: tuple[Side, ...]
     names: tuple[str, ...]
     undecided: bool = False
 
@@ -158,32 +151,36 @@ class CompletionSpec:
     def of(cls, join: IntervalJoinSpec, names: tuple[str, ...], *, undecided: bool = False) -> CompletionSpec:
         """The completion of a join's candidates."""
         payload = len(join.left.payload) + (len(join.right.payload) if join.pairs else 0)
-        return cls(join.kind, payload, _deciding(join), names, undecided)
+        return cls(join.kind, payload, names, undecided)
 
 
 def completed(spec: CompletionSpec, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of a join from the candidates of a task that have passed, in their order, and the ends."""
-    matched = {side: _Numbers() for side in spec.sides}
+    matched = _Numbers(), _Numbers()
     gives_pairs = spec.kind in ("left", "right", "full") and not spec.undecided
     for batch in batches:
-        kept = np.full(batch.num_rows, gives_pairs)
-        matches = np.zeros(batch.num_rows, np.int64)
-        pairs_alone = True
-        for place, side in enumerate(spec.sides, spec.payload):
-            numbers = batch.column(place).drop_null().to_numpy(zero_copy_only=False)
-            matched[side].add(numbers[numbers >= 0])
-            pairs_alone &= len(numbers) == batch.num_rows and (not len(numbers) or int(numbers.min()) >= 0)
-        if pairs_alone and not gives_pairs:
+        numbers = batch.column(spec.payload).to_numpy(zero_copy_only=False)
+        is_end = numbers < 0
+        are_pairs = not is_end.any()  # those of most batches
+        pairs = numbers if are_pairs else numbers[~is_end]
+        if spec.kind == "full":
+            matched[0].add(pairs >> _HALF)
+            matched[1].add(pairs & (1 << _HALF) - 1)
+        else:
+            matched[spec.kind == "right"].add(pairs)
+        if are_pairs and not gives_pairs:
             continue
-        if pairs_alone and spec.payload:  # most batches
+        if are_pairs and spec.payload:
             yield pa.RecordBatch.from_arrays(batch.columns[: spec.payload], names=list(spec.names))
             continue
-        for place, side in enumerate(spec.sides, spec.payload):
-            numbers = batch.column(place).fill_null(0).to_numpy(zero_copy_only=False)
-            ends = np.flatnonzero(numbers < 0)
-            has = matched[side].among(-1 - numbers[ends])
-            matches[ends] = has
-            kept[ends] = True if spec.undecided else has == (spec.kind == "semi")
+        kept = np.full(batch.num_rows, gives_pairs)
+        matches = np.zeros(batch.num_rows, np.int64)
+        places = np.flatnonzero(is_end)
+        ended = -1 - numbers[places]
+        of_right = (ended & 1).astype(np.bool_)
+        has = np.where(of_right, matched[1].among(ended >> 1), matched[0].among(ended >> 1))
+        matches[places] = has
+        kept[places] = True if spec.undecided else has == (spec.kind == "semi")
         yield from _rows(spec, batch, np.flatnonzero(kept), matches)
 
 
@@ -193,7 +190,7 @@ def _rows(spec: CompletionSpec, batch: pa.RecordBatch, kept: Rows, matches: IntA
     indices = pa.array(kept)
     columns = [batch.column(place).take(indices) for place in range(spec.payload)]
     if spec.undecided:
-        columns += [batch.column(spec.payload + len(spec.sides)).take(indices), pa.array(matches[kept])]
+        columns += [batch.column(spec.payload + 1).take(indices), pa.array(matches[kept])]
     if not columns:
         yield rows_without_columns(len(kept))
         return

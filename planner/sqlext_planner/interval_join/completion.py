@@ -24,18 +24,16 @@ def completed_rows(
     """The join's rows, with the fields of `result`, from its candidate pairs; of undecided `copies` of rows, the copies
     with ROW and MATCHES."""
     from pyspark.sql.functions import col, expr
-    from sqlext_operators.interval_join.candidates import CompletionSpec, completed, number_columns
+    from sqlext_operators.interval_join.candidates import NUMBER, CompletionSpec, completed
     from sqlext_operators.interval_join.spec import ROW
 
     from sqlext_planner.spark.workers import worker_function
 
     assert typed.test is not None
     payload = [typed.spec.left.payload, typed.spec.right.payload if typed.spec.pairs else ()]
-    numbers = number_columns(typed.spec)
     spec = CompletionSpec.of(typed.spec, tuple(item.name for item in result), undecided=copies)
-    is_end = " OR ".join(f"{quoted(name)} < 0" for name in numbers)
-    passed = candidates.filter(expr(f"{is_end} OR {typed.test.sql()}"))
-    names = [*payload[0], *payload[1], *numbers, *([ROW] if copies else [])]
+    passed = candidates.filter(expr(f"{quoted(NUMBER)} < 0 OR {typed.test.sql()}"))
+    names = [*payload[0], *payload[1], NUMBER, *([ROW] if copies else [])]
     rows = as_months(passed.select(*(col(quoted(name)) for name in names)))
     entry = worker_function(Reporting(context.places(), "alone", None).entry(completed, spec))
     found = rows.toDF(*(f"c{place}" for place in range(len(names)))).mapInArrow(entry, months_schema(result))

@@ -196,14 +196,14 @@ def _residual(
 def _pair_schema(spec: IntervalJoinSpec, frames: Sequence[DataFrame]) -> StructType:
     """The fields of candidate pairs (sqlext_operators/interval_join/candidates.py)."""
     from pyspark.sql.types import LongType, StructField, StructType
-    from sqlext_operators.interval_join.candidates import candidate_columns, number_columns
+    from sqlext_operators.interval_join.candidates import NUMBER, candidate_columns
 
     fields = []
     for side, frame in zip(SIDES, frames, strict=True):
         for name in candidate_columns(spec, side):
             item = frame.schema[name]
             fields.append(StructField(name, item.dataType, True, item.metadata))
-    return StructType([*fields, *(StructField(name, LongType()) for name in number_columns(spec))])
+    return StructType([*fields, StructField(NUMBER, LongType())])
 
 
 def with_row(schema: StructType) -> StructType:

@@ -14,7 +14,7 @@ from sqlext_operators.exchange.scatter import ScatterSpec, scatter
 from sqlext_operators.expressions.evaluation import true_rows
 from sqlext_operators.expressions.nodes import Arithmetic, Comparison, Constant, Input, Or
 from sqlext_operators.interval_join import reference
-from sqlext_operators.interval_join.candidates import CompletionSpec, candidate_columns, completed, number_columns
+from sqlext_operators.interval_join.candidates import NUMBER, CompletionSpec, candidate_columns, completed
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.operator import IntervalOperatorSpec
 from sqlext_operators.interval_join.output import Part as ResultPart
@@ -96,10 +96,9 @@ def with_test(spec: IntervalJoinSpec, part: ResultPart, batches: Iterable[pa.Rec
     undecided = part == "undecided"
     passed = []
     for batch in batches:
-        passing = true_rows(spec.residual, batch.column, batch.num_rows)
-        for name in number_columns(spec):
-            passing = passing | (batch.column(name).fill_null(0).to_numpy(zero_copy_only=False) < 0)
-        kept = [*payload[0], *payload[1], *number_columns(spec), *([ROW] if undecided else [])]
+        ends = batch.column(NUMBER).to_numpy(zero_copy_only=False) < 0
+        passing = true_rows(spec.residual, batch.column, batch.num_rows) | ends
+        kept = [*payload[0], *payload[1], NUMBER, *([ROW] if undecided else [])]
         assert set(kept) | set(columns[0]) | set(columns[1]) == set(batch.schema.names)
         passed.append(batch.filter(pa.array(passing)).select(kept))
     names = (*payload[0], *payload[1], *((ROW, MATCHES) if undecided else ()))
