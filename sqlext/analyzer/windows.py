@@ -117,9 +117,9 @@ class BlockWindows:
         ordered = ordered_call(call.this)
         inner = ordered or call.this
         if self._is_ranking(call):
-            for number in rankings.parts_of(inner, pending.definition.node):
+            for number in rankings.parts_of(call.this, pending.definition.node):
                 pending.parts.setdefault(number, self._names.column(number.replace(" ", "_")))
-            self._rankings[id(call)] = (inner, pending)
+            self._rankings[id(call)] = (call.this, pending)
             return
         if ordered is not None or table_call(called(inner)):
             self._columns[id(call)] = self._column(pending, inner, whole, name)

@@ -8,12 +8,15 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.window.functions import FUNCTIONS, WindowFunction
 from sqlglot import exp
 
 from sqlext.syntax.spans import span_of
 
+_Node = TypeVar("_Node", bound=exp.Expr)
 #: How they are called, by their names.
 FORMS = {
     "percentile_cont": "percentile_cont(0.5) WITHIN GROUP (ORDER BY x)",
@@ -24,11 +27,14 @@ FORMS = {
 }
 
 
-def ordered_call(node: exp.Expr) -> exp.Anonymous | None:
-    """The call that an expression with WITHIN GROUP is; None for any other node.
+def ordered_call(node: exp.Expr) -> exp.Expr | None:
+    """The call that an expression with WITHIN GROUP is, with FILTER around it, if there is one; None for any other node.
 
     Raises AnalysisError for a wrong number of arguments or of keys, UnsupportedError for a function that takes none.
     """
+    if isinstance(node, exp.Filter):
+        inner = ordered_call(node.this)
+        return None if inner is None else _placed(exp.Filter(this=inner, expression=node.expression.copy()), node)
     if not isinstance(node, exp.WithinGroup):
         return None
     call = node.this
@@ -91,7 +97,10 @@ def _items(node: exp.Expr) -> list[exp.Expr] | None:
 
 def _call(node: exp.WithinGroup, name: str, arguments: list[exp.Expr]) -> exp.Anonymous:
     """A call with the place of `node`; the tree of the statement stays as it is."""
-    made = exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments])
+    return _placed(exp.Anonymous(this=name, expressions=[argument.copy() for argument in arguments]), node)
+
+
+def _placed(made: _Node, node: exp.Expr) -> _Node:
     span = span_of(node)
     made.meta["span"] = (span.start, span.end)
     return made

@@ -67,6 +67,7 @@ OTHER = {
     "percentile_cont(0.25) WITHIN GROUP (ORDER BY i DESC)": "percentile(i, 0.75) OVER w",
     "percentile_cont(array(0.25, 0.5)) WITHIN GROUP (ORDER BY d)": "percentile(d, array(0.25, 0.5)) OVER w",
     "percentile_disc(0.4) WITHIN GROUP (ORDER BY i)": "CAST(percentile_approx(i, 0.4) OVER w AS double)",
+    "percentile_cont(0.25) WITHIN GROUP (ORDER BY x) FILTER (WHERE b)": "percentile(if(b, x, NULL), 0.25) OVER w",
     "mode(i)": _MODE.format("list_i"),
     "mode() WITHIN GROUP (ORDER BY s)": _MODE.format("list_s"),
     "listagg(s, '-') WITHIN GROUP (ORDER BY s)": "if(size(list_s) = 0, NULL, array_join(array_sort(list_s), '-'))",

@@ -128,6 +128,11 @@ class WindowFunction:
     several: str | None = None
 
     @property
+    def written(self) -> str:
+        """What a statement calls it: an order WITHIN GROUP is no part of the name there."""
+        return self.name.removesuffix("_within_group")
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Everything that it is called over a window."""
         return (self.name, *self.aliases, *self.spark_names)
@@ -170,13 +175,13 @@ class WindowFunction:
         rule = self.openmldb_rule if openmldb and self.openmldb_rule is not None else self.type_rule
         place = self.condition_place(len(arg_types))
         if place is None:
-            return rule(self.name, arg_types)
+            return rule(self.written, arg_types)
         condition = arg_types[place]
         if not (pa.types.is_boolean(condition) or pa.types.is_null(condition)):
-            message = f"the condition of {self.name}() must be boolean, not {sql_name(condition)}"
+            message = f"the condition of {self.written}() must be boolean, not {sql_name(condition)}"
             raise FunctionTypeError(message, "write a comparison, for example x > 0", place)
         try:
-            return rule(self.name, [*arg_types[:place], *arg_types[place + 1 :]])
+            return rule(self.written, [*arg_types[:place], *arg_types[place + 1 :]])
         except FunctionTypeError as error:
             if error.argument is not None and error.argument >= place:
                 error.argument += 1
