@@ -28,7 +28,7 @@ FORMS = {
 
 
 def ordered_call(node: exp.Expr) -> exp.Expr | None:
-    """The call that an expression with WITHIN GROUP is, with FILTER around it, if there is one; None for any other node.
+    """The call that an expression with WITHIN GROUP is, inside a FILTER if it has one; None for any other node.
 
     Raises AnalysisError for a wrong number of arguments or of keys, UnsupportedError for a function that takes none.
     """
