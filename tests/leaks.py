@@ -262,7 +262,10 @@ class Watch:
             ]
             if kind == "Spark's setting" and self._shared is not None:
                 default = self._shared.default
-                changed = [(name, default(name) if old is None else old, new) for name, old, new in changed]
+                changed = [
+                    (name, *(default(name) if value is None else value for value in values))
+                    for name, *values in changed
+                ]
             found.extend((kind, name, old, new) for name, old, new in changed if old != new)
         return found
 
