@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sqlext_operators.exchange.collect import CollectedInput, Part, with_last
 from sqlext_operators.exchange.operator import CollectingOperator
@@ -79,6 +80,9 @@ def _joined(spec: IntervalOperatorSpec, part: Part, output: Output) -> Iterator[
 
     Matches of left rows are kept from chunk to chunk, 8 bytes a row.
     """
+    if spec.part == "undecided" and spec.tiles is not None and spec.join.kind == "full" and spec.join.candidates:
+        yield from _undecided_of_both(spec, part, output)
+        return
     join = spec.join
     limit = spec.memory_bytes // 3  # two right chunks and a left one at a time
     counts: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
@@ -102,6 +106,37 @@ def _joined(spec: IntervalOperatorSpec, part: Part, output: Output) -> Iterator[
             if is_last:
                 yield from processor.decide(left, counts[number])
         yield from processor.decide_held()
+
+
+def _undecided_of_both(spec: IntervalOperatorSpec, part: Part, output: Output) -> Iterator[pa.RecordBatch]:
+    """`_joined` for the candidates of undecided rows of both sides: those on the left meet all right rows, all other
+    left rows meet those on the right, which come first of the right ones and so have the same numbers in both joins."""
+    join, tiling, limit = spec.join, _tiling(spec), spec.memory_bytes // 5  # right chunks are copied
+    starts: list[int] = []
+    for right, is_last in with_last(timed("decode", _or_empty(part, RIGHT, limit))):
+        asked_right, other_right = _apart(right)
+        right = pa.concat_batches([asked_right, other_right])
+        with measured("sort"):
+            whole = IntervalJoinProcessor(join, "right", right, output, tiling)
+            few = IntervalJoinProcessor(join, "right", asked_right, output, tiling)
+        output.number_from("right", output.numbers_for("right", right.num_rows))
+        for number, chunk in enumerate(timed("decode", part.chunks(LEFT, limit))):
+            asked, others = _apart(chunk)
+            if number == len(starts):
+                starts.append(output.numbers_for("left", chunk.num_rows))
+            output.number_from("left", starts[number] + asked.num_rows)
+            yield from few.join(others, np.zeros(others.num_rows, np.int64))
+            output.number_from("left", starts[number])
+            yield from whole.join(asked, np.zeros(asked.num_rows, np.int64))
+            if is_last:
+                yield from whole.decide(asked, np.zeros(asked.num_rows, np.int64))
+        yield from whole.decide_held()
+
+
+def _apart(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The undecided rows, and the others."""
+    undecided = rows.column(ROW).is_valid()
+    return rows.filter(undecided), rows.filter(pc.invert(undecided))
 
 
 def _asked_for(spec: IntervalOperatorSpec, side: Side, rows: pa.RecordBatch) -> pa.RecordBatch:
