@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from sqlext_planner.config import Config
 from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.spark.future_rows import bounded_future
 
 from sqlext import Session
 from sqlext.streams import query_figures
@@ -142,6 +145,30 @@ def test_watermarks_of_the_statement(fresh: Session, tmp_path: Path) -> None:
         assert len(rows) == 6
         assert (figures["future_rows"], figures["late_rows"]) == (1, 0)
     drop_views(spark, "bare")
+
+
+def test_a_query_goes_on_with_another_setting(fresh: Session, tmp_path: Path) -> None:
+    """The checkpoint holds nothing of it."""
+    spark = fresh.spark
+    write_batches(tmp_path / "in", batches()[:2])
+    with stream_conf(spark):
+        register(spark, "wild", tmp_path / "in")
+        started(fresh.sql(WINDOW.format("wild")), tmp_path).awaitTermination()
+        write_batches(tmp_path / "in", [[*rows_at(4), WILD], rows_at(5, 6), [CLOSING]], first=2)
+        bounded = Session(spark, config={"sqlext.stream.future": "drop"})
+        rows, figures = streamed_with(bounded, WINDOW.format("wild"), tmp_path)
+    drop_views(spark, "wild")
+    assert len(rows) == 6
+    assert (figures["future_rows"], figures["late_rows"]) == (1, 0)
+
+
+def test_under_connect_rows_of_the_future_are_refused() -> None:
+    """Where plans are out of reach."""
+    frame: Any = SimpleNamespace(isStreaming=True, sparkSession=SimpleNamespace())
+    assert bounded_future(frame, Config(), "sqlext_") is frame
+    with pytest.raises(ConfigurationError, match="under Spark Connect") as caught:
+        bounded_future(frame, Config(stream_future="drop"), "sqlext_")
+    assert caught.value.condition == "spark-connect"
 
 
 @pytest.mark.parametrize("value", ["often", ""])

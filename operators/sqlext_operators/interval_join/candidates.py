@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import rows_without_columns
+from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.interval_join.output import Output, Part, Rows
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.spec import ROW, IntervalJoinSpec, Kind
@@ -29,6 +30,8 @@ SIDES: tuple[Side, Side] = ("left", "right")
 NUMBER = "__sqlext_number"
 _LONG = pa.int64()
 _HALF = 32
+#: Rows of one side whose numbers fit into half of NUMBER.
+MOST_ROWS = 1 << 31
 
 
 def candidate_columns(spec: IntervalJoinSpec, side: Side) -> tuple[str, ...]:
@@ -42,8 +45,7 @@ class CandidateOutput(Output):
     """Output of candidates: the columns of `candidate_columns` of both sides, NUMBER, and ROW with tiles.
 
     A pair has the columns that are tested, and the payload if the join outputs its pairs. An end has its own side's
-    columns and NULL for the other's. Rows without a candidate have an end too, unless they then are no output. The part
-    of undecided rows has their pairs alone.
+    columns and NULL for the other's. Rows without a candidate have an end too, unless they then are no output.
     """
 
     def __init__(
@@ -64,7 +66,6 @@ class CandidateOutput(Output):
         }
         self._starts = {"left": 0, "right": 0}
         self._ends_at = {"left": 0, "right": 0}
-        self._copies: dict[Side, tuple[pa.RecordBatch, BoolArray]] = {}
         self._deciding = tuple(side for side in SIDES if spec.decides(side))
         more = [pa.field(name, _LONG) for name in (NUMBER, *([ROW] if part == "undecided" else []))]
         self.schema = pa.schema([*self._columns["left"], *self._columns["right"], *more])
@@ -72,17 +73,18 @@ class CandidateOutput(Output):
     def numbers_for(self, side: Side, count: int) -> int:
         start = self._ends_at[side]
         self._ends_at[side] += count
-        if self._ends_at[side] > 1 << _HALF - 1:
-            raise OverflowError(f"{self._ends_at[side]} rows of one side in one task")
+        if self._ends_at[side] > MOST_ROWS:
+            raise RowOverflowError(
+                f"a task of an interval join has more than {MOST_ROWS:,} rows of one side",
+                "set sqlext.exchange.partitions to more, or give the join a key",
+                condition="result-too-large",
+            )
         return start
 
     def number_from(self, side: Side, start: int) -> None:
         self._starts[side] = start
 
     def pairs(self, left: pa.RecordBatch, left_rows: Rows, right: pa.RecordBatch, right_rows: Rows) -> pa.RecordBatch:
-        if self._part == "undecided":
-            asked = self._undecided("left", left)[left_rows] | self._undecided("right", right)[right_rows]
-            left_rows, right_rows = left_rows[asked], right_rows[asked]
         columns: list[pa.Array] = []
         given: tuple[tuple[Side, pa.RecordBatch, Rows], ...] = (
             ("left", left, left_rows),
@@ -102,21 +104,14 @@ class CandidateOutput(Output):
 
     def decided(self, side: Side, rows: pa.RecordBatch, counts: IntArray) -> Iterator[pa.RecordBatch]:
         wanted = np.ones(rows.num_rows, np.bool_) if self._spec.keeps(side) else counts > 0
-        undecided = self._undecided(side, rows)
+        undecided = np.zeros(rows.num_rows, np.bool_)
+        if self._row is not None:
+            undecided = rows.column(self._row).is_valid().to_numpy(zero_copy_only=False)
         wanted = undecided if self._part == "undecided" else wanted & ~undecided
         places = np.flatnonzero(wanted)
         step = self.pair_rows(rows, rows)
         for start in range(0, len(places), step):
             yield self._ends(side, rows, places[start : start + step])
-
-    def _undecided(self, side: Side, rows: pa.RecordBatch) -> BoolArray:
-        """bool[rows], which ones are copies that other tiles have, too."""
-        if self._row is None or not self._spec.decides(side):
-            return np.zeros(rows.num_rows, np.bool_)
-        known = self._copies.get(side)
-        if known is None or known[0] is not rows:
-            known = self._copies[side] = (rows, rows.column(self._row).is_valid().to_numpy(zero_copy_only=False))
-        return known[1]
 
     def _ends(self, side: Side, rows: pa.RecordBatch, places: Rows) -> pa.RecordBatch:
         indices = pa.array(places)

@@ -13,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlext_operators.columns.empty_periods import EmptyPeriodError
 from sqlext_operators.columns.keys import hash_keys
+from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.placed import Part, PlacedRows
 from sqlext_operators.exchange.placement import KeyPlace, Placement
 from sqlext_operators.interval_join.broadcast import IntervalBroadcastSpec, broadcast_interval_join
+from sqlext_operators.interval_join.candidates import MOST_ROWS, CandidateOutput
 from sqlext_operators.interval_join.operator import IntervalOperatorSpec
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.relations import RELATIONS
@@ -254,6 +256,18 @@ def test_candidates_of_rows_in_several_tiles(kind: Kind, relation: str, keys: bo
             if routes.added is not None and spec.decides(side):
                 undecided += len(routes.added(0)[ROW].drop_null())
     assert undecided > 20 or kind == "right"  # whose rows some windows need in one tile only
+
+
+def test_numbers_of_more_rows_than_fit_are_refused() -> None:
+    spec = spec_of(
+        "full", [conditions_of("period_overlaps", (None, None))], keys=False, null_safe=False, periods=True, seed=2
+    )
+    output = CandidateOutput(spec, schema_of("l", pa.int64()), schema_of("r", pa.int64()), 100)
+    assert output.numbers_for("left", MOST_ROWS) == 0
+    assert output.numbers_for("right", 5) == 0
+    with pytest.raises(RowOverflowError, match="more than 2,147,483,648 rows of one side") as caught:
+        output.numbers_for("left", 1)
+    assert caught.value.help
 
 
 def test_only_rows_in_several_tiles_are_undecided() -> None:
