@@ -60,8 +60,8 @@ def start() -> Any:
     """A small quiet Spark with one core."""
     from sqlext.embedded import start_spark
 
-    # a process compiles for an hour of small statements: the code has to stay
-    os.environ["SPARK_SUBMIT_OPTS"] = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m"
+    # small statements, each with another plan: the second compiler costs more than its code saves
+    os.environ["SPARK_SUBMIT_OPTS"] = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
     return start_spark(
         "local[1]",
         {
