@@ -5,7 +5,6 @@ from __future__ import annotations
 import _thread
 import atexit
 import importlib.util
-import logging
 import os
 import re
 import shutil
@@ -25,6 +24,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.exchange.stream_settings import stream_settings
 from sqlext_planner.spark.session import is_stopped, java_process
+from sqlext_planner.spark.versions import keep_quiet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -169,7 +169,7 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
                 notes=(f"Java {java.version} from {java.origin}: {java.executable}",),
             ) from error
         _STARTING.remove(home)  # not if a signal or an error ends the start: then `end_java` needs it
-    _quiet()
+    keep_quiet()
     return session
 
 
@@ -283,14 +283,6 @@ def _interrupts_kept() -> Iterator[None]:
         is_own = before not in (signal.default_int_handler, signal.SIG_DFL, None)
         if is_own and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, before)
-
-
-def _quiet() -> None:
-    """PySpark logs every error that it raises as a line of JSON with the Java stack; raising it is enough."""
-    from pyspark.logger import PySparkLogger
-
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _candidates(env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:

@@ -11,6 +11,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from IPython.display import display
 from sqlext_planner.errors import SqlExtError
 from sqlext_planner.spark.results import python_values
+from sqlext_planner.spark.versions import arrow_table
 
 from sqlext.session import COMPAT, Session
 
@@ -132,7 +133,7 @@ def _pandas(frame: DataFrame) -> Any:
     except (OverflowError, ValueError):
         import pandas as pd
 
-        table = frame.toArrow()
+        table = arrow_table(frame)
         rows = list(zip(*map(python_values, table.columns), strict=True))
         return pd.DataFrame(rows, columns=table.column_names)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import properties
+from tests import older_spark, properties
 from tests.leaks import STARTED, SharedSpark
 from tests.told import bugs_told
 
@@ -33,6 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
     properties.draw(new=slow_too(config))
     if not slow_too(config):
         os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
+    older_spark.prepare(config)
 
 
 def slow_too(config: pytest.Config) -> bool:

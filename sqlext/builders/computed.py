@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import AnalysisError
+from sqlext_planner.spark.versions import condition_name
 
 from sqlext.builders.expressions import ColumnPart, Expr, Over, columns_in, columns_in_calls
 from sqlext.builders.text import Part, Source, Subquery, column_name
@@ -121,7 +122,7 @@ class ComputedColumns:
             try:
                 frame.select(column).schema  # noqa: B018 - Connect analyzes a plan when it is asked for its schema
             except AnalysisException as error:
-                if not str(error.getCondition()).startswith(_UNRESOLVED):
+                if not str(condition_name(error)).startswith(_UNRESOLVED):
                     raise
                 what = f"'{source}'" if isinstance(source, str) else f"with columns {', '.join(frame.columns)}"
                 raise AnalysisError(

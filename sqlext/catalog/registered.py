@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from sqlext_planner.errors import SqlExtError
+from sqlext_planner.spark.versions import condition_name
 from sqlext_planner.spark.views import quoted_name
 
 from sqlext.catalog.names import last_part
@@ -101,7 +102,7 @@ class RegisteredFiles:
                 raise
             from pyspark.errors import PySparkException
 
-            if isinstance(error, PySparkException) and error.getCondition() == "TABLE_OR_VIEW_NOT_FOUND":
+            if isinstance(error, PySparkException) and condition_name(error) == "TABLE_OR_VIEW_NOT_FOUND":
                 self.check(str((error.getMessageParameters() or {}).get("relationName", "")))
             raise
 

@@ -16,6 +16,7 @@ from sqlext_planner.expressions.types import normalize
 from sqlext_planner.relational.spark_errors import sentences
 from sqlext_planner.spark.plans import estimated_bytes
 from sqlext_planner.spark.streams import watermarks
+from sqlext_planner.spark.versions import condition_name, text_places
 from sqlext_planner.spark.views import TemporaryViews, View
 
 from sqlext.catalog.files import format_at_hand, table_info
@@ -130,7 +131,7 @@ class SparkCatalog:
             return Judgement(columns_of(self._spark.sql(sql).schema))
         except PySparkException as error:
             sentence, rest = sentences(error)
-            return Judgement((), error.getCondition() or type(error).__name__, sentence, rest, _place(error), error)
+            return Judgement((), condition_name(error) or type(error).__name__, sentence, rest, _place(error), error)
 
     def current_database(self) -> str | None:
         """The session's current database."""
@@ -219,12 +220,7 @@ class SparkCatalog:
 
 def _place(error: PySparkException) -> tuple[int, int] | None:
     """The characters that a Spark error is about."""
-    from pyspark.errors import QueryContextType
-
-    for context in error.getQueryContext() or []:
-        if context.contextType() is QueryContextType.SQL and context.startIndex() >= 0:
-            return context.startIndex(), context.stopIndex() + 1
-    return None
+    return next(((place.start, place.end) for place in text_places(error) if place.start >= 0), None)
 
 
 def _inferred_doubles(found: TableInfo, files: DataFiles) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from rich.console import Console
+from sqlext_planner.spark.versions import arrow_table
 from sqlext_planner.window.execution import WindowUnionExec
 
 from sqlext.cli.console import console, print_lines, print_rows, print_sql, progress
@@ -102,12 +103,12 @@ def _both_ways(session: Session, folder: Path, seconds: dict[str, float]) -> tup
         few = Session(session.spark.newSession())
         for name in ("views", "orders"):
             few.spark.read.parquet(str(folder / f"{name}.parquet")).where("user_id % 100 = 1").createTempView(name)
-        few.sql(DEMO_SQL).toArrow()
-        few.spark.sql(SPARK_SQL).toArrow()
+        arrow_table(few.sql(DEMO_SQL))
+        arrow_table(few.spark.sql(SPARK_SQL))
     with _timed(seconds, "sqlext", "Running it"):
-        ours = session.sql(DEMO_SQL).toArrow()
+        ours = arrow_table(session.sql(DEMO_SQL))
     with _timed(seconds, "plain Spark", "Running it in plain Spark's way"):
-        theirs = session.spark.sql(SPARK_SQL).toArrow()
+        theirs = arrow_table(session.spark.sql(SPARK_SQL))
     return ours, theirs
 
 

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING
 import typer
 from rich.console import Console
 from sqlext_planner.errors import ConfigurationError, Span, SqlExtError
+from sqlext_planner.spark.versions import arrow_table
 
 from sqlext.catalog.options import FolderOptions
 from sqlext.cli.console import console, print_rows, progress
@@ -188,7 +189,7 @@ def _write_parquet(path: Path, output: Path, frame: DataFrame, shown: StageProgr
 
 def _write_table(sink: IO[bytes] | None, limit: int | None, frame: DataFrame, shown: StageProgress) -> None:
     """The first rows, one more than shown to know whether there are more; all with no limit."""
-    rows = (frame if limit is None else frame.limit(limit + 1)).toArrow()
+    rows = arrow_table(frame if limit is None else frame.limit(limit + 1))
     shown.stop()
     if sink is None:
         _print_table(console(), rows, limit)

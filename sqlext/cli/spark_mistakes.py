@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.conditions import Condition, condition_of
 from sqlext_planner.errors import AnalysisError, DataError, ParseError, Span, SqlExtError
+from sqlext_planner.spark.versions import condition_name, text_places
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException
@@ -81,7 +82,7 @@ def placed(error: BaseException, statement: str) -> SqlExtError | None:
 def _name(error: PySparkException) -> str | None:
     """Spark's name of the error. PySpark does not know it of every exception, but its text begins with it."""
     found = _CONDITION.match(str(error))
-    return found[1] if found is not None else error.getCondition()
+    return found[1] if found is not None else condition_name(error)
 
 
 def _message(error: PySparkException) -> tuple[str, tuple[str, ...]]:
@@ -94,14 +95,10 @@ def _message(error: PySparkException) -> tuple[str, tuple[str, ...]]:
 
 def _place(error: PySparkException, statement: str) -> Span | None:
     """The characters of the statement that the error is about."""
-    from pyspark.errors import QueryContextType
-
-    for context in error.getQueryContext() or []:
-        if context.contextType() is QueryContextType.SQL:
-            span = Span(context.startIndex(), context.stopIndex() + 1)
-            # Of a view's text, or of a text that we have made, it says nothing about the user's.
-            if statement[span.start : span.end] == context.fragment():
-                return span
+    for place in text_places(error):
+        # Of a view's text, or of a text that we have made, it says nothing about the user's.
+        if statement[place.start : place.end] == place.text:
+            return Span(place.start, place.end)
     found = _POSITION.search(str(error))
     if found is None:
         return None

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sqlext_planner.spark.versions import arrow_table
+
 from sqlext.embedded import is_ending
 from sqlext.tpc.benchmark import Benchmark
 from sqlext.tpc.compare import difference, same_rows
@@ -116,14 +118,14 @@ def compare_answers(spark: SparkSession, sql: str, ours: Answer, theirs: Answer)
         return ""
     asked = reference(sql, [name for name, _ in theirs.columns])
     is_whole = asked.limit is None or theirs.rows.num_rows < asked.limit
-    every = theirs.rows if asked.is_query and is_whole else spark.sql(asked.sql).toArrow()
+    every = theirs.rows if asked.is_query and is_whole else arrow_table(spark.sql(asked.sql))
     return difference(ours.rows, every, asked.keys, asked.limit)
 
 
 def answer(frame: DataFrame, begin: float | None = None) -> Answer:
     """The rows of a DataFrame; `begin` is when its text was given (`time.perf_counter`)."""
     begin = time.perf_counter() if begin is None else begin
-    rows = frame.toArrow()
+    rows = arrow_table(frame)
     seconds = time.perf_counter() - begin
     columns = tuple((field.name, field.dataType.simpleString()) for field in frame.schema.fields)
     return Answer(rows, columns, seconds)

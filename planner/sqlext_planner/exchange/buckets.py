@@ -28,6 +28,17 @@ def bucket_ids(buckets: int, partitions: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=16)
+def partition_keys(partitions: int) -> tuple[int, ...]:
+    """For each of `partitions` partitions the first int that Spark's hash brings there."""
+    found: dict[int, int] = {}
+    number = 0
+    while len(found) < partitions:
+        found.setdefault(murmur3(number) % partitions, number)
+        number += 1
+    return tuple(found[place] for place in range(partitions))
+
+
 def murmur3(value: int) -> int:
     """Spark's hash of an int, signed."""
     k = (value * 0xCC9E2D51) & _MASK

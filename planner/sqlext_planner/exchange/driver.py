@@ -22,6 +22,7 @@ from sqlext_planner.exchange.stages import ArrowStage, Reporting, run_stage, ups
 from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.session import cores
+from sqlext_planner.spark.versions import in_partitions
 from sqlext_planner.spark.workers import check_workers, worker_function
 
 if TYPE_CHECKING:
@@ -86,8 +87,8 @@ def ship(shipments: Sequence[Shipment], context: ExecutionContext, partitions: i
     sizes = tuple(item.size for item in inputs)
     count = partition_count(sizes, context) if partitions is None else partitions
     scattered = [item.scattered(count, context) for item in inputs]
-    frame = reduce(lambda left, right: left.unionAll(right), scattered).repartitionById(count, "pid")
-    return Wire(frame, sizes, context)
+    wire = reduce(lambda left, right: left.unionAll(right), scattered)
+    return Wire(in_partitions(wire, count, "pid"), sizes, context)
 
 
 def _in_equal_tasks(inputs: list[_Input], context: ExecutionContext) -> list[_Input]:

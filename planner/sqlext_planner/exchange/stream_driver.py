@@ -27,6 +27,7 @@ from sqlext_planner.exchange.stream_settings import (
 from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.relational.physical_plan import ExecutionContext
 from sqlext_planner.spark.streams import result_times
+from sqlext_planner.spark.versions import check_streams, with_state
 from sqlext_planner.spark.workers import (
     FOR_STREAMS,
     check_driver_python,
@@ -73,6 +74,7 @@ def run_stream(
     from sqlext_operators.errors import explained
     from sqlext_operators.exchange.stateful import FIGURES, REPORT, RESULT_SCHEMA, StatefulSpec, unpacked
 
+    check_streams(context.spark)
     check_settings(context.spark)
     check_driver_python(context.spark)
     check_workers(context.spark, FOR_STREAMS)
@@ -104,17 +106,8 @@ def run_stream(
         chained=chain.chained,
         counted=counted,
     )
-    rows = (
-        _own(_union(live))
-        .groupBy("pid")
-        .transformWithState(
-            stateful_processor(spec),
-            RESULT_SCHEMA,
-            "Append",
-            "EventTime",
-            _initial(fixed).groupBy("pid") if fixed else None,
-        )
-    )
+    initial = _initial(fixed).groupBy("pid") if fixed else None
+    rows = with_state(_own(_union(live)).groupBy("pid"), stateful_processor(spec), RESULT_SCHEMA, initial)
     if counted is not None and placed is not None:
         from sqlext_planner.exchange.stream_placements import keep_placed
 

@@ -10,6 +10,7 @@ from sqlext_planner.interval_join.choice import TASK_BYTES
 from sqlext_planner.interval_join.completion import completed_rows
 from sqlext_planner.interval_join.inputs import TypedJoin
 from sqlext_planner.relational.physical_plan import ExecutionContext
+from sqlext_planner.spark.versions import arrow_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,7 +95,7 @@ def _collected(frame: DataFrame, files: ArrowScan | None) -> bytes:
     if files is not None:
         with reading_files():
             return _stream(read_all(files.scan, schema))
-    table = frame.toArrow()
+    table = arrow_table(frame)
     return _stream(table.rename_columns(schema.names).cast(schema))
 
 

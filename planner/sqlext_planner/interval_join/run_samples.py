@@ -12,6 +12,7 @@ from sqlext_planner.interval_join.join_samples import JoinSample, join_demand
 from sqlext_planner.interval_join.nodes import SIDES
 from sqlext_planner.interval_join.tiles import TilePartitioner, can_be_cut, tiles_of
 from sqlext_planner.relational.physical_plan import ExecutionContext, quoted
+from sqlext_planner.spark.versions import arrow_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,7 +99,7 @@ def _side_sample(typed: TypedJoin, side: Side, fraction: float, context: Executi
 
 def _spark_sample(frame: DataFrame, fraction: float) -> pa.Table:
     """A Spark job over the side; the seed is fixed, so that a statement's plan is the same each time."""
-    return (frame if fraction >= 1 else frame.sample(fraction=fraction, seed=7)).toArrow()
+    return arrow_table(frame if fraction >= 1 else frame.sample(fraction=fraction, seed=7))
 
 
 def _file_sample(scan: ArrowScan, fraction: float) -> pa.Table:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.exchange.year_month import from_months, months_schema
 from sqlext_planner.last_join.inputs import Input, ShippedJoin, TypedMatch
 from sqlext_planner.relational.physical_plan import ExecutionContext
+from sqlext_planner.spark.versions import arrow_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,7 +29,7 @@ def join_by_broadcast(left: Input, rights: Sequence[tuple[Input, TypedMatch]], c
     shipped = ShippedJoin.of(left, rights)
     operator = shipped.operator(left, context.config)
     tables = [
-        frame.toArrow().rename_columns(schema.names).cast(schema)
+        arrow_table(frame).rename_columns(schema.names).cast(schema)
         for frame, schema in zip(shipped.frames[1:], operator.rights, strict=True)
     ]
     reporting = Reporting.of(context, "alone")

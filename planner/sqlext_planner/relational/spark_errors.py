@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.conditions import condition_of
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Column, Expression
+from sqlext_planner.spark.versions import condition_name
 
 if TYPE_CHECKING:
     from pyspark.errors import AnalysisException, PySparkException
@@ -32,7 +33,7 @@ def located(
     sentence, rest = sentences(error)
     guilty = _guilty(node.trials(frames, context), sentence)
     names = _shown_names(node)
-    condition = error.getCondition()
+    condition = condition_name(error)
     known = f"Spark's error condition is {condition}" if condition else None
     return AnalysisError(
         _in_user_names(sentence, names),

@@ -12,6 +12,7 @@ from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.raised import raise_error
 from sqlext_planner.spark.plans import class_name, items_of
 from sqlext_planner.spark.session import is_remote
+from sqlext_planner.spark.versions import frame_of_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -98,10 +99,7 @@ def future_error(time: str, seconds: int) -> str:
 
 
 def _frame(like: DataFrame, plan: Any) -> DataFrame:
-    from pyspark.sql import DataFrame
-
-    spark = like.sparkSession
-    return DataFrame(_java(like).org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+    return frame_of_plan(like.sparkSession, plan)
 
 
 def _java(frame: DataFrame) -> Any:

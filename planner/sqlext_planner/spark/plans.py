@@ -7,6 +7,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sqlext_planner.spark.versions import MAP_IN_ARROW
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -82,7 +84,7 @@ def selection_above_map(frame: DataFrame) -> tuple[tuple[int, ...], tuple[int, .
     while plan is not None and (kind := class_name(plan)) == "Project":
         selections.append(plan)
         plan = plan.child()
-    if plan is None or kind != "MapInArrow":
+    if plan is None or kind not in MAP_IN_ARROW:
         return None
     wanted = attribute_ids(top)
     for selection in selections:
@@ -102,7 +104,7 @@ def mapped_nodes(frame: DataFrame) -> list[tuple[int, ...]]:
     found = []
     while stack:
         node = stack.pop()
-        if class_name(node) == "MapInArrow":
+        if class_name(node) in MAP_IN_ARROW:
             found.append(attribute_ids(node))
         else:
             stack.extend(items_of(node.children()))

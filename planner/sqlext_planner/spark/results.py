@@ -23,6 +23,7 @@ from itertools import count
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.spark.versions import arrow_table, to_arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,7 +76,7 @@ def text_stream(frame: DataFrame, layout: Layout, most_waiting: int = MOST_WAITI
 def _collected(frame: DataFrame, layout: Layout) -> Iterator[bytes]:
     from sqlext_operators.results.text import TextSpec, text_of
 
-    table = frame.toArrow()
+    table = arrow_table(frame)
     for batch in table.to_batches(_FEW_ROWS):
         yield bytes(text_of(TextSpec(layout, table.schema), batch))
 
@@ -320,13 +321,12 @@ class _Receiver:
 
 def _task(frame: DataFrame, layout: Layout, address: tuple[str, int], token: bytes) -> Any:
     """What `mapInArrow` runs."""
-    from pyspark.sql.pandas.types import to_arrow_schema
     from sqlext_operators.results.sender import SendSpec, send_rows
     from sqlext_operators.results.text import TextSpec
 
     from sqlext_planner.spark.workers import worker_function
 
-    schema = to_arrow_schema(frame.schema, timezone="UTC", error_on_duplicated_field_names_in_struct=True)
+    schema = to_arrow_schema(frame.schema)
     return worker_function(partial(send_rows, SendSpec(*address, token, TextSpec(layout, schema))))
 
 

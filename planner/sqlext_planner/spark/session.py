@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
+from sqlext_planner.spark.versions import from_arrow_type, to_arrow_type
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -123,18 +124,15 @@ def settings_changed(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator
 def arrow_type(kind: DataType) -> pa.DataType | None:
     """The Arrow type that Spark hands to Python for a column type; None where it has none."""
     from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_type
 
     try:
-        return to_arrow_type(kind, timezone="UTC")
+        return to_arrow_type(kind)
     except (PySparkException, ValueError):  # ValueError: array(), an array of void that holds no NULL
         return None
 
 
 def spark_type(kind: pa.DataType) -> DataType:
     """The Spark type of an Arrow column that Python gives back."""
-    from pyspark.sql.pandas.types import from_arrow_type
-
     return from_arrow_type(kind)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.spark.plans import class_name, items_of, optimized_plan
 from sqlext_planner.spark.scans import is_file_index
+from sqlext_planner.spark.versions import frame_of_plan, metadata_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,17 +54,15 @@ def _new_files(spark: SparkSession, relation: Any) -> tuple[DataFrame, str]:
 
     Spark compares the files' names when it plans the scan, which then has no tasks.
     """
-    from pyspark.sql import DataFrame
     from sqlext_operators.errors import MARK, marked
     from sqlext_operators.exchange.source_files import AGAIN
 
     listed = list(relation.relation().location().inputFiles())
     listed += ["file:/" + uri.removeprefix("file:///") for uri in listed if uri.startswith("file:///")]
-    jvm: Any = spark._jvm
-    rows = DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, relation), spark)
+    rows = frame_of_plan(spark, relation)
     path = "_metadata.file_path"
     if any(name.lower() == "_metadata" for name in rows.columns):  # a column of the data hides Spark's
-        rows, path = rows.select(rows.metadataColumn("_metadata").getField("file_path").alias("path")), "path"
+        rows, path = rows.select(metadata_column(rows, "_metadata").getField("file_path").alias("path")), "path"
     told = "a file was added to a table of the statement after it was planned"
     mark = f"{MARK} {marked('ConfigurationError', 'changed-file', told, AGAIN, None)}"
     known, line = _text_literal("\n".join(["", *listed, ""])), _text_literal("\n")

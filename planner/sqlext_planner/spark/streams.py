@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.spark.plans import class_name, items_of
+from sqlext_planner.spark.versions import MAP_IN_ARROW
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,7 +19,7 @@ _DELAY = "spark.watermarkDelayMs"
 _EVENT_TIME = "sqlext.eventTime"
 
 #: Nodes of Spark that give each row in the micro-batch that brings it, with the metadata of its columns.
-_ROW_BY_ROW = {"CollectMetrics", "Filter", "Generate", "MapInArrow", "MapInPandas", "Project", "SubqueryAlias", "View"}
+_ROW_BY_ROW = {"CollectMetrics", "Filter", "Generate", *MAP_IN_ARROW, "MapInPandas", "Project", "SubqueryAlias", "View"}
 _ROW_BY_ROW |= {"Repartition", "RepartitionByExpression", "ResolvedHint", "UnresolvedHint"}
 _WORDS = {
     "EventTimeWatermark": "withWatermark",

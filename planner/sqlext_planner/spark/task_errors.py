@@ -12,6 +12,7 @@ from pyspark.errors import StreamingQueryException
 from sqlext_operators.conditions import TaskCondition
 
 from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError
+from sqlext_planner.spark.versions import CONVERTING
 from sqlext_planner.spark.workers import worker_error
 
 
@@ -19,8 +20,8 @@ def show_task_errors() -> None:
     """From now on, a Spark exception that carries an error of our tasks (`sqlext_operators.errors`) is raised as
     that error: a SqlExtError with its place.
 
-    PySpark hands every exception that it has converted from Java to `recover_python_exception`, which looks for a
-    Python traceback in its text; ours looks for our mark first. All other exceptions go through untouched.
+    PySpark hands every exception from Java to a function (`CONVERTING`); ours looks for our mark in what that gives.
+    All other exceptions go through untouched.
 
     What stopped a streaming query stays a StreamingQueryException too. `query.exception()` makes its exception without
     that call: the class that it uses is replaced by a function.
@@ -30,10 +31,9 @@ def show_task_errors() -> None:
     from pyspark.errors.exceptions import captured
 
     for module in (captured, sys.modules.get("pyspark.errors.exceptions.connect")):
-        recover = getattr(module, "recover_python_exception", None)  # not in every version of PySpark
-        if recover is not None and not hasattr(recover, "sqlext"):
-            hooked: Any = module
-            hooked.recover_python_exception = _with_task_errors(recover)
+        name = next((name for name in CONVERTING if hasattr(module, name)), None)
+        if name is not None and not hasattr(getattr(module, name), "sqlext"):
+            setattr(module, name, _with_task_errors(getattr(module, name)))
     for name in ("pyspark.sql.streaming.query", "pyspark.sql.connect.streaming.query"):
         user: Any = sys.modules.get(name)
         make = getattr(user, _STOPPED, None)

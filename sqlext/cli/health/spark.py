@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.exchange.stream_settings import check_settings
 from sqlext_planner.spark.session import cores, is_remote
+from sqlext_planner.spark.versions import arrow_table
 from sqlext_planner.spark.workers import FOR_STREAMS, check_workers
 
 from sqlext.cli.health.findings import Check, Finding, Machine
@@ -92,7 +93,7 @@ def check_arrow(spark: SparkSession, machine: Machine) -> Iterator[Finding]:
     kinds = "i bigint, x double, t string, d decimal(10,2), w timestamp, l array<int>"
     sent = [(1, 0.5, "ä", Decimal("1.25"), datetime(2024, 2, 29, 12, tzinfo=UTC), [1, None]), (None,) * 6]
     frame = spark.createDataFrame(sent, kinds)
-    back = frame.mapInArrow(same, frame.schema).toArrow().to_pylist()
+    back = arrow_table(frame.mapInArrow(same, frame.schema)).to_pylist()
     moment = back[0]["w"].astimezone(UTC) if back and back[0]["w"] is not None else None
     whole = [tuple({**row, "w": moment if row["w"] is not None else None}.values()) for row in back]
     if sorted(whole, key=repr) != sorted(sent, key=repr):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 from sqlext_planner.errors import ConfigurationError, Span, SqlExtError, UnsupportedError
+from sqlext_planner.spark.versions import arrow_table
 
 from sqlext.cli.console import progress
 from sqlext.cli.outputs import chosen_format
@@ -181,7 +182,7 @@ def _answer(session: Session, statement: str, rows: int) -> pa.Table | None:
     frame = session.sql(statement)
     if frame.isStreaming:
         raise _stream_refusal(statement)
-    return frame.limit(rows + 1).toArrow() if frame.columns else None
+    return arrow_table(frame.limit(rows + 1)) if frame.columns else None
 
 
 def _write(session: Session, statement: str, output: Path, shown: StageProgress) -> bool:
