@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import older_spark, properties
+from tests import properties
 from tests.leaks import STARTED, SharedSpark
 from tests.told import bugs_told
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 
-pytest_plugins = ("tests.golden", "tests.order")
+pytest_plugins = ("tests.golden", "tests.order", "tests.spark_versions.plugin")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,7 +33,6 @@ def pytest_configure(config: pytest.Config) -> None:
     properties.draw(new=slow_too(config))
     if not slow_too(config):
         os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
-    older_spark.prepare(config)
 
 
 def slow_too(config: pytest.Config) -> bool:
@@ -73,7 +72,7 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    """A local Spark with two cores, UTC, four shuffle partitions; ANSI mode as Spark ships it."""
+    """A local Spark with two cores, UTC, four shuffle partitions; ANSI mode and kinds of tables as Spark 4 ships them."""
     from sqlext.embedded import start_spark
 
     with tempfile.TemporaryDirectory(prefix="sqlext-test-warehouse-") as warehouse:
@@ -88,6 +87,8 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
                 "spark.ui.retainedTasks": "500",
                 # a small table to broadcast takes a page, which would be 64 MB of a 4 GB heap
                 "spark.buffer.pageSize": "1m",
+                "spark.sql.ansi.enabled": "true",
+                "spark.sql.legacy.createHiveTableByDefault": "false",
                 "spark.sql.session.timeZone": "UTC",
                 "spark.sql.shuffle.partitions": "4",
                 "spark.sql.warehouse.dir": warehouse,

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlext_planner.spark.versions import spark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,8 +86,8 @@ org.apache.spark.sql.internal.SessionState state = session.sessionState();
 org.apache.spark.sql.catalyst.catalog.SessionCatalog catalog = state.catalog();
 org.apache.spark.sql.connector.catalog.CatalogManager manager = state.catalogManager();
 org.apache.spark.sql.catalyst.catalog.ExternalCatalog tables = session.sharedState().externalCatalog();
-String found = String.valueOf(org.apache.spark.sql.classic.SparkSession.getActiveSession())
-    + "\\1" + String.valueOf(org.apache.spark.sql.classic.SparkSession.getDefaultSession())
+String found = String.valueOf(SESSIONS.getActiveSession())
+    + "\\1" + String.valueOf(SESSIONS.getDefaultSession())
     + "\\1" + manager.currentCatalog().name() + "." + String.join(".", manager.currentNamespace())
     + "\\1" + (manager.tempVariableManager().isEmpty() ? "" : "session variables")
     + "\\1" + (session.sharedState().cacheManager().isEmpty() ? "" : "cached tables")
@@ -103,6 +104,16 @@ if (found.equals(last[0])) return null;
 last[0] = found;
 return found;
 """
+
+
+def _script(spark: SparkSession) -> str:
+    """The script for a version of Spark: the class of sessions differs, and 3.5 has no session variables."""
+    script = _PICTURE.replace("SESSIONS", spark._jsparkSession.getClass().getName())
+    if spark_version() < (4, 0):
+        script = script.replace('(manager.tempVariableManager().isEmpty() ? "" : "session variables")', '""')
+    return script
+
+
 #: Spark's own, of the thread.
 _SPARKS_OWN = {"__fetch_continuous_blocks_in_batch_enabled"}
 _KINDS = (
@@ -129,7 +140,7 @@ class SharedSpark:
         self._script.setParentClassLoader(java.Thread.currentThread().getContextClassLoader())
         self._script.setReturnType(java.Class.forName("java.lang.String"))
         self._script.setParameters(names, kinds)
-        self._script.cook(_PICTURE)
+        self._script.cook(_script(spark))
         self._text = ""
 
     def picture(self) -> Picture:

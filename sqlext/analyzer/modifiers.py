@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.expressions.nodes import And, Expression, SparkExpr
+from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjunction
 from sqlext_planner.window.functions import FUNCTIONS, WindowFunction
 from sqlglot import exp
 
@@ -124,7 +124,7 @@ def conditions(
     skips = isinstance(made.nulls, exp.IgnoreNulls) and not takes_ignore_null(function)
     if value is not None and (skips or (made.distinct is not None and function.name == _COUNTS_NULL)):
         found.append(SparkExpr(("(", value, ") IS NOT NULL"), dtype="boolean"))
-    return And(tuple(found)) if len(found) > 1 else found[0] if found else None
+    return conjunction(found)
 
 
 def takes_ignore_null(function: WindowFunction) -> bool:

@@ -220,6 +220,7 @@ def test_an_error_names_the_argument() -> None:
         free.plan()
 
 
+@pytest.mark.every_spark("Python builders")
 def test_dataframes_and_columns(spark: SparkSession) -> None:
     """A DataFrame is a reference of the text, where braces are doubled; computed Columns are made in its rows."""
     from pyspark.sql import functions as F  # noqa: N812 - its usual name

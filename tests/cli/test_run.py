@@ -20,6 +20,7 @@ pytestmark = pytest.mark.spark
 EXPECTED = {1: 11, 2: 13, 3: 3}
 
 
+@pytest.mark.every_spark("command line")
 def test_table_of_a_script_on_stdin(here: Sqlext, data: Path) -> None:
     script = f"-- made first; used below\nCREATE TEMP VIEW made AS {WINDOW};\n"
     script += "SELECT id, s, NULL AS n, DATE'+10000-01-01' AS far FROM made ORDER BY id;\n"
@@ -172,6 +173,7 @@ def test_demo_tells_where_answers_differ(tmp_path: Path) -> None:
     assert differing(table, table.slice(1)) != []
 
 
+@pytest.mark.every_spark("command line")
 def test_a_plan_with_what_was_measured(here: Sqlext, data: Path) -> None:
     done = here("plan", "--data", data, "-e", WINDOW, "--analyze")
     assert done.returncode == 0, done.stderr

@@ -116,11 +116,13 @@ def classic(spark: SparkSession, folder: Path) -> dict[str, list[str]]:
 
 @pytest.mark.slow
 class TestServer:
+    @pytest.mark.every_spark("Spark Connect")
     @pytest.mark.parametrize("name", [*client.STATEMENTS])
     def test_rows(self, name: str, seen: dict[str, Any], classic: dict[str, list[str]]) -> None:
         assert seen["rows"][name] == classic[name]
         assert len(classic[name]) > (0 if name == "multi-way join" else 100)
 
+    @pytest.mark.every_spark("Spark Connect: streams")
     def test_a_stream(self, seen: dict[str, Any], spark: SparkSession, folder: Path) -> None:
         """The rows of the same window over tables, as far as the watermark has come."""
         session = Session(spark.newSession())
@@ -131,6 +133,7 @@ class TestServer:
         assert len(seen["rows"]["stream"]) > 100
         assert set(seen["rows"]["stream"]) <= wanted
 
+    @pytest.mark.every_spark("Spark Connect")
     def test_builders(self, seen: dict[str, Any], classic: dict[str, list[str]]) -> None:
         assert seen["rows"]["python"] == classic["window"]
         assert seen["computed"] == len(classic["window"])

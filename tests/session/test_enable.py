@@ -23,6 +23,7 @@ def table(spark: SparkSession) -> Iterator[None]:
     vars(spark).pop("sql", None)
 
 
+@pytest.mark.every_spark("`enable` on your SparkSession")
 def test_spark_sql_takes_the_extension_and_is_given_back(spark: SparkSession) -> None:
     sqlext.enable(spark)
     assert sorted(spark.sql(f"SELECT sum(v) OVER w AS s FROM enabled_t {WINDOW}").collect()) == [(2,), (6,)]
@@ -92,6 +93,7 @@ def test_others_that_replace_spark_sql(spark: SparkSession) -> None:
         sqlext.disable(spark)
 
 
+@pytest.mark.every_spark("OpenMLDB's arithmetic")
 def test_openmldb_has_its_own_arithmetic_and_time_zone(spark: SparkSession) -> None:
     """For its statements only: those of Spark before and after keep Spark's."""
     key, zone = "spark.sql.ansi.enabled", "spark.sql.session.timeZone"

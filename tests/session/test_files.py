@@ -35,6 +35,7 @@ BAD = {
 }
 
 
+@pytest.mark.every_spark("files as tables")
 def test_files_are_read_when_a_statement_names_them(spark: SparkSession, tmp_path: Path) -> None:
     for name, text in {**GOOD, **BAD}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -26,6 +26,7 @@ def shell(spark: SparkSession) -> Iterator[InteractiveShell]:
     InteractiveShell.clear_instance()
 
 
+@pytest.mark.every_spark("notebooks")
 def test_a_cell_shows_rows_and_keeps_the_frame(shell: InteractiveShell) -> None:
     with capture_output() as shown:
         shell.run_cell(f"%%sqlext -o features -n 2\n{TEXT}").raise_error()

@@ -138,12 +138,14 @@ def test_plan_shows_every_stage(session: Session) -> None:
     assert plan.physical is not None
 
 
+@pytest.mark.every_spark("arguments")
 @pytest.mark.parametrize("args", [{"far": 10, "name": "x"}, {"far": 10, "name": "x", "unused": object()}])
 def test_named_markers_in_extension_queries(session: Session, args: dict[str, Any]) -> None:
     sql = WINDOW.replace("10 PRECEDING", ":far PRECEDING").replace("FROM a", "FROM (SELECT * FROM a WHERE k = :name) a")
     assert rows(session.sql(sql, args)) == [(1, 11), (2, 13)]
 
 
+@pytest.mark.every_spark("arguments")
 def test_positional_markers_in_extension_queries(session: Session) -> None:
     sql = WINDOW.replace("sum(v) OVER w", "sum(v) OVER w + ?").replace("10 PRECEDING", "? PRECEDING")
     assert rows(session.sql(sql, [100, 10])) == [(i, s + 100) for i, s in EXPECTED]
@@ -192,6 +194,7 @@ def test_statements_around_a_query(spark: SparkSession, session: Session, create
         spark.catalog.dropTempView("made")
 
 
+@pytest.mark.every_spark("CREATE TABLE AS, INSERT, views")
 def test_global_temporary_view(spark: SparkSession, session: Session) -> None:
     session.sql("CREATE GLOBAL TEMP VIEW made (x, y) AS " + WINDOW)
     try:
@@ -200,6 +203,7 @@ def test_global_temporary_view(spark: SparkSession, session: Session) -> None:
         spark.catalog.dropGlobalTempView("made")
 
 
+@pytest.mark.every_spark("CREATE TABLE AS, INSERT, views")
 def test_insert(spark: SparkSession, session: Session) -> None:
     spark.sql("CREATE TABLE target (id int, s bigint) USING parquet")
     try:
@@ -216,6 +220,7 @@ def test_a_permanent_view_is_refused(session: Session) -> None:
     assert "TEMPORARY" in str(caught.value.help)
 
 
+@pytest.mark.every_spark("EXPLAIN")
 def test_explain_shows_our_plan(session: Session) -> None:
     frame = session.sql("EXPLAIN " + WINDOW)
     assert frame.columns == ["plan"]
@@ -233,6 +238,7 @@ def test_errors_in_an_explained_statement_point_at_the_text(session: Session) ->
     assert sql[caught.value.span.start : caught.value.span.end] == "nothing"
 
 
+@pytest.mark.every_spark("files as tables")
 @pytest.mark.parametrize("kind", ["file", "folder", "csv"])
 def test_register(session: Session, tmp_path: Path, kind: str) -> None:
     table = pa.table({"id": pa.array([1, 2], pa.int32()), "k": ["x", "y"], "ts": [1, 2], "v": [5, 6]})

@@ -42,6 +42,7 @@ def refusal(session: Session, sql: str) -> tuple[AnalysisError, str]:
     return error, sql[error.span.start : error.span.end]
 
 
+@pytest.mark.every_spark("errors point at the text")
 @pytest.mark.parametrize(
     ("sql", "message"),
     [

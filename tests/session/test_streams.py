@@ -167,6 +167,7 @@ def test_a_plain_statement_over_a_stream_is_sparks(
     assert any(text is PLAIN[name] for text in called)
 
 
+@pytest.mark.every_spark("streams: tables beside a stream")
 def test_a_static_operator_beside_a_stream_runs(session: Session, streams: DataFrame, tmp_path: Path) -> None:
     sums = f"SELECT id, sum(v) OVER w AS total FROM t WINDOW w AS ({W})"
     frame = session.sql(f"SELECT s.id, d.total FROM s JOIN ({sums}) d ON s.id = d.id")

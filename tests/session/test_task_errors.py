@@ -84,6 +84,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.every_spark("errors point at the text")
 @pytest.mark.parametrize(("sql", "place"), STATEMENTS.values(), ids=STATEMENTS)
 def test_the_place_is_that_of_the_call(session: Session, sql: str, place: str) -> None:
     with pytest.raises(DataError, match="overflowed") as caught:

@@ -108,6 +108,7 @@ def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSessi
             query.awaitTermination()
 
 
+@pytest.mark.every_spark("streams: early answers")
 @pytest.mark.slow
 def test_another_operator_may_read_final_rows(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     inner = f"{BATCH.format('')} {EMIT}"

@@ -53,6 +53,7 @@ def measured(text: str) -> dict[str, tuple[int, int, int]]:
     return {name: (int(n), int(bad), int(null)) for name, n, bad, null in re.findall(pattern, text)}
 
 
+@pytest.mark.every_spark("EXPLAIN ANALYZE")
 @pytest.mark.parametrize("relation", ["OVERLAPS", "MEETS", "ALLEN EQUALS", "ALLEN BEFORE"])
 @pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN", "ANTI JOIN"])
 def test_rows_and_periods_are_counted(session: Session, relation: str, join: str) -> None:
@@ -304,6 +305,7 @@ def test_no_operator_is_left_out() -> None:
     assert batch - {"SparkExec"} == {kind.name for kind in KINDS.values()} - {"JoinExec"}
 
 
+@pytest.mark.every_spark("EXPLAIN ANALYZE")
 def test_each_call_has_its_seconds_and_evaluator(session: Session) -> None:
     text = explained(session, WINDOW)
     (line,) = re.findall(r"^  evaluate: (.*)$", text, re.MULTILINE)

@@ -87,6 +87,7 @@ def test_a_stream_of_files_is_run_until_they_are_read(spark: SparkSession, sessi
     assert "state rows" in str(plan)
 
 
+@pytest.mark.every_spark("streams: EXPLAIN ANALYZE")
 def test_a_query_tells_what_its_operators_did(spark: SparkSession, session: Session, tmp_path: Path) -> None:
     query = started(session.sql(STATEMENTS["IntervalStreamExec"]), tmp_path)
     query.awaitTermination()

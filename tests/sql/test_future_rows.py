@@ -61,6 +61,7 @@ def fresh(spark: SparkSession) -> Session:
     return Session(spark)
 
 
+@pytest.mark.every_spark("streams: rows of the future")
 def test_rows_of_the_future_are_left_out_below_the_watermark(fresh: Session, tmp_path: Path) -> None:
     spark = fresh.spark
     write_batches(tmp_path / "wild", batches(WILD))

@@ -148,6 +148,7 @@ WHERE_FORMS = [
 ]
 
 
+@pytest.mark.every_spark("interval joins")
 def test_relations_in_where(session: Session, oracle: Oracle) -> None:
     mine, theirs = [], []
     for number, (item, more) in enumerate(cases(8)):
@@ -205,6 +206,7 @@ def test_a_point_in_a_period(form: str, spark: SparkSession, oracle: Oracle) -> 
     assert ours(sweeping(spark, form), union(mine)) == oracle(union(theirs))
 
 
+@pytest.mark.every_spark("interval joins")
 @pytest.mark.parametrize("form", FORMS)
 def test_sets_of_relations(form: str, spark: SparkSession, oracle: Oracle) -> None:
     """allen_relation(...) IN (...): any of them, in every kind."""
@@ -228,6 +230,7 @@ def test_sets_of_relations(form: str, spark: SparkSession, oracle: Oracle) -> No
     assert ours(sweeping(spark, form), union(mine)) == oracle(union(theirs))
 
 
+@pytest.mark.every_spark("interval joins")
 @pytest.mark.parametrize("form", FORMS)
 def test_period_columns_closed_and_open_ends(form: str, spark: SparkSession, oracle: Oracle) -> None:
     """A struct of two fields is a period; PERIOD CLOSED takes its end in; an OPEN end that is NULL never comes."""

@@ -111,6 +111,7 @@ def test_arguments_and_references(spark: SparkSession, session: Session, oracle:
     assert sorted((tuple(row) for row in got.collect()), key=repr) == want
 
 
+@pytest.mark.every_spark("interval joins")
 def test_beside_a_last_join_and_a_window_union(session: Session, oracle: Oracle) -> None:
     last = "st_r r LAST JOIN st_t t ORDER BY t.id ON r.k = t.k"
     got = ours(session, f"SELECT r.id, t.id AS p, s.id AS o FROM {last} JOIN st_s s ON {OVERLAP}")

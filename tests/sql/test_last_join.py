@@ -113,6 +113,7 @@ def test_conditions_and_orders(on: str, order: str, session: Session, oracle: Ca
     assert len(got) == COUNTS["a"]
 
 
+@pytest.mark.every_spark("LAST JOIN")
 def test_point_in_time_is_duckdbs_asof_join(session: Session, oracle: Callable[[str], Rows]) -> None:
     """Which of several equal times ASOF takes is open, so only the time is compared."""
     got = ours(session, "SELECT a_id, b_ts FROM a LAST JOIN b ORDER BY b_ts ON a_k = b_k AND a_ts >= b_ts")
@@ -165,6 +166,7 @@ def test_chains(relation: str, expected: str, session: Session, oracle: Callable
     assert ours(session, f"SELECT {wanted} FROM {relation}") == oracle(f"SELECT {wanted} FROM {expected}")
 
 
+@pytest.mark.every_spark("LAST JOIN")
 def test_every_column_comes_through(session: Session, oracle: Callable[[str], Rows]) -> None:
     columns = ", ".join(f"{side}_{field.name}" for side in "ab" for field in SCHEMA if field.name not in ("tt", "tz"))
     got = ours(session, f"SELECT {columns} FROM a LAST JOIN b ORDER BY b_ts ON a_k = b_k")
@@ -193,6 +195,7 @@ def test_a_window_query_as_right_side(session: Session, oracle: Callable[[str], 
     assert got == oracle(f"SELECT a_id, b_id, s FROM {want}")
 
 
+@pytest.mark.every_spark("LAST JOIN")
 @pytest.mark.parametrize("where", ["", "WHERE a_v > -3"])
 def test_window_union_over_a_last_join(where: str, session: Session, oracle: Callable[[str], Rows]) -> None:
     """The union source has a's columns alone; its rows have NULL where b stands."""

@@ -83,6 +83,7 @@ def test_a_stream_whose_keys_move_gives_the_rows_of_batch(
     assert (numbers[-1] > 2) if name != "broadcast" else not numbers
 
 
+@pytest.mark.every_spark("streams: placement of keys (skew)")
 def test_a_query_that_starts_again_has_its_places(session: Session, tmp_path: Path) -> None:
     frame = session.sql(statement("", "/*+ PARTITIONER(fragment) */"))
     query = started(frame, tmp_path)

@@ -46,10 +46,12 @@ def rows(session: Session, sql: str) -> list[tuple[object, ...]]:
     return sorted((tuple(row) for row in session.sql(sql).collect()), key=repr)
 
 
+@pytest.mark.every_spark("windows over a union")
 def test_the_query_of_the_design(session: Session) -> None:
     assert rows(session, DESIGN_QUERY) == DESIGN_ROWS
 
 
+@pytest.mark.every_spark("windows over a union")
 def test_timestamps_and_seconds(spark: SparkSession, session: Session) -> None:
     for name in ("actions", "orders"):
         spark.sql(f"SELECT user_id, timestamp_millis(ts) AS ts, amount FROM {name}").createOrReplaceTempView(
@@ -153,6 +155,7 @@ def test_cte_as_from_and_union_source(session: Session) -> None:
     assert rows(session, sql) == DESIGN_ROWS
 
 
+@pytest.mark.every_spark("windows over a union")
 def test_window_over_a_window_query(session: Session) -> None:
     sql = f"""
     SELECT user_id, ts, max(spent_1h) OVER (PARTITION BY user_id ORDER BY ts
@@ -201,6 +204,7 @@ def test_windows_of_different_partitionings_in_one_select(session: Session) -> N
     ]
 
 
+@pytest.mark.every_spark("CREATE TABLE AS, INSERT, views")
 def test_create_table_as_and_insert(spark: SparkSession, session: Session) -> None:
     session.sql(f"CREATE TABLE spent_table USING parquet AS {DESIGN_QUERY}")
     assert rows(session, "SELECT * FROM spent_table") == DESIGN_ROWS
@@ -212,6 +216,7 @@ def test_create_table_as_and_insert(spark: SparkSession, session: Session) -> No
     assert rows(session, "SELECT * FROM spent_insert") == DESIGN_ROWS
 
 
+@pytest.mark.every_spark("CREATE TABLE AS, INSERT, views")
 def test_temporary_view(spark: SparkSession, session: Session) -> None:
     session.sql(f"CREATE OR REPLACE TEMP VIEW spent_view AS {DESIGN_QUERY}")
     assert rows(session, "SELECT * FROM spent_view WHERE orders_1h > 4") == [(1, 3_600_000, 63.0, 5)]

@@ -78,6 +78,7 @@ SHARED = [
 ]
 
 
+@pytest.mark.every_spark("types of windows")
 def test_types_and_values_are_those_of_spark(spark: SparkSession, session: Session) -> None:
     """Also where a sum of ints is above 2^31."""
     calls = ", ".join(f"{call} OVER w AS `{call}`" for call in SHARED)

@@ -128,6 +128,7 @@ def test_a_stream_gives_the_rows_of_batch(session: Session, spark: SparkSession,
     assert found == wanted
 
 
+@pytest.mark.every_spark("streams: multi-way joins")
 def test_a_restart_goes_on_and_each_row_comes_out_once(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     sql = STATEMENTS["left"]
     rows = {name: arrivals(number, 60, keys=9) for number, name in enumerate(NAMES)}

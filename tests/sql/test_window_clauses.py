@@ -44,6 +44,12 @@ BY_HAND = {
     "min(s) FILTER (WHERE v > 1 AND c)": "min(CASE WHEN v > 1 AND c THEN s END) OVER {w}",
     "count(DISTINCT v)": "CAST(size(collect_set(v) OVER {w}) AS BIGINT)",
     "count(DISTINCT s) FILTER (WHERE c)": "CAST(size(collect_set(CASE WHEN c THEN s END) OVER {w}) AS BIGINT)",
+    "count(DISTINCT s) FILTER (WHERE v > 0 AND c)": (
+        "CAST(size(collect_set(CASE WHEN v > 0 AND c THEN s END) OVER {w}) AS BIGINT)"
+    ),
+    "last_value(s) FILTER (WHERE v BETWEEN 1 AND 3) IGNORE NULLS": (
+        "last_value(CASE WHEN v BETWEEN 1 AND 3 THEN s END, true) OVER {w}"
+    ),
     "sum(DISTINCT v)": _total("collect_set(v) OVER {w}", "0L", "a + b"),
     "sum(DISTINCT d)": _total("collect_set(d) OVER {w}", "CAST(0 AS DECIMAL(20, 2))", "CAST(a + b AS DECIMAL(20, 2))"),
     "avg(DISTINCT v)": _mean("collect_set(v) OVER {w}", "0L"),

@@ -110,6 +110,7 @@ def test_windows_without_a_start_and_with_one(session: Session, tmp_path: Path) 
     assert found == sorted_rows(session.sql(UNBOUNDED.format("_t")))
 
 
+@pytest.mark.every_spark("streams: windows")
 def test_a_table_beside_a_stream(session: Session, tmp_path: Path) -> None:
     sql = (
         "SELECT k, ts, sum(v) OVER w AS s, lag(v, 3) OVER w AS l FROM a{0} "
@@ -193,6 +194,7 @@ def test_the_mode_that_changes_rows_is_refused_by_spark(session: Session) -> Non
         rows.writeStream.format("memory").queryName("never").outputMode("complete").start()
 
 
+@pytest.mark.every_spark("streams: windows")
 def test_the_watermark_of_sparks_clause(session: Session, views: Path, spark: SparkSession, tmp_path: Path) -> None:
     register(spark, "plain", views / "a", delay=None)
     sql = f"SELECT k, ts, sum(v) OVER w AS s FROM {{0}} WINDOW w AS ({W})"
@@ -226,6 +228,7 @@ def test_explain_says_when_rows_are_emitted_and_what_is_kept(session: Session) -
     assert "the newest 7 rows of each key stay" in text
 
 
+@pytest.mark.every_spark("streams: windows")
 def test_late_rows_are_counted_and_change_nothing(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     rows = arrivals(7, 60)
     late = (1, rows[0][1], 1000, 1.0, "late")

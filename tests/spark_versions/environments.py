@@ -1,0 +1,55 @@
+"""Environments with another PySpark, one for each version and lock, in the user's cache: a clean checkout finds them."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def cache() -> Path:
+    """The folder of the environments."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sql-for-time-on-spark"
+
+
+def environment(version: str) -> Path:
+    """The folder of one: named by PySpark's version, Python's, and what is installed beside it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    pins = hashlib.sha256(repr(wanted).encode() + (ROOT / "requirements.lock").read_bytes()).hexdigest()[:10]
+    return cache() / f"spark-{version}-py{sys.version_info[0]}.{sys.version_info[1]}-{pins}"
+
+
+@contextmanager
+def made(version: str) -> Iterator[Path]:
+    """Its Python, with this checkout installed, for this process alone. Makes it where it is missing: half a minute."""
+    folder = environment(version)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{folder.name}.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        python = folder / "bin" / "python"
+        complete = folder / "complete"
+        install = ("pip", "install", "--python", python)
+        if not complete.exists():
+            _uv("venv", "--clear", "--python", sys.executable, folder)
+            pins, spark = folder / "constraints.txt", folder / "spark.txt"
+            lock_lines = (ROOT / "requirements.lock").read_text().splitlines(keepends=True)
+            pins.write_text("".join(line for line in lock_lines if not re.match(r"(pyspark|py4j)==", line)))
+            spark.write_text(f"pyspark=={version}\n")  # also one that pyproject.toml does not allow
+            _uv(*install, "--constraint", pins, "--override", spark, "--editable", f"{ROOT}[dev]")
+            complete.touch()
+        _uv(*install, "--no-deps", "--editable", ROOT)
+        yield python
+
+
+def _uv(*arguments: object) -> None:
+    subprocess.run([sys.executable, "-m", "uv", "--quiet", *map(str, arguments)], check=True)

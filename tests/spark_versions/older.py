@@ -1,0 +1,50 @@
+"""What tests use and PySpark 3.5 lacks: DataFrames from Arrow tables and to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+from sqlext_planner.spark.versions import arrow_table, from_arrow_type, to_arrow_schema
+
+
+def complete() -> None:
+    """Give PySpark what newer ones have."""
+    if not hasattr(DataFrame, "toArrow"):
+        setattr(DataFrame, "toArrow", arrow_table)  # noqa: B010 - mypy knows it
+        setattr(SparkSession, "createDataFrame", _of_tables_too(SparkSession.createDataFrame))  # noqa: B010
+
+
+def _of_tables_too(create: Any) -> Any:
+    """`createDataFrame`, also of an Arrow table."""
+
+    def made(self: SparkSession, data: Any, schema: Any = None, *others: Any, **options: Any) -> Any:
+        if isinstance(data, pa.Table):
+            return _of_table(self, data, schema)
+        return create(self, data, schema, *others, **options)
+
+    return made
+
+
+def _of_table(spark: SparkSession, table: pa.Table, wanted: Any) -> DataFrame:
+    """As PySpark makes DataFrames of Pandas': through a file that the JVM reads."""
+    from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+
+    schema = StructType(
+        [StructField(field.name, from_arrow_type(field.type), field.nullable) for field in table.schema]
+    )
+    if isinstance(wanted, StructType):
+        schema = wanted
+    batches = table.cast(to_arrow_schema(schema)).combine_chunks().to_batches()
+    inner: Any = spark
+    found = inner._sc._serialize_to_jvm(
+        batches,
+        ArrowStreamSerializer(),
+        lambda file: inner._jvm.PythonSQLUtils.readArrowStreamFromFile(file),
+        lambda: inner._jvm.ArrowIteratorServer(),
+    )
+    frame: Any = DataFrame
+    made: DataFrame = frame(inner._jvm.PythonSQLUtils.toDataFrame(found, schema.json(), inner._jsparkSession), spark)
+    return made
