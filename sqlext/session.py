@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlext_planner.config import PREFIX, Config
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.raised import statement
-from sqlext_planner.spark.session import check_version, is_stopped, settings_changed, substituted
+from sqlext_planner.spark.session import check_version, is_stopped, settings_changed, substituted, use_own_python
 from sqlext_planner.spark.session import settings as settings_of
 from sqlext_planner.spark.views import VIEW_SETTINGS, TemporaryViews
 
@@ -278,10 +278,11 @@ class Session:
             AT_WORK.reset(before)
 
     def _attached(self, spark: SparkSession) -> SparkSession:
-        """A running Spark, with the settings given here applied.
+        """A running Spark, with the settings given here applied, and on this machine with workers of this Python.
 
         Raises ConfigurationError for a setting that can no longer change, and for a server of another version."""
         check_version(spark)
+        use_own_python(spark)
         for key, value in self._spark_settings.items():
             if spark.conf.isModifiable(key):
                 spark.conf.set(key, value)

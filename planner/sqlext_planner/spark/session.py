@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -219,6 +221,19 @@ def is_local(spark: SparkSession) -> bool:
     """
     context = getattr(spark, "_sc", None)
     return context is not None and re.fullmatch(r"local(\[.*\])?", str(context.master)) is not None
+
+
+def use_own_python(spark: SparkSession) -> None:
+    """Python workers on this machine run this process's Python, where nothing names another.
+
+    PySpark's default is the `python3` of PATH, which lacks our packages if this Python's environment is not activated
+    (notebooks, IDEs, cron). All workers are started with `pythonExec`: those of UDFs, `mapInArrow` and states.
+    """
+    context = getattr(spark, "_sc", None)
+    if context is None or not is_local(spark) or context.pythonExec != "python3" or os.environ.get("PYSPARK_PYTHON"):
+        return
+    if not context.getConf().get("spark.pyspark.python"):
+        context.pythonExec = sys.executable or context.pythonExec
 
 
 #: Java was told to end: so long it may take for that.
