@@ -23,7 +23,7 @@ demo: $(VENV)/.runtime java  ## the main job on generated data: SQL, rewritten p
 	$(BIN)/sqlext demo $(ARGS)
 
 examples: $(VENV)/.runtime java  ## what the tutorials and notebooks need: then `. .venv/bin/activate`
-	$(PIP_INSTALL) --editable '.[examples]'
+	$(PIP_INSTALL) --editable '.[examples,spark]'
 
 # The same result every time: sets of strings have one order, properties are tried with the same examples (tests/properties.py).
 test: export PYTHONHASHSEED = 0
@@ -94,15 +94,15 @@ $(VENV)/.python:
 
 $(VENV)/.runtime: pyproject.toml requirements.lock | $(VENV)/.python
 	@echo "Installing the packages (once; a few minutes)"
-	$(PIP_INSTALL) --editable .
+	$(PIP_INSTALL) --editable '.[spark]'
 	@touch $@
 
 $(VENV)/.bench: pyproject.toml requirements.lock | $(VENV)/.python
-	$(PIP_INSTALL) --editable '.[bench,tpc]'
+	$(PIP_INSTALL) --editable '.[bench,spark,tpc]'
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.docs: pyproject.toml requirements.lock | $(VENV)/.python
-	$(PIP_INSTALL) --editable '.[docs]'
+	$(PIP_INSTALL) --editable '.[docs,spark]'
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.dev: pyproject.toml requirements.lock | $(VENV)/.python

@@ -44,6 +44,19 @@ def test_the_command_line_loads_no_spark() -> None:
     assert not {"pyspark", "py4j", "numba", "duckdb", "matplotlib"} & loaded
 
 
+def test_plans_are_made_without_spark(tmp_path: Path) -> None:
+    """PySpark is an extra: a statement over declared tables is parsed and planned without it."""
+    schema, statement = (
+        tmp_path / "schema.sql",
+        "SELECT sum(v) OVER w AS s FROM a WINDOW w AS (PARTITION BY k ORDER BY t)",
+    )
+    schema.write_text("CREATE TABLE a (k STRING, t BIGINT, v DOUBLE);")
+    block = "sys.modules['pyspark'] = sys.modules['py4j'] = None\n"
+    words = ["plan", "--schema", str(schema), "-e", statement]
+    loaded = loaded_after(f"{block}from sqlext.cli import _run\nassert _run({words!r}) == 0")
+    assert "sqlext_planner.strategies" in loaded
+
+
 @pytest.mark.parametrize("name", ["planner", "operators"])
 def test_no_module_takes_a_common_name(name: str) -> None:
     offenders = []

@@ -14,24 +14,45 @@ from sqlext_planner.bundle import write_zip
 import sqlext
 
 ROOT = Path(__file__).resolve().parent.parent
+#: The Spark of a platform, which `pip install` of the wheel leaves as it is, and the Java that it runs on.
+PLATFORM, JAVA = "3.5.9", Path("/usr/lib/jvm/openjdk-17")
 #: What test_docs.py gives each page; an installed user has `Session()` for it.
 START = "from sqlext import Session\nspark = Session(config={'spark.sql.shuffle.partitions': '4'}).spark\n"
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clean environment with the wheel and what it requires, from the package index."""
-    pytest.importorskip("hatchling", reason="the build backend is not installed")
+    """A clean environment with the wheel, a Spark and what they require, from the package index."""
     folder = tmp_path_factory.mktemp("installed")
+    pip_install(folder, "--constraint", str(ROOT / "requirements.lock"), f"{wheel_in(folder)}[spark]")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment that had Spark 3.5 before the wheel came."""
+    folder = tmp_path_factory.mktemp("platform")
+    pip_install(folder, f"pyspark=={PLATFORM}")
+    pip_install(folder, str(wheel_in(folder)))
+    return folder
+
+
+def wheel_in(folder: Path) -> Path:
+    """The wheel of the checkout, built into the folder."""
+    pytest.importorskip("hatchling", reason="the build backend is not installed")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist")]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=300)
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, capture_output=True, timeout=300)
     (wheel,) = (folder / "dist").glob("*.whl")
-    pip = [folder / "venv" / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run(
-        [*pip, "--constraint", ROOT / "requirements.lock", wheel], check=True, cwd=folder, env=plain(), timeout=1_200
-    )
-    return folder
+    return wheel
+
+
+def pip_install(folder: Path, *words: str) -> None:
+    """`pip install` into the folder's environment, which is made if there is none."""
+    python = folder / "venv" / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, capture_output=True, timeout=300)
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, *words], check=True, cwd=folder, env=plain(), timeout=1_200)
 
 
 def plain() -> dict[str, str]:
@@ -39,12 +60,10 @@ def plain() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PYSPARK", "SPARK"))}
 
 
-def run(environment: Path, *words: str) -> str:
+def run(environment: Path, *words: str, **variables: str) -> str:
     """The output of a command of the environment, run in its folder."""
-    command = [environment / "venv" / "bin" / words[0], *words[1:]]
-    done = subprocess.run(
-        command, cwd=environment, env=plain(), capture_output=True, text=True, timeout=600, check=False
-    )
+    command, given = [environment / "venv" / "bin" / words[0], *words[1:]], {**plain(), **variables}
+    done = subprocess.run(command, cwd=environment, env=given, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-4_000:]
     return done.stdout
 
@@ -80,3 +99,11 @@ def test_bundle_of_an_installed_wheel(environment: Path) -> None:
     made = run(environment, "sqlext", "bundle").strip()
     write_zip(environment / "own.zip")
     assert (environment / made).read_bytes() == (environment / "own.zip").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not JAVA.exists(), reason=f"Spark {PLATFORM} does not run on every Java, and {JAVA} is not there")
+def test_a_platforms_spark_stays(platform: Path) -> None:
+    code = "import pyspark; from importlib.metadata import version; print(pyspark.__version__, version('pyspark'))"
+    assert run(platform, "python", "-c", code).split() == [PLATFORM, PLATFORM]
+    assert "orders_1h" in run(platform, "sqlext", "demo", "--rows", "3000", JAVA_HOME=str(JAVA))

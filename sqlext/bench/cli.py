@@ -60,7 +60,7 @@ _UMJOIN_HELP = (
     "The same SQL text through Session.sql, through spark.sql in the same session, and in DuckDB, on the same Parquet "
     "files. All answers are compared. The chart shows how many times as fast `ours` is as each contestant.",
     "The tables of TPC-H and TPC-DS are those of `sqlext tpch|tpcds generate`, generated when they are first needed "
-    "(pip install 'sql-for-time-on-spark[bench,tpc]').",
+    "(pip install 'sql-for-time-on-spark[bench,spark,tpc]').",
     "A first look, in a minute: sqlext bench umjoin --scale 0.05 --repeat 1",
     "One set of cases: sqlext bench umjoin --cases triangle --contestants ours,spark",
     "TPC-H at scale 10: sqlext bench umjoin --cases tpch --scale 10 --repeat 5",

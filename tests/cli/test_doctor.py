@@ -127,12 +127,17 @@ def test_a_workers_python_without_packages(tmp_path: Path) -> None:
     assert "No module named 'numba'" in found.text
 
 
-def test_packages_beside_their_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    info = tmp_path / "shop_features-1.0.dist-info"
+def write_metadata(folder: Path, *requires: str) -> None:
+    """An installed distribution `shop-features` with these requirements."""
+    info = folder / "shop_features-1.0.dist-info"
     info.mkdir()
-    requires = ["numpy>=99", "no-such-package>=1", "pyarrow>=20", "no-such-extra>=1; extra == 'plots'"]
     lines = ["Metadata-Version: 2.1", "Name: shop-features", "Version: 1.0", *(f"Requires-Dist: {r}" for r in requires)]
     (info / "METADATA").write_text("\n".join(lines) + "\n")
+
+
+def test_packages_beside_their_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    requires = ["numpy>=99", "no-such-package>=1", "pyarrow>=15", "no-such-extra>=1; extra == 'plots'"]
+    write_metadata(tmp_path, *requires)
     monkeypatch.syspath_prepend(tmp_path)
     found = list(check_packages(Machine(), "shop-features"))
     wrong = [finding for finding in found if finding.state is State.WRONG]
@@ -143,6 +148,29 @@ def test_packages_beside_their_ranges(tmp_path: Path, monkeypatch: pytest.Monkey
     assert told[0].startswith("pyarrow ")
     assert "not installed: plots" in told[1]
     assert worst(check_packages(Machine(), "not-a-distribution")).state is State.WARNING
+
+
+@pytest.mark.parametrize(
+    ("there", "text"),
+    [
+        ("3.5.9", "pyspark 3.5.9"),
+        ("3.5.0.dev0", "pyspark 3.5.0.dev0"),
+        ("3.4.4", "pyspark is 3.4.4, and <4.4,>=3.5 is needed"),
+        (None, "pyspark is not installed"),
+    ],
+)
+def test_the_spark_that_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str | None, text: str
+) -> None:
+    """Not that of a package: a platform's PySpark may have none."""
+    write_metadata(tmp_path, "pyspark>=3.5,<4.4; extra == 'spark'")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "pyspark", None if there is None else SimpleNamespace(__version__=there))
+    _, found, extras = check_packages(Machine(), "shop-features")
+    assert found.text == text
+    assert (found.state is State.OK) == text.startswith("pyspark 3")
+    assert found.state is State.OK or "pip install 'sql-for-time-on-spark[spark]'" in str(found.remedy)
+    assert "spark" not in extras.text
 
 
 def test_folders_limits_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from sqlext.cli.health.findings import Check, Finding, Machine
 from sqlext.cli.health.memory import check_executor_memory, check_memory
@@ -25,6 +26,8 @@ from sqlext.embedded import find_java
 DISTRIBUTION = "sql-for-time-on-spark"
 #: Extras for people who build this package, not for those who use it.
 _DEVELOPERS = ("dev",)
+#: The extra with PySpark, which has a check of its own.
+_SPARK = "spark"
 #: Megabytes of a temporary folder: with less, or with much less.
 _LITTLE, _TOO_LITTLE = 5_000, 200
 #: Open files of a process: Spark's documentation advises tens of thousands; below 256 Java itself may fail.
@@ -67,7 +70,23 @@ def check_packages(machine: Machine, own: str = DISTRIBUTION) -> Iterator[Findin
             remedy = f"pip install '{requirement.name}{requirement.specifier}'"
             yield Finding.wrong(problem, remedy, "missing-package")
     yield Finding.ok(", ".join(found))
+    yield from (finding for one in needed if _extra_of(one) == _SPARK for finding in _spark(one))
     yield from _extras(needed)
+
+
+def _spark(requirement: Requirement) -> Iterator[Finding]:
+    """The PySpark that is imported here, whichever package it is of: a platform's own often is no package at all."""
+    remedy = f"pip install '{DISTRIBUTION}[{_SPARK}]', or use a Python that has the platform's Spark"
+    try:
+        from pyspark import __version__ as there
+    except ImportError:
+        yield Finding.wrong("pyspark is not installed", remedy, "missing-package")
+        return
+    # `3.5.0.dev0` of a platform is 3.5.0
+    if requirement.specifier.contains(Version(there).base_version):
+        yield Finding.ok(f"pyspark {there}")
+    else:
+        yield Finding.wrong(f"pyspark is {there}, and {requirement.specifier} is needed", remedy, "missing-package")
 
 
 def _extra_of(requirement: Requirement) -> str | None:
@@ -91,7 +110,7 @@ def _extras(needed: list[Requirement]) -> Iterator[Finding]:
     extras: dict[str, list[Requirement]] = {}
     for requirement in needed:
         extra = _extra_of(requirement)
-        if extra is not None and extra not in _DEVELOPERS:
+        if extra is not None and extra not in (*_DEVELOPERS, _SPARK):
             extras.setdefault(extra, []).append(requirement)
     whole = [name for name, parts in extras.items() if all(_problem(part) is None for part in parts)]
     rest = [name for name in extras if name not in whole]
