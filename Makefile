@@ -9,11 +9,13 @@ PEERS ?= .peers
 REAL ?= ../shared/data/intervals
 # `make demo ARGS="--rows 1000000"`, `make test ARGS="-k window"`, `make bench ARGS="--scale 0.1"`
 ARGS ?=
+# Versions of PySpark that `make test-spark` tries, each in an environment of its own in the user's cache
+SPARK ?= 3.5.9 4.0.5 4.1.4 4.2.1
 # Processes that the tests run in, each with a Spark of its own (4 GB heap, two cores)
 WORKERS ?= 2
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
-.PHONY: demo examples test test-all docs differential fuzz lint wheel bench peers lock java clean help
+.PHONY: demo examples test test-all test-spark docs differential fuzz lint wheel bench peers lock java clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -33,6 +35,9 @@ test: $(VENV)/.dev java  ## the tests, first those without Spark
 
 test-all: $(VENV)/.dev java  ## the tests, slow ones too, with new random examples and the data of ../shared
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --slow $(ARGS)
+
+test-spark: $(VENV)/.dev java  ## the tests with Spark on other versions of it: `make test-spark SPARK=4.0.5`
+	$(BIN)/python -m tests.spark_versions $(SPARK) $(ARGS)
 
 # Where the two go on when they are called again
 .data:
@@ -74,7 +79,6 @@ $(PEERS)/%/.peer: sqlext/bench/peers/%.txt | $(VENV)/.python
 	@touch $@
 
 lock: $(VENV)/.dev  ## pin the newest versions that pyproject.toml allows
-	$(PIP_INSTALL) uv
 	$(BIN)/uv pip compile --quiet --upgrade --universal --all-extras --no-annotate --python-version 3.11 \
 		--custom-compile-command "make lock" --output-file requirements.lock pyproject.toml
 

@@ -72,7 +72,7 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
-    """A local Spark with two cores, UTC, four shuffle partitions; ANSI mode and kinds of tables as Spark 4 ships them."""
+    """A local Spark with two cores, UTC, four shuffle partitions; ANSI mode and tables as Spark 4 ships them."""
     from sqlext.embedded import start_spark
 
     with tempfile.TemporaryDirectory(prefix="sqlext-test-warehouse-") as warehouse:

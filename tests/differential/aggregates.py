@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .calls import Call, mean_type, numbers_of, on_rows, settled_of, total_type
+from .calls import Call, mean_type, numbers_of, on_rows, total_type
 from .scalars import INTEGERS, ORDERED, Scalars
-from .texts import Col
+from .texts import Col, settled_of
 
 ZEROS = {"int": "0", "bigint": "0", "smallint": "0", "string": "''", "boolean": "FALSE", "double": "0.0"}
 

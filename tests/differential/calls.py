@@ -32,11 +32,6 @@ def numbers_of(cols: Sequence[Col]) -> list[Col]:
     return [c for c in numbers if c.dtype != "double" or c.role != "end"]
 
 
-def settled_of(cols: Sequence[Col]) -> list[Col]:
-    """Without means that were computed before: they differ in their last digit, and functions of equality show that."""
-    return [c for c in cols if c.dtype != "double" or c.role != "payload"]
-
-
 def total_type(dtype: str) -> str:
     """Of a sum."""
     return "bigint" if dtype in INTEGERS else "decimal(20,2)" if dtype.startswith("decimal") else dtype

@@ -10,12 +10,12 @@ from typing import Any
 
 from .aggregates import window_call
 from .algebra import STRETCHES, periods_between
-from .calls import Call, settled_of
+from .calls import Call
 from .data import COLUMNS, IDS, PERIODS, DataSet
 from .intervals import inequalities, period, predicate
 from .scalars import INTEGERS, ORDERED, Scalars
 from .spark_aggregates import spark_call
-from .texts import Col, Rel, Text, fill, join, same
+from .texts import Col, Rel, Text, fill, join, same, settled_of
 from .windows import Window, duck_windows, random_window
 
 ORDER_TYPES = ("smallint", "int", "bigint", "timestamp")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .data import KEYS, STRINGS
-from .texts import Col, Text, join, same
+from .texts import Col, Text, join, same, settled_of
 
 #: Types that `<` compares alike in Spark and DuckDB.
 ORDERED = (
@@ -91,7 +91,9 @@ class Scalars:
             return same(f"{name} BETWEEN {low} AND {low + rng.randint(0, 9)}")
         if kind < 0.45 and col.dtype in INTEGERS:
             return same(f"coalesce({name}, 0) + 1 > {rng.randint(-3, 6)}")
-        others = [(a, c) for a, c in usable if c.dtype == col.dtype and (a, c) != (alias, col)]
+        others = [
+            (a, c) for a, c in usable if c.dtype == col.dtype and (a, c) != (alias, col) and settled_of([c, col])[1:]
+        ]
         if kind < 0.6 and others:
             other, second = rng.choice(others)
             return self.compare(same(name), same(second.at(other) if other else second.name))
@@ -105,7 +107,12 @@ class Scalars:
     def residual(self, left: Sequence[tuple[str, Col]], right: Sequence[tuple[str, Col]]) -> Text:
         """A condition on both sides that is no key."""
         rng = self.rng
-        pairs = [(a, c, b, e) for a, c in left for b, e in right if c.dtype == e.dtype and c.dtype in ORDERED]
+        pairs = [
+            (a, c, b, e)
+            for a, c in left
+            for b, e in right
+            if c.dtype == e.dtype and c.dtype in ORDERED and len(settled_of([c, e])) == 2
+        ]
         if not pairs:
             return self.condition([*left, *right], 0)
         a, c, b, e = rng.choice(pairs)
@@ -142,7 +149,7 @@ class Scalars:
             ]
         if col.dtype == "string":
             found += [
-                same(f"{first} LIKE concat('%', replace({second}, chr(92), ''), '%')"),
+                same(f"{first} LIKE '%' || replace({second}, chr(92), '') || '%'"),  # concat() skips NULLs in DuckDB
                 same(f"length({first}) {rng.choice(['=', '<', '>='])} length({second})"),
                 same(f"upper({first}) {rng.choice(['=', '<>'])} upper({second})"),
                 same(f"{first} || {second} {rng.choice(['<', '>'])} 'b'"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from .calls import Call, mean_type, numbers_of, on_rows, settled_of, total_type
+from .calls import Call, mean_type, numbers_of, on_rows, total_type
 from .scalars import INTEGERS, ORDERED, Scalars
-from .texts import Col
+from .texts import Col, settled_of
 
 #: Functions of two numbers that both languages have; those that divide by a variance are for tests against Spark.
 _MOMENTS = ("covar_pop", "covar_samp", "regr_count", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy", "regr_sxy")

@@ -1,4 +1,4 @@
-"""Environments with another PySpark, one for each version and lock, in the user's cache: a clean checkout finds them."""
+"""Environments with another PySpark, one for each version and lock, in the user's cache."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def from_arrow_type(kind: pa.DataType) -> DataType:
 
 def arrow_table(frame: DataFrame) -> pa.Table:
     """All rows; `toArrow` is missing in 3.5."""
-    if hasattr(frame, "toArrow"):
+    if spark_version() >= (4, 0):
         return frame.toArrow()
     import pyarrow as pa
 

@@ -26,7 +26,6 @@ from sqlext.bench.harness.statements import DuckSql, SessionSql, Statement, answ
 from sqlext.bench.harness.suite import Answer, Case, Contestant
 from sqlext.bench.stream.case import StreamCase, StreamCases, StreamSource
 from sqlext.bench.stream.files import milliseconds
-from sqlext.bench.stream.floor import counted, union
 from sqlext.bench.stream.progress import MIB, Batch, batches_of, figures, observed_sums, row_latencies, steady
 from sqlext.bench.stream.sql import COMPENSATED, SPREAD, UNCOMPENSATED
 
@@ -240,6 +239,8 @@ class FloorStream(SparkStream):
 
     def frame(self, case: StreamCase, streams: Sequence[DataFrame]) -> DataFrame:
         """Running counts of all streams."""
+        from sqlext.bench.stream.floor import counted  # here: Spark 3.5 has no stateful processors
+
         return counted(streams, self.partitions)
 
 
@@ -250,6 +251,8 @@ class SparkFloorStream(SparkStream):
 
     def frame(self, case: StreamCase, streams: Sequence[DataFrame]) -> DataFrame:
         """Counts of both streams."""
+        from sqlext.bench.stream.floor import union
+
         both = union(streams)
         return both.groupBy(window("ts", "1 day"), expr("k % 8")).count()
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import Row
-from pyspark.sql.streaming.tws_tester import TwsTester
 from sqlext_operators.early.key_totals import Aggregate
 from sqlext_operators.early.pair_totals import EarlyCall
 from sqlext_operators.early.partials import TotalsSpec, Tumbling
@@ -19,6 +19,9 @@ from sqlext_operators.exchange.chunks import decoded
 from sqlext_operators.exchange.routing import KeyRouter
 from sqlext_operators.exchange.scatter import ScatterSpec, scatter_reduced
 from sqlext_operators.exchange.stateful import FIGURES, StatefulOperator, StatefulSpec
+
+#: Spark's own, from 4.2 on.
+TwsTester = pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="needs Spark 4.2").TwsTester
 
 SECOND = 1_000_000
 PIDS, BATCHES, ROWS = (3, 5), 40, 30

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
-from pyspark.sql.streaming.tws_tester import TwsTester
 from sqlext_operators.errors import TaskError
 from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.chunk_cache import ChunkCache
@@ -21,6 +20,9 @@ from sqlext_operators.umjoin.stream import MultiwayStreamSpec
 from sqlext_operators.umjoin.stream_bounds import StreamTimes
 
 from tests.operators.exchange.test_stateful_retries import STREAMS, rows_of, state_of
+
+#: Spark's own, from 4.2 on.
+TwsTester = pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="needs Spark 4.2").TwsTester
 
 KEY = 7
 SECOND = 1_000_000

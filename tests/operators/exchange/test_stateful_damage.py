@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
-from pyspark.sql.streaming.tws_tester import TwsTester
 from sqlext_operators.errors import TaskError
 from sqlext_operators.exchange import stateful
 from sqlext_operators.exchange.blocks import Block, WireBatch
@@ -19,6 +18,9 @@ from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.stream import WindowStreamSpec
+
+#: Spark's own, from 4.2 on.
+TwsTester = pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="needs Spark 4.2").TwsTester
 
 KEY = 7
 _CALL = Call("sum", ("v",), "s")

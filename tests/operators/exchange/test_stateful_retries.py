@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
-from pyspark.sql.streaming.tws_tester import TwsTester
 from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.chunk_cache import ChunkCache
 from sqlext_operators.exchange.chunks import decoded
@@ -25,6 +24,9 @@ from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.stream import WindowStreamSpec
+
+#: Spark's own, from 4.2 on.
+TwsTester = pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="needs Spark 4.2").TwsTester
 
 KEY, BATCHES, ROWS = 7, 12, 60
 _CALLS = (Call("sum", ("v",), "s"), Call("distinct_count", ("v",), "d"))

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row
-from pyspark.sql.streaming.tws_tester import TwsTester
 from sqlext_operators.errors import TaskError
 from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.chunk_cache import ChunkCache
@@ -24,6 +23,9 @@ from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from sqlext_operators.window.stream import WindowStreamSpec
 from sqlext_planner.exchange.buckets import bucket_ids, murmur3
+
+#: Spark's own, from 4.2 on.
+TwsTester = pytest.importorskip("pyspark.sql.streaming.tws_tester", reason="needs Spark 4.2").TwsTester
 
 SECOND = 1_000_000
 START = 1_700_000_000
