@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 _SENTENCE_END = re.compile(r"(?<=[.?])\s+(?=[A-Z])")
+#: What 3.5 puts behind the sentence.
+_PLACE_AND_PLAN = re.compile(r";(?: line \d+ pos \d+(?:;?\s|;?$)|\n)")
 _QUOTED = re.compile(r'"[^"]*"|`[^`]*`')
 
 
@@ -46,7 +48,7 @@ def located(
 
 def sentences(error: PySparkException) -> tuple[str, str]:
     """The first sentence of Spark's message, and the rest of it; without codes, positions and plans."""
-    text = str(error).strip().split(" SQLSTATE:", 1)[0].split("\n\n", 1)[0]
+    text = _PLACE_AND_PLAN.split(str(error).strip().split(" SQLSTATE:", 1)[0].split("\n\n", 1)[0], maxsplit=1)[0]
     text = " ".join(re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text).split())
     first, *rest = _SENTENCE_END.split(text, maxsplit=1)
     return first.rstrip("."), "".join(rest).rstrip(".")

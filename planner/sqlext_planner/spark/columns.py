@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sqlext_planner.spark.versions import column_node
+
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
@@ -20,14 +22,12 @@ def name_of(column: Column) -> str | None:
     if "_expr" in held:
         node = held["_expr"]
         return str(node._unparsed_identifier) if type(node).__name__ == _CONNECT else None
-    node = held["_jc"].node()
+    node = column_node(held["_jc"])
     if node.getClass().getSimpleName() == _CLASSIC:
         parts = node.nameParts()
         return ".".join(_quoted(str(parts.apply(i))) for i in range(parts.size()))
-    expression = node.expression() if node.getClass().getSimpleName() == "ExpressionColumnNode" else None
-    if expression is not None and expression.getClass().getSimpleName() == "AttributeReference":
-        return _quoted(str(expression.name()))
-    return None
+    expression = node.expression() if node.getClass().getSimpleName() == "ExpressionColumnNode" else node
+    return _quoted(str(expression.name())) if expression.getClass().getSimpleName() == "AttributeReference" else None
 
 
 def _quoted(name: str) -> str:

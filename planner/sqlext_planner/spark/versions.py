@@ -90,6 +90,11 @@ def frame_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
     return DataFrame(dataset.ofRows(spark._jsparkSession, plan), spark)
 
 
+def column_node(column: Any) -> Any:
+    """What a Column of the JVM is made of: a node of Spark's DataFrames, in 3.5 Catalyst's own expression."""
+    return column.expr() if spark_version() < (4, 0) else column.node()
+
+
 def metadata_column(frame: DataFrame, name: str) -> Column:
     """A hidden column of a table of files, also where the data has one of this name. PySpark has no call for it in
     3.5, where Spark has."""
