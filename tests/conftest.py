@@ -47,7 +47,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("spark")
     if slow_too(config):
         return
-    slow = [item for item in items if item.get_closest_marker("slow")]
+    chosen = config.getoption("--every-spark")  # the slices of other Sparks are few, slow ones too
+    slow = [item for item in items if item.get_closest_marker("slow") and not chosen]
     if slow:
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if not item.get_closest_marker("slow")]

@@ -16,7 +16,7 @@ from tests.spark_versions.environments import ROOT, made
 from tests.spark_versions.page import write_page
 
 _BUILD = ROOT / "build" / "spark_versions"
-_SLICE = ("--every-spark", "-m", "not slow")
+_SLICE = ("--every-spark",)
 _ALL = ("-m", "spark and not slow", "-n", "2", "--dist", "loadfile")
 
 
