@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 
 from tests.spark_versions.environments import ROOT, made
-from tests.spark_versions.page import write_page
 
 _BUILD = ROOT / "build" / "spark_versions"
 _SLICE = ("--every-spark",)
@@ -24,7 +23,6 @@ def main(
     versions: Annotated[list[str], typer.Argument(help="versions of PySpark, then -- and arguments of pytest")],
     slice_: Annotated[bool, typer.Option("--slice", help="the central statements of each feature alone")] = False,
     install: Annotated[bool, typer.Option(help="make the environments, run nothing")] = False,
-    page: Annotated[bool, typer.Option(help="write docs/versions.md from the slices that ran")] = False,
     jobs: Annotated[int, typer.Option(help="versions at a time")] = 2,
 ) -> None:
     """Run the Spark-marked tests on other versions of Spark.
@@ -43,8 +41,6 @@ def main(
             )
             if code
         ]
-    if page and not failed:
-        write_page(_BUILD)
     if failed:
         raise SystemExit(f"failed on Spark {', '.join(failed)}")
 
