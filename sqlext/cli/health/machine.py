@@ -18,6 +18,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
+from sqlext_planner.spark.versions import LINES, check_pyspark, pyspark_version, spark_line, spark_version
 
 from sqlext.cli.health.findings import Check, Finding, Machine
 from sqlext.cli.health.memory import check_executor_memory, check_memory
@@ -28,6 +29,8 @@ DISTRIBUTION = "sql-for-time-on-spark"
 _DEVELOPERS = ("dev",)
 #: The extra with PySpark, which has a check of its own.
 _SPARK = "spark"
+#: The newest versions that tests have run on (requirements.lock), of packages whose newer ones have broken something.
+TESTED = {"numba": "0.68", "numpy": "2.4", "pandas": "2.3", "pyarrow": "26", "sqlglot": "30.30"}
 #: Megabytes of a temporary folder: with less, or with much less.
 _LITTLE, _TOO_LITTLE = 5_000, 200
 #: Open files of a process: Spark's documentation advises tens of thousands; below 256 Java itself may fail.
@@ -65,28 +68,41 @@ def check_packages(machine: Machine, own: str = DISTRIBUTION) -> Iterator[Findin
     for requirement in (one for one in needed if _extra_of(one) is None):
         problem = _problem(requirement)
         if problem is None:
-            found.append(f"{requirement.name} {version(requirement.name)}")
+            found.append(f"{requirement.name} {version(requirement.name)}{_untested(requirement.name)}")
         else:
             remedy = f"pip install '{requirement.name}{requirement.specifier}'"
             yield Finding.wrong(problem, remedy, "missing-package")
     yield Finding.ok(", ".join(found))
-    yield from (finding for one in needed if _extra_of(one) == _SPARK for finding in _spark(one))
     yield from _extras(needed)
 
 
-def _spark(requirement: Requirement) -> Iterator[Finding]:
-    """The PySpark that is imported here, whichever package it is of: a platform's own often is no package at all."""
-    remedy = f"pip install '{DISTRIBUTION}[{_SPARK}]', or use a Python that has the platform's Spark"
-    try:
-        from pyspark import __version__ as there
-    except ImportError:
-        yield Finding.wrong("pyspark is not installed", remedy, "missing-package")
-        return
-    # `3.5.0.dev0` of a platform is 3.5.0
-    if requirement.specifier.contains(Version(there).base_version):
-        yield Finding.ok(f"pyspark {there}")
+def _untested(name: str) -> str:
+    """What is said behind a version that is newer than the newest that was tested."""
+    tested = TESTED.get(name)
+    if tested is None or Version(version(name)).release[: tested.count(".") + 1] <= Version(tested).release:
+        return ""
+    return f" (newer than {tested}, the newest that was tested)"
+
+
+def check_spark(machine: Machine) -> Iterator[Finding]:
+    """The PySpark that is imported here, whichever package it is of: a platform's own often is no package at all.
+    Raises ConfigurationError for none, and for one that is too old or does not run on this Python."""
+    check_pyspark()
+    there, newest = pyspark_version(), max(LINES)
+    if spark_version() > newest:
+        after = f"{newest[0]}.{newest[1] + 1}"
+        yield Finding.warning(
+            f"PySpark {there} is newer than {spark_line().tested}, the newest that was tested",
+            f"if something fails: pip install 'pyspark<{after}'",
+        )
+    elif sys.version_info[1] not in spark_line().pythons:
+        named = ", ".join(f"3.{minor}" for minor in spark_line().pythons)
+        yield Finding.warning(
+            f"PySpark {there} names Python {named}, and this is {platform.python_version()}",
+            "if something fails, make an environment with one of these, or install a newer PySpark",
+        )
     else:
-        yield Finding.wrong(f"pyspark is {there}, and {requirement.specifier} is needed", remedy, "missing-package")
+        yield Finding.ok(f"PySpark {there}; {spark_line().tested} was tested")
 
 
 def _extra_of(requirement: Requirement) -> str | None:
@@ -118,10 +134,18 @@ def _extras(needed: list[Requirement]) -> Iterator[Finding]:
 
 
 def check_java(machine: Machine) -> Iterator[Finding]:
-    """The Java that Spark will run on. Raises ConfigurationError if there is none."""
+    """The Java that Spark will run on. Raises ConfigurationError if there is none, or no PySpark."""
     java = find_java(machine.environment)
     home = machine.environment.get("JAVA_HOME")
-    yield Finding.ok(f"Java {java.version} from {java.origin} ({java.executable})")
+    told, named = f"Java {java.version} from {java.origin} ({java.executable})", spark_line().javas
+    if java.version in named:
+        yield Finding.ok(told)
+    else:
+        words = ", ".join(map(str, named))
+        yield Finding.warning(
+            f"{told}, and PySpark {pyspark_version()} names Java {words}",
+            "if something fails, set JAVA_HOME to one of these",
+        )
     if home and java.origin != "JAVA_HOME":
         yield Finding.warning(
             f"JAVA_HOME is {home}, which has no bin/java that Spark can run on",
@@ -240,6 +264,7 @@ def check_host(machine: Machine, name: str | None = None) -> Iterator[Finding]:
 
 CHECKS = (
     Check("Python", check_python),
+    Check("PySpark", check_spark, starts=True),
     Check("packages", check_packages),
     Check("Java", check_java, starts=True),
     Check("workers' Python", check_worker_python),
