@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyspark
 import pytest
 from pyspark import cloudpickle
 from sqlext_operators.exchange.scatter import probe
@@ -64,7 +65,9 @@ WRONG = {
 }
 
 
-def load_in_a_worker(folder: Path, packages: Mapping[str, str | None], also: tuple[str, ...] = ()) -> str:
+def load_in_a_worker(
+    folder: Path, packages: Mapping[str, str | None], also: tuple[str, ...] = (), spark: str = pyspark.__version__
+) -> str:
     """The last line of stderr of a Python with stand-ins for the packages that loads a task's function and calls it."""
     python = environment(folder, [])
     for name, version in packages.items():
@@ -74,7 +77,7 @@ def load_in_a_worker(folder: Path, packages: Mapping[str, str | None], also: tup
             (site_packages(folder) / name / "__init__.py").write_text(text)
     # Spark's cloudpickle, without the second that the rest of pyspark takes to be imported from Spark's zip
     (site_packages(folder) / "pyspark").mkdir()
-    (site_packages(folder) / "pyspark" / "__init__.py").write_text("TaskContext = None\n")
+    (site_packages(folder) / "pyspark" / "__init__.py").write_text(f"TaskContext = None\n__version__ = {spark!r}\n")
     (site_packages(folder) / "pyspark" / "cloudpickle").symlink_to(HOME / "cloudpickle")
     sent = base64.b64encode(cloudpickle.dumps(worker_function(partial(probe), also))).decode()
     program = f"import base64, pickle\npickle.loads(base64.b64decode({sent!r}))(iter(()))"
@@ -93,6 +96,18 @@ def test_a_worker_with_other_packages(
     assert found.help is not None
     assert re.search(remedy, found.help)
     assert (Path(found.help.rsplit("See ", 1)[1])).is_file()
+
+
+def test_a_worker_of_another_spark(tmp_path: Path) -> None:
+    found = task_error(RuntimeError(load_in_a_worker(tmp_path, ALL, spark="3.3.1")))
+    assert found is not None
+    assert found.message.endswith(f" has PySpark 3.3.1, the driver has {pyspark.__version__}")
+    assert "pip install 'pyspark==X.Y.*'" in str(found.help)
+
+
+def test_a_worker_of_another_patch_of_spark_will_do(tmp_path: Path) -> None:
+    other = f"{pyspark.__version__.rpartition('.')[0]}.99"
+    assert "sqlext_operators.exchange" in load_in_a_worker(tmp_path, ALL, spark=other)
 
 
 def test_streams_need_protobuf(tmp_path: Path) -> None:

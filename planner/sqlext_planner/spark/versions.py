@@ -144,6 +144,23 @@ def java_error(text: str, java: str) -> ConfigurationError | None:
     )
 
 
+def worker_spark() -> Callable[[], str | None]:
+    """A function that says in a worker which other minor version of Spark than the driver's it is of; None: of none.
+
+    It travels by value, to a worker that may lack our package.
+    """
+    ours = pyspark_version()
+
+    def told() -> str | None:
+        import pyspark
+
+        theirs = getattr(pyspark, "__version__", "without a number")
+        is_same = theirs.split(".")[:2] == ours.split(".")[:2]
+        return None if is_same else f"has PySpark {theirs}, the driver has {ours}"
+
+    return told
+
+
 @cache
 def _takes(function: Callable[..., Any], name: str) -> bool:
     return name in inspect.signature(function).parameters

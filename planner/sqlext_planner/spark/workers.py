@@ -13,7 +13,7 @@ from sqlext_planner import __version__
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
 from sqlext_planner.pages import page
 from sqlext_planner.spark.session import REMOTE_BYTES, java_version
-from sqlext_planner.spark.versions import java_error
+from sqlext_planner.spark.versions import java_error, worker_spark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,6 +174,7 @@ def _handshake(needed: tuple[str, ...]) -> tuple[Callable[[], None], Callable[[s
     Both travel by value: a worker without our package runs them too. Comparing costs nothing but the imports that the
     task needs anyway: 9 microseconds a task after the first of a worker, and 2.6 KB more to send.
     """
+    other_spark = worker_spark()
     mark, version, numba_version, least = WORKER_MARK, __version__, _numba_version(), LEAST_PYARROW
 
     def refuse(kind: str, what: str) -> NoReturn:
@@ -196,6 +197,9 @@ def _handshake(needed: tuple[str, ...]) -> tuple[Callable[[], None], Callable[[s
         lacking = [name for name in needed if not has(name)]
         if lacking:
             refuse("lacking", f"lacks {' and '.join(lacking)}")
+        other = other_spark()
+        if other is not None:
+            refuse("spark", other)
         import numba
         import pyarrow
         import sqlext_operators
@@ -239,6 +243,7 @@ _REMEDIES = {
     "ship it in place of the old one",
     "numba": "install the driver's numba on the executors or theirs on the driver; or ship the driver's with "
     "`sqlext bundle --kind venv`",
+    "spark": "give the driver the PySpark of the cluster's Spark: pip install 'pyspark==X.Y.*'",
     "pyarrow": "install a newer pyarrow on the executors, or ship the driver's with `sqlext bundle --kind venv`",
 }
 
