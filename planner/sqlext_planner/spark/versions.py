@@ -61,8 +61,8 @@ class Line:
 
 #: Of Spark itself, from 4.0 on.
 LEAST_JAVA = 17
-#: Measured: 3.5 fails on Java 21 (Arrow 12 does not find the memory of a buffer), 4.0 and 4.1 fail on Java 25 (Hadoop
-#: asks for a security manager, which since Java 23 is not there).
+#: Measured: 3.5 fails on Java 21 and 4.1 on Java 25 (Arrow does not find the memory of a buffer), 4.0 does not start on
+#: Java 25 (Hadoop asks for a security manager; others have met that since Java 23).
 LINES = {
     (3, 5): Line("3.5.9", javas=(17,), pythons=(11, 12), no_java=21, no_python=13),
     (4, 0): Line("4.0.5", javas=(17, 21), pythons=(11, 12, 13), no_java=23),
@@ -132,14 +132,15 @@ def _dotted(numbers: tuple[int, ...]) -> str:
     return ".".join(map(str, numbers))
 
 
-def java_error(text: str, java: str) -> ConfigurationError | None:
-    """The error about a Java (`java`: its version) that cannot give rows to Python, in the text of Spark's exception;
-    None for any other text. 3.5 starts on a Java that is too new for it."""
-    if "DirectByteBuffer.<init>(long, int) not available" not in text:
+def java_error(version: str) -> ConfigurationError | None:
+    """The error about the Java of a Spark that fails, if this Spark does not run on it: 3.5 starts on Java 21, and 4.1
+    on Java 25, and neither can give rows to Python there. None for any other Java, and for no `version`."""
+    number = re.match(r"(?:1\.)?(\d+)", version)
+    if number is None or spark_line().runs_on(int(number[1])):
         return None
     words = spark_line().java_words
     return ConfigurationError(
-        f"Spark {_dotted(spark_version())} runs on {words}, and this is Java {java}",
+        f"Spark {_dotted(spark_version())} runs on {words}, and this is Java {version}",
         condition="missing-java",
         help=f"set JAVA_HOME to {words} before Spark starts, or pip install {spark_line().java_packages}",
     )

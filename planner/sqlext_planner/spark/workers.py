@@ -267,7 +267,7 @@ def check_workers(spark: SparkSession, also: tuple[str, ...] = ()) -> None:
         spark.range(1).mapInArrow(worker_function(probe, also), "partition int").collect()
     except Exception as error:  # PySpark's, or Py4J's where Java cannot start a worker
         text = str(error)
-        found = worker_error(text) or _start_error(text) or java_error(text, java_version(spark))
+        found = worker_error(text) or _start_error(text) or java_error(java_version(spark))
         if found is None:
             raise
         raise found from None

