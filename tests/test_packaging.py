@@ -12,6 +12,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+from sqlext_planner.spark.workers import LEAST_PYARROW
 
 import sqlext
 
@@ -121,3 +124,14 @@ def test_lock_pins_every_dependency() -> None:
     for requirement in [*PROJECT["dependencies"], *(item for extra in extras for item in extra)]:
         name = requirement.split("[")[0].split("=")[0].split("<")[0].split(">")[0].strip().lower()
         assert name in pinned, f"{requirement} is not in requirements.lock; run `make lock`"
+
+
+def test_lower_bounds() -> None:
+    """Every dependency has one, which `make test-lowest` installs; the workers' own check has the same one."""
+    ranges = {found.name: found.specifier for found in map(Requirement, PROJECT["dependencies"])}
+    lowest = {name: [one.version for one in bounds if one.operator == ">="] for name, bounds in ranges.items()}
+    assert [name for name, found in lowest.items() if len(found) != 1] == []
+    assert Version(lowest["pyarrow"][0]).major == LEAST_PYARROW
+    assert "pyspark" not in ranges
+    lock = dict(line.split(" ;")[0].split("==") for line in (ROOT / "requirements.lock").read_text().splitlines()[2:])
+    assert [name for name, bounds in ranges.items() if lock[name] not in bounds] == []

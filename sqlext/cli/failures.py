@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import traceback
+from typing import Any
 
 import typer
 from sqlext_planner.conditions import look_up
@@ -14,6 +15,9 @@ from sqlext_planner.masking import masked
 from sqlext.cli.signals import stopped_by
 from sqlext.cli.spark_mistakes import condition_of_spark, failure_condition, kind_of
 from sqlext.cli.terminal import visible, width_of
+
+#: What stands above all that typer says of a wrong command line: its own TyperException, or click's ClickException.
+_WrongWords: Any = typer.BadParameter.__mro__[2]
 
 USER_ERROR = 2
 FAILURE = 1
@@ -41,7 +45,7 @@ def _explained(error: BaseException) -> tuple[str, int]:
     match error:
         case SqlExtError():
             return error.text(width_of(sys.stderr, WIDTH)), USER_ERROR
-        case typer.TyperException():
+        case _WrongWords():
             help = "help: see `sqlext --help` and `sqlext COMMAND --help`"
             return f"{error.format_message()}\n{help}\n{look_up('command-line')}", USER_ERROR
         case typer.Abort():

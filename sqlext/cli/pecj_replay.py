@@ -79,14 +79,14 @@ class _Patient:
 
     def __init__(self) -> None:
         self._begin = time.monotonic()
+        self._screen = Console(stderr=True)
         self._bar: Progress | None = None
 
     def __call__(self, done: int, total: int) -> None:
         if self._bar is None:
-            if time.monotonic() - self._begin < PATIENCE_SECONDS:
+            if not self._screen.is_terminal or time.monotonic() - self._begin < PATIENCE_SECONDS:
                 return
-            screen = Console(stderr=True)
-            self._bar = Progress(console=screen, transient=True, disable=not screen.is_terminal)
+            self._bar = Progress(console=self._screen, transient=True)
             self._bar.add_task("windows", total=total)
             self._bar.start()
         self._bar.update(TaskID(0), completed=done, total=total)

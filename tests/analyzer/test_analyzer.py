@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+import sqlglot
+from packaging.version import Version
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import SparkExpr
 from sqlext_planner.relational.logical_plan import LogicalPlan
@@ -29,6 +31,13 @@ def plan(sql: str, compat: str | None = None) -> LogicalPlan:
 
 def tree(sql: str, compat: str | None = None) -> str:
     return plan(sql, compat).tree_string()
+
+
+def skip_what_an_older_sqlglot_cannot_read(sql: str) -> None:
+    """Spark analyses such a block, if there is one."""
+    texts = ("ROLLUP (k, id) WINDOW", "UNION ALL VALUES", "LIMIT ALL")
+    if Version(sqlglot.__version__) < Version("30.24") and any(text in sql for text in texts):
+        pytest.skip(f"sqlglot {sqlglot.__version__} cannot read it")
 
 
 #: What stands for long words in the plans below.
@@ -144,6 +153,7 @@ Output: a, b
 
 @pytest.mark.parametrize(("sql", "expected"), PLANS)
 def test_plan(sql: str, expected: str) -> None:
+    skip_what_an_older_sqlglot_cannot_read(sql)
     for short, words in SHORT.items():
         expected = expected.replace(short, words)
     assert tree(sql) == expected
@@ -186,6 +196,7 @@ RESOLVES = [
 
 @pytest.mark.parametrize("sql", RESOLVES)
 def test_resolves(sql: str) -> None:
+    skip_what_an_older_sqlglot_cannot_read(sql)
     plan(sql)
 
 

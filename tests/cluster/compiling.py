@@ -42,7 +42,7 @@ def _work() -> None:
     spec = WindowUnionSpec(("k",), "ts", ("id",), (window,))
     processor = WindowUnionProcessor(spec, {"x": pa.int64()}, pa.schema([("id", pa.int64())]))
     order = np.arange(1_000)
-    rows = pa.record_batch({"id": pa.array(order)})
+    rows = pa.RecordBatch.from_pydict({"id": pa.array(order)})
     piece = Piece(np.zeros(1_000, np.int64), order, np.zeros(1_000, np.uint8), {"x": pa.array(order)}, rows)
     assert sum(batch.num_rows for batch in processor.process(piece, True)) == 1_000
     seconds = {"import": round(imported - begin, 2), "run": round(time.process_time() - imported, 2)}

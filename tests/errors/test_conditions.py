@@ -121,7 +121,7 @@ def open_row() -> None:
     period = SimpleNamespace(end="te", key=("id",))
     spec = SimpleNamespace(join=SimpleNamespace(side=lambda side: keys, null_safe=()))
     arrivals = SimpleNamespace(_spec=spec, _side="left", period=period)
-    rows = pa.record_batch({"te": pa.nulls(1, pa.int64()), "id": pa.nulls(1, pa.int64())})
+    rows = pa.RecordBatch.from_pydict({"te": pa.nulls(1, pa.int64()), "id": pa.nulls(1, pa.int64())})
     Arrivals._with_keys(arrivals, rows)  # type: ignore[arg-type]
 
 

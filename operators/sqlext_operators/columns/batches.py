@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.compact import concatenate, plain_type
+from sqlext_operators.columns.reshape import renamed, rows_without_columns
 
 
 def whole(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
@@ -30,12 +31,7 @@ def take_rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int32] | npt.NDArray[n
     return batch.take(pa.array(rows)) if batch.num_columns else rows_without_columns(len(rows))
 
 
-def rows_without_columns(count: int) -> pa.RecordBatch:
-    """A batch of `count` rows and no columns (what SELECT count(*) OVER w passes through)."""
-    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
-
-
 def without_names(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with its columns' places as names: a query that starts again may give its columns other names, as
     every DataFrame in a text has a new one."""
-    return batch.rename_columns([str(place) for place in range(batch.num_columns)])
+    return renamed(batch, [str(place) for place in range(batch.num_columns)])

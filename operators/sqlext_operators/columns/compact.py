@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.columns.reshape import stacked
+
 #: The metadata of a narrowed column: the type that it had.
 _WIDE = b"wide"
 _WIDTHS = (pa.int8(), pa.int16(), pa.int32())
@@ -75,7 +77,7 @@ def together(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
     if all(batch.schema.equals(batches[0].schema) for batch in batches):
-        return pa.concat_batches(batches)
+        return stacked(batches)
     columns = [
         concatenate([batch.column(place) for batch in batches], plain_type(field.type))
         for place, field in enumerate(batches[0].schema)

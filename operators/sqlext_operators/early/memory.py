@@ -26,7 +26,7 @@ class Memory:
 
     def set_clock(self, clock: int) -> None:
         """The latest event time has moved."""
-        self._replace(self.clock_kind, clock, pa.record_batch({"clock": [clock]}))
+        self._replace(self.clock_kind, clock, pa.RecordBatch.from_pydict({"clock": [clock]}))
 
     def past(self) -> list[Any] | None:
         """What the estimators have learned; None: nothing yet."""
@@ -35,7 +35,7 @@ class Memory:
 
     def set_past(self, states: list[Any], now: int) -> None:
         """The estimators have learned something."""
-        self._replace(self.past_kind, now, pa.record_batch({"past": [json.dumps(states)]}))
+        self._replace(self.past_kind, now, pa.RecordBatch.from_pydict({"past": [json.dumps(states)]}))
 
     def _replace(self, kind: int, time: int, batch: pa.RecordBatch) -> None:
         before = self.store.chunks(kind)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.keys import KeyCodes
+from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.early.key_totals import Ints
 from sqlext_operators.exchange.placed import COPY, owned_rows
 from sqlext_operators.sequences.sequence import FROM
@@ -69,7 +70,7 @@ class DueRows:
             known = of_keys(part, codes, keys)
             if known is not None:
                 due = due[np.isin(part.positions, known.positions)]
-                found.append(known._replace(batch=known.batch.append_column(COPY, pa.array(~due))))
+                found.append(known._replace(batch=with_column(known.batch, COPY, pa.array(~due))))
         return Due(tuple(found), codes)
 
     def _is_due(self, part: Part) -> BoolArray:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.columns.flat import fixed_width, to_array, valid_mask
+from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.early.key_totals import Aggregate, Floats, Ints
 from sqlext_operators.early_windows.calls import RowCall
 from sqlext_operators.early_windows.due import Due, of_keys
@@ -68,8 +69,8 @@ def recent(
             if known is not None:
                 batch = _numbers(operator, calls, known, watermark)
                 if tag == FROM:
-                    batch = batch.append_column(POSITION, pa.array(known.positions))
-                    batch = batch.append_column(COPY, pa.array(~_among(known.positions, due_rows)))
+                    batch = with_column(batch, POSITION, pa.array(known.positions))
+                    batch = with_column(batch, COPY, pa.array(~_among(known.positions, due_rows)))
                 blocks.append(Block(0, tag, int(known.positions[0]), batch))
     found: list[pa.RecordBatch] = []
     with counted.operator() as running:

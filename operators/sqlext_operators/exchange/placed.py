@@ -228,7 +228,7 @@ def without_copies(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows of a block that a router with the part "both" sent to their owner."""
     if COPY not in batch.schema.names:
         return batch
-    kept = batch.drop_columns([COPY])
+    kept = batch.select([name for name in batch.schema.names if name != COPY])
     return kept.filter(pc.invert(batch.column(COPY)))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.columns.compact import compact, together
+from sqlext_operators.columns.reshape import renamed, with_column
 from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.profile import counted
 from sqlext_operators.exchange.routing import Router, Routes
@@ -76,7 +77,7 @@ def scatter_from(spec: ScatterSpec, seq: int, batches: Iterable[pa.RecordBatch])
     for incoming in batches:
         counted("in", incoming.num_rows)
         for batch in _within(incoming, limit):
-            seen = batch.rename_columns(list(spec.columns))
+            seen = renamed(batch, list(spec.columns))
             held.append(seen)
             size += batch.nbytes
             if size >= limit:
@@ -131,7 +132,7 @@ def _sent(spec: ScatterSpec, seq: int, batch: pa.RecordBatch, routes: Routes) ->
         # One take a block: the block's columns are then contiguous and freed before the next one.
         part = batch.take(pa.array(rows[starts[pid] : starts[pid + 1]]))
         for name, column in added.items():
-            part = part.append_column(name, column.take(pa.array(places[starts[pid] : starts[pid + 1]])))
+            part = with_column(part, name, column.take(pa.array(places[starts[pid] : starts[pid + 1]])))
         target = spec.pids[pid] if spec.pids else pid
         wire.add(Block(target, spec.tag, seq + int(rows[starts[pid]]), part, spec.placed))
     sent = wire.finish()

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole
+from sqlext_operators.columns.reshape import renamed
 from sqlext_operators.exchange.parquet_scan import ParquetScan, read_all, read_task
 from sqlext_operators.exchange.profile import counted, measured, timed
 from sqlext_operators.interval_join.candidates import CandidateOutput
@@ -84,7 +85,7 @@ def _together(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        held.append(batch.rename_columns(schema.names))
+        held.append(renamed(batch, schema.names))
         rows += batch.num_rows
         size += batch.nbytes
         if rows >= _BROADCAST_ROWS or size >= _BROADCAST_BYTES:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.columns.batches import rows_without_columns
+from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.interval_join.output import Output, Part, Rows
 from sqlext_operators.interval_join.passes import Side

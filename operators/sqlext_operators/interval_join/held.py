@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.columns.batches import rows_without_columns
 from sqlext_operators.columns.keys import KeyCodes
+from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.kernels.held import block_maxima, fill_held_pairs
 from sqlext_operators.interval_join.matches import (

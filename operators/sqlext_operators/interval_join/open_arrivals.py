@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
 from sqlext_operators.columns.keys import KeyCodes, null_keys
+from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.columns.times import shown
 from sqlext_operators.errors import RowError
 from sqlext_operators.exchange.placed import COPY, owned_rows
@@ -75,7 +76,7 @@ class KeyIndex:
 
     def _with_zeros(self, side: Side, rows: pa.RecordBatch) -> pa.RecordBatch:
         zeros = pa.array(np.zeros(rows.num_rows, np.int64))
-        return rows.select(list(self.keys)).append_column(self._join.side(side).values[0], zeros)
+        return with_column(rows.select(list(self.keys)), self._join.side(side).values[0], zeros)
 
 
 class Arrivals:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import take_rows
+from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
 from sqlext_operators.exchange.stream import Expiry, Progress, counted
@@ -179,7 +180,7 @@ class OpenStream:
             return
         other = other_side(side)
         ours = take_rows(windows.rows, places)
-        with_now = ours.append_column(now_column(side), pa.array(np.full(len(places), now)))
+        with_now = with_column(ours, now_column(side), pa.array(np.full(len(places), now)))
         matched = np.zeros(len(places), np.bool_)
         for part in targets:
             unknown = {one for one, is_open in ((side, windows.is_open), (other, part.is_open)) if is_open}

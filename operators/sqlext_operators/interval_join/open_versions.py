@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.codes import order_values
+from sqlext_operators.columns.reshape import renamed, with_column
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.interval_join.held import HeldRows, listed, prepared
 from sqlext_operators.interval_join.matches import Buffers
@@ -237,7 +238,7 @@ class Versions:
             ready = self._terms.ready(self._side, self.is_open, rows)
             extended = rows
             for number, values in enumerate(ready):
-                extended = extended.append_column(ready_column(self._side, number), pa.array(values))
+                extended = with_column(extended, ready_column(self._side, number), pa.array(values))
             join = self._terms.join({self._side} if self.is_open else set())
             found = prepared(join, self._side, extended, ids, self._held_searches)
             held = HeldRows(join, self._side, found, self._held_searches)
@@ -295,4 +296,4 @@ def _beside(first: pa.RecordBatch | None, second: pa.RecordBatch, prefix: str = 
 
 def _nested(parts: pa.RecordBatch, prefix: str) -> pa.RecordBatch:
     names = [name for name in parts.schema.names if name.startswith(f"{prefix} ")]
-    return parts.select(names).rename_columns([name.removeprefix(f"{prefix} ") for name in names])
+    return renamed(parts.select(names), [name.removeprefix(f"{prefix} ") for name in names])

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.columns.reshape import stacked
 from sqlext_operators.exchange.collect import CollectedInput, Part, with_last
 from sqlext_operators.exchange.operator import CollectingOperator
 from sqlext_operators.exchange.profile import measured, timed
@@ -115,7 +116,7 @@ def _undecided_of_both(spec: IntervalOperatorSpec, part: Part, output: Output) -
     starts: list[int] = []
     for right, is_last in with_last(timed("decode", _or_empty(part, RIGHT, limit))):
         asked_right, other_right = _apart(right)
-        right = pa.concat_batches([asked_right, other_right])
+        right = stacked([asked_right, other_right])
         with measured("sort"):
             whole = IntervalJoinProcessor(join, "right", right, output, tiling)
             few = IntervalJoinProcessor(join, "right", asked_right, output, tiling)

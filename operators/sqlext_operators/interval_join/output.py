@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.columns.batches import rows_without_columns
+from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.exchange.profile import measured
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.spec import COUNT, MATCHES, ROW, IntervalJoinSpec

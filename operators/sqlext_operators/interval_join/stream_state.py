@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import take_rows, whole, without_names
+from sqlext_operators.columns.reshape import renamed, with_column
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore, name_of
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.rows import BoolArray, IntArray
@@ -140,7 +141,7 @@ class SideState:
         order = np.argsort(deaths, kind="stable")
         rows, deaths = take_rows(rows, order).select(self._columns.names), deaths[order]
         if self._flagged:
-            rows = rows.append_column(_MATCHED_NAME, pa.array(matched[order]))
+            rows = with_column(rows, _MATCHED_NAME, pa.array(matched[order]))
         written = []
         for start, end in pairwise(_cuts(deaths)):
             part = without_names(rows.slice(start, end - start))
@@ -269,7 +270,7 @@ class SideState:
 
     def _read(self, chunk: Chunk) -> pa.RecordBatch:
         names = self._columns.names
-        return self._store.read(chunk).rename_columns([*names, _MATCHED_NAME] if self._flagged else names)
+        return renamed(self._store.read(chunk), [*names, _MATCHED_NAME] if self._flagged else names)
 
     def _kind(self, role: int) -> int:
         return self._first_kind + role

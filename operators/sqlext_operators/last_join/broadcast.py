@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole
+from sqlext_operators.columns.reshape import renamed
 from sqlext_operators.exchange.profile import counted, measured
 from sqlext_operators.last_join.operator import LEFT_ROWS, LastJoinOperatorSpec, output_rows
 from sqlext_operators.last_join.processor import LastJoinProcessor
@@ -21,7 +22,7 @@ def right_sides(tables: Sequence[pa.Table]) -> bytes:
             writer.write_table(table)
         streams.append(sink.getvalue().to_pybytes())
     sink = pa.BufferOutputStream()
-    sides = pa.record_batch({"side": pa.array(streams, pa.large_binary())})
+    sides = pa.RecordBatch.from_pydict({"side": pa.array(streams, pa.large_binary())})
     with pa.ipc.new_stream(sink, sides.schema) as writer:
         writer.write_batch(sides)
     return bytes(sink.getvalue())
@@ -62,7 +63,7 @@ def _together(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
-        held.append(batch.rename_columns(schema.names))
+        held.append(renamed(batch, schema.names))
         rows += batch.num_rows
         if rows >= LEFT_ROWS:
             yield whole(schema, held)

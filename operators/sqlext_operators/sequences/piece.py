@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.columns.reshape import stacked
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -43,7 +45,7 @@ def joined(pieces: Sequence[Piece]) -> Piece:
         order=np.concatenate([piece.order for piece in pieces]),
         source=np.concatenate([piece.source for piece in pieces]),
         args={name: pa.concat_arrays([piece.args[name] for piece in pieces]) for name in pieces[0].args},
-        payload=pa.concat_batches(payloads) if payloads else pieces[-1].payload,
+        payload=stacked(payloads) if payloads else pieces[-1].payload,
     )
 
 

@@ -14,11 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sqlext_operators.columns.batches import rows_without_columns, take_rows
+from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.codes import order_codes, order_with_nulls
 from sqlext_operators.columns.compact import concatenate, plain_column, plain_type, together
 from sqlext_operators.columns.flat import valid_mask
 from sqlext_operators.columns.keys import KeyCodes
+from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placed import COPY
 from sqlext_operators.exchange.profile import measured

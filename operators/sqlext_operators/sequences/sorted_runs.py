@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.columns.batches import rows_without_columns, take_rows, whole
+from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.compact import concatenate, plain, plain_column
 from sqlext_operators.columns.keys import KeyCodes
+from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.errors import spilling
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.collect import Part, with_last

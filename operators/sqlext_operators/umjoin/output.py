@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sqlext_operators.columns.batches import rows_without_columns
+from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.exchange.profile import measured
 from sqlext_operators.umjoin.spec import COUNT, MultiwayJoinSpec
 

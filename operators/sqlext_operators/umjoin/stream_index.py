@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sqlext_operators.columns.keys import hash_keys
+from sqlext_operators.columns.reshape import renamed
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.umjoin.kernels.slices import find_slices
 
@@ -110,7 +111,7 @@ class Index:
 
     def _made(self, chunks: Sequence[Chunk], start: int, size: int) -> pa.RecordBatch:
         if len(chunks) == 1:
-            batch = self._store.read(chunks[0]).rename_columns(self._columns)
+            batch = renamed(self._store.read(chunks[0]), self._columns)
             hashes = key_hashes(batch, self._keys) | np.arange(batch.num_rows, dtype=np.uint64)
         else:
             half = size // 2

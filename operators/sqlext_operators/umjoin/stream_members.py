@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.codes import order_values
+from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
 from sqlext_operators.umjoin.stream_bounds import StreamTimes
@@ -185,7 +186,7 @@ class InnerJoin:
 
 
 def _with_slices(rows: pa.RecordBatch, slices: Int64s) -> pa.RecordBatch:
-    return rows.append_column(_SLICE, pa.array(slices))
+    return with_column(rows, _SLICE, pa.array(slices))
 
 
 def _numbers(count: int) -> pa.Array:

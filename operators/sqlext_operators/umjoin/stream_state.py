@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.codes import order_values
 from sqlext_operators.columns.keys import null_keys
+from sqlext_operators.columns.reshape import renamed
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.exchange.placed import owned_rows
 from sqlext_operators.exchange.stream import Progress, admitted
@@ -95,7 +96,7 @@ class InputState:
             self._append(batch.slice(start, end - start), int(times[start]), int(times[end - 1]))
 
     def _append(self, batch: pa.RecordBatch, low: int, high: int) -> None:
-        self._store.append(self._tag, low, high, batch.rename_columns([str(n) for n in range(batch.num_columns)]))
+        self._store.append(self._tag, low, high, renamed(batch, [str(n) for n in range(batch.num_columns)]))
 
     def index(self, classes: tuple[int, ...]) -> Index:
         """The old rows by the hash of their keys of these classes."""
@@ -112,14 +113,14 @@ class InputState:
     def rows(self, found: Sequence[tuple[Chunk, Int64s]]) -> pa.RecordBatch:
         """The rows at these places of chunks."""
         names = self.schema.names
-        parts = [take_rows(self._store.read(chunk).rename_columns(names), places) for chunk, places in found]
+        parts = [take_rows(renamed(self._store.read(chunk), names), places) for chunk, places in found]
         return whole(self.schema, parts)
 
     def between(self, start: int, end: int) -> pa.RecordBatch:
         """The old rows with start <= time < end."""
         found = []
         for chunk in (chunk for chunk in self.chunks if chunk.low < end and chunk.high >= start):
-            times = self.times(self._store.read(chunk).rename_columns(self.schema.names))
+            times = self.times(renamed(self._store.read(chunk), self.schema.names))
             found.append((chunk, np.flatnonzero((times >= start) & (times < end))))
         return self.rows(found)
 
@@ -134,7 +135,7 @@ class InputState:
             if chunk.low >= start:
                 found.append(chunk.low)
                 continue
-            times = self.times(self._store.read(chunk).rename_columns(self.schema.names))
+            times = self.times(renamed(self._store.read(chunk), self.schema.names))
             found.append(int(times[times >= start].min()))
         return min(found, default=None)
 
@@ -163,7 +164,7 @@ class InputState:
         chunks = self.chunks
         while (group := self._neighbours(chunks)) is not None:
             names = self.schema.names
-            batch = whole(self.schema, [self._store.read(chunk).rename_columns(names) for chunk in group])
+            batch = whole(self.schema, [renamed(self._store.read(chunk), names) for chunk in group])
             for chunk in group:
                 self._store.drop(chunk)
             self._append(batch, min(chunk.low for chunk in group), max(chunk.high for chunk in group))

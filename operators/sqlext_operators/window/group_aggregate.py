@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.columns.batches import rows_without_columns
 from sqlext_operators.columns.flat import BoolArray, take
+from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.exchange.collect import CollectedInput, Part
 from sqlext_operators.exchange.operator import CollectingOperator
 from sqlext_operators.exchange.profile import measured, timed

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.codes import order_values
 from sqlext_operators.columns.keys import KeyCodes
+from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.window.parts import Part, joined
 
 #: A row's position in its input.
@@ -42,7 +43,7 @@ class NewestRows:
         ends = np.searchsorted(group[order], group[order], side="right")
         newest = order[ends - np.arange(len(order)) <= self.rows]
         rows = newest[np.lexsort((positions[newest], times[newest]))]
-        return take_rows(batch, rows).append_column(POSITION, pa.array(positions[rows]))
+        return with_column(take_rows(batch, rows), POSITION, pa.array(positions[rows]))
 
     def merged(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """The newest rows of batches of newest rows (at least one)."""

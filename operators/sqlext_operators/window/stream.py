@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunk_cache import DECODED_BYTES
 from sqlext_operators.exchange.chunks import ChunkStore
@@ -136,4 +137,4 @@ def _with_position(operator: WindowOperatorSpec) -> WindowOperatorSpec:
 
 
 def _with_phase(batch: pa.RecordBatch, phase: str) -> pa.RecordBatch:
-    return batch.append_column("phase", pa.repeat(phase, batch.num_rows))
+    return with_column(batch, "phase", pa.repeat(phase, batch.num_rows))

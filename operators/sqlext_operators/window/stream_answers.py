@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.keys import KeyCodes
+from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.exchange.placed import COPY
@@ -330,7 +331,7 @@ def _span(parts: Sequence[Part]) -> tuple[int, int]:
 
 def _with_position(part: Part) -> Part:
     """The rows with the column POSITION."""
-    return part._replace(batch=part.batch.append_column(POSITION, pa.array(part.positions)))
+    return part._replace(batch=with_column(part.batch, POSITION, pa.array(part.positions)))
 
 
 def _partials(cores: Sequence[Core]) -> tuple[Partial, ...]:

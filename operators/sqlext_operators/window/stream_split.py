@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sqlext_operators.columns.batches import whole, without_names
+from sqlext_operators.columns.reshape import renamed
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.sequences.sequence import FROM
 from sqlext_operators.window.condense import Partial, SplitCall, condensed, split_call
@@ -169,7 +170,7 @@ class History:
     def rows(self) -> list[pa.RecordBatch]:
         """The condensed rows, oldest first."""
         names = [*self._group.keys, *(partial.column for partial in self._group.partials)]
-        return [self._store.read(chunk).rename_columns(names) for chunk in self._store.chunks(self._kind)]
+        return [renamed(self._store.read(chunk), names) for chunk in self._store.chunks(self._kind)]
 
     def add(self, parts: Sequence[Part]) -> None:
         """Rows that are about to go, in the order of the sources."""

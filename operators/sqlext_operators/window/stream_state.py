@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sqlext_operators.columns.batches import take_rows, without_names
 from sqlext_operators.columns.codes import order_values
+from sqlext_operators.columns.reshape import renamed
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.exchange.placed import COPY, owned_rows
 from sqlext_operators.exchange.stream import LeftOut, Progress, admitted
@@ -141,7 +142,7 @@ class WindowState:
 
     def _payload(self, rows: Chunk) -> pa.RecordBatch:
         found = next(c for c in self._store.chunks(_kind(FROM, _PAYLOAD)) if c.no == rows.no + 1)
-        return self._store.read(found).rename_columns(list(self._payload_columns))
+        return renamed(self._store.read(found), list(self._payload_columns))
 
     def rows(self) -> int:
         """How many rows are kept; what passes through of a row is no row of its own."""
@@ -199,13 +200,13 @@ class WindowState:
 
     def _read(self, chunk: Chunk) -> pa.RecordBatch:
         batch = self._store.read(chunk)
-        return batch.select(list(range(len(self._row_columns)))).rename_columns(list(self._row_columns))
+        return renamed(batch.select(list(range(len(self._row_columns)))), list(self._row_columns))
 
     def _read_from(self, chunk: Chunk) -> pa.RecordBatch:
-        return self._store.read(chunk).rename_columns(list(self._from_columns))
+        return renamed(self._store.read(chunk), list(self._from_columns))
 
     def _read_newest(self, chunk: Chunk) -> pa.RecordBatch:
-        return self._store.read(chunk).rename_columns([*self._row_columns, POSITION])
+        return renamed(self._store.read(chunk), [*self._row_columns, POSITION])
 
 
 def _kind(tag: int, role: int) -> int:

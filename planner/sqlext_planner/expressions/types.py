@@ -128,7 +128,7 @@ _FROM_ARROW = (
     (pa.types.is_uint64, "decimal(20,0)"),
     (lambda t: pa.types.is_float16(t) or pa.types.is_float32(t), "float"),
     (pa.types.is_float64, "double"),
-    (lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t), "string"),
+    (lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or str(t) == "string_view", "string"),
     (lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_fixed_size_binary(t), "binary"),
     (pa.types.is_date, "date"),
     (pa.types.is_duration, "interval day to second"),

@@ -29,7 +29,7 @@ class CountBatches:
         for batch in batches:
             share, rest = divmod(batch.num_rows, self.partitions)
             rows = [share + (pid < rest) for pid in range(self.partitions)]
-            yield pa.record_batch(
+            yield pa.RecordBatch.from_pydict(
                 {"pid": pa.array(range(self.partitions), pa.int32()), "rows": pa.array(rows, pa.int64())}
             )
 

@@ -62,7 +62,7 @@ def wire(sides: list[list[tuple[int, str, int, int]]]) -> list[Row]:
                 "c2": pa.array([row[1] for row in rows[task::2]], pa.string()),
                 "c3": pa.array([row[3] for row in rows[task::2]], pa.int64()),
             }
-            for batch in scatter_reduced(spec, SIDE, task, [pa.record_batch(columns)]):
+            for batch in scatter_reduced(spec, SIDE, task, [pa.RecordBatch.from_pydict(columns)]):
                 found += [Row(pid=row["pid"], tag=row["tag"], block=row["block"]) for row in batch.to_pylist()]
     return found
 

@@ -62,7 +62,7 @@ def blocks(rows: Sequence[Arriving], side: TotalsSpec = SIDE) -> list[Block]:
     for tag in range(2):
         for part in range(2):
             own = [row for row in rows if row.side == tag][part::2]
-            batch = pa.record_batch(
+            batch = pa.RecordBatch.from_pydict(
                 {
                     "t": pa.array([row.event for row in own], pa.timestamp("us")),
                     "k": pa.array([row.key for row in own], pa.int32()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 from sqlext_operators.columns.keys import hash_keys
+from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.key_counts import MOST_KEYS, BucketReport, CountedInputs
 from sqlext_operators.exchange.placed import COPY
@@ -11,7 +12,7 @@ from sqlext_operators.exchange.placed import COPY
 
 def block(tag: int, keys: list[int | None], copies: list[bool] | None = None) -> Block:
     batch = pa.RecordBatch.from_pydict({"k": pa.array(keys, pa.int64()), "s": ["x"] * len(keys)})
-    return Block(0, tag, 0, batch if copies is None else batch.append_column(COPY, pa.array(copies)))
+    return Block(0, tag, 0, batch if copies is None else with_column(batch, COPY, pa.array(copies)))
 
 
 def test_rows_are_counted_by_input_and_key_and_copies_are_not() -> None:

@@ -40,7 +40,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def batch(rows: int) -> pa.RecordBatch:
-    return pa.record_batch({"a": pa.array(range(rows), pa.int64())})
+    return pa.RecordBatch.from_pydict({"a": pa.array(range(rows), pa.int64())})
 
 
 def test_parts_inside_parts_and_generators_add_up_to_the_tasks_time(clock: Clock) -> None:

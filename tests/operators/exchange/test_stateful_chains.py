@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import Row as SparkRow
 from sqlext_operators.columns.batches import whole
+from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.exchange.blocks import Block, WireBatch
 from sqlext_operators.exchange.chunk_cache import ChunkCache
 from sqlext_operators.exchange.chunks import decoded
@@ -177,7 +178,7 @@ def cases(draw: st.DrawFn) -> Case:
 def wide(batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
     """Rows of a union with a column for each of the results so far."""
     for name in (f"{name}{n}" for n in range(number) for name in ("n", "s")):
-        batch = batch.append_column(name, pa.nulls(batch.num_rows, pa.int64()))
+        batch = with_column(batch, name, pa.nulls(batch.num_rows, pa.int64()))
     return batch
 
 

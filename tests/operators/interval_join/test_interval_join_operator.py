@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlext_operators.columns.empty_periods import EmptyPeriodError
 from sqlext_operators.columns.keys import hash_keys
+from sqlext_operators.columns.reshape import renamed
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.placed import Part, PlacedRows
@@ -213,7 +214,7 @@ def test_broadcast_agrees_with_twin(
     tasks = [big.slice(0, half // 2), big.slice(half // 2, half - half // 2)], [big.slice(half)]
     found: Rows = []
     for number, task in enumerate(tasks):
-        batches = [part.rename_columns(positions) for part in task]
+        batches = [renamed(part, positions) for part in task]
         joined = list(broadcast_interval_join(broadcast, sink.getvalue().to_pybytes(), number, batches))
         assert all(0 < batch.num_rows <= 5 for batch in joined)
         found += [row for batch in with_test(spec, "all", joined) for row in tuples(batch)]

@@ -77,7 +77,9 @@ def test_csv_reads_back() -> None:
     st.lists(st.one_of(st.none(), st.text(max_size=5), st.sampled_from(['a"b', "a,b", "\r\n", "\x1b\u202e", "\\n"])))
 )
 def test_any_strings(values: list[str | None]) -> None:
-    rows = pa.record_batch({"s": pa.array(values, pa.string()), "n": pa.array(range(len(values)), pa.int64())}).slice(1)
+    rows = pa.RecordBatch.from_pydict(
+        {"s": pa.array(values, pa.string()), "n": pa.array(range(len(values)), pa.int64())}
+    ).slice(1)
     read = list(csv.reader(io.StringIO(text("csv", rows), newline="")))
     assert read == [[value or "", str(place)] for place, value in enumerate(values)][1:]
     lines = text("lines", rows).split("\n")[:-1]
@@ -88,11 +90,11 @@ def test_any_strings(values: list[str | None]) -> None:
 
 
 def test_one_empty_field_is_no_empty_line() -> None:
-    assert text("csv", pa.record_batch({"s": [None, "x"]})) == '""\nx\n'
+    assert text("csv", pa.RecordBatch.from_pydict({"s": [None, "x"]})) == '""\nx\n'
 
 
 def test_dates_beyond_the_calendar_of_python() -> None:
     days = pa.array([2_932_897], pa.int32()).view(pa.date32())
-    rows = pa.record_batch({"d": days, "p": pa.StructArray.from_arrays([days], ["end"])})
+    rows = pa.RecordBatch.from_pydict({"d": days, "p": pa.StructArray.from_arrays([days], ["end"])})
     assert text("csv", rows) == '+10000-01-01,"{""end"": ""+10000-01-01""}"\n'
     assert text("lines", rows) == '{"d": "+10000-01-01", "p": {"end": "+10000-01-01"}}\n'

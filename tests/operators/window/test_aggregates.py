@@ -32,7 +32,9 @@ def evaluate(name: str, *columns: Any, frame: Frame = UNBOUNDED, constants: tupl
         for start, end in pairwise(cuts):
             order, zeros = np.arange(start, end), np.zeros(end - start, np.int64)
             part = {n: a.slice(start, end - start) for n, a in args.items()}
-            piece = Piece(zeros, order, zeros.astype(np.uint8), part, pa.record_batch({"id": pa.array(order)}))
+            piece = Piece(
+                zeros, order, zeros.astype(np.uint8), part, pa.RecordBatch.from_pydict({"id": pa.array(order)})
+            )
             rows += [v for b in processor.process(piece, end == count) for v in b.column("out").to_pylist()]
         found.append(rows)
     assert repr(found[0]) == repr(found[1])

@@ -45,7 +45,7 @@ def evaluate(
     for i, (start, end) in enumerate(pairwise(edges)):
         order, zeros = np.arange(start, end), np.zeros(end - start, np.int64)
         part = {name: array.slice(start, end - start) for name, array in columns.items()}
-        piece = Piece(zeros, order, zeros.astype(np.uint8), part, pa.record_batch({"id": pa.array(order)}))
+        piece = Piece(zeros, order, zeros.astype(np.uint8), part, pa.RecordBatch.from_pydict({"id": pa.array(order)}))
         for batch in processor.process(piece, i == pieces - 1):
             found += batch.column("out").to_pylist()
     return found

@@ -42,7 +42,7 @@ def run(
     for number, (start, end) in enumerate(pairwise(edges), 1):
         order = np.arange(start, end)
         source = np.zeros(end - start, np.uint8)
-        batch = pa.record_batch({"id": pa.array(order)})
+        batch = pa.RecordBatch.from_pydict({"id": pa.array(order)})
         piece = Piece(np.zeros_like(order), order, source, {"x": values.slice(start, end - start)}, batch)
         for result in processor.process(piece, number == pieces):
             found += result["out"].to_pylist()

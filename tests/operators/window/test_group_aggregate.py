@@ -110,7 +110,7 @@ def test_large_groups_keep_nothing() -> None:
             np.zeros(len(group), np.int64),
             np.zeros(len(group), np.uint8),
             {"x": pa.array(values % 1000)},
-            pa.record_batch({"k": pa.array(group)}),
+            pa.RecordBatch.from_pydict({"k": pa.array(group)}),
         )
         for batch in processor.process(piece, start == 750_000):
             found += batch.to_pylist()

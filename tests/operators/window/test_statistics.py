@@ -45,7 +45,7 @@ def evaluate(
         order = np.arange(start, end)
         zeros = np.zeros(len(order), np.int64)
         cut = {name: arg.slice(start, end - start) for name, arg in args.items()}
-        piece = Piece(zeros, order, zeros.astype(np.uint8), cut, pa.record_batch({"id": pa.array(order)}))
+        piece = Piece(zeros, order, zeros.astype(np.uint8), cut, pa.RecordBatch.from_pydict({"id": pa.array(order)}))
         for batch in processor.process(piece, i == pieces - 1):
             found += batch.column("out").to_pylist()
         assert processor.retained_rows == 0 or frame != UNBOUNDED

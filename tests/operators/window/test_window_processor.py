@@ -24,7 +24,7 @@ def make(frame: Frame, *calls: Call, sources: tuple[int, ...] = ()) -> WindowUni
 def rows(start: int, end: int, *, source: int = 0) -> Piece:
     """Rows of one group and one source with orders start ... end - 1; x, f and s count them."""
     order = np.arange(start, end)
-    payload = pa.record_batch({"id": pa.array(order if source == 0 else order[:0])})
+    payload = pa.RecordBatch.from_pydict({"id": pa.array(order if source == 0 else order[:0])})
     args = {"x": pa.array(order), "f": pa.array(order * 1.0), "s": pa.array([str(i) for i in order], pa.string())}
     return Piece(np.zeros(len(order), np.int64), order, np.full(len(order), source, np.uint8), args, payload)
 

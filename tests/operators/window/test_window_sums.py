@@ -29,7 +29,7 @@ def evaluate(
     edges = np.linspace(0, len(values), pieces + 1).astype(int)
     for i, (start, end) in enumerate(pairwise(edges)):
         order = np.arange(start, end)
-        payload = pa.record_batch({"id": pa.array(order)})
+        payload = pa.RecordBatch.from_pydict({"id": pa.array(order)})
         zeros = np.zeros(len(order), np.int64)
         piece = Piece(zeros, order, zeros.astype(np.uint8), {"x": values.slice(start, end - start)}, payload)
         for batch in processor.process(piece, i == pieces - 1):

@@ -201,7 +201,7 @@ def to_piece(rows: list[Line], columns: list[str], first_from_row: int = 0) -> P
         order=np.array([NULL_ORDER if row.order is None else row.order for row in rows], np.int64),
         source=np.array([row.source for row in rows], np.uint8),
         args={name: _shifted([row.values[name] for row in rows], TYPES[name]) for name in columns},
-        payload=pa.record_batch({"id": pa.array(numbers)}),
+        payload=pa.RecordBatch.from_pydict({"id": pa.array(numbers)}),
     )
 
 

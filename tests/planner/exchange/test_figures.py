@@ -42,7 +42,7 @@ def test_a_task_that_runs_twice_counts_once() -> None:
 
     task = measures.reporting(step, function)
     for rows in (5, 3):
-        list(task(iter([pa.record_batch({"a": list(range(rows))})])))
+        list(task(iter([pa.RecordBatch.from_pydict({"a": list(range(rows))})])))
     (node,) = node_figures([step], measures.reports)
     assert node.rows_out == (3,)
     assert len(node.running) == 1

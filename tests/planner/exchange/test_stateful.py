@@ -67,7 +67,7 @@ class Arrivals:
             "ts": pa.array((times * 1000).astype(np.int64), pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC")),
             "v": pa.array(rng.integers(-9, 9, count)),
         }
-        return Block(7, tag, first, pa.record_batch(columns))
+        return Block(7, tag, first, pa.RecordBatch.from_pydict(columns))
 
     @property
     def bytes(self) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlext_operators.columns.reshape import stacked
 from sqlext_operators.exchange.routing import MatchRouter, Router
 from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.shares_routing import SharesRouter
@@ -143,7 +144,7 @@ def in_cell(batch: pa.RecordBatch, router: Router, cells: int, cell: int) -> pa.
             rest.take(pa.array([row for row, pid in zip(rows, routes.pids, strict=True) if pid == cell], pa.int64()))
         )
         done += rest.num_rows if routes.done is None else routes.done
-    return pa.concat_batches(parts)
+    return stacked(parts)
 
 
 def rows_of(result: pa.RecordBatch) -> list[dict[str, Any]]:
