@@ -59,6 +59,7 @@ NAVIGATION: tuple[tuple[str, tuple[str, ...]], ...] = (
             "docs/skew",
             "docs/storage",
             "docs/cluster",
+            "docs/versions",
             "docs/connect",
         ),
     ),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .data import KEYS, STRINGS
-from .texts import Col, Text, join, same, settled_of
+from .texts import Col, Text, is_settled, join, same
 
 #: Types that `<` compares alike in Spark and DuckDB.
 ORDERED = (
@@ -74,7 +74,7 @@ class Scalars:
             parts = [self.condition(cols, depth - 1) for _ in range(2)]
             whole = join(parts, rng.choice([" AND ", " OR "])).both("({})")
             return whole.both("NOT {}") if rng.random() < 0.15 else whole
-        usable = [(a, c) for a, c in cols if c.dtype in ORDERED]
+        usable = [(a, c) for a, c in cols if c.dtype in ORDERED and is_settled(c)]
         if not usable:
             return same("TRUE")
         alias, col = rng.choice(usable)
@@ -91,9 +91,7 @@ class Scalars:
             return same(f"{name} BETWEEN {low} AND {low + rng.randint(0, 9)}")
         if kind < 0.45 and col.dtype in INTEGERS:
             return same(f"coalesce({name}, 0) + 1 > {rng.randint(-3, 6)}")
-        others = [
-            (a, c) for a, c in usable if c.dtype == col.dtype and (a, c) != (alias, col) and settled_of([c, col])[1:]
-        ]
+        others = [(a, c) for a, c in usable if c.dtype == col.dtype and (a, c) != (alias, col)]
         if kind < 0.6 and others:
             other, second = rng.choice(others)
             return self.compare(same(name), same(second.at(other) if other else second.name))
@@ -111,7 +109,7 @@ class Scalars:
             (a, c, b, e)
             for a, c in left
             for b, e in right
-            if c.dtype == e.dtype and c.dtype in ORDERED and len(settled_of([c, e])) == 2
+            if c.dtype == e.dtype and c.dtype in ORDERED and is_settled(c) and is_settled(e)
         ]
         if not pairs:
             return self.condition([*left, *right], 0)

@@ -72,4 +72,9 @@ class Rel:
 
 def settled_of(cols: Sequence[Col]) -> list[Col]:
     """Without means that were computed before: they differ in their last digit, and functions of equality show that."""
-    return [c for c in cols if c.dtype != "double" or c.role != "payload"]
+    return [c for c in cols if is_settled(c)]
+
+
+def is_settled(col: Col) -> bool:
+    """Whether it is no mean that was computed before."""
+    return col.dtype != "double" or col.role != "payload"

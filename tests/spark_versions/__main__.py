@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from tests.spark_versions.environments import ROOT, made
+from tests.spark_versions.page import write_page
 
 _BUILD = ROOT / "build" / "spark_versions"
 _SLICE = ("--every-spark",)
@@ -23,6 +24,7 @@ def main(
     versions: Annotated[list[str], typer.Argument(help="versions of PySpark, then -- and arguments of pytest")],
     slice_: Annotated[bool, typer.Option("--slice", help="the central statements of each feature alone")] = False,
     install: Annotated[bool, typer.Option(help="make the environments, run nothing")] = False,
+    page: Annotated[bool, typer.Option(help="write docs/versions.md from the slices that ran")] = False,
     jobs: Annotated[int, typer.Option(help="versions at a time")] = 2,
 ) -> None:
     """Run the Spark-marked tests on other versions of Spark.
@@ -41,13 +43,15 @@ def main(
             )
             if code
         ]
+    if page and not failed:
+        write_page(_BUILD)
     if failed:
         raise SystemExit(f"failed on Spark {', '.join(failed)}")
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
     """Versions, and what follows them: arguments of pytest."""
-    count = next((place for place, word in enumerate(words) if not word[0].isdigit()), len(words))
+    count = next((place for place, word in enumerate(words) if not word[:1].isdigit()), len(words))
     return words[:count], words[count:]
 
 
@@ -65,7 +69,7 @@ def _run(version: str, arguments: list[str] | None) -> int:
         }
         with log.open("wb") as output:
             code = subprocess.run(command, cwd=ROOT, env=surroundings, stdout=output, stderr=output).returncode
-    lines = log.read_text(errors="replace").splitlines()
+    lines = log.read_text(errors="replace").splitlines() or ["no output"]
     print(f"Spark {version}: {lines[-1].strip('= ')} ({time.monotonic() - begin:.0f} s; {log})", flush=True)
     if code:
         print("\n".join(lines[-200:]), flush=True)

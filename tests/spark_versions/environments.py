@@ -31,7 +31,10 @@ def environment(version: str) -> Path:
 
 @contextmanager
 def made(version: str) -> Iterator[Path]:
-    """Its Python, with this checkout installed, for this process alone. Makes it where it is missing: half a minute."""
+    """Its Python, with this checkout installed, for this process alone. Makes it where it is missing.
+
+    On a new machine that takes minutes: PySpark comes as sources, 300 MB and more. uv keeps what it has built.
+    """
     folder = environment(version)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w") as held:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.conditions import condition_of
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Column, Expression
-from sqlext_planner.spark.versions import condition_name
+from sqlext_planner.spark.versions import condition_name, sentences_of
 
 if TYPE_CHECKING:
     from pyspark.errors import AnalysisException, PySparkException
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 _SENTENCE_END = re.compile(r"(?<=[.?])\s+(?=[A-Z])")
-#: What 3.5 puts behind the sentence.
-_PLACE_AND_PLAN = re.compile(r";(?: line \d+ pos \d+(?:;?\s|;?$)|\n)")
 _QUOTED = re.compile(r'"[^"]*"|`[^`]*`')
 
 
@@ -48,7 +46,7 @@ def located(
 
 def sentences(error: PySparkException) -> tuple[str, str]:
     """The first sentence of Spark's message, and the rest of it; without codes, positions and plans."""
-    text = _PLACE_AND_PLAN.split(str(error).strip().split(" SQLSTATE:", 1)[0].split("\n\n", 1)[0], maxsplit=1)[0]
+    text = sentences_of(error)
     text = " ".join(re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", text).split())
     first, *rest = _SENTENCE_END.split(text, maxsplit=1)
     return first.rstrip("."), "".join(rest).rstrip(".")

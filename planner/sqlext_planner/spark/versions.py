@@ -73,6 +73,7 @@ LINES = {
 
 #: The class of Catalyst's node of a mapInArrow: the second in 3.5.
 MAP_IN_ARROW = frozenset({"MapInArrow", "PythonMapInArrow"})
+_PLACE_AND_PLAN = re.compile(r";(?: line \d+ pos \d+(?:;?\s|;?$)|\n)")
 #: The first version with `transformWithState` over rows of Python.
 _STREAMS_FROM = (4, 1)
 
@@ -308,6 +309,12 @@ def text_places(error: PySparkException) -> list[TextPlace]:
         origin: Any = getattr(error, "_origin", None)
         contexts = list(origin.getQueryContext()) if hasattr(origin, "getQueryContext") else []
     return [TextPlace(item.startIndex(), item.stopIndex() + 1, item.fragment()) for item in contexts]
+
+
+def sentences_of(error: PySparkException) -> str:
+    """Spark's message without its state, the place and the plan: in 3.5 the last two follow the sentence at once."""
+    text = str(error).strip().split(" SQLSTATE:", 1)[0].split("\n\n", 1)[0]
+    return _PLACE_AND_PLAN.split(text, maxsplit=1)[0]
 
 
 def condition_name(error: PySparkException) -> str | None:
