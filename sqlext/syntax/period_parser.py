@@ -68,9 +68,9 @@ class PeriodParser(BaseParser):
     def _parse_atom(self) -> Any:
         return self._parse_period_operand() or super()._parse_atom()
 
-    def _parse_range(self, this: Any = None, **kwargs: Any) -> Any:
+    def _parse_range(self, this: Any = None, *args: Any, **kwargs: Any) -> Any:
         this = this or self._parse_bitwise()
-        return super()._parse_range(self._parse_period_comparison(this), **kwargs)  # `parse_is`, from sqlglot 30.24 on
+        return super()._parse_range(self._parse_period_comparison(this), *args, **kwargs)  # `parse_is`, from sqlglot 30.24 on
 
     def _refuse(self, message: str, token: Any = None, *, help: str) -> None:
         """Raises PlacedParseError for a text that is not Spark SQL either."""
