@@ -69,8 +69,8 @@ class PeriodParser(BaseParser):
         return self._parse_period_operand() or super()._parse_atom()
 
     def _parse_range(self, this: Any = None, *args: Any, **kwargs: Any) -> Any:
-        this = this or self._parse_bitwise()
-        return super()._parse_range(self._parse_period_comparison(this), *args, **kwargs)  # `parse_is`, from sqlglot 30.24 on
+        this = this or self._parse_bitwise()  # sqlglot hands on `parse_is` from 30.24 on
+        return super()._parse_range(self._parse_period_comparison(this), *args, **kwargs)
 
     def _refuse(self, message: str, token: Any = None, *, help: str) -> None:
         """Raises PlacedParseError for a text that is not Spark SQL either."""
