@@ -23,6 +23,14 @@ def test_every_feature_has_its_row() -> None:
     assert {cell for said in batch for cell in said} == {"works"}
 
 
+def test_the_first_sentence_of_the_readme_names_the_versions() -> None:
+    """Spark 3.5, then all minors of 4."""
+    _, begin, *_, end = LINES
+    names = [".".join(map(str, version)) for version in (next(iter(LINES)), begin, end)]
+    assert set(LINES) == {(3, 5), *((4, minor) for minor in range(end[1] + 1))}
+    assert re.findall(r"\d\.\d", (ROOT / "README.md").read_text().split("(docs/versions.md)")[0]) == names
+
+
 def test_a_version_that_refuses_says_why_and_one_that_did_not_run_is_unknown() -> None:
     def outcome(kind: str, reason: str = "") -> dict[str, object]:
         return {"features": ["windows"], "outcome": kind, "reason": reason}
