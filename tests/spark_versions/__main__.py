@@ -12,16 +12,17 @@ from typing import Annotated
 
 import typer
 
-from tests.spark_versions.environments import ROOT, made
+from tests.spark_versions.environments import ROOT, made, newest
 from tests.spark_versions.page import write_page
 
 _BUILD = ROOT / "build" / "spark_versions"
-_SLICE = ("--every-spark",)
 _ALL = ("-m", "spark and not slow", "-n", "2", "--dist", "loadfile")
 
 
 def main(
-    versions: Annotated[list[str], typer.Argument(help="versions of PySpark, then -- and arguments of pytest")],
+    versions: Annotated[
+        list[str], typer.Argument(help="versions of PySpark, or `newest`; then -- and arguments of pytest")
+    ],
     slice_: Annotated[bool, typer.Option("--slice", help="the central statements of each feature alone")] = False,
     install: Annotated[bool, typer.Option(help="make the environments, run nothing")] = False,
     page: Annotated[bool, typer.Option(help="write docs/versions.md from the slices that ran")] = False,
@@ -33,7 +34,7 @@ def main(
     a test fails there.
     """
     numbers, arguments = _split(versions)
-    chosen = arguments or list(_SLICE if slice_ else _ALL)
+    chosen = arguments or (_slice() if slice_ else list(_ALL))
     _BUILD.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(jobs if slice_ or install else 1) as pool:
         failed = [
@@ -51,8 +52,15 @@ def main(
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
     """Versions, and what follows them: arguments of pytest."""
+    words = [newest() if word == "newest" else word for word in words]
     count = next((place for place, word in enumerate(words) if not word[:1].isdigit()), len(words))
     return words[:count], words[count:]
+
+
+def _slice() -> list[str]:
+    """The arguments of pytest for the marked tests alone. It need not read the files without one."""
+    files = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "mark.every_spark(" in path.read_text()]
+    return ["--every-spark", *(str(path.relative_to(ROOT)) for path in files)]
 
 
 def _run(version: str, arguments: list[str] | None) -> int:

@@ -9,11 +9,14 @@ import re
 import subprocess
 import sys
 import tomllib
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+#: PySpark 3.5 comes without the server of Spark Connect. That of 3.5.0 serves its later fixes too.
+_CONNECT = "https://repo1.maven.org/maven2/org/apache/spark/spark-connect_2.12/3.5.0/spark-connect_2.12-3.5.0.jar"
 
 
 def cache() -> Path:
@@ -49,10 +52,20 @@ def made(version: str) -> Iterator[Path]:
             pins.write_text("".join(line for line in lock_lines if not re.match(r"(pyspark|py4j)==", line)))
             spark.write_text(f"pyspark=={version}\n")  # also one that pyproject.toml does not allow
             _uv(*install, "--constraint", pins, "--override", spark, "--editable", f"{ROOT}[dev]")
+            if version.startswith("3.5."):
+                (jars,) = folder.glob("lib/python*/site-packages/pyspark/jars")
+                urllib.request.urlretrieve(_CONNECT, jars / _CONNECT.rpartition("/")[2])
             complete.touch()
         _uv(*install, "--no-deps", "--editable", ROOT)
         yield python
 
 
-def _uv(*arguments: object) -> None:
-    subprocess.run([sys.executable, "-m", "uv", "--quiet", *map(str, arguments)], check=True)
+def newest() -> str:
+    """The newest PySpark of the package index, also one of a version to come."""
+    resolved = _uv("pip", "compile", "--no-header", "--no-deps", "--prerelease", "allow", "-", told="pyspark")
+    return resolved.strip().removeprefix("pyspark==")
+
+
+def _uv(*arguments: object, told: str = "") -> str:
+    command = [sys.executable, "-m", "uv", "--quiet", *map(str, arguments)]
+    return subprocess.run(command, check=True, input=told, stdout=subprocess.PIPE, text=True).stdout
