@@ -1,12 +1,15 @@
 """The tests under a version of Spark: which of them every version runs, what counts as refused, what came of each.
 
-``every_spark("windows")`` marks a central statement of a feature, which each version runs or refuses in one sentence;
+``every_spark("windows")`` marks a central statement of a feature, which each version runs or refuses in one sentence (of
+a test with parameters, the first ``cases=``, or all);
 ``spark_since("4.1", "why")`` a test that needs a newer Spark than the oldest.
 """
 
 from __future__ import annotations
 
 import json
+import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -50,9 +53,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=f"needs Spark {version}: {reason}"))
         item.user_properties.extend((_FEATURE, feature) for feature in _features(item))
     if config.getoption("--every-spark"):
-        others = [item for item in items if not item.get_closest_marker("every_spark")]
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if item.get_closest_marker("every_spark")]
+        central = list(_central(items))
+        config.hook.pytest_deselected(items=[item for item in items if item not in central])
+        items[:] = central
+
+
+def _central(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    seen: Counter[str] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("every_spark")
+        test = item.nodeid.partition("[")[0]
+        if mark is not None and seen[test] < mark.kwargs.get("cases", sys.maxsize):
+            seen[test] += 1
+            yield item
 
 
 def _features(item: pytest.Item) -> Iterator[str]:

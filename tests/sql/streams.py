@@ -95,7 +95,8 @@ def register(spark: SparkSession, name: str, folder: Path, *, delay: int | None 
     stream.createOrReplaceTempView(name)
     # one file a partition, in the order of names: the input order is that of arrival
     files = sorted(str(path) for path in folder.glob("*.parquet"))
-    table = spark.createDataFrame(pa.concat_tables([pq.read_table(file) for file in files]), schema)
+    whole = pa.concat_tables([pq.read_table(file) for file in files])
+    table = spark.createDataFrame(whole.combine_chunks(), schema)  # Spark 4.3 reads no chunk behind an empty one
     table.coalesce(1).createOrReplaceTempView(f"{name}_t")
 
 

@@ -109,6 +109,22 @@ def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSessi
 
 
 @pytest.mark.every_spark("streams: early answers")
+def test_a_stream_of_three_files(session: Session, spark: SparkSession, tmp_path: Path) -> None:
+    """Half of the rows, the others, the row that closes."""
+    half = len(BATCHES[0]) // 2
+    for name, batches in zip("lr", BATCHES, strict=True):
+        parts = (batches[:half], batches[half:-1], batches[-1:])
+        write_batches(tmp_path / name, [[row for batch in part for row in batch] for part in parts])
+        register(spark, f"short_{name}", tmp_path / name)
+    frame = session.sql(f"{BATCH.format('').replace('FROM ', 'FROM short_').replace('short_(', '(')} {EMIT}")
+    started(frame, tmp_path).awaitTermination()
+    final = of_phase(found_rows(spark, tmp_path, frame), "final")
+    counts = {row["start"]: row["n"] for row in session.sql(BATCH.format("_t")).collect()}
+    del counts[max(counts)]  # the closing row's is never final
+    assert {start: row["n"] for start, row in final.items()} == counts
+    drop_views(spark, "short_l", "short_r")
+
+
 @pytest.mark.slow
 def test_another_operator_may_read_final_rows(session: Session, spark: SparkSession, tmp_path: Path) -> None:
     inner = f"{BATCH.format('')} {EMIT}"

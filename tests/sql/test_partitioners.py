@@ -72,7 +72,7 @@ def several(spark: SparkSession, tables: None) -> Iterator[None]:
     spark.conf.unset("sqlext.exchange.partitions")
 
 
-@pytest.mark.every_spark("placement of keys (skew)")
+@pytest.mark.every_spark("placement of keys (skew)", cases=1)
 @pytest.mark.parametrize("window", WINDOWS)
 def test_windows_are_the_same_by_every_partitioner(session: Session, several: None, window: str) -> None:
     expected = rows(session, statement(window))

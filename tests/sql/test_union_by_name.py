@@ -43,7 +43,7 @@ def tables(spark: SparkSession) -> None:
         frame.createOrReplaceTempView(f"by_name_{name}")
 
 
-@pytest.mark.every_spark("windows over a union")
+@pytest.mark.every_spark("windows over a union", cases=1)
 @pytest.mark.parametrize(
     "items",
     [

@@ -146,7 +146,7 @@ CALLS = [*SAME, *OTHER]
 FRAMES = ("20 PRECEDING AND CURRENT ROW", "9 PRECEDING AND 4 PRECEDING")
 
 
-@pytest.mark.every_spark("windows over a union")
+@pytest.mark.every_spark("windows over a union", cases=1)
 @pytest.mark.parametrize("frame", FRAMES)
 def test_every_aggregate_is_that_of_sparks_window(spark: SparkSession, tables: None, frame: str) -> None:
     window = f"PARTITION BY k ORDER BY ts {{}} BETWEEN {frame}"
