@@ -20,7 +20,7 @@ SPARK ?= 3.5.9 4.0.5 4.1.4 4.2.1
 WORKERS ?= 2
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 
-.PHONY: demo examples test test-all test-lowest test-spark docs differential fuzz lint wheel bench peers lock java clean help
+.PHONY: demo examples test test-all test-lowest test-newest test-spark docs differential fuzz lint wheel bench peers lock java clean help
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -40,9 +40,14 @@ test: $(VENV)/.dev java  ## the tests, first those without Spark
 
 test-all: $(VENV)/.dev java  ## the tests, slow ones too, with new random examples and the data of ../shared
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --slow $(ARGS)
+	$(if $(ARGS),,$(BIN)/python -m tests.spark_versions 4.0.5 4.2.1 --slice)
 
 test-spark: $(VENV)/.dev java  ## the tests with Spark on other versions of it: `make test-spark SPARK=4.0.5`
 	$(BIN)/python -m tests.spark_versions $(SPARK) $(ARGS)
+
+# For a nightly job: a version of Spark to come is met before its users meet it.
+test-newest: $(VENV)/.dev java  ## the central tests of each feature on the newest PySpark of the index
+	$(BIN)/python -m tests.spark_versions newest --slice
 
 # What the package needs in the oldest versions that pyproject.toml allows; the tools of the tests in any that fit these.
 test-lowest: export PYTHONHASHSEED = 0
