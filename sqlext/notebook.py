@@ -88,14 +88,14 @@ class SqlMagics(Magics):
 
     def _values(self, sql: str) -> dict[str, Any]:
         """The notebook's variables that the text names in braces."""
-        from pyspark.sql import DataFrame
+        from sqlext_planner.spark.versions import is_frame
 
         try:
             names = {name for _, name, _, _ in string.Formatter().parse(sql) if name}
         except ValueError:  # braces that are no references
             return {}
         found = {name: self._variables[name] for name in names if name in self._variables}
-        return {name: value for name, value in found.items() if isinstance(value, (DataFrame, int, float, str))}
+        return {name: value for name, value in found.items() if is_frame(value) or isinstance(value, (int, float, str))}
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -144,7 +144,7 @@ class Session:
             except ConfigurationError as error:  # our setting must not stop a Spark statement, least of all SET
                 config, wrong = Config(), error
             key = (text.sql, config, settings, self.compat)
-            frame = self.spark.sql(sqlQuery, args, **kwargs) if key in self._passed else None
+            frame = self._by_spark(sqlQuery, args, kwargs, settings) if key in self._passed else None
             if frame is not None and self._passed.holds(key, frame):
                 return frame
             plan, frame = self._stage(text.sql, config, settings, given, lenient=True), None
@@ -162,17 +162,31 @@ class Session:
                     left_to_spark(error)  # EXPLAIN of a statement that Spark can run
             elif not plan.passthrough and unfit is None:
                 if plan.statement.kind == "query":
-                    frame = self.spark.sql(sqlQuery, args, **kwargs)
+                    frame = self._by_spark(sqlQuery, args, kwargs, settings)
                 lowered = lowered_ordinary(plan, self.spark, config, frame)
                 if lowered is not None:
                     # From here on a command may have begun: if it fails now, Spark does not run it again.
                     with suppress(UnsupportedError):  # before it has begun: a view that Spark keeps as text
                         return run_lowered(plan, lowered, self.spark)
         if frame is None:
-            frame = self.spark.sql(sqlQuery, args, **kwargs)
+            frame = self._by_spark(sqlQuery, args, kwargs, settings)
         if plan.statement.kind == "query" and plan.explain is None and not kwargs:
             self._passed.remember(key, frame)
         return frame
+
+    def _by_spark(
+        self,
+        sqlQuery: str,  # noqa: N803 - as `sql`
+        args: dict[str, Any] | list[Any] | None,
+        kwargs: dict[str, Any],
+        settings: SqlSettings,
+    ) -> DataFrame:
+        from sqlext_planner.spark.versions import sql_with_references
+
+        def filled(view: Callable[[DataFrame], str]) -> str:
+            return format_references(sqlQuery, kwargs, lambda value: _reference(value, view, settings)).sql
+
+        return sql_with_references(self.spark, sqlQuery, args, kwargs, filled)
 
     def plan(self, sqlQuery: str, **kwargs: Any) -> StagedPlan:  # noqa: N803 - as `sql`
         """The statement at every stage of planning, with the `kwargs` of `sql`; nothing is run."""
@@ -340,12 +354,17 @@ class Session:
     ) -> Iterator[BoundText]:
         """The text with references, variables and markers replaced, in Spark's order. Errors raised inside, or by what
         is built inside, point at the original text."""
+        from sqlext.run.statements import temporary_view
+
+        def view(frame: DataFrame) -> str:
+            return views.enter_context(temporary_view(frame))
+
         given = sql
         steps: list[BoundText] = []
         with ExitStack() as shows:
             shows.enter_context(errors_show(sql))
             if values:
-                formatted = format_references(sql, values, lambda value: _reference(value, views, settings))
+                formatted = format_references(sql, values, lambda value: _reference(value, view, settings))
                 shows.enter_context(errors_show(sql, formatted))
                 steps.append(formatted)
                 sql = formatted.sql
@@ -372,16 +391,14 @@ def sql(sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs:
     return Session().sql(sqlQuery, args, **kwargs)
 
 
-def _reference(value: Any, views: ExitStack, settings: SqlSettings) -> Any:
+def _reference(value: Any, view: Callable[[DataFrame], str], settings: SqlSettings) -> Any:
     """What `{name}` in a text becomes: a view for a DataFrame, a name for a column, a literal for a string."""
-    from pyspark.sql import Column, DataFrame
     from sqlext_planner.spark.columns import name_of
+    from sqlext_planner.spark.versions import is_column, is_frame
 
-    from sqlext.run.statements import temporary_view
-
-    if isinstance(value, DataFrame):
-        return views.enter_context(temporary_view(value))
-    if isinstance(value, Column):
+    if is_frame(value):
+        return view(value)
+    if is_column(value):
         name = name_of(value)
         if name is None:
             help = "write the expression into the text, or give a plain column"

@@ -9,6 +9,7 @@ from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.logical_plan import Field, LogicalPlan
 from sqlext_planner.relational.nodes import Scan, SparkRelation, SubqueryAlias, Values
+from sqlext_planner.spark.versions import check_streams
 from sqlglot import exp
 
 from sqlext.analyzer.context import Context, Env, LeftToSparkError, Relation
@@ -159,6 +160,8 @@ def _spark_table(context: Context, node: exp.Table) -> Relation:
     text = f"SELECT * FROM {context.slice(span)}"
     columns = context.catalog.query_columns(text) or _sampled_columns(context, node)
     if columns is None:
+        if node.args.get("watermark") or _is_stream_of(context, node):
+            _check_stream(context, text)
         raise LeftToSparkError(
             f"only a running Spark knows the columns of {context.slice(span)!r}",
             span=span,
@@ -167,6 +170,12 @@ def _spark_table(context: Context, node: exp.Table) -> Relation:
     same = _SAME_NAMES.intersection(key for key in _SPARK_ONLY if node.args.get(key))
     names = tuple(part.name for part in node.parts) if same and isinstance(node.this, exp.Identifier) else ()
     return spark_relation(context, text, columns, (node.alias,) if node.alias else names, node)
+
+
+def _check_stream(context: Context, text: str) -> None:
+    """Raises ConfigurationError if `text` is refused by a running Spark that has no STREAM and WATERMARK in FROM."""
+    if context.catalog.judge(text) is not None:
+        check_streams()
 
 
 def _sampled_columns(context: Context, node: exp.Table) -> Sequence[tuple[str, str]] | None:
@@ -221,6 +230,7 @@ def _derived(context: Context, node: exp.Subquery, env: Env) -> Relation:
         text = f"SELECT * FROM {context.slice(span_of(node))}"
         columns = context.catalog.query_columns(text)
         if columns is None:
+            _check_stream(context, text)
             raise LeftToSparkError("only a running Spark knows the columns of a stream", span=span_of(node))
         return spark_relation(context, text, columns, (node.alias,) if node.alias else (), node, env)
     if node.args.get("pivots") or node.args.get("sample"):

@@ -122,7 +122,12 @@ def seen(url: str, folder: Path) -> dict[str, Any]:
     found["rows"] = {name: rows(session.sql(text)) for name, text in STATEMENTS.items()}
     spark.table("views").write.parquet(str(folder / "views"))
     spark.table("orders").write.parquet(str(folder / "orders"))
-    found["rows"]["stream"] = streamed(session, folder)
+    try:
+        found["rows"]["stream"] = streamed(session, folder)
+    except SqlExtError as error:
+        if error.condition != "spark-version":
+            raise
+        found["no streams"] = error.message
     frame = spark.table("views")
     query = session.table(frame).window_union(
         "orders", partition_by=F.col("user_id"), order_by="ts", rows_range=("1d", 0)
@@ -130,9 +135,10 @@ def seen(url: str, folder: Path) -> dict[str, Any]:
     query = query.select("user_id", "ts", spent=fx.sum("price"), often=fx.topn_frequency("item", 2))
     found["rows"]["python"] = rows(query.df())
     computed = session.table(frame).select("ts", most=fx.max(F.col("price") * 2).over(fx.window("item").rows(None)))
-    found["computed"] = computed.df().count()
+    found["computed"] = int(computed.df().count())
     text = STATEMENTS["window"]
-    found["explained"] = str(session.sql("EXPLAIN ANALYZE " + text).collect()[0][0])
+    if not spark.version.startswith("3.5."):  # whose server, of 3.5.0, observes nothing on a later fix of Spark
+        found["explained"] = str(session.sql("EXPLAIN ANALYZE " + text).collect()[0][0])
     found["refused"] = {
         "place": told(lambda: session.sql(text.replace("sum(price)", "sum(nothing)"))),
         "partitioner": told(

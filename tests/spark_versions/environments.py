@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-#: PySpark 3.5 comes without the server of Spark Connect. That of 3.5.0 serves its later fixes too.
+#: PySpark 3.5 comes without the server of Spark Connect: tests/connect finds it here. 3.5.0's serves later fixes too.
 _CONNECT = "https://repo1.maven.org/maven2/org/apache/spark/spark-connect_2.12/3.5.0/spark-connect_2.12-3.5.0.jar"
 
 
@@ -53,8 +53,7 @@ def made(version: str) -> Iterator[Path]:
             spark.write_text(f"pyspark=={version}\n")  # also one that pyproject.toml does not allow
             _uv(*install, "--constraint", pins, "--override", spark, "--editable", f"{ROOT}[dev]")
             if version.startswith("3.5."):
-                (jars,) = folder.glob("lib/python*/site-packages/pyspark/jars")
-                urllib.request.urlretrieve(_CONNECT, jars / _CONNECT.rpartition("/")[2])
+                urllib.request.urlretrieve(_CONNECT, folder / _CONNECT.rpartition("/")[2])
             complete.touch()
         _uv(*install, "--no-deps", "--editable", ROOT)
         yield python

@@ -1,7 +1,7 @@
 """The tests under a version of Spark: which of them every version runs, what counts as refused, what came of each.
 
-``every_spark("windows")`` marks a central statement of a feature, which each version runs or refuses in one sentence (of
-a test with parameters, the first ``cases=``, or all);
+``every_spark("windows")`` marks a central statement of a feature, which each version runs or refuses in one sentence;
+of a test with parameters the first ``cases=``, or all;
 ``spark_since("4.1", "why")`` a test that needs a newer Spark than the oldest.
 """
 

@@ -102,9 +102,7 @@ def test_a_stream_whose_keys_move_gives_the_rows_of_batch(
 
 
 @pytest.mark.every_spark("streams: placement of keys (skew)")
-def test_a_query_that_starts_again_has_its_places(
-    session: Session, tmp_path: Path, halves: Callable[[], None]
-) -> None:
+def test_a_query_that_starts_again_has_its_places(session: Session, tmp_path: Path, halves: Callable[[], None]) -> None:
     streamed(session.sql(statement("_h", "/*+ PARTITIONER(fragment) */")), tmp_path)
     before = changes(tmp_path)[-1]["number"]
     halves()

@@ -74,7 +74,7 @@ def run_stream(
     from sqlext_operators.errors import explained
     from sqlext_operators.exchange.stateful import FIGURES, REPORT, RESULT_SCHEMA, StatefulSpec, unpacked
 
-    check_streams(context.spark)
+    check_streams()
     check_settings(context.spark)
     check_driver_python(context.spark)
     check_workers(context.spark, FOR_STREAMS)

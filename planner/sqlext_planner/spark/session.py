@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
-from sqlext_planner.spark.versions import check_pyspark, from_arrow_type, pyspark_version, to_arrow_type
+from sqlext_planner.spark.versions import (
+    all_settings,
+    check_pyspark,
+    from_arrow_type,
+    pyspark_version,
+    to_arrow_type,
+)
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -82,7 +88,7 @@ def settings(spark: SparkSession, keys: Iterable[str]) -> dict[str, str]:
     asking for each of our thirty took 3 ms a statement."""
     java_session = getattr(spark, "_jsparkSession", None)
     if java_session is None:
-        found = spark.conf.getAll
+        found = all_settings(spark)
         return {key: found[key] for key in keys if key in found}
     text = java_session.sessionState().conf().getAllConfs().mkString(_BETWEEN)
     known = dict(entry.split(" -> ", 1) for entry in str(text).split(_BETWEEN) if " -> " in entry)

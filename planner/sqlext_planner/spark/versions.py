@@ -10,10 +10,13 @@ import inspect
 import logging
 import re
 import sys
-from collections.abc import Callable, Sequence
+import uuid
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from sqlext_planner.errors import ConfigurationError
 
@@ -236,6 +239,49 @@ def frame_of_plan(spark: SparkSession, plan: Any) -> DataFrame:
     return DataFrame(dataset.ofRows(spark._jsparkSession, plan), spark)
 
 
+def is_frame(value: object) -> TypeGuard[DataFrame]:
+    """Whether this is a DataFrame, classic or of Spark Connect, whose classes have nothing in common in 3.5."""
+    return _is_sparks("DataFrame", value)
+
+
+def is_column(value: object) -> TypeGuard[Column]:
+    """Whether this is a Column, classic or of Spark Connect."""
+    return _is_sparks("Column", value)
+
+
+def _is_sparks(name: str, value: object) -> bool:
+    return any(kind.__name__ == name and kind.__module__.startswith("pyspark.sql.") for kind in type(value).__mro__)
+
+
+def sql_with_references(
+    spark: SparkSession,
+    text: str,
+    args: Any,
+    references: Mapping[str, Any],
+    filled: Callable[[Callable[[DataFrame], str]], str],
+) -> DataFrame:
+    """`spark.sql` of a text with ``{name}`` for each of `references`. A client of Spark Connect of 3.5 does not fill
+    them in: there `filled` does, with views that stay as long as the plan that reads them."""
+    if not references or len(inspect.signature(type(spark).sql).parameters) > 3:
+        return spark.sql(text, args, **references)
+    views: list[str] = []
+
+    def view(frame: DataFrame) -> str:
+        views.append(f"_sqlext_{uuid.uuid4().hex}")
+        frame.createOrReplaceTempView(views[-1])
+        return views[-1]
+
+    def drop() -> None:
+        with suppress(Exception):  # the server may be gone
+            for name in views:
+                spark.catalog.dropTempView(name)
+
+    found: Any = spark.sql(filled(view), args)
+    weakref.finalize(found._plan, drop).atexit = False
+    result: DataFrame = found
+    return result
+
+
 def column_node(column: Any) -> Any:
     """What a Column of the JVM is made of: a node of Spark's DataFrames, in 3.5 Catalyst's own expression."""
     return column.expr() if spark_version() < (4, 0) else column.node()
@@ -277,12 +323,20 @@ def with_state(
     return grouped.transformWithState(processor, schema, "Append", "EventTime", initial)
 
 
-def check_streams(spark: SparkSession) -> None:
-    """Raises ConfigurationError where Spark cannot run our operators over streams: up to 4.0."""
+def all_settings(spark: SparkSession) -> Mapping[str, str]:
+    """All settings of a server of Spark Connect that are set. A client of 3.5 has no `getAll`."""
+    if hasattr(spark.conf, "getAll"):
+        return spark.conf.getAll
+    return {row["key"]: row["value"] for row in spark.sql("SET").collect()}
+
+
+def check_streams() -> None:
+    """Raises ConfigurationError where Spark cannot run our operators over streams, nor read STREAM and WATERMARK in
+    FROM: up to 4.0."""
     if spark_version() < _STREAMS_FROM:
         wanted = _dotted(_STREAMS_FROM)
         raise ConfigurationError(
-            f"windows and joins over streams need Spark {wanted} or newer, and this is Spark {spark.version}",
+            f"windows and joins over streams need Spark {wanted} or newer, and this is Spark {pyspark_version()}",
             condition="spark-version",
             help=f"run the stream on Spark {wanted} or newer; over tables this statement runs here too",
         )
