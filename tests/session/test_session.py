@@ -145,7 +145,6 @@ def test_named_markers_in_extension_queries(session: Session, args: dict[str, An
     assert rows(session.sql(sql, args)) == [(1, 11), (2, 13)]
 
 
-@pytest.mark.every_spark("arguments")
 def test_positional_markers_in_extension_queries(session: Session) -> None:
     sql = WINDOW.replace("sum(v) OVER w", "sum(v) OVER w + ?").replace("10 PRECEDING", "? PRECEDING")
     assert rows(session.sql(sql, [100, 10])) == [(i, s + 100) for i, s in EXPECTED]
@@ -194,7 +193,6 @@ def test_statements_around_a_query(spark: SparkSession, session: Session, create
         spark.catalog.dropTempView("made")
 
 
-@pytest.mark.every_spark("CREATE TABLE AS, INSERT, views")
 def test_global_temporary_view(spark: SparkSession, session: Session) -> None:
     session.sql("CREATE GLOBAL TEMP VIEW made (x, y) AS " + WINDOW)
     try:
@@ -203,7 +201,6 @@ def test_global_temporary_view(spark: SparkSession, session: Session) -> None:
         spark.catalog.dropGlobalTempView("made")
 
 
-@pytest.mark.every_spark("CREATE TABLE AS, INSERT, views")
 def test_insert(spark: SparkSession, session: Session) -> None:
     spark.sql("CREATE TABLE target (id int, s bigint) USING parquet")
     try:
@@ -238,7 +235,6 @@ def test_errors_in_an_explained_statement_point_at_the_text(session: Session) ->
     assert sql[caught.value.span.start : caught.value.span.end] == "nothing"
 
 
-@pytest.mark.every_spark("files as tables")
 @pytest.mark.parametrize("kind", ["file", "folder", "csv"])
 def test_register(session: Session, tmp_path: Path, kind: str) -> None:
     table = pa.table({"id": pa.array([1, 2], pa.int32()), "k": ["x", "y"], "ts": [1, 2], "v": [5, 6]})

@@ -69,7 +69,15 @@ def _run(version: str, arguments: list[str] | None) -> int:
         if arguments is None:
             return 0
         log = _BUILD / f"{version}.log"
-        command = [python, "-m", "pytest", "-q", f"--outcomes={_BUILD / f'{version}.json'}", *arguments]
+        command = [
+            python,
+            "-m",
+            "pytest",
+            "-q",
+            "--durations=10",
+            f"--outcomes={_BUILD / f'{version}.json'}",
+            *arguments,
+        ]
         surroundings = {
             **os.environ,
             "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}",

@@ -1,15 +1,13 @@
 """The tests under a version of Spark: which of them every version runs, what counts as refused, what came of each.
 
-``every_spark("windows")`` marks a central statement of a feature, which each version runs or refuses in one sentence;
-of a test with parameters the first ``cases=``, or all;
+``every_spark("windows")`` marks a central statement of a feature, which each version runs or refuses in one sentence
+(of a test with parameters, the first case);
 ``spark_since("4.1", "why")`` a test that needs a newer Spark than the oldest.
 """
 
 from __future__ import annotations
 
 import json
-import sys
-from collections import Counter
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -59,12 +57,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _central(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    seen: Counter[str] = Counter()
+    """The first case of each marked test."""
+    seen = set()
     for item in items:
-        mark = item.get_closest_marker("every_spark")
         test = item.nodeid.partition("[")[0]
-        if mark is not None and seen[test] < mark.kwargs.get("cases", sys.maxsize):
-            seen[test] += 1
+        if item.get_closest_marker("every_spark") and test not in seen:
+            seen.add(test)
             yield item
 
 

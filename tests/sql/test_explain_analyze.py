@@ -53,7 +53,6 @@ def measured(text: str) -> dict[str, tuple[int, int, int]]:
     return {name: (int(n), int(bad), int(null)) for name, n, bad, null in re.findall(pattern, text)}
 
 
-@pytest.mark.every_spark("EXPLAIN ANALYZE", cases=2)
 @pytest.mark.parametrize("relation", ["OVERLAPS", "MEETS", "ALLEN EQUALS", "ALLEN BEFORE"])
 @pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN", "ANTI JOIN"])
 def test_rows_and_periods_are_counted(session: Session, relation: str, join: str) -> None:

@@ -156,7 +156,7 @@ def call_of(function: WindowFunction, first: str) -> tuple[str, list[str], list[
     return f"{function.name}({', '.join(texts)})", columns, constants
 
 
-@pytest.mark.every_spark("aggregates before joins", cases=1)
+@pytest.mark.every_spark("aggregates before joins")
 @pytest.mark.parametrize("compat", [None, "openmldb"])
 def test_every_function_as_its_twin(spark: SparkSession, table: str, compat: str | None) -> None:
     """All functions of the table in one SELECT each way; without the mode those that Spark has too are Spark's."""

@@ -206,7 +206,6 @@ def test_a_point_in_a_period(form: str, spark: SparkSession, oracle: Oracle) -> 
     assert ours(sweeping(spark, form), union(mine)) == oracle(union(theirs))
 
 
-@pytest.mark.every_spark("interval joins")
 @pytest.mark.parametrize("form", FORMS)
 def test_sets_of_relations(form: str, spark: SparkSession, oracle: Oracle) -> None:
     """allen_relation(...) IN (...): any of them, in every kind."""

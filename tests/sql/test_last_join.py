@@ -166,7 +166,6 @@ def test_chains(relation: str, expected: str, session: Session, oracle: Callable
     assert ours(session, f"SELECT {wanted} FROM {relation}") == oracle(f"SELECT {wanted} FROM {expected}")
 
 
-@pytest.mark.every_spark("LAST JOIN")
 def test_every_column_comes_through(session: Session, oracle: Callable[[str], Rows]) -> None:
     columns = ", ".join(f"{side}_{field.name}" for side in "ab" for field in SCHEMA if field.name not in ("tt", "tz"))
     got = ours(session, f"SELECT {columns} FROM a LAST JOIN b ORDER BY b_ts ON a_k = b_k")

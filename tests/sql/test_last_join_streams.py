@@ -40,7 +40,7 @@ STATEMENTS = {
 }
 
 
-@pytest.mark.every_spark("streams: LAST JOIN", cases=1)
+@pytest.mark.every_spark("streams: LAST JOIN")
 @pytest.mark.parametrize("name", list(STATEMENTS))
 def test_a_stream_gives_the_rows_of_batch(session: Session, tmp_path: Path, name: str) -> None:
     sql = STATEMENTS[name]

@@ -72,7 +72,7 @@ def several(spark: SparkSession, tables: None) -> Iterator[None]:
     spark.conf.unset("sqlext.exchange.partitions")
 
 
-@pytest.mark.every_spark("placement of keys (skew)", cases=1)
+@pytest.mark.every_spark("placement of keys (skew)")
 @pytest.mark.parametrize("window", WINDOWS)
 def test_windows_are_the_same_by_every_partitioner(session: Session, several: None, window: str) -> None:
     expected = rows(session, statement(window))
@@ -92,7 +92,6 @@ LAST_JOIN = (
 )
 
 
-@pytest.mark.every_spark("placement of keys (skew)")
 def test_last_join_is_the_same_by_every_partitioner(session: Session, several: None) -> None:
     expected = rows(session, LAST_JOIN.format(hint=""))
     assert sum(expected.values()) == 700
@@ -196,7 +195,6 @@ def exchanged(spark: SparkSession, several: None) -> Iterator[None]:
     spark.conf.unset("sqlext.intervalJoin.strategy")
 
 
-@pytest.mark.every_spark("placement of keys (skew)")
 def test_interval_joins_are_the_same_by_every_partitioner(session: Session, exchanged: None) -> None:
     split = [kind for kind in INTERVALS if kind != "FULL JOIN"]
     expected = rows(session, intervals("/*+ NO_SWEEP */"))

@@ -67,7 +67,6 @@ def test_every_operation(tables: tuple[Rows, Rows], session: Session) -> None:
     assert rows_of(session, less) == twin("difference", ("k", "id"), left, right)
 
 
-@pytest.mark.every_spark("period algebra")
 def test_dates_names_and_what_is_around(tables: tuple[Rows, Rows], session: Session) -> None:
     """Keys with names, CTEs, joins with results, aliases of columns, filters on keys."""
     left, _ = tables

@@ -51,7 +51,6 @@ def test_the_query_of_the_design(session: Session) -> None:
     assert rows(session, DESIGN_QUERY) == DESIGN_ROWS
 
 
-@pytest.mark.every_spark("windows over a union")
 def test_timestamps_and_seconds(spark: SparkSession, session: Session) -> None:
     for name in ("actions", "orders"):
         spark.sql(f"SELECT user_id, timestamp_millis(ts) AS ts, amount FROM {name}").createOrReplaceTempView(
@@ -216,7 +215,6 @@ def test_create_table_as_and_insert(spark: SparkSession, session: Session) -> No
     assert rows(session, "SELECT * FROM spent_insert") == DESIGN_ROWS
 
 
-@pytest.mark.every_spark("CREATE TABLE AS, INSERT, views")
 def test_temporary_view(spark: SparkSession, session: Session) -> None:
     session.sql(f"CREATE OR REPLACE TEMP VIEW spent_view AS {DESIGN_QUERY}")
     assert rows(session, "SELECT * FROM spent_view WHERE orders_1h > 4") == [(1, 3_600_000, 63.0, 5)]

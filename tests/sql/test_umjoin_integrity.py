@@ -167,7 +167,7 @@ CASES = (
 )
 
 
-@pytest.mark.every_spark("multi-way joins", cases=4)
+@pytest.mark.every_spark("multi-way joins")
 @pytest.mark.usefixtures("tables")
 @pytest.mark.parametrize("sql", CASES)
 def test_chosen_statements(spark: SparkSession, sql: str) -> None:

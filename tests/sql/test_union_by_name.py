@@ -43,7 +43,6 @@ def tables(spark: SparkSession) -> None:
         frame.createOrReplaceTempView(f"by_name_{name}")
 
 
-@pytest.mark.every_spark("windows over a union", cases=1)
 @pytest.mark.parametrize(
     "items",
     [

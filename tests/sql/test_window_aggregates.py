@@ -164,7 +164,7 @@ def _is_known(spark: SparkSession, call: str) -> bool:
     return True
 
 
-@pytest.mark.every_spark("windows over a union", cases=1)
+@pytest.mark.every_spark("windows over a union")
 @pytest.mark.parametrize("frame", FRAMES)
 def test_every_aggregate_is_that_of_sparks_window(spark: SparkSession, tables: None, frame: str) -> None:
     window = f"PARTITION BY k ORDER BY ts {{}} BETWEEN {frame}"

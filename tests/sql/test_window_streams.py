@@ -110,7 +110,6 @@ def test_windows_without_a_start_and_with_one(session: Session, tmp_path: Path) 
     assert found == sorted_rows(session.sql(UNBOUNDED.format("_t")))
 
 
-@pytest.mark.every_spark("streams: windows")
 def test_a_table_beside_a_stream(session: Session, tmp_path: Path) -> None:
     sql = (
         "SELECT k, ts, sum(v) OVER w AS s, lag(v, 3) OVER w AS l FROM a{0} "
