@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib.util
 import re
 import sys
@@ -12,7 +13,18 @@ from typing import Any
 import pytest
 from sqlext_planner.errors import ConfigurationError
 from sqlext_planner.spark.task_errors import task_error
-from sqlext_planner.spark.versions import LINES, check_pyspark, java_error, spark_line, spark_version
+from sqlext_planner.spark.versions import (
+    LINES,
+    all_settings,
+    check_pyspark,
+    check_streams,
+    is_column,
+    is_frame,
+    java_error,
+    spark_line,
+    spark_version,
+    sql_with_references,
+)
 from sqlext_planner.spark.workers import check_workers
 
 from tests.conftest import ROOT
@@ -128,6 +140,58 @@ def test_a_checkpoint_of_a_newer_spark(text: str, files: str, monkeypatch: pytes
     assert found.message == f"the checkpoint was written by a newer Spark than 4.1.4{files}"
     assert found.condition == "checkpoint-mismatch"
     assert "go on with the version of Spark that wrote it" in str(found.help)
+
+
+@pytest.mark.parametrize("spark", ["3.5.9", "4.0.5"])
+def test_streams_need_a_newer_spark(spark: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    at(monkeypatch, spark)
+    with pytest.raises(ConfigurationError, match=f"streams need Spark 4.1 or newer, and this is Spark {spark}"):
+        check_streams()
+    at(monkeypatch, "4.1.0")
+    check_streams()
+
+
+class _OldClient:
+    """A session of Spark Connect as a client of 3.5 has it."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, object] = {}
+        self.texts: list[str] = []
+        self.conf = SimpleNamespace()
+        self.catalog = SimpleNamespace(dropTempView=self.views.pop)
+
+    def sql(self, sqlQuery: str, args: Any = None) -> Any:  # noqa: N803 - Spark's own name
+        self.texts.append(sqlQuery)
+        frame = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+        frame._plan = type("SQL", (), {})()
+        frame.collect = lambda: [{"key": "a.b", "value": "c"}]
+        frame.createOrReplaceTempView = lambda name: self.views.update({name: frame})
+        return frame
+
+
+def test_a_client_of_connect_that_lists_no_settings() -> None:
+    client: Any = _OldClient()
+    assert all_settings(client) == {"a.b": "c"}
+    assert client.texts == ["SET"]
+
+
+def test_a_client_of_connect_that_fills_in_no_references() -> None:
+    """Views stand in place of them, as long as there is a plan that reads them."""
+    client: Any = _OldClient()
+    given = client.sql("SELECT 1")
+    assert is_frame(given)
+    assert not is_column(given)
+    assert not is_frame("DataFrame")
+    found = sql_with_references(client, "SELECT * FROM {v}", None, {"v": given}, lambda view: f"FROM {view(given)}")
+    (name,) = client.views
+    assert client.texts[-1] == f"FROM {name}"
+    plan = found._plan
+    del found
+    gc.collect()
+    assert name in client.views
+    del plan
+    gc.collect()
+    assert not client.views
 
 
 def test_one_module_asks_for_pysparks_version() -> None:
