@@ -146,7 +146,7 @@ def _compare(ours: Sequence[Row], spark: Sequence[Row], calls: Sequence[str]) ->
     assert wrong == {}
 
 
-#: Functions and forms that Spark 3.5 lacks, or computes otherwise.
+#: Functions and forms that older Sparks lack, or compute otherwise.
 NEWER = ("listagg", "string_agg", "nth_value", "collect_set(z)")
 FRAMES = ("20 PRECEDING AND CURRENT ROW", "9 PRECEDING AND 4 PRECEDING")
 
@@ -157,9 +157,9 @@ def _type(frame: DataFrame, number: int) -> DataType | str:
     return kind if spark_version() >= (4, 1) else kind.simpleString()
 
 
-def _is_spark_4s(spark: SparkSession, call: str) -> bool:
+def _is_shared(spark: SparkSession, call: str) -> bool:
     if call == "collect_set(z)":  # before, NaN came twice and -0.0 beside 0.0
-        return spark_version() >= (4, 0)
+        return spark_version() >= (4, 2)
     try:
         spark.sql(f"SELECT {call} OVER (PARTITION BY k ORDER BY ts) FROM agg_from")
     except AnalysisException:
@@ -171,7 +171,7 @@ def _is_spark_4s(spark: SparkSession, call: str) -> bool:
 @pytest.mark.parametrize("frame", FRAMES)
 def test_every_aggregate_is_that_of_sparks_window(spark: SparkSession, tables: None, frame: str) -> None:
     window = f"PARTITION BY k ORDER BY ts {{}} BETWEEN {frame}"
-    shared = [call for call in SAME if not call.startswith(NEWER) or _is_spark_4s(spark, call)]
+    shared = [call for call in SAME if not call.startswith(NEWER) or _is_shared(spark, call)]
     calls = [*shared, *OTHER]
     ours = ", ".join(f"{call} OVER w AS c{n}" for n, call in enumerate(calls))
     theirs = [f"{call} OVER w" for call in shared] + list(OTHER.values())
