@@ -56,7 +56,11 @@ WRONG = {
         f"has numba 0.60.1, the driver has {NUMBA}",
         "install the driver's numba",
     ),
-    "old pyarrow": ({**ALL, "pyarrow": "19.0.1"}, "has pyarrow 19.0.1, and 20 is needed", "newer pyarrow"),
+    "old pyarrow": (
+        {**ALL, "pyarrow": f"{LEAST_PYARROW - 1}.0.1"},
+        f"has pyarrow {LEAST_PYARROW - 1}.0.1, and {LEAST_PYARROW} is needed",
+        "newer pyarrow",
+    ),
     "the package in parts": (
         ALL,
         "cannot load what the task needs: No module named 'sqlext_operators.exchange'",
