@@ -324,7 +324,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=cases(), written=st.booleans())
-@settings(max_examples=400, suppress_health_check=QUIET, deadline=None)
+@settings(max_examples=150, suppress_health_check=QUIET, deadline=None)
 def test_each_step_gives_the_pairs_that_it_decides(case: Case, written: bool) -> None:
     event(case.spec.join.kind)
     check(case, written=written)

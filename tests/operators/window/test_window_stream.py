@@ -159,7 +159,7 @@ LIMITS = st.sampled_from([0, 4, 1000])
 
 
 @given(case=cases(), condense_from=LIMITS)
-@settings(max_examples=150, suppress_health_check=QUIET)
+@settings(max_examples=60, suppress_health_check=QUIET)
 def test_stream_equals_batch(case: Case, condense_from: int) -> None:
     check(case, condense_from)
 
@@ -220,7 +220,7 @@ def summed_cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=summed_cases())
-@settings(max_examples=150, suppress_health_check=QUIET)
+@settings(max_examples=60, suppress_health_check=QUIET)
 def test_condensed_windows_equal_batch(case: Case) -> None:
     check(case, 0)
 
@@ -380,7 +380,7 @@ def late_cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=late_cases())
-@settings(max_examples=150, suppress_health_check=QUIET)
+@settings(max_examples=60, suppress_health_check=QUIET)
 def test_late_rows_come_out_with_their_phase(case: Case) -> None:
     """Every row of FROM comes out once. The finished ones are those that come out without the late ones."""
     calls = [call for window in case.spec.window.windows for call in window.calls]

@@ -111,7 +111,7 @@ PLACES = st.lists(placements(LONG), min_size=1, max_size=4)
 
 
 @given(case=cases(), places=PLACES, data=st.data())
-@settings(max_examples=200, suppress_health_check=QUIET, deadline=None)
+@settings(max_examples=70, suppress_health_check=QUIET, deadline=None)
 def test_joins_whose_keys_move_equal_batch(case: Case, places: list[Placement], data: st.DataObject) -> None:
     event(f"{check(case, places, data)} changes")
 

@@ -68,7 +68,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=cases(), places=PLACES, data=st.data())
-@settings(max_examples=150, suppress_health_check=QUIET, deadline=None)
+@settings(max_examples=60, suppress_health_check=QUIET, deadline=None)
 def test_joins_whose_keys_move_equal_brute_force(case: Case, places: list[Placement], data: st.DataObject) -> None:
     event(f"{check(case, places, data)} changes")
 

@@ -60,7 +60,7 @@ QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 
 @given(case=moving_cases(), places=st.lists(placements(pa.int32()), min_size=1, max_size=4), data=st.data())
-@settings(max_examples=150, suppress_health_check=QUIET, deadline=None)
+@settings(max_examples=60, suppress_health_check=QUIET, deadline=None)
 def test_streams_whose_keys_move_equal_batch(case: Case, places: list[Placement], data: st.DataObject) -> None:
     event(f"{check(case, places, data)} changes")
 
