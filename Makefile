@@ -40,7 +40,7 @@ test: $(VENV)/.dev java  ## the tests, first those without Spark
 
 test-all: $(VENV)/.dev java  ## the tests, slow ones too, with new random examples and the data of ../shared
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --slow $(ARGS)
-	$(if $(ARGS),,$(BIN)/python -m tests.spark_versions 4.0.5 4.2.1 --slice)
+	$(if $(ARGS),,$(BIN)/python -m tests.spark_versions 3.5.9 4.0.5 4.1.4 4.2.1 --slice)
 
 test-spark: $(VENV)/.dev java  ## the tests with Spark on other versions of it: `make test-spark SPARK=4.0.5`
 	$(BIN)/python -m tests.spark_versions $(SPARK) $(ARGS)
