@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from sqlext.bench.aggregates import CALLS, AggregatesOptions, aggregates_suite
@@ -11,6 +12,7 @@ from sqlext.bench.harness.engines import Engines
 from tests.bench.runs import agreed, case_result, outcome
 
 
+@pytest.mark.slow
 def test_all_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
     calls = ["mode(i)", "median(x)", "percentile(i, array(0.1, 0.5, 0.9))", "skewness(x)", "collect_list(i)"]
     options = AggregatesOptions(rows=400, keys=4, widths=(10,), calls="; ".join(calls), data=tmp_path)

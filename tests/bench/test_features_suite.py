@@ -118,6 +118,7 @@ SLOW = [pytest.param(script, marks=pytest.mark.slow) for script in ("Q3", "Q4", 
 
 
 @pytest.mark.parametrize("script", ["Q0", "Q1", "Q2", *SLOW])
+@pytest.mark.slow
 def test_all_contestants_agree(spark: SparkSession, tmp_path: Path, script: str) -> None:
     ansi = spark.conf.get("spark.sql.ansi.enabled", None)
     options = FeaturesOptions(rows=3_000, scripts=[script], data=tmp_path)

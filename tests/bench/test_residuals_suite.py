@@ -12,6 +12,7 @@ from sqlext.bench.residuals import KINDS, ResidualsOptions, residuals_suite
 from tests.bench.runs import agreed, case_result, outcome
 
 
+@pytest.mark.slow
 def test_all_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
     options = ResidualsOptions(rows=2_000, candidates=(20,), shares=(50,), conditions=("<>", "LIKE"), data=tmp_path)
     report = agreed(residuals_suite(options, Engines(cores=2)))

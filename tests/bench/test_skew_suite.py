@@ -17,6 +17,7 @@ from sqlext.bench.skew.suite import CONTESTANTS, SkewOptions, skew_case, skew_su
 from tests.bench.runs import agreed, case_result, outcome
 
 
+@pytest.mark.slow
 def test_all_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
     options = SkewOptions(rows=3_000, shapes=[(5, 0.2, 10)], partitions=3, data=tmp_path)
     found = agreed(skew_suite(options, Engines(cores=2))).cases[0].measurements

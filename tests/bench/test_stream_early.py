@@ -62,6 +62,7 @@ def test_cases(tmp_path: Path) -> None:
         assert plain == text.replace("shrink", "none")
 
 
+@pytest.mark.slow
 def test_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
     names = ["ours", "ours-none", "duckdb", "spark-join"]
     chosen = ["few", "rows"]

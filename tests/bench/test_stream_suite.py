@@ -121,6 +121,7 @@ def test_latency_is_from_arrival_to_the_batch_whose_watermark_has_passed() -> No
     assert row_latencies([], times, np.zeros(6)) == {}
 
 
+@pytest.mark.slow
 def test_contestants_agree(spark: SparkSession, tmp_path: Path) -> None:
     contestants = ["floor", "floor-spark", "duckdb", "ours-batch", "spark-join", "spark-join-v2"]
     options = StreamOptions(

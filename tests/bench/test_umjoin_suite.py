@@ -121,6 +121,7 @@ def _agree(options: UMJoinOptions) -> Report:
     return report
 
 
+@pytest.mark.slow
 def test_contestants_agree_on_generated_data(spark: SparkSession, tmp_path: Path) -> None:
     options = UMJoinOptions(
         cases=["chain", "triangle"],
