@@ -181,6 +181,7 @@ class Session:
         kwargs: dict[str, Any],
         settings: SqlSettings,
     ) -> DataFrame:
+        """The statement as written, by Spark alone."""
         from sqlext_planner.spark.versions import sql_with_references
 
         def filled(view: Callable[[DataFrame], str]) -> str:

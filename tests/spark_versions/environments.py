@@ -52,9 +52,11 @@ def made(version: str) -> Iterator[Path]:
             pins.write_text("".join(line for line in lock_lines if not re.match(r"(pyspark|py4j)==", line)))
             spark.write_text(f"pyspark=={version}\n")  # also one that pyproject.toml does not allow
             _uv(*install, "--constraint", pins, "--override", spark, "--editable", f"{ROOT}[dev]")
-            if version.startswith("3.5."):
-                urllib.request.urlretrieve(_CONNECT, folder / _CONNECT.rpartition("/")[2])
             complete.touch()
+        server = folder / _CONNECT.rpartition("/")[2]
+        if version.startswith("3.5.") and not server.exists():
+            begun, _ = urllib.request.urlretrieve(_CONNECT, server.with_suffix(".part"))
+            Path(begun).replace(server)
         _uv(*install, "--no-deps", "--editable", ROOT)
         yield python
 

@@ -262,7 +262,8 @@ def sql_with_references(
 ) -> DataFrame:
     """`spark.sql` of a text with ``{name}`` for each of `references`. A client of Spark Connect of 3.5 does not fill
     them in: there `filled` does, with views that stay as long as the plan that reads them."""
-    if not references or len(inspect.signature(type(spark).sql).parameters) > 3:
+    taken = inspect.signature(type(spark).sql).parameters.values()
+    if not references or any(item.kind is item.VAR_KEYWORD for item in taken):
         return spark.sql(text, args, **references)
     views: list[str] = []
 
@@ -276,7 +277,11 @@ def sql_with_references(
             for name in views:
                 spark.catalog.dropTempView(name)
 
-    found: Any = spark.sql(filled(view), args)
+    try:
+        found: Any = spark.sql(filled(view), args)
+    except BaseException:
+        drop()
+        raise
     weakref.finalize(found._plan, drop).atexit = False
     result: DataFrame = found
     return result

@@ -380,7 +380,7 @@ def late_cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=late_cases())
-@settings(max_examples=60, suppress_health_check=QUIET)
+@settings(max_examples=150, suppress_health_check=QUIET)
 def test_late_rows_come_out_with_their_phase(case: Case) -> None:
     """Every row of FROM comes out once. The finished ones are those that come out without the late ones."""
     calls = [call for window in case.spec.window.windows for call in window.calls]

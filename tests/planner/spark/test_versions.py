@@ -194,6 +194,20 @@ def test_a_client_of_connect_that_fills_in_no_references() -> None:
     assert not client.views
 
 
+def test_views_of_references_do_not_outlive_an_error() -> None:
+    client: Any = _OldClient()
+    given = client.sql("SELECT 1")
+
+    def refused(sqlQuery: str, args: Any = None) -> Any:  # noqa: N803 - Spark's own name
+        assert client.views
+        raise ValueError(sqlQuery)
+
+    client.sql = refused
+    with pytest.raises(ValueError, match="FROM _sqlext_"):
+        sql_with_references(client, "FROM {v}", None, {"v": given}, lambda view: f"FROM {view(given)}")
+    assert not client.views
+
+
 def test_one_module_asks_for_pysparks_version() -> None:
     """All that differs between versions stands in one module."""
     asking = []
