@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from sqlext_planner.spark.versions import arrow_table
 
 from .texts import Col
 
@@ -176,7 +175,7 @@ def create_views(spark: SparkSession, data: DataSet, folder: Path) -> dict[str, 
         frame.createOrReplaceTempView(table.name)
         position = pa.array(range(table.rows.num_rows), pa.int64())
         if table.storage in ("files", "mixed"):  # Spark reads large files first
-            order = arrow_table(frame.selectExpr("id", "monotonically_increasing_id() AS p")).to_pydict()
+            order = frame.selectExpr("id", "monotonically_increasing_id() AS p").toArrow().to_pydict()
             places = dict(zip(order["id"], order["p"], strict=True))
             position = pa.array([places[i] for i in table.rows["id"].to_pylist()], pa.int64())
         found[table.name] = table.rows.append_column("_pos", position)

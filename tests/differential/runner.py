@@ -59,7 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def start() -> Any:
     """A small quiet Spark with one core."""
     from sqlext.embedded import start_spark
+    from tests.spark_versions.older import complete
 
+    complete()
     # small statements, each with another plan: the second compiler costs more than its code saves
     os.environ["SPARK_SUBMIT_OPTS"] = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
     return start_spark(
