@@ -12,6 +12,14 @@ import pytest
 
 from tests import properties
 from tests.leaks import STARTED, SharedSpark
+from tests.quick_spark import (
+    QUICK_JAVA,
+    QUICK_STATEMENTS,
+    QUIET_UI,
+    READY_WORKERS,
+    remember_names,
+    without_checksums,
+)
 from tests.told import bugs_told
 
 if TYPE_CHECKING:
@@ -61,41 +69,30 @@ def bugs() -> Iterator[None]:
         yield
 
 
-#: `make test` runs thousands of statements over a few rows each, and compiling Spark's own operators takes long for
-#: such: 55 tests on a cold Spark take 78 s without it and 135 s with it. `make test-all` compiles, as Spark ships.
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-
-
-#: Arguments of every Java that Spark starts in `make test`, also below the command line: no second compiler and no
-#: threads that collect garbage, since no test runs long enough to earn what these cost (a fifth of the CPU time).
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-
-
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A local Spark with two cores, UTC, four shuffle partitions; ANSI mode and tables as Spark 4 ships them."""
     from sqlext.embedded import start_spark
 
+    remember_names()
     with tempfile.TemporaryDirectory(prefix="sqlext-test-warehouse-") as warehouse:
-        session = start_spark(
-            "local[2]",
-            {
-                "spark.driver.memory": "4g",
-                # thousands of statements: what the UI would keep of each fills the heap
-                "spark.sql.ui.retainedExecutions": "20",
-                "spark.ui.retainedJobs": "50",
-                "spark.ui.retainedStages": "50",
-                "spark.ui.retainedTasks": "500",
-                # a small table to broadcast takes a page, which would be 64 MB of a 4 GB heap
-                "spark.buffer.pageSize": "1m",
-                "spark.sql.ansi.enabled": "true",
-                "spark.sql.legacy.createHiveTableByDefault": "false",
-                "spark.sql.session.timeZone": "UTC",
-                "spark.sql.shuffle.partitions": "4",
-                "spark.sql.warehouse.dir": warehouse,
-                **({} if slow_too(request.config) else INTERPRETED),
-            },
-        )
+        settings = {
+            "spark.driver.memory": "4g",
+            # a small table to broadcast takes a page, which would be 64 MB of a 4 GB heap
+            "spark.buffer.pageSize": "1m",
+            "spark.sql.ansi.enabled": "true",
+            "spark.sql.legacy.createHiveTableByDefault": "false",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": "4",
+            "spark.sql.warehouse.dir": warehouse,
+            **QUIET_UI,
+            **READY_WORKERS,
+        }
+        if slow_too(request.config):
+            session = start_spark("local[2]", settings)
+        else:
+            session = start_spark("local[2]", settings | QUICK_STATEMENTS)
+            without_checksums(session)
         request.config.stash[STARTED] = SharedSpark(session)
         yield session
         del request.config.stash[STARTED]

@@ -59,26 +59,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def start() -> Any:
     """A small quiet Spark with one core."""
     from sqlext.embedded import start_spark
+    from tests.quick_spark import LONG_JAVA, QUICK_STATEMENTS, QUIET_UI, READY_WORKERS, remember_names
     from tests.spark_versions.older import complete
 
     complete()
-    # small statements, each with another plan: the second compiler costs more than its code saves
-    os.environ["SPARK_SUBMIT_OPTS"] = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
+    remember_names()
+    # the second compiler earns what it costs after some hundreds of statements: 1.2 a second become 1.9
+    os.environ["SPARK_SUBMIT_OPTS"] = LONG_JAVA
     return start_spark(
         "local[1]",
         {
             "spark.driver.memory": "2g",
             "spark.ui.enabled": "false",
-            "spark.sql.ui.retainedExecutions": "5",
-            "spark.ui.retainedJobs": "5",
-            "spark.ui.retainedStages": "5",
-            "spark.ui.retainedTasks": "50",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": "1",
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.python.daemon.module": "tests.differential.daemon",
             "spark.shuffle.compress": "false",
             "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
+            **QUIET_UI,
+            **READY_WORKERS,
+            **QUICK_STATEMENTS,
         },
     )
 
