@@ -13,8 +13,9 @@ import pytest
 from tests import properties
 from tests.leaks import STARTED, SharedSpark
 from tests.quick_spark import (
+    INTERPRETED,
+    QUICK_CHECKPOINTS,
     QUICK_JAVA,
-    QUICK_STATEMENTS,
     QUIET_UI,
     READY_WORKERS,
     remember_names,
@@ -91,7 +92,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
         if slow_too(request.config):
             session = start_spark("local[2]", settings)
         else:
-            session = start_spark("local[2]", settings | QUICK_STATEMENTS)
+            session = start_spark("local[2]", settings | INTERPRETED | QUICK_CHECKPOINTS)
             without_checksums(session)
         request.config.stash[STARTED] = SharedSpark(session)
         yield session

@@ -12,16 +12,15 @@ if TYPE_CHECKING:
 
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
-#: Settings for statements over a few rows; `make test-all` runs Spark as it ships.
-#:
-#: - Compiling Spark's own operators takes long for such: 55 tests on a cold Spark take 78 s without and 135 s with it.
-#: - Without Hadoop's native library, a file of a checkpoint is moved with eight processes (`readlink`), or with none: a
-#:   third of the time of tests of streams.
-QUICK_STATEMENTS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    **({"spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS} if spark_version() >= (4, 1) else {}),
-}
+#: For statements over a few rows, `make test-all` runs Spark as it ships. Compiling Spark's own operators takes long
+#: for such: 55 tests on a cold Spark take 78 s without and 135 s with it.
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+#: Without Hadoop's native library, a file of a checkpoint is moved with eight processes (`readlink`), or with none: a
+#: third of the time of tests of streams.
+QUICK_CHECKPOINTS = (
+    {"spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS} if spark_version() >= (4, 1) else {}
+)
 
 #: Arguments of a Java that runs thousands of statements: no threads that collect garbage; and where Spark starts a
 #: process (`chmod` for each new file), it forks itself, without its helper.

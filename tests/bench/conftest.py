@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import INTERPRETED
+from tests.quick_spark import INTERPRETED
 
 HERE = Path(__file__).parent
 

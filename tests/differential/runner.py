@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def start() -> Any:
     """A small quiet Spark with one core."""
     from sqlext.embedded import start_spark
-    from tests.quick_spark import LONG_JAVA, QUICK_STATEMENTS, QUIET_UI, READY_WORKERS, remember_names
+    from tests.quick_spark import INTERPRETED, LONG_JAVA, QUIET_UI, READY_WORKERS, remember_names
     from tests.spark_versions.older import complete
 
     complete()
@@ -77,7 +77,7 @@ def start() -> Any:
             "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
             **QUIET_UI,
             **READY_WORKERS,
-            **QUICK_STATEMENTS,
+            **INTERPRETED,
         },
     )
 

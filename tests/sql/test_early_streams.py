@@ -23,7 +23,7 @@ from tests.sql.streams import (
 pytestmark = pytest.mark.tidied
 
 #: Seconds of a window, and from its start to its early answer; how many windows there are.
-LENGTH, AFTER, COUNT = 10, 7, 8
+LENGTH, AFTER, COUNT = 10, 7, 5
 BATCHES = [arriving(number, COUNT * LENGTH, keys=6) for number in range(2)]
 BATCH = (
     "SELECT l.w.start AS start, count(*) AS n, sum(l.v) AS s, avg(r.x) AS a, count(l.v) AS m "
@@ -87,7 +87,7 @@ def test_a_query_goes_on_from_its_checkpoint(session: Session, spark: SparkSessi
             register(spark, f"grown_{name}", tmp_path / name)
         return session.sql(text, l=spark.table("grown_l"), r=spark.table("grown_r"))
 
-    cut = 25
+    cut = 16
     for name in "lr":
         write_batches(tmp_path / name, batches[name][:cut])
     started(frame(), tmp_path).awaitTermination()

@@ -71,8 +71,8 @@ def statements(kinds: tuple[str, ...], every: int) -> list[str]:
 @pytest.mark.parametrize(
     ("form", "every"),
     [
-        ("broadcast", 4),
-        ("exchange", 4),
+        ("broadcast", 8),
+        ("exchange", 8),
         *(pytest.param(form, 1, marks=pytest.mark.slow) for form in ("broadcast", "exchange")),
     ],
 )

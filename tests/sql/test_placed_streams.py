@@ -30,7 +30,7 @@ from tests.sql.streams import (
 )
 
 #: Micro-batches of each stream.
-FILES = 16
+FILES = 10
 COUNTED = "count(*) OVER w AS n, sum(v) OVER w AS s, min(s) OVER w AS m"
 
 

@@ -99,13 +99,19 @@ STATEMENTS = {
 }
 
 
+#: The statements that other tests have much of.
+LONGER = ("one result in three places", "two PARTITION BY", "a multi-way join over windows")
+
+
 def figures_of(query: StreamingQuery) -> Mapping[str, int]:
     found = query_figures(query)
     assert found is not None
     return found.figures
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONGER else name for name in STATEMENTS]
+)
 def test_a_chain_gives_the_rows_of_batch(session: Session, spark: SparkSession, tmp_path: Path, name: str) -> None:
     sql = STATEMENTS[name]
     query = started(session.sql(sql.format("")), tmp_path)
