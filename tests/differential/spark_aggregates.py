@@ -145,7 +145,11 @@ class _Calls:
         )
 
     def mode(self, c: Col) -> Call:
-        return Call(f"mode({self.named(c)})", f"mode(e.{c.name} ORDER BY e.{c.name})", c.dtype)
+        """The smallest of the most frequent values. DuckDB's `mode` counts a NaN once among doubles, rightly in structs."""
+        oracle = f"mode(e.{c.name} ORDER BY e.{c.name})"
+        if c.dtype in ("double", "float"):
+            oracle = f"(mode(CASE WHEN e.{c.name} IS NOT NULL THEN {{'v': e.{c.name}}} END ORDER BY e.{c.name})).v"
+        return Call(f"mode({self.named(c)})", oracle, c.dtype)
 
     def by(self, c: Col, key: Col) -> Call:
         """The newest of equal ones."""
