@@ -145,7 +145,7 @@ class _Calls:
         )
 
     def mode(self, c: Col) -> Call:
-        """The smallest of the most frequent values. DuckDB's `mode` counts a NaN once among doubles, rightly in structs."""
+        """The smallest of the most frequent values. DuckDB's `mode` counts each NaN alone, but those in structs."""
         oracle = f"mode(e.{c.name} ORDER BY e.{c.name})"
         if c.dtype in ("double", "float"):
             oracle = f"(mode(CASE WHEN e.{c.name} IS NOT NULL THEN {{'v': e.{c.name}}} END ORDER BY e.{c.name})).v"
