@@ -75,7 +75,6 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A local Spark with two cores, UTC, four shuffle partitions; ANSI mode and tables as Spark 4 ships them."""
     from sqlext.embedded import start_spark
 
-    remember_names()
     with tempfile.TemporaryDirectory(prefix="sqlext-test-warehouse-") as warehouse:
         settings = {
             "spark.driver.memory": "4g",
@@ -87,12 +86,12 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
             "spark.sql.shuffle.partitions": "4",
             "spark.sql.warehouse.dir": warehouse,
             **QUIET_UI,
-            **READY_WORKERS,
         }
         if slow_too(request.config):
             session = start_spark("local[2]", settings)
         else:
-            session = start_spark("local[2]", settings | INTERPRETED | QUICK_CHECKPOINTS)
+            remember_names()
+            session = start_spark("local[2]", settings | READY_WORKERS | INTERPRETED | QUICK_CHECKPOINTS)
             without_checksums(session)
         request.config.stash[STARTED] = SharedSpark(session)
         yield session

@@ -2,7 +2,7 @@
 
 Its workers are forks of it, and a statement with LIMIT ends one, so what takes long is done before the forks:
 
-- the operators are loaded (a second each time);
+- the operators are loaded;
 - what is loaded is left out of later collections of garbage, which PySpark makes before each fork and after each task;
 - zip files of modules are not read again. Up to 4.1 PySpark calls `importlib.invalidate_caches` in every task, and
   Python 3.11 then reads the directory of pyspark.zip again for every package of it, which takes longer than most tests'

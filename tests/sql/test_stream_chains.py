@@ -99,7 +99,7 @@ STATEMENTS = {
 }
 
 
-#: The statements that other tests have much of.
+#: What `make test-all` alone runs: other statements have much of these.
 LONGER = ("one result in three places", "two PARTITION BY", "a multi-way join over windows")
 
 
