@@ -1,16 +1,25 @@
-"""Examples of properties: the same every time in `make test`, others each time among the slow tests."""
+"""Examples of properties: the same few every time in `make test`, many others each time among the slow tests."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
-# The first example of a property may compile kernels or share the cores with Spark: no time limit for one example.
-settings.register_profile("new", deadline=None, derandomize=False)
-# A slow machine must not change the result: no limit for making examples either.
-settings.register_profile(
-    "same", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
+#: The part of a property's examples that `make test` tries.
+SHARE = 4
+
+# A slow machine must not change the result: the first example of a property may compile kernels or share the cores
+# with Spark. No test changes what a fixture gave it.
+_PATIENT: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+settings.register_profile("new", derandomize=False, **_PATIENT)
+settings.register_profile("same", derandomize=True, database=None, max_examples=100 // SHARE, **_PATIENT)
+
+
+def examples(count: int = 100, **others: Any) -> settings:
+    """``@examples(400)``: so many of a property among the slow tests, a quarter in `make test`."""
+    return settings(max_examples=-(-count // SHARE) if settings().derandomize else count, **others)
 
 
 def no_constants() -> providers.Constants:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_planner.errors import ConfigurationError
 
 from sqlext.catalog import FileCatalog, read_files
 from sqlext.catalog.partitions import value_type, wider
+from tests.properties import examples
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,7 +108,7 @@ _SHAPES = st.one_of(
 VALUES = _SHAPES.filter(lambda text: text not in (".", "..") and "/" not in text and len(text) < 60)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@examples(25)
 @given(texts=st.lists(VALUES, min_size=12, max_size=12))
 def test_any_value_has_sparks_type(spark: SparkSession, tmp_path: Path, texts: list[str]) -> None:
     """Twelve values at a time, each a column of its own: a question to Spark takes 30 ms."""

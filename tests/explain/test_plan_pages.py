@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
@@ -15,6 +15,7 @@ from sqlext.explain.pages import STAGES, render
 from sqlext.explain.sql_marks import places_of
 from sqlext.run.pipeline import StagedPlan, stage
 from tests.explain.plans import OVERLAP_JOIN, WINDOW_UNION, Page, measured, page_of, planned, tpch
+from tests.properties import examples
 
 LAST_JOIN = (
     "SELECT v.ts, o.price FROM views v LAST JOIN orders o ORDER BY o.ts ON v.user_id = o.user_id AND v.ts >= o.ts"
@@ -136,7 +137,7 @@ HOSTILE = st.one_of(
 )
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_hostile_names_are_text(column: str, alias: str, value: str) -> None:
     names = [name.replace("`", "``") for name in (column, alias)]

@@ -35,8 +35,8 @@ PLANS = {
     "overlap-join": lambda: planned(OVERLAP_JOIN),
     "measured": measured,
 }
-#: Width and colour scheme.
-LOOKS = ((1280, "light"), (1280, "dark"), (375, "light"), (375, "dark"))
+#: Width and colour scheme: neither changes what the other decides.
+LOOKS = ((1280, "light"), (375, "dark"))
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from pyspark.sql import SparkSession
 from sqlext_planner.config import Config
 from sqlext_planner.expressions.subquery import subqueries
 
 from sqlext import Session
+from tests.properties import examples
 
 from .subquery_sql import statements
 
@@ -158,7 +159,7 @@ def test_not_in_is_a_null_aware_hash_join(spark: SparkSession, capsys: pytest.Ca
     assert "LeftAnti, BuildRight, true" in plan  # true: null-aware
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@examples(25)
 @given(sql=statements())
 def test_random_subqueries(spark: SparkSession, sql: str) -> None:
     _check(spark, sql)

@@ -20,6 +20,8 @@ from sqlext_planner.plan_format import tree_json
 from sqlext import Session
 
 PARTITIONS = 5
+ROWS = {"skew_a": 420, "skew_b": 540}
+ALL = sum(ROWS.values())
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +29,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """Most rows have the key 1; times and rows repeat."""
     folder: Path = tmp_path_factory.mktemp("skew")
     rng = random.Random(5)
-    for name, count in (("skew_a", 700), ("skew_b", 900)):
+    for name, count in ROWS.items():
         keys = [rng.choice([1, 1, 1, 1, 2, 3, None]) for _ in range(count)]
         times = [rng.choice([None, *range(400)]) for _ in range(count)]
         columns = {
@@ -36,10 +38,10 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
             "v": pa.array([rng.choice([None, *range(9)]) for _ in range(count)], pa.int64()),
             "s": pa.array([rng.choice([None, "x", "yy"]) for _ in range(count)], pa.string()),
         }
-        pq.write_table(pa.table(columns), folder / f"{name}.parquet", row_group_size=200)
+        pq.write_table(pa.table(columns), folder / f"{name}.parquet", row_group_size=120)
         spark.read.parquet(str(folder / f"{name}.parquet")).createOrReplaceTempView(name)
     yield
-    for name in ("skew_a", "skew_b"):
+    for name in ROWS:
         spark.catalog.dropTempView(name)
 
 
@@ -76,7 +78,7 @@ def several(spark: SparkSession, tables: None) -> Iterator[None]:
 @pytest.mark.parametrize("window", WINDOWS)
 def test_windows_are_the_same_by_every_partitioner(session: Session, several: None, window: str) -> None:
     expected = rows(session, statement(window))
-    assert sum(expected.values()) == 700
+    assert sum(expected.values()) == ROWS["skew_a"]
     for name in PARTITIONERS:
         sql = statement(window, f"/*+ PARTITIONER({name}) */")
         if name == "time_range" and not WINDOWS[window]:
@@ -94,7 +96,7 @@ LAST_JOIN = (
 
 def test_last_join_is_the_same_by_every_partitioner(session: Session, several: None) -> None:
     expected = rows(session, LAST_JOIN.format(hint=""))
-    assert sum(expected.values()) == 700
+    assert sum(expected.values()) == ROWS["skew_a"]
     for name in PARTITIONERS:
         sql = LAST_JOIN.format(hint=f"/*+ PARTITIONER({name}) */")
         if name == "time_range":
@@ -149,17 +151,17 @@ def test_a_setting_gives_way_where_a_hint_is_refused(session: Session, spark: Sp
     finally:
         spark.conf.unset("sqlext.exchange.partitioner")
     assert "(partitioner time_range: a window has no bound in time: its rows are counted" in shown
-    assert re.search(r"\(partitioner hash: moves 1600 of 1600 rows, .* \(chosen\)\)", shown)
+    assert re.search(rf"\(partitioner hash: moves {ALL} of {ALL} rows, .* \(chosen\)\)", shown)
 
 
 def test_explain_says_what_every_partitioner_moves(session: Session, several: None) -> None:
     window = "ROWS_RANGE BETWEEN 5s PRECEDING AND 7s FOLLOWING INSTANCE_NOT_IN_WINDOW"
     shown = explained(session, statement(window, "/*+ PARTITIONER(fragment) */"))
-    moved = dict(re.findall(r"\(partitioner (\w+): moves (\d+) of 1600 rows", shown))
+    moved = dict(re.findall(rf"\(partitioner (\w+): moves (\d+) of {ALL} rows", shown))
     assert set(moved) == set(PARTITIONERS)
-    assert moved["hash"] == moved["key"] == "1600"
-    assert moved["broadcast"] == str(PARTITIONS * 1600)
-    assert 1600 < int(moved["time_range"]) < int(moved["fragment"]) < int(moved["hybrid"]) < PARTITIONS * 1600
+    assert moved["hash"] == moved["key"] == str(ALL)
+    assert moved["broadcast"] == str(PARTITIONS * ALL)
+    assert ALL < int(moved["time_range"]) < int(moved["fragment"]) < int(moved["hybrid"]) < PARTITIONS * ALL
     chosen = next(line for line in shown.splitlines() if "(chosen)" in line)
     assert re.search(r"partitioner fragment: .*; split: k = 1 x\d", chosen)
 
@@ -248,7 +250,7 @@ def test_a_hint_is_followed_and_refused_whatever_the_number_of_rows(session: Ses
     with pytest.raises(UnsupportedError, match="no bound in time"):
         session.sql(counted)
     shown = explained(session, statement("ROWS BETWEEN 6 PRECEDING AND CURRENT ROW", "/*+ PARTITIONER(broadcast) */"))
-    assert "(partitioner broadcast: moves 3200 of 1600 rows" in shown
+    assert f"(partitioner broadcast: moves {2 * ALL} of {ALL} rows" in shown
 
 
 def test_a_plan_as_json_holds_no_placement(session: Session, several: None) -> None:

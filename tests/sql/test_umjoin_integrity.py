@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from sqlext_planner.umjoin.nodes import UMJoin
 
 from sqlext import Session
+from tests.properties import examples
 
 TABLES = ("t", "u", "v", "none")
 KEYS = ("a", "b", "c")
@@ -129,11 +130,8 @@ def check(sql: str, spark: SparkSession) -> None:
         assert found == expected, f"{way}: {sql}"
 
 
-SUPPRESSED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
-
-
 @pytest.mark.usefixtures("tables")
-@settings(max_examples=8, suppress_health_check=SUPPRESSED)
+@examples(8)
 @given(sql=statements())
 def test_random_statements(spark: SparkSession, sql: str) -> None:
     check(sql, spark)
@@ -141,7 +139,7 @@ def test_random_statements(spark: SparkSession, sql: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("tables")
-@settings(max_examples=250, suppress_health_check=SUPPRESSED)
+@examples(250)
 @given(sql=statements())
 def test_many_random_statements(spark: SparkSession, sql: str) -> None:
     check(sql, spark)

@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.codes import dense_codes, ranked
 from sqlext_operators.columns.compact import compact, concatenate, is_distinct, plain, restore, together
@@ -90,7 +90,6 @@ def test_a_dictionary_is_cut_to_the_values_that_rows_have() -> None:
     assert sent(compact(every, 1)).column(0).equals(values)
 
 
-@settings(deadline=None)
 @given(st.lists(TEXTS, min_size=1), st.lists(TEXTS))
 def test_functions_of_dictionaries_are_those_of_their_values(first: list[str | None], second: list[str | None]) -> None:
     arrays = [pa.array(part, pa.string()) for part in (first, second)]

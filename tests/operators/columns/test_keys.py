@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.keys import KeyCodes, KeyTypeError, hash_keys, is_key_type
 
@@ -59,7 +59,6 @@ def key_columns(draw: st.DrawFn) -> list[list[pa.Array]]:
     return blocks
 
 
-@settings(deadline=None)  # the first example compiles kernels
 @given(key_columns())
 def test_codes_are_dense_and_equal_exactly_for_equal_keys(blocks: list[list[pa.Array]]) -> None:
     codes = KeyCodes(len(blocks[0]))
@@ -73,7 +72,6 @@ def test_codes_are_dense_and_equal_exactly_for_equal_keys(blocks: list[list[pa.A
     assert len(codes) == len(known)
 
 
-@settings(deadline=None)  # the first example compiles kernels
 @given(key_columns())
 def test_equal_keys_hash_alike_whatever_the_block(blocks: list[list[pa.Array]]) -> None:
     seen: dict[tuple[object, ...], int] = {}
@@ -83,7 +81,6 @@ def test_equal_keys_hash_alike_whatever_the_block(blocks: list[list[pa.Array]]) 
             assert seen.setdefault(row, value) == value
 
 
-@settings(deadline=None)  # the first example compiles kernels
 @given(st.lists(st.none() | st.integers(-128, 127), min_size=1))
 def test_integers_of_any_width_hash_alike(values: list[int | None]) -> None:
     hashes = [hash_keys([pa.array(values, kind)]).tolist() for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())]

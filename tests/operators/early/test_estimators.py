@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sqlext_operators.early.estimator import Estimator
 from sqlext_operators.early.estimators import DEFAULT, ESTIMATORS
@@ -17,6 +17,7 @@ from sqlext_operators.early.past_errors import ENOUGH
 from sqlext_operators.early.windows import Answer, EarlyWindow
 
 from tests.operators.early.early_data import Window, random_window, windows
+from tests.properties import examples
 
 every_estimator = pytest.mark.parametrize("name", list(ESTIMATORS))
 AGGREGATES = st.sampled_from(list(Aggregate))
@@ -42,7 +43,7 @@ def same(one: Answer, other: Answer, scale: float = 1.0) -> bool:
 
 
 @every_estimator
-@settings(max_examples=60)
+@examples(60)
 @given(PASTS, windows(), AGGREGATES, CONFIDENCES, st.booleans())
 def test_answers_are_defined_and_ordered(
     name: str, past: list[Window], window: Window, aggregate: Aggregate, confidence: float, repeat: bool
@@ -67,7 +68,7 @@ def test_answers_are_defined_and_ordered(
 
 
 @every_estimator
-@settings(max_examples=25)
+@examples(25)
 @given(PASTS, windows(), AGGREGATES)
 def test_state_is_json_and_gives_the_same_answers(
     name: str, past: list[Window], window: Window, aggregate: Aggregate
@@ -84,7 +85,7 @@ def test_state_is_json_and_gives_the_same_answers(
 
 @every_estimator
 @given(st.lists(windows(on_time=True), min_size=1, max_size=6), windows(on_time=True), AGGREGATES)
-@settings(max_examples=25)
+@examples(25)
 def test_windows_that_were_always_whole_are_answered_exactly(
     name: str, past: list[Window], window: Window, aggregate: Aggregate
 ) -> None:
@@ -99,7 +100,7 @@ def test_windows_that_were_always_whole_are_answered_exactly(
 
 
 @pytest.mark.parametrize("name", ["none", "ksj", "svi", "mlp", "coverage", "shrink"])
-@settings(max_examples=40)
+@examples(40)
 @given(PASTS, windows(), st.sampled_from([0.25, 4.0, 1024.0]))
 def test_sums_follow_the_scale_of_the_values(name: str, past: list[Window], window: Window, scale: float) -> None:
     seen = [window.cut()[0].totals, *(one.cut()[1] for one in past)]
@@ -110,7 +111,7 @@ def test_sums_follow_the_scale_of_the_values(name: str, past: list[Window], wind
 
 
 @pytest.mark.parametrize("name", ["none", "ksj", "svi", "coverage", "shrink"])
-@settings(max_examples=40)
+@examples(40)
 @given(PASTS, windows())
 def test_counts_are_the_same_with_sides_swapped(name: str, past: list[Window], window: Window) -> None:
     plain = taught(name, Aggregate.COUNT, past).estimate(window.cut()[0])

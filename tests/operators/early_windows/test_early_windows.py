@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.early_windows.estimators import ROW_ESTIMATORS
 from sqlext_operators.window.operator import WindowOperatorSpec
@@ -106,7 +106,6 @@ class Twin:
         return {number: results[number] for number in due}
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(frames(), min_size=1, max_size=2), steps(), st.data())
 def test_early_rows_hold_what_has_come_and_final_rows_are_the_plain_ones(
     found: list[Frame], given_steps: list[Step], data: st.DataObject

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.exchange.blocks import Block, WireBatch, decode
 from sqlext_operators.exchange.collect import CollectedInput, Collector
@@ -25,6 +25,7 @@ from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 from tests.operators.umjoin.test_umjoin_operator import wires_of
 from tests.operators.umjoin.umjoin_data import joins
 from tests.operators.window.window_data import frames
+from tests.properties import examples
 
 CALLS = (
     Call("sum", ("v",), "total"),
@@ -107,7 +108,7 @@ def _pushed(operator: Operator, blocks: Iterable[Block]) -> Counter[str]:
 
 
 @given(rows_of_inputs, frames(), st.sampled_from([1, 300, 1 << 20]), st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_window_operator_goes_on_elsewhere(
     inputs: list[list[tuple[Any, ...]]], frame: Frame, memory: int, data: st.DataObject
 ) -> None:
@@ -121,7 +122,7 @@ def test_a_window_operator_goes_on_elsewhere(
 
 
 @given(joins(), st.sampled_from([1, 400, 1 << 20]), st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_multi_way_join_goes_on_elsewhere(
     join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], memory: int, data: st.DataObject
 ) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.codes import NULL_ORDER
 from sqlext_operators.exchange.blocks import decode
@@ -119,7 +119,6 @@ def rows_of(pieces: Iterable[tuple[Piece, bool]]) -> list[tuple[int, int, int, f
     return found
 
 
-@settings(deadline=None)
 @given(
     inputs(),
     st.sampled_from([1, 200, 1 << 20]),

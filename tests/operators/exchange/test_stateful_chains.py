@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from pyspark.sql import Row as SparkRow
 from sqlext_operators.columns.batches import whole
@@ -217,7 +217,6 @@ def in_stream(case: Case, stages: Sequence[Stage]) -> Counter[str]:
     return found
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
 @given(cases())
 def test_a_chain_gives_the_rows_of_batch(case: Case) -> None:
     stages = stages_of(case)

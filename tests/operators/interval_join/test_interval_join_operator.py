@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.empty_periods import EmptyPeriodError
 from sqlext_operators.columns.keys import hash_keys
@@ -46,6 +46,7 @@ from tests.operators.interval_join.exchanges import (
     wires_of,
     with_test,
 )
+from tests.properties import examples
 
 
 def exchanged(
@@ -74,7 +75,7 @@ def exchanged(
     st.sampled_from([64, 4096]),
     st.sampled_from([pa.int64(), pa.timestamp("us"), pa.float64(), pa.decimal128(12, 2)]),
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_exchange_agrees_with_twin(
     kind: Kind,
     relation: str,
@@ -109,7 +110,7 @@ def test_exchange_agrees_with_twin(
     st.booleans(),
     st.data(),
 )
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_placement_agrees_with_twin(
     kind: Kind,
     relation: str,
@@ -140,7 +141,7 @@ def test_a_placement_agrees_with_twin(
     st.integers(0, 1000),
     st.sampled_from([1, 1 << 20]),
 )
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_placed_tiles_agree_with_twin(
     kind: Kind,
     relation: str,
@@ -175,7 +176,7 @@ def test_tiles_of_a_placement() -> None:
 
 
 @given(st.sampled_from(KINDS), st.integers(0, 1000), st.booleans(), st.sampled_from([1, 1 << 20]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_several_alternatives_over_tiles(kind: Kind, seed: int, keys: bool, memory: int) -> None:
     random_ = random.Random(seed)
     names = random_.sample([name for name in sorted(RELATIONS) if name.startswith("allen_")], 4)
@@ -194,7 +195,7 @@ def test_several_alternatives_over_tiles(kind: Kind, seed: int, keys: bool, memo
     st.tuples(st.integers(0, 30), st.integers(0, 60)),
     st.integers(0, 1000),
 )
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_broadcast_agrees_with_twin(
     kind: Kind, small: Side, relation: str, keys: bool, counts: tuple[int, int], seed: int
 ) -> None:

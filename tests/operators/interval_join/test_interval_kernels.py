@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.interval_join.codes import plain_codes
 from sqlext_operators.interval_join.conditions import Condition
@@ -21,6 +21,7 @@ from sqlext_operators.interval_join.rows import CodedRows
 from sqlext_operators.interval_join.spec import IntervalSide
 
 from tests.operators.interval_join.interval_data import CASES, holds, intervals, name_of, truth
+from tests.properties import examples
 
 #: Tables that one call joins: 128 cases x (pairs, left counts, right counts) x 300 tables = 115,200 comparisons.
 TABLES = 300
@@ -167,7 +168,7 @@ EDGES = [-(1 << 63), -(1 << 63) + 1, -1, 0, 1, (1 << 63) - 2, (1 << 63) - 1]
     st.lists(st.sampled_from(EDGES), max_size=12),
     st.tuples(st.booleans(), st.booleans(), st.booleans()),
 )
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_slices_are_cut_as_binary_search_cuts_them(
     rank: list[int], values: list[int], flags: tuple[bool, bool, bool]
 ) -> None:
@@ -181,7 +182,7 @@ def test_slices_are_cut_as_binary_search_cuts_them(
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 6), st.integers(-1, 6)), min_size=3, max_size=3), max_size=6))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_tiles_are_the_union_of_the_ranges(ranges: list[list[tuple[int, int]]]) -> None:
     bounds = np.array(ranges, np.int64).reshape(len(ranges), 3, 2)
     first, last = np.ascontiguousarray(bounds[:, :, 0].T), np.ascontiguousarray(bounds[:, :, 1].T)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.empty_periods import Empty, EmptyPeriodError
 from sqlext_operators.columns.keys import KeyTypeError
@@ -25,6 +25,7 @@ from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.spec import COUNT, IntervalJoinSpec, IntervalSide, Kind
 
 from tests.operators.interval_join.interval_data import DELTAS, EPSILONS, INF, named
+from tests.properties import examples
 
 KINDS: tuple[Kind, ...] = ("inner", "left", "right", "full", "semi", "anti", "count")
 EDGE = 1 << 63
@@ -135,7 +136,7 @@ def joins(draw: st.DrawFn) -> tuple[IntervalJoinSpec, pa.RecordBatch, pa.RecordB
 
 
 @given(joins())
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_any_join_agrees_with_twin(join: tuple[IntervalJoinSpec, pa.RecordBatch, pa.RecordBatch, int]) -> None:
     agree(*join)
 
@@ -150,7 +151,7 @@ def test_any_join_agrees_with_twin(join: tuple[IntervalJoinSpec, pa.RecordBatch,
     st.sampled_from([pa.int64(), pa.float64(), pa.timestamp("us")]),
     st.booleans(),
 )
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_relations_agree_with_twin(
     relation: str,
     delta: float,
@@ -177,7 +178,7 @@ def test_relations_agree_with_twin(
 
 
 @given(st.lists(st.sampled_from(sorted(RELATIONS)), min_size=1, max_size=4), st.integers(0, 10_000))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_disjoint_alternatives_agree_with_twin(names: list[str], seed: int) -> None:
     """Allen's relations with different values: NULLs of one alternative do not matter to another."""
     allen = list(dict.fromkeys(name for name in names if RELATIONS[name].strict))
@@ -305,7 +306,6 @@ def test_codes_order_as_values_do(name: str) -> None:
 
 
 @given(st.lists(st.integers(-EDGE, EDGE - 1), min_size=1), st.integers(-5 * EDGE, 5 * EDGE))
-@settings(deadline=None)
 def test_additions_saturate(codes: list[int], amount: int) -> None:
     found = saturating_add(np.array(codes, np.int64), amount)
     assert found.tolist() == [min(max(code + amount, -EDGE), EDGE - 1) for code in codes]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from sqlext_operators.columns.empty_periods import Empty, EmptyPeriodError
 from sqlext_operators.errors import RowError
@@ -29,13 +29,13 @@ from sqlext_operators.interval_join.stream_sides import SIDES, StreamSide
 from sqlext_operators.interval_join.stream_spec import IntervalStreamSpec
 
 from tests.operators.interval_join.interval_data import CASES, holds, name_of, named
+from tests.properties import examples
 
 LAST = 1 << 40
 LONG = pa.int64()
 KINDS: tuple[Kind, ...] = ("inner", "left", "right", "full", "semi", "anti")
 #: Which column of a side has the watermark: its start, its end, or one that nothing compares.
 TIMES = ("0", "1", "t")
-QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=cases(), written=st.booleans())
-@settings(max_examples=300, suppress_health_check=QUIET, deadline=None)
+@examples(300)
 def test_each_step_gives_what_it_decides(case: Case, written: bool) -> None:
     event(case.spec.join.kind)
     check(case, written=written)
@@ -315,13 +315,13 @@ def test_a_point_is_decided_one_unit_after_its_end() -> None:
 
 @pytest.mark.slow
 @given(case=cases(), written=st.booleans())
-@settings(max_examples=3000, suppress_health_check=QUIET, deadline=None)
+@examples(3000)
 def test_each_of_many_steps_gives_what_it_decides(case: Case, written: bool) -> None:
     check(case, written=written)
 
 
 @given(case=cases(), written=st.booleans())
-@settings(max_examples=60, suppress_health_check=QUIET, deadline=None)
+@examples(60)
 def test_equal_hashes_are_not_equal_keys(case: Case, written: bool) -> None:
     real = stream_rows.hash_keys
     try:
@@ -455,7 +455,9 @@ def test_joins_that_are_never_decided_are_no_specification() -> None:
             spec_of(kind, OVERLAPS, times)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [kind if kind == "full" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+)
 def test_the_state_of_a_long_stream_levels_off(kind: Kind) -> None:
     """Rows live for 20 steps, a few of them for 300: chunks, runs and ids of matched rows stay few."""
     rng = np.random.default_rng(7)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from sqlext_operators.columns.empty_periods import Empty
 from sqlext_operators.errors import RowError
@@ -31,6 +31,7 @@ from sqlext_operators.interval_join.sweep.kernels.events import START as BEGIN
 from sqlext_operators.interval_join.sweep.stream import StreamEvents, SweepStream
 
 from tests.operators.interval_join.interval_data import CASES, holds, name_of, named, truth
+from tests.properties import examples
 
 LAST = 1 << 40
 #: Relations with pairs that are decided while a period is open.
@@ -38,7 +39,6 @@ FREE = [case for case in CASES if case[0] in ("period_overlaps", "period_contain
 #: An end that is later than all others.
 FAR = 1 << 20
 LONG = pa.int64()
-QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 NAMES = ("0", "1", "k", "t", "id", "p")
 
 
@@ -324,7 +324,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=cases(), written=st.booleans())
-@settings(max_examples=150, suppress_health_check=QUIET, deadline=None)
+@examples(150)
 def test_each_step_gives_the_pairs_that_it_decides(case: Case, written: bool) -> None:
     event(case.spec.join.kind)
     check(case, written=written)
@@ -332,7 +332,7 @@ def test_each_step_gives_the_pairs_that_it_decides(case: Case, written: bool) ->
 
 @pytest.mark.slow
 @given(case=cases(), written=st.booleans())
-@settings(max_examples=4000, suppress_health_check=QUIET, deadline=None)
+@examples(4000)
 def test_each_of_many_steps_gives_the_pairs_that_it_decides(case: Case, written: bool) -> None:
     check(case, written=written)
 

@@ -11,13 +11,15 @@ from typing import Any, get_args
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.last_join import reference
 from sqlext_operators.last_join.kernels.last_match import BLOCK
 from sqlext_operators.last_join.processor import LastJoinProcessor
 from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, Operator, RightSide
+
+from tests.properties import examples
 
 LEAST, MOST = -(2**63), 2**63 - 1
 NAN, INFINITY = float("nan"), float("inf")
@@ -159,7 +161,7 @@ def text(item: Any) -> str:
 
 
 @given(cases(), st.lists(st.integers(0, 12), max_size=3))
-@settings(max_examples=400)
+@examples(400)
 def test_processor_agrees_with_twin(case: Case, cuts: list[int]) -> None:
     expected = reference.last_join(case.spec, case.left, case.rights)
     assert list(map(same, run(case, cuts))) == list(map(same, expected))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.operator import run_operator
@@ -24,6 +24,7 @@ from sqlext_operators.last_join.operator import LastJoinOperatorSpec
 from sqlext_operators.last_join.spec import Comparison, LastJoinSpec, RightSide
 
 from tests.operators.exchange.placements import placements
+from tests.properties import examples
 
 LEFT = pa.schema([("id", pa.int64()), ("k", pa.string()), ("j", pa.int32()), ("x", pa.int64())])
 RIGHT = pa.schema([("rid", pa.int64()), ("rk", pa.string()), ("rj", pa.int64()), ("o", pa.int64()), ("x", pa.int64())])
@@ -98,7 +99,7 @@ def join(
     st.sampled_from([1, 300, 1 << 20]),
     st.sampled_from([64, 4096]),
 )
-@settings(max_examples=150)
+@examples(150)
 def test_gather_agrees_with_twin(
     null_safe: tuple[bool, bool],
     keys: int,
@@ -117,7 +118,7 @@ def test_gather_agrees_with_twin(
 
 
 @given(st.tuples(st.booleans(), st.booleans()), st.integers(0, 2), st.integers(0, 1000), st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_placement_agrees_with_twin(null_safe: tuple[bool, bool], keys: int, seed: int, data: st.DataObject) -> None:
     spec = spec_of(null_safe, keys, 2)
     left, others = rows_of(LEFT, 30, seed), [rows_of(RIGHT, 30, seed + 1), rows_of(RIGHT, 30, seed + 2)]

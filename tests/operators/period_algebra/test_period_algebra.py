@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.empty_periods import Empty, EmptyPeriodError
 from sqlext_operators.exchange.operator import run_operator
@@ -15,6 +15,8 @@ from sqlext_operators.exchange.scatter import ScatterSpec, scatter
 from sqlext_operators.period_algebra import processor, reference
 from sqlext_operators.period_algebra.operator import PeriodOperatorSpec
 from sqlext_operators.period_algebra.spec import Operation, PeriodAlgebraSpec
+
+from tests.properties import examples
 
 OPERATIONS: tuple[Operation, ...] = ("normalize", "gaps", "concurrent", "difference")
 KINDS = (
@@ -78,7 +80,7 @@ def in_order(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     rows=st.tuples(ROWS, ROWS),
     keys=st.booleans(),
@@ -106,7 +108,7 @@ def test_every_operation_gives_its_twins_rows(
     assert all(periods == sorted(periods) for periods in by_key)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(rows=ROWS, kind=st.sampled_from(KINDS[:4]))
 def test_a_point_covers_one_instant(rows: list[Any], kind: pa.DataType) -> None:
     spec = spec_of("concurrent", keys=True, kind=kind, empty="point")
@@ -140,9 +142,9 @@ def test_nan_covers_nothing_and_infinity_does() -> None:
 
 
 def test_one_long_key_is_swept_in_pieces_from_disk() -> None:
-    count = 20_000
+    count = 8_000
     batch = batch_of([("a", i, count + i) for i in range(count)], pa.int64())
-    sizes = {"memory_bytes": 50_000, "piece_rows": 1_000}
+    sizes = {"memory_bytes": 20_000, "piece_rows": 1_000}
     assert computed(spec_of("normalize", keys=True, kind=pa.int64()), [batch], **sizes) == [("a", 0, 2 * count - 1)]
     steps = computed(spec_of("concurrent", keys=True, kind=pa.int64()), [batch], **sizes)
     rising = [("a", i, i + 1, i + 1) for i in range(count)]

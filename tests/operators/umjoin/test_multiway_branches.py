@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.umjoin.class_order import SearchOrder, class_order, search_order
 from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.spec import COUNT, Kind, MultiwayInput, MultiwayJoinSpec
 
 from tests.operators.umjoin.umjoin_data import expected_rows, found_rows
+from tests.properties import examples
 
 #: Joins by the classes of their inputs, with the order that all classes of ten values and inputs of 100 rows get.
 SHAPES: dict[str, tuple[tuple[tuple[int, ...], ...], SearchOrder]] = {
@@ -94,7 +95,7 @@ def counting_joins(draw: st.DrawFn) -> tuple[MultiwayJoinSpec, list[pa.RecordBat
 
 
 @given(counting_joins(), st.booleans())
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_counts_of_shapes_agree_with_twin(join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], balanced: bool) -> None:
     spec, tables = join
     with pytest.MonkeyPatch.context() as patch:

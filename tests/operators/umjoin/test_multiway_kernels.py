@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.umjoin.codes import class_codes
 from sqlext_operators.umjoin.kernels.products import fill_products
@@ -15,12 +15,13 @@ from sqlext_operators.umjoin.kernels.steps import SATURATED, plus, seek, times
 from sqlext_operators.umjoin.kernels.tries import count_nodes, fill_nodes, order_by
 
 from tests.operators.umjoin.umjoin_data import TYPES
+from tests.properties import examples
 
 NUMBERS = st.one_of(st.integers(0, 5), st.integers(0, SATURATED), st.sampled_from([1 << 31, (1 << 31) - 1, 1 << 32]))
 
 
 @given(st.lists(st.integers(0, 60), max_size=40).map(sorted), st.integers(0, 40), st.integers(0, 61))
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_seek_is_a_binary_search(values: list[int], low: int, target: int) -> None:
     array = np.array(values, np.int32)
     low = min(low, len(values))
@@ -28,14 +29,14 @@ def test_seek_is_a_binary_search(values: list[int], low: int, target: int) -> No
 
 
 @given(NUMBERS, NUMBERS)
-@settings(max_examples=500, deadline=None)
+@examples(500)
 def test_sums_and_products_stop_at_the_largest_number(a: int, b: int) -> None:
     assert times(a, b) == min(a * b, SATURATED)
     assert plus(a, b) == min(a + b, SATURATED)
 
 
 @given(st.integers(1, 3), st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=30))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_tries_hold_the_sorted_rows(levels: int, tuples: list[tuple[int, int, int]]) -> None:
     codes = np.array(tuples, np.int32).reshape(-1, 3).T[:levels].copy()
     rows = np.arange(len(tuples), dtype=np.int32)
@@ -82,7 +83,7 @@ def test_tries_hold_the_sorted_rows(levels: int, tuples: list[tuple[int, int, in
     st.integers(1, 9),
     st.booleans(),
 )
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_products_of_slices(
     drawn: tuple[int, list[tuple[int, list[tuple[int, int]]]]], capacity: int, repeated: bool
 ) -> None:
@@ -111,7 +112,7 @@ def test_products_of_slices(
 
 
 @given(st.sampled_from(sorted(TYPES)), st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_equal_values_have_one_code(name: str, data: st.DataObject) -> None:
     kind, values = TYPES[name]
     value = st.one_of(st.none(), *[st.sampled_from(values)] * 4)

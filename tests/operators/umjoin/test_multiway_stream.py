@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import Chunk, MemoryChunks
@@ -19,7 +19,8 @@ from sqlext_operators.umjoin.spec import Kind, MultiwayInput, MultiwayJoinSpec
 from sqlext_operators.umjoin.stream import MultiwayStreamSpec
 from sqlext_operators.umjoin.stream_bounds import StreamTimes, TimeBound
 
-QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+from tests.properties import examples
+
 LAST = 10_000
 
 
@@ -254,7 +255,7 @@ def cases(draw: st.DrawFn, *, close: bool = False) -> Case:
 
 
 @given(case=cases())
-@settings(max_examples=100, suppress_health_check=QUIET, deadline=None)
+@examples(100)
 def test_every_micro_batch_gives_what_has_come(case: Case) -> None:
     kinds = sorted({item.kind for item in case.spec.join.inputs})
     event(f"{'+'.join(kinds)}: {'rows' if check(case) else 'no rows'}")
@@ -291,14 +292,14 @@ def test_inner_inputs_that_times_join_have_keys_with_a_semi_input_alone(seed: in
 
 
 @given(case=cases(close=True))
-@settings(max_examples=100, suppress_health_check=QUIET, deadline=None)
+@examples(100)
 def test_rows_stay_as_long_as_others_need_them(case: Case) -> None:
     check(case)
 
 
 @pytest.mark.slow
 @given(case=cases() | cases(close=True))
-@settings(max_examples=3_000, suppress_health_check=QUIET, deadline=None)
+@examples(3_000)
 def test_three_thousand_joins_give_what_has_come(case: Case) -> None:
     check(case)
 

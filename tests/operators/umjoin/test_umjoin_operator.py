@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.exchange.operator import run_operator
 from sqlext_operators.exchange.placed import PlacedRouter, PlacedRows
@@ -24,6 +24,7 @@ from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
 
 from tests.operators.exchange.placements import placements
 from tests.operators.umjoin.umjoin_data import check_schema, expected_rows, found_rows, joins
+from tests.properties import examples
 
 BATCH_ROWS = 7
 
@@ -87,7 +88,7 @@ def found_of(
 
 
 @given(joins(), st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_exchange_agrees_with_twin(join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], data: st.DataObject) -> None:
     spec, tables = join
     shares = tuple(data.draw(st.integers(1, 3)) for _ in range(spec.classes))
@@ -97,7 +98,7 @@ def test_exchange_agrees_with_twin(join: tuple[MultiwayJoinSpec, list[pa.RecordB
 
 
 @given(joins(shared=True), st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_placement_agrees_with_twin(join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], data: st.DataObject) -> None:
     """One inner input is split, the others are copied; all by one of the shared keys."""
     spec, tables = join
@@ -116,14 +117,14 @@ def test_a_placement_agrees_with_twin(join: tuple[MultiwayJoinSpec, list[pa.Reco
 
 
 @given(joins(), st.integers(0, 1000))
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_chunks_of_large_buckets(join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], seed: int) -> None:
     check_chunks(join, seed)
 
 
 @pytest.mark.slow
 @given(joins(), st.integers(0, 1000))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_chunks_of_many_large_buckets(join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], seed: int) -> None:
     check_chunks(join, seed)
 

@@ -7,17 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.keys import KeyTypeError
 from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.spec import COUNT, MultiwayInput, MultiwayJoinSpec
 
 from tests.operators.umjoin.umjoin_data import check_schema, expected_rows, found_rows, joins
+from tests.properties import examples
 
 
 @given(joins(), st.sampled_from([1, 2, 7, 1000]), st.sampled_from([1, 3, 16_384]))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_join_agrees_with_twin(
     join: tuple[MultiwayJoinSpec, list[pa.RecordBatch]], batch_rows: int, bindings: int
 ) -> None:

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.sequences.piece import Piece
 from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Scalar, Window, WindowUnionSpec
 from sqlext_operators.window.twins import TWINS, View
+
+from tests.properties import examples
 
 ALL = Frame("rows", None, 0)
 STRING = pa.string()
@@ -159,7 +161,7 @@ def test_integers_wrap_or_raise(bits: int) -> None:
     assert evaluate("avg_cate", x, key, ansi=True)[1] == f"k:{float(biggest + 1) / 2:f}"
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.data())
 def test_many_categories_in_long_windows(data: st.DataObject) -> None:
     """More changes at once than are put into the list one by one, output that outgrows its buffer, long doubles."""

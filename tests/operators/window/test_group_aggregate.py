@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.sequences.piece import Piece
 from sqlext_operators.window.functions import FUNCTIONS
@@ -19,8 +19,9 @@ from sqlext_operators.window.twins import TWINS, View
 
 from tests.operators.window.test_window_twins import assert_same, cut_to_type, plain
 from tests.operators.window.window_data import ALL_CALLS, TYPES, Line, cut, lines
+from tests.properties import examples
 
-SETTINGS = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+SETTINGS = examples(150)
 GROUPED = sorted(name for name, function in FUNCTIONS.items() if not (function.needs_order or function.internal))
 
 
@@ -58,7 +59,7 @@ def calls_and_rows(draw: st.DrawFn, function: str | None = None) -> tuple[tuple[
 
 
 @pytest.mark.parametrize("function", GROUPED)
-@settings(SETTINGS, max_examples=40)
+@examples(40)
 @given(st.data())
 def test_one_row_a_group(function: str, data: st.DataObject) -> None:
     calls, rows, places = data.draw(calls_and_rows(function))

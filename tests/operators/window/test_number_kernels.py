@@ -6,13 +6,15 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlext_operators.window.kernels import number_text
 from sqlext_operators.window.kernels.exact_sum import add_number, rounded_double, wrapped_integer
 from sqlext_operators.window.summands import split_doubles
 
-SETTINGS = settings(deadline=None, max_examples=500)
+from tests.properties import examples
+
+SETTINGS = examples(500)
 INT64 = st.integers(-(2**63), 2**63 - 1)
 #: Doubles of every size, and many that are close to a tie at the sixth decimal.
 DOUBLES = st.floats() | st.integers(0, 2**45).map(lambda n: n / 2e6) | st.integers(0, 2**45).map(lambda n: n / 2**20)

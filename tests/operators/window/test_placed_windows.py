@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.keys import hash_keys
 from sqlext_operators.exchange.blocks import Block
@@ -24,6 +24,7 @@ from sqlext_operators.window.spec import Call, Frame, Window
 from tests.operators.exchange.placements import placements
 from tests.operators.exchange.test_operator_state import blocks_of, whole, window_spec
 from tests.operators.window.window_data import frames
+from tests.properties import examples
 
 SCHEMA = pa.schema([("k", pa.int32()), ("ts", pa.int64()), ("v", pa.int64())])
 KEYS = [None, 0, 1, 2]
@@ -59,7 +60,7 @@ def routers_of(spec: WindowOperatorSpec, placement: Placement, inputs: int, *, s
 
 
 @given(rows_of_inputs, frames(), st.sampled_from([1, 300, 1 << 20]), st.booleans(), st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_placement_changes_no_row(
     inputs: list[list[tuple[Any, ...]]], frame: Frame, memory: int, one_task: bool, data: st.DataObject
 ) -> None:

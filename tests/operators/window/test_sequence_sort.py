@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.codes import NULL_ORDER
 from sqlext_operators.kernels.sequence_sort import fill_groups, first_rows, group_rows, merge_loaded, sort_groups
@@ -32,7 +32,6 @@ def check(group: list[int], order: list[int]) -> None:
         assert groups == [ranking.index(group[i]) for i in expected]
 
 
-@settings(deadline=None)  # the first example compiles kernels
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(-5, 5) | st.sampled_from([int(NULL_ORDER), 2**63 - 1]))))
 def test_small_groups(rows: list[tuple[int, int]]) -> None:
     check([group for group, _ in rows], [order for _, order in rows])
@@ -54,7 +53,6 @@ def test_sorted_runs_are_merged(runs: int) -> None:
     check(random.integers(0, 2, len(order)).tolist(), order.tolist())
 
 
-@settings(deadline=None)  # the first example compiles kernels
 @given(st.lists(st.integers(0, 6)))
 def test_first_rows(keys: list[int]) -> None:
     distinct = list(dict.fromkeys(keys))
@@ -66,7 +64,6 @@ def test_first_rows(keys: list[int]) -> None:
 Row = tuple[int, int, int, int, int]
 
 
-@settings(deadline=None)  # the first example compiles kernels
 @given(st.lists(st.lists(st.tuples(*[st.integers(0, 3)] * 4, st.integers(0, 9)), max_size=8), min_size=1, max_size=5))
 def test_merge_stops_at_the_end_of_a_loaded_run(runs: list[list[Row]]) -> None:
     def place(row: Row) -> Row:

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.sequences.piece import Piece
 from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError, lookup
 from sqlext_operators.window.functions.types import sql_name
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Scalar, Window, WindowUnionSpec
+
+from tests.properties import examples
 
 LAST_TWO = Frame("rows", -1, 0)
 UNBOUNDED = Frame("range", None, 0)
@@ -153,7 +155,7 @@ def test_variance_of_large_integers(offset: int, width: int) -> None:
         assert abs(Fraction(found[i]) - exact) <= 8 * EPS * exact
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.lists(st.floats(-1e100, 1e100), min_size=2, max_size=60),
     st.sampled_from([0.0, 1e3, 1e15]),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from sqlext_operators.errors import RowError
 from sqlext_operators.exchange.blocks import Block
@@ -24,6 +24,7 @@ from sqlext_operators.window.stream import WindowStreamSpec
 from sqlext_operators.window.stream_split import split_windows
 
 from tests.operators.window.window_data import ALL_CALLS, COLUMNS, TYPES, modified, windows
+from tests.properties import examples
 
 LAST = 1 << 40
 
@@ -154,19 +155,18 @@ def cases(draw: st.DrawFn, span: int = 12) -> Case:
     return Case(spec_of(found, inputs), columns, tuple(batches))
 
 
-QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much]
 LIMITS = st.sampled_from([0, 4, 1000])
 
 
 @given(case=cases(), condense_from=LIMITS)
-@settings(max_examples=60, suppress_health_check=QUIET)
+@examples(60)
 def test_stream_equals_batch(case: Case, condense_from: int) -> None:
     check(case, condense_from)
 
 
 @pytest.mark.slow
 @given(case=cases(), condense_from=LIMITS)
-@settings(max_examples=1000, suppress_health_check=QUIET)
+@examples(1000)
 def test_a_thousand_streams_equal_batch(case: Case, condense_from: int) -> None:
     check(case, condense_from)
 
@@ -220,14 +220,14 @@ def summed_cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=summed_cases())
-@settings(max_examples=60, suppress_health_check=QUIET)
+@examples(60)
 def test_condensed_windows_equal_batch(case: Case) -> None:
     check(case, 0)
 
 
 @pytest.mark.slow
 @given(case=summed_cases())
-@settings(max_examples=1000, suppress_health_check=QUIET)
+@examples(1000)
 def test_a_thousand_condensed_windows_equal_batch(case: Case) -> None:
     check(case, 0)
 
@@ -293,14 +293,14 @@ def counted_cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=counted_cases(), condense_from=st.sampled_from([0, 1000]))
-@settings(max_examples=100, derandomize=True, suppress_health_check=QUIET)
+@examples(100, derandomize=True)
 def test_windows_by_count_equal_batch_over_long_spans(case: Case, condense_from: int) -> None:
     check(case, condense_from)
 
 
 @pytest.mark.slow
 @given(case=counted_cases(), condense_from=LIMITS)
-@settings(max_examples=2000, suppress_health_check=QUIET)
+@examples(2000)
 def test_two_thousand_windows_by_count_equal_batch_over_long_spans(case: Case, condense_from: int) -> None:
     check(case, condense_from)
 
@@ -380,7 +380,7 @@ def late_cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=late_cases())
-@settings(max_examples=150, suppress_health_check=QUIET)
+@examples(150)
 def test_late_rows_come_out_with_their_phase(case: Case) -> None:
     """Every row of FROM comes out once. The finished ones are those that come out without the late ones."""
     calls = [call for window in case.spec.window.windows for call in window.calls]

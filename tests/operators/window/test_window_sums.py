@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.sequences.piece import Piece
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
+
+from tests.properties import examples
 
 
 def evaluate(
@@ -59,7 +61,7 @@ def test_small_sums_after_large_history(width: int) -> None:
             assert got == math.fsum(values[max(0, i - width) : i + 1])
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=60), st.integers(0, 60))
 def test_stated_error_bound(values: list[float], width: int) -> None:
     """|result - exact| <= eps |exact| + (n eps)^2 sum |x| (kernels.sliding_sum), and one rounding more."""
@@ -124,7 +126,7 @@ def test_sum_of_timestamps() -> None:
     assert [v.timestamp() for v in evaluate("sum", values, UNBOUNDED, openmldb=True)] == [1e-6, 3e-6, 3e-6]
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(st.lists(st.integers(-(10**38) + 1, 10**38 - 1) | st.none(), min_size=1, max_size=20), st.integers(1, 6))
 def test_long_decimals_are_exact_or_null(unscaled: list[int | None], pieces: int) -> None:
     values = [None if v is None else Decimal((v < 0, tuple(map(int, str(abs(v)))), -3)) for v in unscaled]

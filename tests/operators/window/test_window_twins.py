@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.window import reference
 from sqlext_operators.window.functions import FUNCTIONS
@@ -32,8 +32,9 @@ from tests.operators.window.window_data import (
     modified,
     windows,
 )
+from tests.properties import examples
 
-SETTINGS = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+SETTINGS = examples(150)
 
 
 def run(
@@ -201,7 +202,7 @@ def test_several_windows(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("function", sorted(FUNCTIONS))
-@settings(SETTINGS, max_examples=40)
+@examples(40)
 @given(st.data())
 def test_function(function: str, data: st.DataObject) -> None:
     """Each function over each type it takes, with any frame."""

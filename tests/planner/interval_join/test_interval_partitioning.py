@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.exchange.placed import PlacedRows
 from sqlext_operators.interval_join.conditions import Condition
@@ -48,6 +48,7 @@ from tests.operators.interval_join.exchanges import (
     rows_of,
     spec_of,
 )
+from tests.properties import examples
 
 TEAMS = ("fragment", "dynamic", "hybrid", "broadcast")
 NO_AMOUNTS = (None, None)
@@ -92,7 +93,7 @@ def plan_of(name: str, sample: JoinSample, owner: str, partitions: int) -> Parti
     memory=st.sampled_from([1, 1 << 20]),
     data=st.data(),
 )
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_every_partitioner_agrees_with_the_twin(
     name: str,
     kind: Kind,

@@ -9,7 +9,7 @@ from dataclasses import replace
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from sqlext_planner.relational.nodes import Aggregate
 from sqlext_planner.umjoin.factorised.counted import COUNT, counted
 from sqlext_planner.umjoin.nodes import UMJoin
@@ -17,6 +17,7 @@ from sqlext_planner.umjoin.nodes import UMJoin
 from tests.planner.duck_plans import duck_text
 from tests.planner.umjoin.umjoin_cases import Case, Rows, cases, expected, same, table
 from tests.planner.umjoin.umjoin_rows import joined_rows
+from tests.properties import examples
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def rows_of(case: Case, node: Aggregate, connection: duckdb.DuckDBPyConnection) 
 
 
 @given(cases())
-@settings(max_examples=200)
+@examples(200)
 def test_rows_are_those_of_the_aggregate_over_joined_rows(connection: duckdb.DuckDBPyConnection, case: Case) -> None:
     found = counted(case.node)
     if found is None:

@@ -7,13 +7,14 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.umjoin.factorised.plan import Factorised, NotFactorised, factorise
 from sqlext_planner.umjoin.nodes import UMJoin
 
 from tests.planner.duck_plans import duck_sql
 from tests.planner.umjoin.umjoin_cases import Case, cases, expected, same, table
+from tests.properties import examples
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +44,13 @@ def check(case: Case, connection: duckdb.DuckDBPyConnection) -> None:
 
 
 @given(cases())
-@settings(max_examples=300)
+@examples(300)
 def test_rows_are_those_of_the_aggregate_over_joined_rows(connection: duckdb.DuckDBPyConnection, case: Case) -> None:
     check(case, connection)
 
 
 @pytest.mark.slow
 @given(cases())
-@settings(max_examples=10_000)
+@examples(10_000)
 def test_many_more(connection: duckdb.DuckDBPyConnection, case: Case) -> None:
     check(case, connection)

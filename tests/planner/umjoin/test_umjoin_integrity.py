@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.columns.reshape import stacked
 from sqlext_operators.exchange.routing import MatchRouter, Router
@@ -27,6 +27,8 @@ from sqlext_planner.umjoin.execute.cascade import cascade
 from sqlext_planner.umjoin.execute.execution import UMJoinExec
 from sqlext_planner.umjoin.execute.split import UMJoinSplit, ineligible, operator_plan
 from sqlext_planner.umjoin.nodes import MemberKind, UMJoin
+
+from tests.properties import examples
 
 Row = dict[Column, Any]
 Tables = dict[str, list[tuple[Any, ...]]]
@@ -207,7 +209,7 @@ def joins(draw: st.DrawFn) -> tuple[UMJoin, Tables]:
     return node, tables
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(case=joins(), data=st.data())
 def test_every_way_gives_the_rows_of_nested_loops(case: tuple[UMJoin, Tables], data: st.DataObject) -> None:
     node, tables = case

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 from sqlext_planner.config import Config
 from sqlext_planner.expressions.nodes import Expression, conjunction
@@ -26,6 +26,7 @@ from tests.planner.umjoin.umjoin_plans import (
     umjoin,
     write_tables,
 )
+from tests.properties import examples
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,19 +89,16 @@ def joins(draw: st.DrawFn) -> UMJoin:
 
 #: Several joins in one statement, which costs more than they do; without shrinking, for the same reason.
 SOME = st.lists(joins(), min_size=4, max_size=4)
-QUIET = settings(
-    phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
 
 
-@settings(QUIET, max_examples=2)
+@examples(8, phases=[Phase.generate])
 @given(nodes=SOME)
 def test_all_strategies_agree_on_random_joins(spark: Spark, nodes: list[UMJoin]) -> None:
     compare_strategies(spark, nodes)
 
 
 @pytest.mark.slow
-@settings(QUIET, max_examples=25)
+@examples(25, phases=[Phase.generate])
 @given(nodes=SOME)
 def test_all_strategies_agree_on_many_random_joins(spark: Spark, nodes: list[UMJoin]) -> None:
     compare_strategies(spark, nodes)

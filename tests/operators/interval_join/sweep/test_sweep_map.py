@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_operators.interval_join.sweep.gapless import GaplessMap
 from sqlext_operators.interval_join.sweep.kernels.map import find, insert, remove
+
+from tests.properties import examples
 
 #: Keys that differ in high bits only, negative ones, and small ones: buckets are shared.
 KEYS = st.one_of(
@@ -17,7 +19,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["insert", "remove", "find"]), KEYS),
 
 
 @given(steps=STEPS, paired=st.booleans())
-@settings(max_examples=200)
+@examples(200)
 def test_it_does_what_a_dict_does(steps: list[tuple[str, int]], paired: bool) -> None:
     table = GaplessMap(np.int64, paired=paired)
     model: dict[int, tuple[int, int]] = {}

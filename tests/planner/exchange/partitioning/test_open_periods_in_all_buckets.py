@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.exchange.stream_placement import StreamPlacement
@@ -18,12 +18,13 @@ from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, St
 
 from tests.operators.interval_join.test_open_periods import LAST, OVERLAPS, Case, Twin, batch_of, cases, spec_of, tuples
 from tests.planner.exchange.partitioning.moving import BUCKETS, Buckets
+from tests.properties import examples
 
 EVERYWHERE = StreamPlacement.first(Placement(BUCKETS, (tuple(range(BUCKETS)),)))
 
 
 @given(case=cases())
-@settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
+@examples(100)
 def test_every_step_gives_what_one_bucket_gives(case: Case) -> None:
     opened = [side for side in SIDES if case.spec.side(side).open is not None]
     assume(len(opened) == 1 and not case.spec.join.decides(opened[0]))

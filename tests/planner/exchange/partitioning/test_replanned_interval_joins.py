@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placement import Placement
@@ -32,8 +32,7 @@ from tests.operators.interval_join.test_interval_stream import (
     values_of,
 )
 from tests.planner.exchange.partitioning.moving import BUCKETS, Step, everywhere, moved, placements
-
-QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+from tests.properties import examples
 
 #: A point of the right side in a band around one of the left side; the watermarks are on the points.
 BAND = (Condition("l0", "<=", "r0", -3), Condition("l0", ">=", "r0", 2))
@@ -111,14 +110,14 @@ PLACES = st.lists(placements(LONG), min_size=1, max_size=4)
 
 
 @given(case=cases(), places=PLACES, data=st.data())
-@settings(max_examples=70, suppress_health_check=QUIET, deadline=None)
+@examples(70)
 def test_joins_whose_keys_move_equal_batch(case: Case, places: list[Placement], data: st.DataObject) -> None:
     event(f"{check(case, places, data)} changes")
 
 
 @pytest.mark.slow
 @given(case=cases(), places=PLACES, data=st.data())
-@settings(max_examples=3000, suppress_health_check=QUIET, deadline=None)
+@examples(3000)
 def test_thousands_of_joins_whose_keys_move_equal_batch(
     case: Case, places: list[Placement], data: st.DataObject
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.umjoin.spec import Kind, MultiwayInput, MultiwayJoinSpec
@@ -21,9 +21,9 @@ from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, St
 
 from tests.operators.umjoin.test_multiway_stream import LAST, Case, Model, Row, blocks_of, schema_of
 from tests.planner.exchange.partitioning.moving import BUCKETS, Step, everywhere, moved, placements
+from tests.properties import examples
 
 KINDS: tuple[Kind, ...] = ("inner", "left", "semi", "anti")
-QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 PLACES = st.lists(placements(pa.int64()), min_size=1, max_size=4)
 
 
@@ -68,14 +68,14 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @given(case=cases(), places=PLACES, data=st.data())
-@settings(max_examples=60, suppress_health_check=QUIET, deadline=None)
+@examples(60)
 def test_joins_whose_keys_move_equal_brute_force(case: Case, places: list[Placement], data: st.DataObject) -> None:
     event(f"{check(case, places, data)} changes")
 
 
 @pytest.mark.slow
 @given(case=cases(), places=PLACES, data=st.data())
-@settings(max_examples=2000, suppress_health_check=QUIET, deadline=None)
+@examples(2000)
 def test_thousands_of_joins_whose_keys_move_equal_brute_force(
     case: Case, places: list[Placement], data: st.DataObject
 ) -> None:

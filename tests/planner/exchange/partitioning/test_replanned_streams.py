@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.window.spec import Frame, Window
@@ -17,6 +17,7 @@ from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, St
 from tests.operators.window.test_window_stream import LAST, Case, Row, blocks_of, in_batch, results, spec_of
 from tests.operators.window.window_data import ALL_CALLS, COLUMNS
 from tests.planner.exchange.partitioning.moving import Step, moved, placements
+from tests.properties import examples
 
 
 @st.composite
@@ -56,18 +57,15 @@ def moving_cases(draw: st.DrawFn) -> Case:
     return Case(spec_of(found, 4), columns, tuple(batches))
 
 
-QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much]
-
-
 @given(case=moving_cases(), places=st.lists(placements(pa.int32()), min_size=1, max_size=4), data=st.data())
-@settings(max_examples=60, suppress_health_check=QUIET, deadline=None)
+@examples(60)
 def test_streams_whose_keys_move_equal_batch(case: Case, places: list[Placement], data: st.DataObject) -> None:
     event(f"{check(case, places, data)} changes")
 
 
 @pytest.mark.slow
 @given(case=moving_cases(), places=st.lists(placements(pa.int32()), min_size=1, max_size=4), data=st.data())
-@settings(max_examples=2000, suppress_health_check=QUIET, deadline=None)
+@examples(2000)
 def test_thousands_of_streams_whose_keys_move_equal_batch(
     case: Case, places: list[Placement], data: st.DataObject
 ) -> None:
