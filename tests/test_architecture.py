@@ -58,8 +58,6 @@ def test_a_name_stands_once_in_a_feature() -> None:
     for layer in LAYERS:
         for path in (ROOT / layer).rglob("*.py"):
             feature, *inside = path.relative_to(ROOT / layer).parts
-            if feature == "bench" and len(inside) > 1:  # the suites are features of their own
-                feature, *inside = f"{feature}/{inside[0]}", *inside[1:]
             if inside and path.name != "__init__.py" and not PARALLEL & set(inside):
                 names[(layer, feature, path.name)] += 1
     assert [name for name, count in names.items() if count > 1] == []

@@ -407,12 +407,6 @@ def doctor(
     run_doctor(conf or [], format)
 
 
-def _completed_suites(incomplete: str) -> list[tuple[str, str]]:
-    from sqlext.bench.cli import SUITES
-
-    return [(name, help[0]) for name, (_, _, help) in SUITES.items() if name.startswith(incomplete)]
-
-
 @app.command()
 def bundle(
     output: Annotated[
@@ -442,6 +436,12 @@ def bundle(
     run_bundle(output, kind, python)
 
 
+def _completed_suites(incomplete: str) -> list[tuple[str, str]]:
+    from sqlext.cli.suites import completed_suites
+
+    return completed_suites(incomplete)
+
+
 @app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )
@@ -449,10 +449,10 @@ def bench(
     context: typer.Context,
     suite: Annotated[str | None, typer.Argument(autocompletion=_completed_suites)] = None,
 ) -> None:
-    """Compare with native Spark and DuckDB: `sqlext bench --help` lists the suites."""
-    from sqlext.bench.cli import app as suites
+    """In a clone of the project: compare with native Spark and DuckDB, as `python -m benchmarks` does."""
+    from sqlext.cli.suites import run_suites
 
-    suites(args=[*([] if suite is None else [suite]), *context.args], prog_name="sqlext bench")
+    run_suites([*([] if suite is None else [suite]), *context.args])
 
 
 app.add_typer(pecj_app)

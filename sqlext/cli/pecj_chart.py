@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlext_planner.early.replay import EmitResult, ReplayResult, figures, text_of
 
-from sqlext.bench.harness.chart import new_figure, save_figure
+from sqlext.cli.drawing import new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.harness.memory import MemoryWatch
 from sqlext import Session
-from sqlext.bench.harness.memory import MemoryWatch
 
 from .harness import digest
 

@@ -12,8 +12,8 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from benchmarks.harness.memory import MemoryWatch
 from sqlext import Session
-from sqlext.bench.harness.memory import MemoryWatch
 
 from .stream_probes import stream
 from .streaming import FIRST, SCHEMA, rows_of, write_file

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from sqlext.bench import Limits, run
-from sqlext.bench.harness.engines import Engines
-from sqlext.bench.window import WindowOptions, window_suite
+from benchmarks import Limits, run
+from benchmarks.harness.engines import Engines
+from benchmarks.window import WindowOptions, window_suite
 
 GIB = 1 << 30
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlext.tpc.froms import multiway_froms
+from tests.tpc.froms import multiway_froms
 
 
 def names(sql: str) -> list[tuple[str, ...]]:

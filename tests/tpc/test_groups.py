@@ -10,7 +10,7 @@ import pytest
 
 from sqlext.explain.umjoins import umjoins_json
 from sqlext.tpc import BENCHMARKS
-from sqlext.tpc.froms import From, multiway_froms
+from tests.tpc.froms import From, multiway_froms
 from tests.tpc.plans import planned
 
 #: At least these inputs, one group each (docs/reference/umjoin.md, section 9).

@@ -12,8 +12,8 @@ from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
 from sqlext_planner.exchange.partitioning.plans import Exchange, Options, Partitioner, PartitionPlan, Refused
 from sqlext_planner.relational.physical_plan import Rival
 
-#: Seconds that a core needs to move a row, and those for a unit of work (a row in its partition). Suite `skew` of
-#: `sqlext bench`, 2 x 5 million rows, a key of 58 %, two cores: statements of 10, 19 and 25 million moved rows took
+#: Seconds that a core needs to move a row, and those for a unit of work (a row in its partition). Suite `skew`,
+#: 2 x 5 million rows, a key of 58 %, two cores: statements of 10, 19 and 25 million moved rows took
 #: 3.6, 5.7 and 7.0 s, their tasks 0.34, 0.27 and 0.25 us a row, and all the rest 0.38, 0.33 and 0.31 us.
 SHIP_SECONDS = 0.33e-6
 WORK_SECONDS = 0.3e-6

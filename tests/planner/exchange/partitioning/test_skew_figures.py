@@ -14,7 +14,7 @@ from sqlext_planner.exchange.partitioning.loads import Loads, Sample
 from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
 from sqlext_planner.exchange.partitioning.plans import Exchange, Options, PartitionPlan, Splitter
 
-from sqlext.bench.skew.data import SelfSimilarStreams
+from benchmarks.skew.data import SelfSimilarStreams
 
 Ints = npt.NDArray[np.int64]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlext_planner.exchange.partitioning.splitting import minimal_splits, published_teams, spread, teams_of
 
-from sqlext.bench.skew.data import SelfSimilarStreams
+from benchmarks.skew.data import SelfSimilarStreams
 
 SHARES = st.lists(st.integers(1, 1000), min_size=1, max_size=12)
 

@@ -1,0 +1,1 @@
+"""Suite `skew`: windows over self-similar keys, by each partitioner."""

@@ -1,1 +1,0 @@
-"""Suites `skew` and `skew-tasks`: windows over self-similar keys, by each partitioner."""

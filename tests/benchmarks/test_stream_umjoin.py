@@ -1,0 +1,147 @@
+"""The set `umjoin` of the suite `stream` at small size: streams, statements, answers, checks, command line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks import CaseResult, Report
+from benchmarks.harness.engines import Engines
+from benchmarks.harness.results import Status
+from benchmarks.stream.cases import make_cases
+from benchmarks.stream.checks import CHECKS
+from benchmarks.stream.options import StreamOptions
+from benchmarks.stream.suite import stream_suite
+from benchmarks.stream.umjoin import JOINS, LATENESS_MS, RATE, JoinTables, JoinWorkload
+from tests.benchmarks.runs import agreed, case_result, outcome, stored
+
+#: A part of the streams' rows is near enough.
+NEAR = replace(JOINS["near"], within_s=1)
+
+
+@pytest.mark.parametrize("join", [*JOINS.values(), NEAR], ids=lambda join: f"{join.name}-{join.within_s}")
+def test_a_row_has_about_one_match_in_each_other_stream(join: JoinWorkload, tmp_path: Path) -> None:
+    tables = JoinTables(join, rows=60_000, file_rows=10_000, fill=40_000)
+    files = tables.write(tmp_path)
+    names = {
+        name: f"read_parquet('{folder}/*.parquet')" for name, folder in zip(files.names, files.folders, strict=True)
+    }
+    texts = {text.format(**names) for text in (tables.query.ours, tables.query.duckdb, tables.query.spark)}
+    sums = ", ".join(tables.query.checksums["duckdb"].values())
+    found = {duckdb.sql(f"SELECT {sums} FROM ({text})").fetchone() for text in texts}
+    (answer,) = found  # all texts mean the same
+    assert answer is not None
+    assert answer[0] == pytest.approx(100_000, rel=0.2)  # the first and the last rows have fewer near ones
+
+
+def test_times_are_those_of_the_rate_and_no_row_is_too_late() -> None:
+    tables = JoinTables(JOINS["near"], rows=100_000, file_rows=10_000)
+    for table in tables.tables():
+        times = table["ts"].cast("int64").to_numpy() // 1_000
+        assert times.max() - times.min() == pytest.approx(100_000 / RATE * 4_000, rel=0.15)
+        assert (np.maximum.accumulate(times) - times).max() < LATENESS_MS
+
+
+#: The others run with the slow tests.
+QUICK = ("near",)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in JOINS]
+)
+def test_contestants_agree(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    contestants = ["ours", "duckdb", "spark-chain"]
+    if name not in QUICK:
+        contestants += ["floor", "spark-chain-v2"]
+    options = StreamOptions(
+        ["umjoin"], [name], contestants=contestants, live=[1_000_000], scale=0.002, data=tmp_path / "it's data"
+    )
+    report = agreed(stream_suite(options, Engines(cores=2)), cap_seconds=0.01)
+    assert len(report.cases) == {"shared": 2, "second": 2}.get(name, 1)
+    for result in report.cases:
+        counts = {m.contestant: m.rows for m in result.measurements}
+        assert counts.pop("floor", None) is None
+        assert len(set(counts.values())) == 1
+        assert (counts["ours"] or 0) > 0
+        for contestant in ("ours", "spark-chain"):
+            item = result.measurement(contestant)
+            assert item is not None
+            assert item.warmup is not None
+            assert item.details["batch no."] == len(item.warmup.series["batch seconds"]) >= 3
+            assert item.details["checkpoint MiB"] > 0
+    again = Report.from_json(json.loads(json.dumps(report.to_json())))
+    assert again.cases[0].measurements[0].warmup == report.cases[0].measurements[0].warmup
+    assert spark.range(3).count() == 3
+
+
+def _result(
+    workload: str, live: int, details: dict[str, dict[str, float]], batch: int = 500_000, **status: Status
+) -> CaseResult:
+    parameters = {"set": "umjoin", "workload": workload, "live": live, "batch": batch}
+    result = case_result(parameters, {name: (1.0, found) for name, found in details.items()}, workload)
+    for item in result.measurements:
+        item.status = status.get(item.contestant.replace("-", "_"), "ok")
+    return result
+
+
+def test_flinks_multi_join_takes_part_where_streams_share_a_key(tmp_path: Path) -> None:
+    cases, _ = make_cases(StreamOptions(["umjoin"], list(JOINS), scale=0.0001), tmp_path, lambda _: None)
+    found = {case.parameters["workload"] for case in cases if case.has("flink-multi")}
+    assert found == {"shared", "second"}
+    assert all(case.has("ours") and not case.has("spark-join") for case in cases)
+    # once for each join and state, with the largest micro-batches, but for what only the multi-join measures
+    without = [case.name for case in cases if not case.has("flink-binary")]
+    small = [case.name for case in cases if case.name.startswith("shared") and "batches of 50k" in case.name]
+    assert without == [*small, "second keys, 15 rows live"]
+
+
+def test_checks_compare_with_what_is_asked() -> None:
+    shared = {
+        "ours": {"rows/s": 400.0, "checkpoint MiB": 10.0},
+        "spark-chain": {"rows/s": 100.0, "checkpoint MiB": 40.0},
+        "spark-chain-v2": {"rows/s": 50.0, "checkpoint MiB": 5.0},
+    }
+    second = {"ours": {"rows/s": 400.0}, "flink-multi": {"rows/s": 50.0}, "flink-binary": {"rows/s": 500.0}}
+    cases = [
+        _result("shared", 1_000_000, shared, spark_chain_v2="stopped"),
+        _result("shared", 10_000_000, {name: {"rows/s": found["rows/s"]} for name, found in shared.items()}),
+        # in small micro-batches the chain is better than in large ones, and ours worse
+        _result("shared", 10_000_000, {"ours": {"rows/s": 90.0}, "spark-chain": {"rows/s": 80.0}}, 50_000),
+        _result("shared", 10_000_000, {"spark-chain": {"rows/s": 125.0}}, 50_000),
+        _result("second", 1_000, second),
+    ]
+    chain, better = "4.00x (400 against 100 of spark-chain)", "the rows a second of Spark's better chain"
+    assert outcome(CHECKS, cases) == [
+        (f"at least 3x {better}, shared, 1,000,000 rows live", True, chain),
+        (f"at least 6x {better}, shared, 10,000,000 rows live", False, "3.20x (400 against 125 of spark-chain)"),
+        ("at least Flink's rows a second, second", False, "0.80x (400 against 500 of flink-binary)"),
+        (
+            "at least 10x the rows a second of Flink's multi-join, second",
+            False,
+            "8.00x (400 against 50 of flink-multi)",
+        ),
+        ("at most 1/3 of the checkpoint of Spark's smaller chain, shared", True, "1/4.00 (10.0 MiB against 40.0)"),
+    ]
+
+
+def test_command_line(tmp_path: Path) -> None:
+    words = ["stream", "--cases", "umjoin", "--live", "500000", "--scale", "0.002", "--data", tmp_path / "data"]
+    words += ["--contestants", "spark-join,duckdb,flink-multi", "--peers", tmp_path / "no peers"]
+    report, printed = stored(tmp_path, *words)
+    assert "left out flink-multi" in printed
+    assert [case["name"] for case in report["cases"]] == [
+        "shared key, 1k rows live, batches of 50k",
+        "shared key, 1k rows live, batches of 500k",
+        "chain, 2k rows live",
+        "second keys, 300 rows live",
+        "second keys, 2k rows live",
+        "near in time, 2.2k rows live",
+    ]
+    assert {entry["contestant"] for case in report["cases"] for entry in case["results"]} == {"duckdb"}
+    assert "/*+ UMJOIN */" in report["facts"]["chain"]
