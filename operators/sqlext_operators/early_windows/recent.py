@@ -72,11 +72,10 @@ def recent(
                     batch = with_column(batch, POSITION, pa.array(known.positions))
                     batch = with_column(batch, COPY, pa.array(~_among(known.positions, due_rows)))
                 blocks.append(Block(0, tag, int(known.positions[0]), batch))
-    found: list[pa.RecordBatch] = []
     with counted.operator() as running:
         for block in blocks:
-            found += running.push(block)
-        found += running.finish()
+            running.push(block)
+        found = list(running.finish())
     batch = whole(found[0].schema, found)
     order = np.argsort(_ints(batch, POSITION))
     times = _ints(batch, _TIME)[order]

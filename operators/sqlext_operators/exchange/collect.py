@@ -120,15 +120,6 @@ class Collector:
             for bucket in range(BUCKETS) if any(item.cut for item in self._inputs) else (_UNCUT,):
                 yield Part(self, pid, {}, bucket)
 
-    def blocks(self) -> Iterator[Block]:
-        """All blocks that were added, in no particular order; they all stay."""
-        for pid, held in self._held.items():
-            for tag in range(len(self._inputs)):
-                yield from held.get(tag, [])
-                yield from self._spools.read(_waiting(pid, tag))
-                for bucket in range(_UNCUT, BUCKETS):
-                    yield from self._spools.read(_bucket_file(pid, tag, bucket))
-
     def _place(self, block: Block) -> int:
         return block.pid if self._apart else 0
 

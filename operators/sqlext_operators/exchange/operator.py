@@ -1,4 +1,4 @@
-"""What an operator is to the exchange: blocks of rows in, results out, a state that can be moved."""
+"""What an operator is to the exchange: blocks of rows in, results out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 import pyarrow as pa
 
@@ -17,46 +17,13 @@ from sqlext_operators.exchange.placed import without_copies
 from sqlext_operators.exchange.profile import counted, measured, timed
 
 
-class Operator(Protocol):
+class Operator(ABC):
     """An operator over the partition of a task: a batch is one sequence of pushes and a finish.
 
-    push     rows of one input, in any order; returns results that are certain already
-    advance  says that no more rows before `watermark` (in units of the order column) will come; returns results that
-             have become certain
-    finish   says that no more rows will come; returns all remaining results
-    state    everything that later results depend on, as blocks; changes nothing
-    restore  takes the `state` of another operator of the same specification; before any push
+    It has no results before it has all rows: it collects, and computes when it is finished.
 
-    A context manager: leaving it frees files and memory.
-    """
-
-    def __enter__(self) -> Operator: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def push(self, block: Block) -> Iterator[pa.RecordBatch]: ...
-
-    def advance(self, watermark: int) -> Iterator[pa.RecordBatch]: ...
-
-    def finish(self) -> Iterator[pa.RecordBatch]: ...
-
-    def state(self) -> Iterator[Block]: ...
-
-    def restore(self, blocks: Iterable[Block]) -> None: ...
-
-
-class OperatorSpec(Protocol):
-    """Plain frozen data from which a worker makes an operator; picklable, with no SQL and no Spark in it."""
-
-    def operator(self) -> Operator: ...
-
-
-class CollectingOperator(ABC):
-    """An operator that needs all rows before it has results: it collects, and computes when it is finished.
-
-    A subclass says what it computes from a part: rows that meet each other and no others.
+    A subclass says what it computes from a part: rows that meet each other and no others. A context manager: leaving it
+    frees files and memory.
     """
 
     #: Whether rows that have no result here (placed.COPY) are needed for others.
@@ -67,7 +34,7 @@ class CollectingOperator(ABC):
     def __init__(self, inputs: Sequence[CollectedInput], memory_bytes: int, *, apart: bool = False) -> None:
         self._collector = Collector(inputs, memory_bytes, apart=apart)
 
-    def __enter__(self) -> CollectingOperator:
+    def __enter__(self) -> Self:
         self._collector.__enter__()
         return self
 
@@ -76,33 +43,25 @@ class CollectingOperator(ABC):
     ) -> None:
         self._collector.__exit__(kind, error, trace)
 
-    def push(self, block: Block) -> Iterator[pa.RecordBatch]:
-        """Collect a block."""
+    def push(self, block: Block) -> None:
+        """Collect rows of one input, in any order."""
         with measured("decode"):
             batch = block.batch if self.takes_dictionaries else plain(block.batch)
             self._collector.add(replace(block, batch=batch if self.needs_copies else without_copies(batch)))
-        return iter(())
-
-    def advance(self, watermark: int) -> Iterator[pa.RecordBatch]:
-        """No results: they are certain only at the end."""
-        return iter(())
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """The results of all parts."""
+        """The results of all parts: no more rows will come."""
         return self.results(self._collector.parts())
-
-    def state(self) -> Iterator[Block]:
-        """All blocks collected so far."""
-        return self._collector.blocks()
-
-    def restore(self, blocks: Iterable[Block]) -> None:
-        """Collect blocks of another operator."""
-        for block in blocks:
-            self._collector.add(block)
 
     @abstractmethod
     def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
         """The results of the parts."""
+
+
+class OperatorSpec(Protocol):
+    """Plain frozen data from which a worker makes an operator; picklable, with no SQL and no Spark in it."""
+
+    def operator(self) -> Operator: ...
 
 
 def plain_results(
@@ -124,5 +83,5 @@ def run_operator(spec: OperatorSpec, partition: int, wires: Iterable[pa.RecordBa
         for wire in wires:
             for block in timed("decode", decode(wire)):
                 counted("received", block.batch.num_rows)
-                yield from operator.push(block)
+                operator.push(block)
         yield from operator.finish()

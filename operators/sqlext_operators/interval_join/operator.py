@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from sqlext_operators.columns.reshape import stacked
 from sqlext_operators.exchange.collect import CollectedInput, Part, with_last
-from sqlext_operators.exchange.operator import CollectingOperator
+from sqlext_operators.exchange.operator import Operator
 from sqlext_operators.exchange.profile import measured, timed
 from sqlext_operators.interval_join.candidates import CandidateOutput
 from sqlext_operators.interval_join.output import Output
@@ -56,7 +56,7 @@ class IntervalOperatorSpec:
         return IntervalOperator(self)
 
 
-class IntervalOperator(CollectingOperator):
+class IntervalOperator(Operator):
     """The join of the rows, batches of `spec.output`."""
 
     def __init__(self, spec: IntervalOperatorSpec) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.collect import CollectedInput, Part
-from sqlext_operators.exchange.operator import CollectingOperator
+from sqlext_operators.exchange.operator import Operator
 from sqlext_operators.exchange.profile import measured, timed
 from sqlext_operators.last_join.processor import LastJoinProcessor
 from sqlext_operators.last_join.spec import LastJoinSpec
@@ -44,7 +44,7 @@ class LastJoinOperatorSpec:
         return LastJoinOperator(self)
 
 
-class LastJoinOperator(CollectingOperator):
+class LastJoinOperator(Operator):
     """Every left row once, with the last matching row of each right side."""
 
     takes_dictionaries = True

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.collect import CollectedInput, Part
-from sqlext_operators.exchange.operator import CollectingOperator
+from sqlext_operators.exchange.operator import Operator
 from sqlext_operators.exchange.profile import measured, timed
 from sqlext_operators.period_algebra.codes import END, START, coded
 from sqlext_operators.period_algebra.processor import PeriodAlgebraProcessor
@@ -33,7 +33,7 @@ class PeriodOperatorSpec:
         return PeriodOperator(self)
 
 
-class PeriodOperator(CollectingOperator):
+class PeriodOperator(Operator):
     """The periods of all keys, as the specification says; nothing for a key whose periods cover nothing."""
 
     takes_dictionaries = True
@@ -43,12 +43,12 @@ class PeriodOperator(CollectingOperator):
         super().__init__([CollectedInput(algebra.keys)] * algebra.inputs, spec.memory_bytes)
         self._spec = spec
 
-    def push(self, block: Block) -> Iterator[pa.RecordBatch]:
+    def push(self, block: Block) -> None:
         """Collect what a block's periods cover; raises EmptyPeriodError as the specification says."""
         with measured("decode"):
             rows = coded(self._spec.algebra, block.batch)
         if rows.num_rows:
-            yield from super().push(replace(block, batch=rows))
+            super().push(replace(block, batch=rows))
 
     def results(self, parts: Iterable[Part]) -> Iterator[pa.RecordBatch]:
         """One pass over the sorted sequence of all parts."""

@@ -14,7 +14,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from sqlext_operators.exchange.collect import CollectedInput, Part
-from sqlext_operators.exchange.operator import CollectingOperator
+from sqlext_operators.exchange.operator import Operator
 from sqlext_operators.exchange.profile import timed
 from sqlext_operators.umjoin.output import Output
 from sqlext_operators.umjoin.processor import MultiwayJoin, checked_count
@@ -54,7 +54,7 @@ class MultiwayOperatorSpec:
         return MultiwayOperator(self)
 
 
-class MultiwayOperator(CollectingOperator):
+class MultiwayOperator(Operator):
     """The join of each partition's rows: a row may be in several of the partitions of a task.
 
     Raises OverflowError if a count reaches the largest int64.

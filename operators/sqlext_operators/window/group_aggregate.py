@@ -12,7 +12,7 @@ import pyarrow as pa
 from sqlext_operators.columns.flat import BoolArray, take
 from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.exchange.collect import CollectedInput, Part
-from sqlext_operators.exchange.operator import CollectingOperator
+from sqlext_operators.exchange.operator import Operator
 from sqlext_operators.exchange.profile import measured, timed
 from sqlext_operators.sequences.piece import Piece, joined, processed
 from sqlext_operators.sequences.sequence import SequenceSpec
@@ -156,7 +156,7 @@ class GroupOperatorSpec:
         return GroupOperator(self)
 
 
-class GroupOperator(CollectingOperator):
+class GroupOperator(Operator):
     """The payload columns, then one column a call, for every group (or row). An empty partition gives nothing."""
 
     def __init__(self, spec: GroupOperatorSpec) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sqlext_operators.columns.compact import plain_type
 from sqlext_operators.exchange.collect import CollectedInput, Part
-from sqlext_operators.exchange.operator import CollectingOperator
+from sqlext_operators.exchange.operator import Operator
 from sqlext_operators.exchange.profile import timed
 from sqlext_operators.sequences.piece import Piece, processed
 from sqlext_operators.sequences.sequence import SequenceSpec
@@ -32,7 +32,7 @@ class WindowOperatorSpec:
         return WindowOperator(self)
 
 
-class WindowOperator(CollectingOperator):
+class WindowOperator(Operator):
     """The payload columns, then one column a call, for every FROM row. Nothing without FROM rows."""
 
     needs_copies = True

@@ -95,7 +95,7 @@ class Answers:
         blocks = self._blocks(ready, between, boundary, cores, stretches)
         with self._moved(cores).operator() as operator:
             for block in self._of_keys(blocks, ready):
-                yield from operator.push(block)
+                operator.push(block)
             blocks.clear()
             for batch in operator.finish():
                 yield self._finished(batch, cores) if cores else batch

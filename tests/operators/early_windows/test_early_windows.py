@@ -64,12 +64,10 @@ def steps(draw: st.DrawFn) -> list[Step]:
 def plain_results(operator: WindowOperatorSpec, rows: list[Row]) -> dict[int, dict[str, Any]]:
     """Batch over the rows in the order of arrival."""
     with operator.operator() as running:
-        found = []
         for seq, row in enumerate(rows):
             for block in blocks([row], seq):
-                found += list(running.push(block))
-        found += list(running.finish())
-        return {row["id"]: row for batch in found for row in batch.to_pylist()}
+                running.push(block)
+        return {row["id"]: row for batch in running.finish() for row in batch.to_pylist()}
 
 
 class Twin:

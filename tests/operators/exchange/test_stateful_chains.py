@@ -187,10 +187,9 @@ def in_batch(case: Case) -> Counter[str]:
     rows = tables[0]
     for number, spec in enumerate(case.windows):
         with spec.operator() as operator:
-            found = []
             for tag, batch in enumerate((rows, wide(tables[number + 1], number))):
-                found += list(operator.push(Block(0, tag, tag, batch)))
-            found += list(operator.finish())
+                operator.push(Block(0, tag, tag, batch))
+            found = list(operator.finish())
         if not found:
             return Counter()
         rows = whole(found[0].schema, found)

@@ -22,7 +22,7 @@ from sqlext_operators.window.reach import time_reach
 from sqlext_operators.window.spec import Call, Frame, Window
 
 from tests.operators.exchange.placements import placements
-from tests.operators.exchange.test_operator_state import blocks_of, whole, window_spec
+from tests.operators.exchange.test_collected_operators import blocks_of, whole, window_spec
 from tests.operators.window.window_data import frames
 from tests.properties import examples
 

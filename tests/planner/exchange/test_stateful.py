@@ -116,7 +116,7 @@ def in_batch(spec: WindowOperatorSpec, arrivals: Arrivals) -> Counter[str]:
     with spec.operator() as operator:
         for blocks in arrivals.blocks:
             for block in blocks:
-                list(operator.push(block))
+                operator.push(block)
         for batch in operator.finish():
             found.update(map(str, batch.to_pylist()))
     return found
