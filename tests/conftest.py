@@ -14,6 +14,7 @@ from tests import properties
 from tests.leaks import STARTED, SharedSpark
 from tests.quick_spark import (
     INTERPRETED,
+    LONG_JAVA,
     QUICK_CHECKPOINTS,
     QUICK_JAVA,
     QUIET_UI,
@@ -91,7 +92,10 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
             session = start_spark("local[2]", settings)
         else:
             remember_names()
-            session = start_spark("local[2]", settings | READY_WORKERS | INTERPRETED | QUICK_CHECKPOINTS)
+            with pytest.MonkeyPatch.context() as patch:
+                if os.environ["SPARK_SUBMIT_OPTS"] == QUICK_JAVA and not request.config.getoption("--every-spark"):
+                    patch.setenv("SPARK_SUBMIT_OPTS", LONG_JAVA)
+                session = start_spark("local[2]", settings | READY_WORKERS | INTERPRETED | QUICK_CHECKPOINTS)
             without_checksums(session)
         request.config.stash[STARTED] = SharedSpark(session)
         yield session

@@ -26,8 +26,8 @@ QUICK_CHECKPOINTS = (
 #: process (`chmod` for each new file), it forks itself, without its helper.
 LONG_JAVA = "-XX:+UseSerialGC -Djdk.lang.Process.launchMechanism=VFORK"
 
-#: Arguments of every Java that Spark starts in `make test`, below the command line too: no second compiler either,
-#: which costs a fifth of the CPU time of a short run; what it earns in a long one has not been measured.
+#: Arguments of a Java that runs a few of them, below the command line too: no second compiler either, which costs a
+#: fifth of the CPU time of a short run. In a long one it pays: a run of random statements does twice as many.
 QUICK_JAVA = f"{LONG_JAVA} -XX:TieredStopAtLevel=1"
 
 #: What Spark keeps of each statement for its UI, which fills the heap of thousands, and the text of their plans.
