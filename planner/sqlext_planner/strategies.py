@@ -29,7 +29,7 @@ from sqlext_planner.relational.nodes import (
 )
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.spark_exec import SparkExec, by_spark, frame_of
-from sqlext_planner.relational.streams import input_error, streams_of
+from sqlext_planner.relational.streams import input_error, stream_spans
 from sqlext_planner.umjoin.nodes import UMJoin
 from sqlext_planner.window.group_nodes import GroupAggregate
 from sqlext_planner.window.nodes import WindowUnion
@@ -102,8 +102,7 @@ def _stream_fields(node: WindowUnion, planner: Planner) -> dict[str, Any]:
     from sqlext_planner.window.streams import delays
 
     inputs = tuple(map(planner.later, node.children))
-    spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in node.children)
-    return {"node": node, "inputs": inputs, "stream_spans": spans, "delays": delays(node, inputs)}
+    return {"node": node, "inputs": inputs, "stream_spans": stream_spans(node.children), "delays": delays(node, inputs)}
 
 
 def window_unions(node: LogicalPlan, planner: Planner) -> PhysicalPlan | None:

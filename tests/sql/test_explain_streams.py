@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from sqlext_planner.config import Config
 from sqlext_planner.errors import ConfigurationError, UnsupportedError
-from sqlext_planner.exchange.chains import ChainedExec
+from sqlext_planner.exchange.chains import StreamExec
 from sqlext_planner.relational.physical_plan import ExecutionContext
 
 from sqlext import Session
@@ -56,12 +56,12 @@ def test_each_operator_on_streams_is_found_by_what_it_observes(
 
 
 def test_no_operator_on_streams_is_left_out() -> None:
-    stack, kinds = [ChainedExec], set()
+    stack, kinds = [StreamExec], set()
     while stack:
         kind = stack.pop()
         stack += kind.__subclasses__()
         kinds.add(kind.__name__)
-    assert kinds - {"ChainedExec"} == set(STATEMENTS)
+    assert kinds - {"StreamExec"} == set(STATEMENTS)
 
 
 def test_a_stream_of_files_is_run_until_they_are_read(spark: SparkSession, session: Session) -> None:
@@ -70,7 +70,7 @@ def test_a_stream_of_files_is_run_until_they_are_read(spark: SparkSession, sessi
     assert plan.measured is not None
     assert plan.measured.stream is not None
     (node,) = plan.measured.stream.nodes
-    assert isinstance(node.node, ChainedExec)
+    assert isinstance(node.node, StreamExec)
     found = next(item for item in plan.measured.nodes if item.node is node.node)
     assert found.rows == plan.measured.rows == ROWS - 1  # the last row is never complete
     assert (found.rows_in, found.moved_rows) == ((ROWS, ROWS), 2 * ROWS)

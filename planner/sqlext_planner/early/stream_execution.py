@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from sqlext_planner.early.nodes import EarlyAggregate, EarlyCall
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
-from sqlext_planner.exchange.chains import ChainedExec, PlannedDelays, planned_delays
-from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
+from sqlext_planner.errors import AnalysisError, UnsupportedError
+from sqlext_planner.exchange.chains import PlannedDelays, StreamExec, planned_delays
+from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity, watermark_error
 from sqlext_planner.expressions.nodes import Expression, ShownCall, SparkExpr
 from sqlext_planner.expressions.types import as_type, common_type
 from sqlext_planner.relational.physical_plan import (
@@ -20,7 +20,7 @@ from sqlext_planner.relational.physical_plan import (
     execute_cached,
     tried,
 )
-from sqlext_planner.relational.streams import streams_of
+from sqlext_planner.relational.streams import stream_spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,15 +33,14 @@ _DOUBLES = ("float", "double")
 
 
 @dataclass(frozen=True)
-class EarlyAggregateExec(NodeExec, ChainedExec):
+class EarlyAggregateExec(StreamExec, NodeExec):
     """Computes an EarlyAggregate node.
 
     Every task of the inputs sends the totals of its rows by window and key, so that one task can hold those of all
-    keys, which an estimator needs. `stream_spans` are the places of the inputs' streams.
+    keys, which an estimator needs.
     """
 
     node: EarlyAggregate
-    stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
 
     is_extension = True
 
@@ -60,9 +59,6 @@ class EarlyAggregateExec(NodeExec, ChainedExec):
         for frame, keys, side in zip(frames, (self.node.left_keys, self.node.right_keys), SIDES, strict=True):
             own = [call.value for call in self.node.calls if call.side == side and call.value is not None]
             yield from ((expression, tried(frame)) for expression in (*keys, *own))
-
-    def details(self) -> dict[str, Any]:
-        return super().details() | self.delays.details()
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises AnalysisError for streams without a watermark on the time of their windows, and for answers that come
@@ -128,12 +124,7 @@ class EarlyAggregateExec(NodeExec, ChainedExec):
             if stream.origin.operators:
                 error = stream.result_error(time.spark_name)
         if error is not None:
-            raise AnalysisError(
-                f"the {side} side of EMIT AFTER {error[0]}",
-                condition="stream-needs-watermark",
-                span=span,
-                help=error[1],
-            )
+            raise watermark_error(f"the {side} side of EMIT AFTER", error, span)
         return stream
 
     def _check_times(self, frames: Sequence[DataFrame], chain: Chain) -> None:
@@ -277,13 +268,12 @@ class _Values:
 
 def early_stream(node: EarlyAggregate, left: PhysicalPlan, right: PhysicalPlan) -> EarlyAggregateExec:
     """The physical node."""
-    spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in (node.left, node.right))
     below = [planned_delays(plan) for plan in (left, right)]
     inputs = max(found.get(time, 0) for found, time in zip(below, (node.left_time, node.right_time), strict=True))
     return EarlyAggregateExec(
         node,
         (left, right),
-        stream_spans=spans,
+        stream_spans=stream_spans((node.left, node.right)),
         delays=PlannedDelays(inputs, {node.start: node.length, node.end: 0}),
         why=kept(node),
     )

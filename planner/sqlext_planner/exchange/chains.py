@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+from sqlext_planner.errors import Span
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.nodes import Project, SubqueryAlias
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.spark_exec import SparkExec
+
+if TYPE_CHECKING:
+    from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
 
 
 @dataclass(frozen=True)
@@ -34,12 +39,21 @@ class PlannedDelays:
 
 
 @dataclass(frozen=True)
-class ChainedExec(PhysicalPlan):
-    """An operator that keeps state from one micro-batch to the next."""
+class StreamExec(PhysicalPlan):
+    """An operator that keeps state from one micro-batch to the next.
+
+    `stream_spans` are the places of the inputs' streams in the text; `placing` says how keys have places.
+    """
 
     delays: PlannedDelays = field(default_factory=PlannedDelays, compare=False, kw_only=True, repr=False)
+    stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
+    placing: StreamPlacing | None = field(default=None, kw_only=True)
 
     reads_streams = True
+
+    def details(self) -> dict[str, Any]:
+        placing = {} if self.placing is None else {"partitioner": str(self.placing)}
+        return super().details() | self.delays.details() | placing
 
 
 def planned_delays(plan: PhysicalPlan) -> dict[Column, int]:
@@ -48,7 +62,7 @@ def planned_delays(plan: PhysicalPlan) -> dict[Column, int]:
     below: dict[Column, int] = {}
     known: dict[Column, object] = {}
     match plan:
-        case ChainedExec(delays=delays):
+        case StreamExec(delays=delays):
             below = {column: delay + delays.inputs for column, delay in delays.results.items()}
         case SparkExec(Project(items), (child,)):
             known = {item.column: item.expression for item in items}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.exchange.stream_settings import OBSERVED
 from sqlext_planner.spark.streams import EventTimes, Origin, origin_of, watermark_stacks
 
@@ -77,6 +78,11 @@ class StreamInput:
         """The columns of the watermarks, also of those that the frame has no longer, for a message."""
         stacks = watermark_stacks(self.frame, OBSERVED)
         return ", ".join(dict.fromkeys(name for stack in stacks for name in stack))
+
+
+def watermark_error(which: str, error: tuple[str, str], span: Span | None) -> AnalysisError:
+    """The error of an input, `which` names it, whose rows cannot be told from late ones."""
+    return AnalysisError(f"{which} {error[0]}", condition="stream-needs-watermark", span=span, help=error[1])
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sqlext_planner.errors import AnalysisError, Span, UnsupportedError
-from sqlext_planner.exchange.chains import ChainedExec
-from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
+from sqlext_planner.errors import AnalysisError, UnsupportedError
+from sqlext_planner.exchange.chains import StreamExec
+from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity, watermark_error
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.interval_join.execution import IntervalJoinExec
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
@@ -16,7 +16,7 @@ from sqlext_planner.interval_join.open_ends import OpenPeriodOf, open_period, va
 from sqlext_planner.interval_join.placing import endless, owned_side
 from sqlext_planner.interval_join.streams import KEPT, delays, kept, not_below, time_column, unbounded
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
-from sqlext_planner.relational.streams import streams_of
+from sqlext_planner.relational.streams import stream_spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,20 +30,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class IntervalStreamExec(IntervalJoinExec, ChainedExec):
+class IntervalStreamExec(StreamExec, IntervalJoinExec):
     """Computes an IntervalJoin node over two streams, or over a stream and a table.
 
     Rows wait in the state of the operator for as long as the watermark lets matches come. A table is read once, when
-    the query starts. `stream_spans` are the places of the sides' streams. With `placing` the rows of `owner` are owned.
+    the query starts. With `placing` the rows of `owner` are owned.
     """
 
-    stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
-    placing: StreamPlacing | None = field(default=None, kw_only=True)
     owner: Side = field(default="left", kw_only=True)
-
-    def details(self) -> dict[str, Any]:
-        placing = {} if self.placing is None else {"partitioner": str(self.placing)}
-        return super().details() | self.delays.details() | placing
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises what the batch node raises; AnalysisError for a stream without a watermark that the join sees;
@@ -90,9 +84,7 @@ class IntervalStreamExec(IntervalJoinExec, ChainedExec):
         span = self.stream_spans[SIDES.index(side)] or self.node.place
         error = stream.error("its rows would be kept for good", "its event time")
         if error is not None:
-            raise AnalysisError(
-                f"the {side} side {error[0]}", condition="stream-needs-watermark", span=span, help=error[1]
-            ).about_hint()
+            raise watermark_error(f"the {side} side", error, span).about_hint()
         values = self.node.left_values if side == "left" else self.node.right_values
         known = stream.times.delays
         found = {
@@ -226,12 +218,11 @@ def interval_stream(
     node: IntervalJoin, left: PhysicalPlan, right: PhysicalPlan, placing: StreamPlacing | None
 ) -> IntervalStreamExec:
     """The physical node of a join over a stream; `placing` says how its keys have places."""
-    spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in (node.left, node.right))
     return IntervalStreamExec(
         node,
         (left, right),
         strategy="exchange",
-        stream_spans=spans,
+        stream_spans=stream_spans((node.left, node.right)),
         delays=delays(node, (left, right)),
         why=kept(node, placed=placing is not None),
         placing=placing,

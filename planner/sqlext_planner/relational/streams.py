@@ -7,9 +7,9 @@ knows what a stream allows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from sqlext_planner.errors import SqlExtError, UnsupportedError
+from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.expressions.subquery import own_subqueries
 from sqlext_planner.relational.logical_plan import LogicalPlan
@@ -28,6 +28,11 @@ def streams_of(plan: LogicalPlan) -> Iterator[LogicalPlan]:
         top = stack.pop()
         yield from (node for node in top.walk() if node.is_stream)
         stack.extend(item.plan for item in own_subqueries(top))
+
+
+def stream_spans(plans: Iterable[LogicalPlan]) -> tuple[Span | None, ...]:
+    """The place of the first stream that each of the plans reads; None for one that reads none."""
+    return tuple(next((stream.span for stream in streams_of(plan)), None) for plan in plans)
 
 
 def is_streaming(plan: LogicalPlan) -> bool:

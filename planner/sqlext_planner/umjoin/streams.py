@@ -16,7 +16,7 @@ from sqlext_planner.expressions.patterns import reads_only
 from sqlext_planner.periods.shifts import distance
 from sqlext_planner.relational.logical_plan import Field, relation_name
 from sqlext_planner.relational.physical_plan import PhysicalPlan
-from sqlext_planner.relational.streams import streams_of
+from sqlext_planner.relational.streams import stream_spans
 from sqlext_planner.umjoin.execute.cascade import cascade
 from sqlext_planner.umjoin.execute.execution import Routing
 from sqlext_planner.umjoin.execute.keys import equality
@@ -176,7 +176,7 @@ def stream_plan(
     core = parts.core
     split = UMJoinSplit.of(core)
     routing: Routing = "shared key" if split.layout.shared else "hypercube"
-    spans = tuple(next((stream.span for stream in streams_of(child)), None) for child in core.inputs)
+    spans = stream_spans(core.inputs)
     streams = [plan for i, plan in enumerate(inputs) if i not in parts.tables]
     late = delays(parts, streams)
     more: dict[str, Any] = {"asked": node.asked is not None, "delays": late, "placing": placing}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sqlext_planner.errors import AnalysisError, Span
-from sqlext_planner.exchange.chains import ChainedExec
-from sqlext_planner.exchange.stream_inputs import ADD_WATERMARK, Chain, StreamInput, identity
+from sqlext_planner.errors import Span
+from sqlext_planner.exchange.chains import StreamExec
+from sqlext_planner.exchange.stream_inputs import ADD_WATERMARK, Chain, StreamInput, identity, watermark_error
 from sqlext_planner.relational.physical_plan import ExecutionContext, execute_cached
 from sqlext_planner.window.execution import ANSI, WindowUnionExec
 from sqlext_planner.window.streams import unbounded_refusal
@@ -21,24 +21,16 @@ if TYPE_CHECKING:
     from sqlext_operators.window.spec import Window
     from sqlext_operators.window.stream import WindowStreamSpec
 
-    from sqlext_planner.exchange.partitioning.stream_placing import StreamPlacing
     from sqlext_planner.window.inputs import WindowInputs
 
 
 @dataclass(frozen=True)
-class WindowStreamExec(WindowUnionExec, ChainedExec):
+class WindowStreamExec(StreamExec, WindowUnionExec):
     """Computes the windows of a WindowUnion node over streams; UNION sources may be tables.
 
     Rows wait in the state of the operator until the watermark completes their windows. A row is given out once, in
-    append mode. Tables are read once, when the query starts. `stream_spans` are the places of the inputs' streams.
+    append mode. Tables are read once, when the query starts.
     """
-
-    stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
-    placing: StreamPlacing | None = field(default=None, kw_only=True)
-
-    def details(self) -> dict[str, Any]:
-        placing = {} if self.placing is None else {"partitioner": str(self.placing)}
-        return super().details() | self.delays.details() | placing
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises what the batch node raises; AnalysisError if ORDER BY has no watermark; ConfigurationError if Spark's
@@ -117,9 +109,7 @@ class WindowStreamExec(WindowUnionExec, ChainedExec):
                 # of a result the order is wrong, of a stream its watermark
                 is_result = number == 0 and whole.origin.operators and whole.origin.behind is None
                 place = (None if is_result else self.stream_spans[number]) or self.span_of_order
-                raise AnalysisError(
-                    f"{which} {error[0]}", condition="stream-needs-watermark", span=place, help=error[1]
-                )
+                raise watermark_error(which, error, place)
             found.append(sent)
         return found
 

@@ -8,7 +8,7 @@ import pytest
 from sqlext_planner.catalog import TableInfo
 from sqlext_planner.config import Config
 from sqlext_planner.errors import UnsupportedError
-from sqlext_planner.exchange.chains import ChainedExec
+from sqlext_planner.exchange.chains import StreamExec
 
 from sqlext.catalog.dictionary import DictCatalog
 from sqlext.run.pipeline import stage
@@ -31,7 +31,7 @@ def told(sql: str) -> list[str]:
     """What is said of each operator, the uppermost first."""
     plan = stage(sql, Streams(), Config()).physical
     assert plan is not None
-    nodes = [node for node in plan.walk() if isinstance(node, ChainedExec)]
+    nodes = [node for node in plan.walk() if isinstance(node, StreamExec)]
     return ["; ".join(node.delays.details().values()) for node in nodes]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sqlext_planner.errors import AnalysisError, Span, SqlExtError, UnsupportedError
-from sqlext_planner.exchange.chains import ChainedExec
-from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity
+from sqlext_planner.errors import Span, SqlExtError, UnsupportedError
+from sqlext_planner.exchange.chains import StreamExec
+from sqlext_planner.exchange.stream_inputs import Chain, StreamInput, identity, watermark_error
 from sqlext_planner.expressions.nodes import Column
 from sqlext_planner.relational.nodes import Filter, Project, SubqueryAlias
 from sqlext_planner.relational.physical_plan import ExecutionContext, PhysicalPlan, execute_cached
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlext_operators.umjoin.spec import MultiwayJoinSpec
     from sqlext_operators.umjoin.stream_bounds import StreamTimes
 
-    from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs, StreamPlacing
+    from sqlext_planner.exchange.partitioning.stream_placing import PlacedInputs
 
 #: Time zones whose days all have 24 hours.
 _FIXED_ZONE = re.compile(r"(?:Etc/)?(?:UTC|GMT|UCT|Z)|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d{2})?")
@@ -46,21 +46,15 @@ class ColumnBound:
 
 
 @dataclass(frozen=True)
-class UMJoinStreamExec(UMJoinExec, ChainedExec):
+class UMJoinStreamExec(StreamExec, UMJoinExec):
     """Joins streams as a UMJoinExec joins tables, where the `bounds` hold too.
 
     A row comes out once, in append mode: when the last row that it needs has come, or, with left or anti inputs, when
-    the watermark says that nothing more can match. `stream_spans` are the places of the inputs in the text.
+    the watermark says that nothing more can match.
     """
 
     bounds: tuple[ColumnBound, ...] = field(default=(), kw_only=True)
-    stream_spans: tuple[Span | None, ...] = field(default=(), compare=False, kw_only=True, repr=False)
     asked: bool = field(default=False, compare=False, kw_only=True, repr=False)
-    placing: StreamPlacing | None = field(default=None, kw_only=True)
-
-    def details(self) -> dict[str, Any]:
-        placing = {} if self.placing is None else {"partitioner": str(self.placing)}
-        return super().details() | self.delays.details() | placing
 
     def execute(self, context: ExecutionContext) -> DataFrame:
         """Raises UnsupportedError for types or times that the operator cannot compare, AnalysisError for watermarks
@@ -166,12 +160,7 @@ class UMJoinStreamExec(UMJoinExec, ChainedExec):
             stream = StreamInput.of(frame)
             error = stream.error()
             if error is not None:
-                raise AnalysisError(
-                    f"an input of a multi-way join {error[0]}",
-                    condition="stream-needs-watermark",
-                    span=span,
-                    help=error[1],
-                )
+                raise watermark_error("an input of a multi-way join", error, span)
             found.append(stream)
         return found
 
