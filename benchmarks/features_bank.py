@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+from sqlext_operators.arrays import Int64s
 
-from benchmarks.features_values import Ints, by_time, filled, numbered, random_times, schemas, timestamps
+from benchmarks.features_values import by_time, filled, numbered, random_times, schemas, timestamps
 
 #: Tables with several versions of a customer.
 VERSIONED = ("LINK2_f6", "LINK1_f5", "AUM_f4", "debit3_f3", "debit2_f2", "debit1_f1")
@@ -73,10 +74,10 @@ class BankTables:
         known = {"Q5_Col0": numbered("customer-", random.permutation(customers)[: -(-customers * 29 // 30)])}
         return filled(random, self.columns["CUST_f7"], len(known["Q5_Col0"]), known)
 
-    def _versions(self, random: np.random.Generator, name: str, key: str, prefix: str, counts: Ints) -> pa.Table:
+    def _versions(self, random: np.random.Generator, name: str, key: str, prefix: str, counts: Int64s) -> pa.Table:
         owner, elapsed = random_times(random, counts, self.VERSION_DAYS)
         known = {key: numbered(prefix, owner), "Q5_Col1": timestamps(self.START + elapsed)}
         return by_time(filled(random, self.columns[name], len(owner), known), elapsed)
 
-    def _days(self, random: np.random.Generator, count: int) -> Ints:
+    def _days(self, random: np.random.Generator, count: int) -> Int64s:
         return self.START + random.integers(0, self.DAYS * 86_400, count) * 1_000

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlext_operators.arrays import Float64s, Int64s
 
-from benchmarks.features_values import DAY, HOUR, Floats, Ints, distinct_times, numbered, timestamps
+from benchmarks.features_values import DAY, HOUR, distinct_times, numbered, timestamps
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class TaxiTables:
         }
         return {"train": pa.table(columns)}
 
-    def _pickups(self, random: np.random.Generator, count: int) -> Ints:
+    def _pickups(self, random: np.random.Generator, count: int) -> Int64s:
         """`count` distinct times in ms, ascending, with a wave of 24 hours (1 +- 0.6 of the mean)."""
         hours = np.arange(0, max(2.0, count / self.DENSITY * 2) + 1, 0.25)
         elapsed = hours - 0.6 * 24 / (2 * np.pi) * (np.cos(2 * np.pi * hours / 24) - 1)
@@ -103,7 +104,7 @@ class CovidTables:
         }
         return {"train": pa.table(columns)}
 
-    def _series(self, random: np.random.Generator) -> tuple[Ints, Ints, Ints]:
+    def _series(self, random: np.random.Generator) -> tuple[Int64s, Int64s, Int64s]:
         """Country and province number of each series, and the parity of its days (-1: every day)."""
         most = self.rows // (self.DAYS // 2) + 2
         sizes = random.integers(1, 15, most)
@@ -119,7 +120,7 @@ class CovidTables:
         used = int(np.searchsorted(np.cumsum(reports), self.rows)) + 1
         return countries[:used], provinces[:used], halves[:used]
 
-    def _curves(self, random: np.random.Generator, count: int) -> tuple[Floats, Floats]:
+    def _curves(self, random: np.random.Generator, count: int) -> tuple[Float64s, Float64s]:
         """Cumulative cases and deaths, (series, day): whole numbers that never fall."""
         days = np.arange(self.DAYS)
         middle = random.uniform(30, 90, (count, 1))

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+from sqlext_operators.arrays import Int64s
 
 from benchmarks.features_values import (
     DAY,
-    Ints,
     by_time,
     category,
     filled,
@@ -72,14 +72,14 @@ class LoanTables:
             **{name: self._history(random, name, mean, ends) for name, mean in HISTORIES.items()},
         }
 
-    def _applications(self, random: np.random.Generator, groups: int) -> tuple[Ints, Ints]:
+    def _applications(self, random: np.random.Generator, groups: int) -> tuple[Int64s, Int64s]:
         """The group and the time of each application, in the order of the times."""
         counts = np.bincount(random.integers(0, groups, self.rows), minlength=groups)
         group, elapsed = spread_times(random, counts, self.DAYS)
         order = np.argsort(elapsed, kind="stable")
         return group[order], self.START + elapsed[order]
 
-    def _train(self, random: np.random.Generator, group: Ints, time: Ints) -> pa.Table:
+    def _train(self, random: np.random.Generator, group: Int64s, time: Int64s) -> pa.Table:
         known = {
             "Q4_Col40": numbered("app-", np.arange(self.rows)),
             "Q4_Col41": timestamps(time),
@@ -88,7 +88,7 @@ class LoanTables:
         }
         return filled(random, self.columns["train"], self.rows, known)
 
-    def _action(self, random: np.random.Generator, time: Ints) -> pa.Table:
+    def _action(self, random: np.random.Generator, time: Int64s) -> pa.Table:
         acted = np.flatnonzero(random.random(self.rows) < 0.95)
         random.shuffle(acted)
         known = {"Q4_Col40": numbered("app-", acted), "Q4_Col41": timestamps(time[acted])}
@@ -101,7 +101,7 @@ class LoanTables:
         known["Q4_Col0"] = timestamps(self.START + elapsed)
         return by_time(filled(random, self.columns["bo_part"], len(profile), known), elapsed)
 
-    def _profile(self, group: Ints, profile: Ints) -> dict[str, pa.Array]:
+    def _profile(self, group: Int64s, profile: Int64s) -> dict[str, pa.Array]:
         """The five columns that a profile's number stands for."""
         return {
             "Q4_Col77": numbered("house ", profile % 5),
@@ -111,7 +111,7 @@ class LoanTables:
             "Q4_Col81": pa.array(profile // 50),
         }
 
-    def _history(self, random: np.random.Generator, name: str, mean: float, ends: Ints) -> pa.Table:
+    def _history(self, random: np.random.Generator, name: str, mean: float, ends: Int64s) -> pa.Table:
         """Rows of three years before each application, some of them later."""
         wanted = np.floor(mean * 0.6 * random.pareto(1.6, len(ends)))
         owner, elapsed = random_times(random, np.minimum(wanted, self.MOST_ROWS).astype(np.int64), self.YEARS * 365)

@@ -6,17 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from sqlext_operators.arrays import Float64s, Int64s
 
-from benchmarks.features_values import (
-    DAY,
-    Floats,
-    Ints,
-    by_time,
-    category,
-    numbered,
-    spread_times,
-    timestamps,
-)
+from benchmarks.features_values import DAY, by_time, category, numbered, spread_times, timestamps
 
 #: String columns of order_sales and the number of values that each has.
 SALES_CATEGORIES = {
@@ -72,7 +64,7 @@ class ShopTables:
             "shipping_sku": self._shipments(random, skus),
         }
 
-    def _train(self, random: np.random.Generator, popularity: Floats) -> pa.Table:
+    def _train(self, random: np.random.Generator, popularity: Float64s) -> pa.Table:
         share = popularity / popularity.sum()
         sku = np.sort(random.choice(len(popularity), self.rows, p=share))
         sku, time = self._times(random, np.bincount(sku, minlength=len(popularity)))
@@ -96,7 +88,7 @@ class ShopTables:
         taken = requests.take(pa.array(answered))
         return pa.table({"Q3_Col31": taken, "Q3_Col32": time, "Q3_Col0": time, "Q3_Col58": label})
 
-    def _returns(self, random: np.random.Generator, popularity: Floats) -> pa.Table:
+    def _returns(self, random: np.random.Generator, popularity: Float64s) -> pa.Table:
         sku, time = self._times(random, np.rint(popularity * self.RETURNS).astype(np.int64))
         count = len(sku)
         columns = {
@@ -109,7 +101,7 @@ class ShopTables:
         }
         return by_time(pa.table(columns), time)
 
-    def _sales(self, random: np.random.Generator, popularity: Floats) -> pa.Table:
+    def _sales(self, random: np.random.Generator, popularity: Float64s) -> pa.Table:
         # The most popular product sells 1.6 / 0.925 times the mean: 64 days of it are 87 rows.
         sku, time = self._times(random, np.rint(popularity * self.SALES).astype(np.int64))
         count = len(sku)
@@ -149,6 +141,6 @@ class ShopTables:
         columns |= {f"Q3_Col{66 + number}": timestamps(time + number * DAY) for number in range(3)}
         return by_time(pa.table(columns), time)
 
-    def _times(self, random: np.random.Generator, counts: Ints) -> tuple[Ints, Ints]:
+    def _times(self, random: np.random.Generator, counts: Int64s) -> tuple[Int64s, Int64s]:
         key, elapsed = spread_times(random, counts, self.DAYS)
         return key, elapsed + self.START

@@ -12,10 +12,10 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from sqlext_operators.arrays import Float64s, Int64s
 
 from sqlext.catalog.ddl import read_ddl
 
@@ -24,23 +24,20 @@ ROW_GROUP = 125_000
 DAY = 86_400_000
 HOUR = 3_600_000
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
-
-def timestamps(milliseconds: Ints | Floats) -> pa.Array:
+def timestamps(milliseconds: Int64s | Float64s) -> pa.Array:
     """Spark's TIMESTAMP (microseconds, UTC) from milliseconds since the epoch."""
     return pa.array(milliseconds.astype(np.int64) * 1_000, pa.timestamp("us", "UTC"))
 
 
-def distinct_times(milliseconds: Ints | Floats, step: int = 1) -> Ints:
+def distinct_times(milliseconds: Int64s | Float64s, step: int = 1) -> Int64s:
     """Ascending times cut to multiples of `step` ms, each at least one step after the one before it."""
     steps = np.sort(milliseconds.astype(np.int64)) // step
     places = np.arange(len(steps))
     return (np.maximum.accumulate(steps - places) + places) * step
 
 
-def spread_times(random: np.random.Generator, counts: Ints, days: int) -> tuple[Ints, Ints]:
+def spread_times(random: np.random.Generator, counts: Int64s, days: int) -> tuple[Int64s, Int64s]:
     """(key, ms since the start), sorted: `counts[k]` distinct whole seconds of key k, evenly spread and jittered."""
     key = np.repeat(np.arange(len(counts)), counts)
     place = np.arange(len(key)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -48,19 +45,19 @@ def spread_times(random: np.random.Generator, counts: Ints, days: int) -> tuple[
     return key, _distinct_by_key(key, spread, days)
 
 
-def random_times(random: np.random.Generator, counts: Ints, days: int) -> tuple[Ints, Ints]:
+def random_times(random: np.random.Generator, counts: Int64s, days: int) -> tuple[Int64s, Int64s]:
     """(key, ms since the start), sorted: `counts[k]` distinct whole seconds of key k, anywhere in the days."""
     key = np.repeat(np.arange(len(counts)), counts)
     return key, _distinct_by_key(key, random.random(len(key)) * days * DAY, days)
 
 
-def _distinct_by_key(key: Ints, elapsed: Floats, days: int) -> Ints:
+def _distinct_by_key(key: Int64s, elapsed: Float64s, days: int) -> Int64s:
     # One line of times for all keys, each key a span apart, keeps them distinct in one pass.
     span = (days + 1) * DAY
     return distinct_times(key * span + elapsed.astype(np.int64), 1_000) - key * span
 
 
-def by_time(table: pa.Table, time: Ints) -> pa.Table:
+def by_time(table: pa.Table, time: Int64s) -> pa.Table:
     """The rows in the order of their times."""
     return table.take(pa.array(np.argsort(time, kind="stable")))
 
@@ -112,7 +109,7 @@ def _values(random: np.random.Generator, kind: str, size: int, count: int) -> pa
     raise ValueError(f"no values of type {kind}")
 
 
-def numbered(prefix: str, numbers: Ints) -> pa.Array:
+def numbered(prefix: str, numbers: Int64s) -> pa.Array:
     """The strings prefix + number."""
     return pc.binary_join_element_wise(prefix, pa.array(numbers).cast(pa.string()), "")
 

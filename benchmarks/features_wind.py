@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from sqlext_operators.arrays import Int64s
 
-from benchmarks.features_values import HOUR, Ints, filled, schemas, timestamps
+from benchmarks.features_values import HOUR, filled, schemas, timestamps
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class WindTables:
             tables[f"windforecasts_wf{farm}"] = self._forecast(random, times, farm)
         return tables
 
-    def _train(self, random: np.random.Generator, times: Ints) -> pa.Table:
+    def _train(self, random: np.random.Generator, times: Int64s) -> pa.Table:
         columns = {"date": timestamps(times)}
         for farm in range(1, self.FARMS + 1):
             power = np.round(random.beta(0.8, 2.0, self.rows), 3)
@@ -44,7 +45,7 @@ class WindTables:
             columns[f"wp{farm}"] = pa.array(power, mask=random.random(self.rows) < 0.01)
         return pa.table(columns)
 
-    def _forecast(self, random: np.random.Generator, times: Ints, farm: int) -> pa.Table:
+    def _forecast(self, random: np.random.Generator, times: Int64s, farm: int) -> pa.Table:
         forecast = times[random.random(self.rows) < 29 / 30]
         count = len(forecast)
         known = {

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+from sqlext_operators.arrays import Int64s
 
 from benchmarks.harness.data import stored
 
 ROW_GROUP = 500_000
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class PointTables:
         codes.sort()
         return pa.table({"k": codes % self.keys, "ts": codes // self.keys, "v": random.random(self.rows)})
 
-    def _draw(self, random: np.random.Generator, count: int) -> Ints:
+    def _draw(self, random: np.random.Generator, count: int) -> Int64s:
         """`count` random cells, as ts * keys + k."""
         times = random.integers(0, self.rows, count)
         if not self.hot:
@@ -60,7 +59,7 @@ class PointTables:
         cold = random.integers(1, self.keys, count)
         return times * self.keys + np.where(random.random(count) < self.hot, 0, cold)
 
-    def _unique_codes(self, random: np.random.Generator) -> Ints:
+    def _unique_codes(self, random: np.random.Generator) -> Int64s:
         """Distinct cells. The hot key's times are sampled without replacement, because its cells nearly fill up."""
         hot_count = round(self.rows * self.hot)
         hot = random.choice(self.rows, hot_count, replace=False).astype(np.int64) * self.keys

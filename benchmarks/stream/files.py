@@ -20,8 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
-
-Ints = npt.NDArray[np.int64]
+from sqlext_operators.arrays import Int64s
 
 #: Event time of the first row, in milliseconds since 1970.
 START_MS = 1_700_000_000_000
@@ -71,7 +70,7 @@ class StreamFiles:
 
 
 def stream_table(
-    ids: Ints, keys: Sequence[tuple[str, Ints]], times_ms: Ints, values: Ints, ends_ms: Ints | None = None
+    ids: Int64s, keys: Sequence[tuple[str, Int64s]], times_ms: Int64s, values: Int64s, ends_ms: Int64s | None = None
 ) -> pa.Table:
     """Rows of one stream."""
     times = {"ts": times_ms} if ends_ms is None else {"ts": times_ms, "te": ends_ms}
@@ -87,7 +86,7 @@ def closing_row(stream: pa.Table, time_ms: int) -> pa.Table:
     return pa.table(cells)
 
 
-def arrival_times(rows: int, rate: float, lateness_ms: int, random: np.random.Generator, offset: float) -> Ints:
+def arrival_times(rows: int, rate: float, lateness_ms: int, random: np.random.Generator, offset: float) -> Int64s:
     """Times (ms) of rows that arrive evenly, `rate` in a second of event time, each up to `lateness_ms` after its time;
     `offset` rows came before."""
     arrival = (np.arange(rows) + offset) / rate * 1_000 + lateness_ms
@@ -95,9 +94,9 @@ def arrival_times(rows: int, rate: float, lateness_ms: int, random: np.random.Ge
     return START_MS + np.floor(arrival - delay).astype(np.int64)
 
 
-def milliseconds(table: pa.Table, column: str = "ts") -> Ints:
+def milliseconds(table: pa.Table, column: str = "ts") -> Int64s:
     """The times of a stream's rows."""
-    times: Ints = table[column].cast(pa.int64()).to_numpy() // 1_000
+    times: Int64s = table[column].cast(pa.int64()).to_numpy() // 1_000
     return times
 
 

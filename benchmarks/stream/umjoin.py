@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from sqlext_operators.arrays import Int64s
 
 from benchmarks.harness.suite import Case, short
 from benchmarks.stream.case import Planned, StreamSource
-from benchmarks.stream.files import VALUES, Ints, arrival_times, stream_table
+from benchmarks.stream.files import VALUES, arrival_times, stream_table
 from benchmarks.stream.options import UMJOIN_CONTESTANTS, StreamOptions
 from benchmarks.stream.sql import StreamQuery, joined_items, joined_values
 
@@ -175,7 +176,7 @@ class JoinTables(StreamSource):
     def stream(self, number: int) -> pa.Table:
         random = np.random.default_rng([self.seed, number])
         count = self.rows + self.fill
-        keys: list[tuple[str, Ints]] = [(key, random.integers(0, self.values(key), count)) for key in self.join.keys]
+        keys: list[tuple[str, Int64s]] = [(key, random.integers(0, self.values(key), count)) for key in self.join.keys]
         times = arrival_times(count, self.rate, LATENESS_MS, random, number / len(self.names))
         return stream_table(np.arange(count), keys, times, random.integers(0, VALUES, count))
 

@@ -7,14 +7,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.compact import coded, plain_type
 from sqlext_operators.columns.flat import fixed_width, limbs, to_array, to_decimals
 from sqlext_operators.errors import RowError
 
-IntArray = npt.NDArray[np.int64]
 
-
-def order_codes(array: pa.Array) -> IntArray:
+def order_codes(array: pa.Array) -> Int64s:
     """int64[n] in the order of the values; equal values have equal codes. Undefined where the value is NULL.
 
     NaN is above every other number and -0.0 equals 0.0. Integers, dates and times are their own codes; strings,
@@ -25,11 +24,11 @@ def order_codes(array: pa.Array) -> IntArray:
     return _ranks(array) if codes is None else codes
 
 
-def own_codes(array: pa.Array) -> IntArray | None:
+def own_codes(array: pa.Array) -> Int64s | None:
     """`order_codes` that are the same in every array; None for a type whose values have no code of their own."""
     dtype = array.type
     if pa.types.is_boolean(dtype):
-        codes: IntArray = pc.fill_null(array, False).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes: Int64s = pc.fill_null(array, False).to_numpy(zero_copy_only=False).astype(np.int64)
         return codes
     if pa.types.is_floating(dtype):
         return _float_codes(fixed_width(array).astype(np.float64))
@@ -40,7 +39,7 @@ def own_codes(array: pa.Array) -> IntArray | None:
     return None
 
 
-def values_of(codes: IntArray, dtype: pa.DataType) -> pa.Array:
+def values_of(codes: Int64s, dtype: pa.DataType) -> pa.Array:
     """The values of a type whose `own_codes` these are; the type is no boolean."""
     if pa.types.is_floating(dtype):
         return pa.array(_floats_of(codes), pa.float64()).cast(dtype)
@@ -49,7 +48,7 @@ def values_of(codes: IntArray, dtype: pa.DataType) -> pa.Array:
     return to_array(codes.astype(f"i{dtype.bit_width // 8}", copy=False), None, dtype)
 
 
-def dense_codes(array: pa.Array) -> tuple[IntArray, int]:
+def dense_codes(array: pa.Array) -> tuple[Int64s, int]:
     """(codes int64[n], count): equal values have equal codes below `count`; of a dictionary, some may have no row.
 
     NULLs are equal, all NaNs are equal, and so are -0.0 and 0.0.
@@ -63,7 +62,7 @@ def dense_codes(array: pa.Array) -> tuple[IntArray, int]:
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
 
 
-def ranked(array: pa.Array) -> tuple[IntArray, pa.Array]:
+def ranked(array: pa.Array) -> tuple[Int64s, pa.Array]:
     """(codes int64[n], values): the distinct values ascending, and each value's place among them; -1 for NULL.
 
     Of a dictionary, all its values. The order is that of `order_codes`; all NaNs are one value, -0.0 and 0.0 are 0.0.
@@ -80,20 +79,20 @@ def ranked(array: pa.Array) -> tuple[IntArray, pa.Array]:
     rank[order.to_numpy(zero_copy_only=False)] = np.arange(len(order))
     rank[len(order)] = -1
     indices = pc.fill_null(encoded.indices, len(order)) if array.null_count else encoded.indices
-    codes: IntArray = rank[indices.to_numpy(zero_copy_only=False)]
+    codes: Int64s = rank[indices.to_numpy(zero_copy_only=False)]
     values = encoded.dictionary.take(order)
     if pa.types.is_floating(dtype):
         return codes, pa.array(_floats_of(fixed_width(values)), pa.float64()).cast(dtype)
     return codes, values.cast(dtype)
 
 
-def _floats_of(codes: IntArray) -> npt.NDArray[np.float64]:
+def _floats_of(codes: Int64s) -> npt.NDArray[np.float64]:
     """The doubles whose `_float_codes` these are."""
     bits = codes ^ ((codes >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
     return bits.view(np.float64)
 
 
-def _float_codes(values: npt.NDArray[np.float64]) -> IntArray:
+def _float_codes(values: npt.NDArray[np.float64]) -> Int64s:
     """The bits of a double, as integers in the same order (negative numbers have their lower bits flipped)."""
     plain = values + 0.0
     is_nan = np.isnan(plain)
@@ -104,14 +103,14 @@ def _float_codes(values: npt.NDArray[np.float64]) -> IntArray:
     return bits
 
 
-def _ranks(array: pa.Array) -> IntArray:
+def _ranks(array: pa.Array) -> Int64s:
     encoded = pc.dictionary_encode(array)
     order = pc.sort_indices(encoded.dictionary).to_numpy(zero_copy_only=False)
     rank = np.empty(len(order) + 1, np.int64)
     rank[order] = np.arange(len(order))
     indices = pc.fill_null(encoded.indices, len(order)).to_numpy(zero_copy_only=False)
     rank[len(order)] = 0
-    ranks: IntArray = rank[indices]
+    ranks: Int64s = rank[indices]
     return ranks
 
 

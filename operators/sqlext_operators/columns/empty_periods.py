@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.columns.flat import BoolArray
+from sqlext_operators.arrays import Bools
 from sqlext_operators.columns.times import shown
 from sqlext_operators.errors import RowError
 
@@ -22,7 +22,7 @@ class EmptyPeriodError(RowError):
         super().__init__(message, help, condition="empty-period")
 
 
-def refuse_empty(start: pa.Array, end: pa.Array, bad: BoolArray) -> None:
+def refuse_empty(start: pa.Array, end: pa.Array, bad: Bools) -> None:
     """Raises EmptyPeriodError if a row is bad: its period [start, end) is empty or reversed."""
     places = np.flatnonzero(bad)
     if len(places):

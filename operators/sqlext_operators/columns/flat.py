@@ -9,28 +9,28 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-BoolArray = npt.NDArray[np.bool_]
+from sqlext_operators.arrays import Bools
 
 _FIXED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 
 
-def valid_mask(array: pa.Array) -> BoolArray | None:
+def valid_mask(array: pa.Array) -> Bools | None:
     """bool[n], which values are not NULL; None if none is NULL."""
     if array.null_count == 0:
         return None
-    mask: BoolArray = array.is_valid().to_numpy(zero_copy_only=False)
+    mask: Bools = array.is_valid().to_numpy(zero_copy_only=False)
     return mask
 
 
-def truth(array: pa.Array) -> BoolArray:
+def truth(array: pa.Array) -> Bools:
     """bool[n] of a condition; NULL is false."""
     if pa.types.is_null(array.type):
         return np.zeros(len(array), np.bool_)
-    mask: BoolArray = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
+    mask: Bools = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
     return mask
 
 
-def usable(args: tuple[pa.Array, ...], condition: int | None) -> BoolArray | None:
+def usable(args: tuple[pa.Array, ...], condition: int | None) -> Bools | None:
     """bool[n], rows with a value and, if argument `condition` is one, a true condition; None for all rows.
 
     The value is the first argument, unless that is the condition (``count_where(*, c)``).
@@ -67,7 +67,7 @@ def limbs(array: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64
     return words[:, 0], words[:, 1].view(np.int64)
 
 
-def to_array(values: npt.NDArray[Any], valid: BoolArray | None, dtype: pa.DataType) -> pa.Array:
+def to_array(values: npt.NDArray[Any], valid: Bools | None, dtype: pa.DataType) -> pa.Array:
     """An array of `dtype` from values of its width (integers for dates and times); `valid` None: no NULLs."""
     count = len(values)
     bitmap, nulls = _bitmap(valid)
@@ -79,7 +79,7 @@ def to_array(values: npt.NDArray[Any], valid: BoolArray | None, dtype: pa.DataTy
 
 
 def to_decimals(
-    low: npt.NDArray[np.uint64], high: npt.NDArray[np.int64], valid: BoolArray | None, dtype: pa.DataType
+    low: npt.NDArray[np.uint64], high: npt.NDArray[np.int64], valid: Bools | None, dtype: pa.DataType
 ) -> pa.Array:
     """A decimal128 array from the halves of its unscaled values."""
     words = np.empty((len(low), 2), np.uint64)
@@ -95,7 +95,7 @@ def take(array: pa.Array, places: npt.NDArray[np.int64]) -> pa.Array:
     return array.take(pa.array(places, mask=missing) if missing.any() else pa.array(places))
 
 
-def _bitmap(valid: BoolArray | None) -> tuple[pa.Buffer | None, int]:
+def _bitmap(valid: Bools | None) -> tuple[pa.Buffer | None, int]:
     if valid is None or valid.all():
         return None, 0
     return pa.py_buffer(np.packbits(valid, bitorder="little")), int(len(valid) - np.count_nonzero(valid))

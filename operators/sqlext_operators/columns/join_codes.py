@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.arrays import Int64s, UInt8s
 from sqlext_operators.columns.codes import order_codes
 from sqlext_operators.columns.flat import limbs
 from sqlext_operators.kernels.byte_search import search_codes
 
-IntArray = npt.NDArray[np.int64]
-UInt8s = npt.NDArray[np.uint8]
-LeftCodes = Callable[[pa.Array], IntArray]
+LeftCodes = Callable[[pa.Array], Int64s]
 
 #: Decimals of more digits do not fit into one int64.
 _WORD_DIGITS = 18
 
 
-def value_codes(right: pa.Array) -> tuple[IntArray, LeftCodes]:
+def value_codes(right: pa.Array) -> tuple[Int64s, LeftCodes]:
     """(int64[n] codes of the column `right`, how to code left values); codes at NULLs are undefined.
 
     Left values have the same type, or another width of integer or float.
@@ -39,7 +37,7 @@ def validity(array: pa.Array) -> UInt8s:
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=np.uint8)
 
 
-def _byte_codes(right: pa.Array) -> tuple[IntArray, LeftCodes]:
+def _byte_codes(right: pa.Array) -> tuple[Int64s, LeftCodes]:
     """Twice the rank among the distinct right values; left values between two of them have odd codes."""
     encoded = pc.dictionary_encode(right)
     order = pc.sort_indices(encoded.dictionary)
@@ -47,7 +45,7 @@ def _byte_codes(right: pa.Array) -> tuple[IntArray, LeftCodes]:
     rank[order.to_numpy(zero_copy_only=False)] = 2 * np.arange(len(order))
     known = _bytes_of(encoded.dictionary.take(order))
 
-    def left_codes(array: pa.Array) -> IntArray:
+    def left_codes(array: pa.Array) -> Int64s:
         codes = np.empty(len(array), np.int64)
         search_codes(*known, *_bytes_of(_sortable(array)), codes)
         return codes
@@ -78,7 +76,7 @@ def _sortable(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), len(array), [bitmap, pa.py_buffer(offsets), pa.py_buffer(words)])
 
 
-def _bytes_of(array: pa.Array) -> tuple[UInt8s, IntArray]:
+def _bytes_of(array: pa.Array) -> tuple[UInt8s, Int64s]:
     """(data, offsets) of a large_binary array."""
     _, offsets, data = array.buffers()
     values = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.early.key_totals import Ints
 from sqlext_operators.exchange.placed import COPY, owned_rows
 from sqlext_operators.sequences.sequence import FROM
-from sqlext_operators.window.frames import BoolArray
 from sqlext_operators.window.parts import Part
 from sqlext_operators.window.stream_state import FAR, WindowState
 
@@ -73,7 +73,7 @@ class DueRows:
                 found.append(known._replace(batch=with_column(known.batch, COPY, pa.array(~due))))
         return Due(tuple(found), codes)
 
-    def _is_due(self, part: Part) -> BoolArray:
+    def _is_due(self, part: Part) -> Bools:
         is_new = part.positions >= self.since << _CHUNK_BITS
         return is_new if self.before is None else is_new | (part.times > self.before)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools
 from sqlext_operators.columns.batches import whole
 from sqlext_operators.columns.flat import fixed_width, to_array, valid_mask
 from sqlext_operators.columns.reshape import with_column
@@ -21,7 +22,7 @@ from sqlext_operators.early_windows.due import Due, of_keys
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.placed import COPY
 from sqlext_operators.sequences.sequence import FROM
-from sqlext_operators.window.frames import BoolArray, has_own
+from sqlext_operators.window.frames import has_own
 from sqlext_operators.window.newest import POSITION
 from sqlext_operators.window.operator import WindowOperatorSpec
 from sqlext_operators.window.parts import Part
@@ -149,7 +150,7 @@ def _numbers(operator: WindowOperatorSpec, calls: Sequence[RowCall], part: Part,
             continue
         column = batch.column(call.arg)
         mask = valid_mask(column)
-        valid: BoolArray = np.ones(len(ones), np.bool_) if mask is None else mask
+        valid: Bools = np.ones(len(ones), np.bool_) if mask is None else mask
         found[_COUNTED + call.arg] = to_array(ones, valid & is_new, pa.int64())
         found[_valid(call.arg)] = pa.array(valid.astype(np.float64))
         if call.aggregate is not Aggregate.COUNT:
@@ -174,14 +175,14 @@ def _own(batch: pa.RecordBatch, call: RowCall, order: Ints, *, inside: bool) -> 
         return Totals(rows, values, values * values)
 
 
-def _where(totals: Totals, chosen: BoolArray) -> Totals:
+def _where(totals: Totals, chosen: Bools) -> Totals:
     return Totals(*(np.where(chosen, values, 0.0) for values in (totals.rows, totals.sum, totals.squares)))
 
 
-def _among(positions: Ints, ascending: Ints) -> BoolArray:
+def _among(positions: Ints, ascending: Ints) -> Bools:
     """bool[n], which of the positions are among others."""
     places = np.minimum(np.searchsorted(ascending, positions), len(ascending) - 1)
-    found: BoolArray = ascending[places] == positions
+    found: Bools = ascending[places] == positions
     return found
 
 

@@ -11,13 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
 from sqlext_operators.columns.keys import hash_keys, is_key_type, null_keys
 from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.exchange.routing import Routes, copies_at_once, in_turn
 from sqlext_operators.kernels.placing import count_copies, fill_copies, find_owners, find_teams, spread_owners
-
-IntArray = npt.NDArray[np.int64]
 
 #: The column of a routed row (boolean) that says that it is a copy: other rows need it, and it has no result here.
 COPY = "__sqlext_copy"
@@ -39,7 +38,7 @@ class PlacedRows:
     placement: Placement
     reach: tuple[int, int] = (0, 0)
 
-    def owners(self, hashes: npt.NDArray[np.uint64], batch: pa.RecordBatch, times: IntArray | None) -> Owners:
+    def owners(self, hashes: npt.NDArray[np.uint64], batch: pa.RecordBatch, times: Int64s | None) -> Owners:
         """The owner of each row. Rows of a key that has several partitions and is not cut by time are spread by the
         hash of all their columns: a task that runs again sends them where it sent them before."""
         teams = self._teams(hashes)
@@ -50,7 +49,7 @@ class PlacedRows:
             spread_owners(rows, _row_hashes(batch, rows), teams, self._starts, places)
         return Owners(places, self._members[places])
 
-    def copies(self, hashes: npt.NDArray[np.uint64], times: IntArray | None, most: int) -> Copies:
+    def copies(self, hashes: npt.NDArray[np.uint64], times: Int64s | None, most: int) -> Copies:
         """The routes of each row to all that need it, at most about `most` of them, but those of one row at least."""
         teams = self._teams(hashes)
         first, counts = np.empty(len(hashes), np.int64), np.empty(len(hashes), np.int64)
@@ -66,7 +65,7 @@ class PlacedRows:
         fill_copies(first, counts, self._members, rows, pids, places)
         return Copies(rows, pids, places, done)
 
-    def members(self, hashes: npt.NDArray[np.uint64], numbers: IntArray) -> npt.NDArray[np.int32]:
+    def members(self, hashes: npt.NDArray[np.uint64], numbers: Int64s) -> npt.NDArray[np.int32]:
         """int32[n], the partition of member numbers[i], counted from 0, of the team of each hash."""
         found: npt.NDArray[np.int32] = self._members[self._starts[self._teams(hashes)] + numbers]
         return found
@@ -81,7 +80,7 @@ class PlacedRows:
         find_teams(hashes, self._shift, self._crowded, self._keys, len(self.placement.slots), teams)
         return teams
 
-    def _reached(self, times: IntArray) -> tuple[IntArray, IntArray]:
+    def _reached(self, times: Int64s) -> tuple[Int64s, Int64s]:
         """The first and the last time of owned rows that each row matters to."""
         back, ahead = self.reach
         low = np.where(times < _LEAST + ahead, _LEAST, times - ahead)
@@ -106,7 +105,7 @@ class PlacedRows:
         return crowded
 
     @cached_property
-    def _starts(self) -> IntArray:
+    def _starts(self) -> Int64s:
         teams = [*self.placement.slots, *(place.team for place in self.placement.keys)]
         return np.cumsum([0, *map(len, teams)])
 
@@ -116,12 +115,12 @@ class PlacedRows:
         return np.array([pid for team in teams for pid in team], np.int32)
 
     @cached_property
-    def _cut_starts(self) -> IntArray:
+    def _cut_starts(self) -> Int64s:
         none = [0] * len(self.placement.slots)
         return np.cumsum([0, *none, *(len(place.cuts or ()) for place in self.placement.keys)])
 
     @cached_property
-    def _cuts(self) -> IntArray:
+    def _cuts(self) -> Int64s:
         return np.array([cut for place in self.placement.keys for cut in place.cuts or ()], np.int64)
 
 
@@ -130,7 +129,7 @@ class Owners:
     """places  int64[n], the owners among the members of all teams
     pids    int32[n], their partitions"""
 
-    places: IntArray
+    places: Int64s
     pids: npt.NDArray[np.int32]
 
 
@@ -139,9 +138,9 @@ class Copies:
     """Routes: rows[i], non-decreasing, goes to pids[i], which is at places[i] among the members of all teams. With
     `done` these are the routes of that many rows at the front."""
 
-    rows: IntArray
+    rows: Int64s
     pids: npt.NDArray[np.int32]
-    places: IntArray
+    places: Int64s
     done: int | None
 
 
@@ -176,7 +175,7 @@ class Keyed:
     without  bool[n], rows that match nothing; None if there are none"""
 
     hashes: npt.NDArray[np.uint64]
-    times: IntArray | None
+    times: Int64s | None
     without: npt.NDArray[np.bool_] | None
 
 
@@ -232,7 +231,7 @@ def without_copies(batch: pa.RecordBatch) -> pa.RecordBatch:
     return kept.filter(pc.invert(batch.column(COPY)))
 
 
-def _row_hashes(batch: pa.RecordBatch, rows: IntArray) -> npt.NDArray[np.uint64]:
+def _row_hashes(batch: pa.RecordBatch, rows: Int64s) -> npt.NDArray[np.uint64]:
     """uint64[rows], hashes of whole rows, of those columns that have a hash."""
     chosen = [column.take(pa.array(rows)) for column in batch.columns if is_key_type(column.type)]
     return hash_keys(chosen) if chosen else np.zeros(len(rows), np.uint64)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
 from sqlext_operators.errors import RowError
@@ -22,8 +22,6 @@ from sqlext_operators.exchange.placed import owned_rows
 
 #: What is done with rows that are late or have no time: leave them out, fail, or give them out as they are.
 Late = Literal["drop", "fail", "rows"]
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass
@@ -107,10 +105,10 @@ class Admitted:
     """The new rows of an input: all of them in `batch`, the numbers of those in time (int64), and their times."""
 
     batch: pa.RecordBatch
-    rows: IntArray
-    times: IntArray
-    late: IntArray
-    timeless: IntArray
+    rows: Int64s
+    times: Int64s
+    late: Int64s
+    timeless: Int64s
 
     def left_out(self) -> LeftOut:
         """The other rows."""

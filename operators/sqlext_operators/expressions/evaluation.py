@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.arrays import Bools
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.expressions.nodes import (
     And,
@@ -24,12 +25,11 @@ from sqlext_operators.expressions.nodes import (
     Widened,
 )
 
-BoolArray = npt.NDArray[np.bool_]
 #: A column's values of the rows, by its name.
 Columns = Callable[[str], pa.Array]
 
 
-def true_rows(condition: Expression, columns: Columns, count: int) -> BoolArray:
+def true_rows(condition: Expression, columns: Columns, count: int) -> Bools:
     """bool[count], the rows for which a condition is true. Raises as `evaluate`."""
     return _mask(evaluate(condition, columns, count), null=False)
 
@@ -52,7 +52,7 @@ class _Values:
     """Values, and bool[rows] where Spark raises an error instead; None if nowhere."""
 
     array: pa.Array
-    failed: BoolArray | None = None
+    failed: Bools | None = None
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _quotient(sign: str, left: pa.Array, right: pa.Array) -> pa.Array:
     return pc.if_else(unknown, pa.scalar(None, left.type), found)
 
 
-def _overflows(sign: str, left: pa.Array, right: pa.Array, result: pa.Array) -> BoolArray:
+def _overflows(sign: str, left: pa.Array, right: pa.Array, result: pa.Array) -> Bools:
     """bool[rows], where the wrapped `result` of whole numbers is not the exact one."""
     a, b, c = _numbers(left), _numbers(right), _numbers(result)
     if sign == "+":
@@ -194,18 +194,18 @@ def _numbers(array: pa.Array) -> npt.NDArray[np.signedinteger]:
     return found
 
 
-def _valid(array: pa.Array) -> BoolArray:
-    found: BoolArray = array.is_valid().to_numpy(zero_copy_only=False)
+def _valid(array: pa.Array) -> Bools:
+    found: Bools = array.is_valid().to_numpy(zero_copy_only=False)
     return found
 
 
-def _mask(array: pa.Array, *, null: bool) -> BoolArray:
+def _mask(array: pa.Array, *, null: bool) -> Bools:
     """A condition's values as bool[rows], with `null` for NULL."""
-    found: BoolArray = pc.fill_null(array, null).to_numpy(zero_copy_only=False)
+    found: Bools = pc.fill_null(array, null).to_numpy(zero_copy_only=False)
     return found
 
 
-def _second(first: _Values, second: _Values, seen: pa.Array | None) -> BoolArray | None:
+def _second(first: _Values, second: _Values, seen: pa.Array | None) -> Bools | None:
     """Where one of two operands fails; the second one is not computed where `seen` is NULL."""
     failed = second.failed
     if failed is not None and seen is not None:
@@ -213,7 +213,7 @@ def _second(first: _Values, second: _Values, seen: pa.Array | None) -> BoolArray
     return _either(first.failed, failed)
 
 
-def _either(one: BoolArray | None, other: BoolArray | None) -> BoolArray | None:
+def _either(one: Bools | None, other: Bools | None) -> Bools | None:
     if one is None or other is None:
         return other if one is None else one
     return one | other

@@ -14,17 +14,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.interval_join.output import Output, Part, Rows
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.spec import ROW, IntervalJoinSpec, Kind
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 SIDES: tuple[Side, Side] = ("left", "right")
 NUMBER = "__sqlext_number"
@@ -102,7 +99,7 @@ class CandidateOutput(Output):
         columns += [pa.nulls(len(left_rows), _LONG)] if self._part == "undecided" else []
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def decided(self, side: Side, rows: pa.RecordBatch, counts: IntArray) -> Iterator[pa.RecordBatch]:
+    def decided(self, side: Side, rows: pa.RecordBatch, counts: Int64s) -> Iterator[pa.RecordBatch]:
         wanted = np.ones(rows.num_rows, np.bool_) if self._spec.keeps(side) else counts > 0
         undecided = np.zeros(rows.num_rows, np.bool_)
         if self._row is not None:
@@ -126,8 +123,8 @@ class CandidateOutput(Output):
             columns.append(rows.column(self._row).take(indices))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def _numbers(self, side: Side, places: Rows) -> IntArray:
-        numbers: IntArray = places.astype(np.int64) + self._starts[side]
+    def _numbers(self, side: Side, places: Rows) -> Int64s:
+        numbers: Int64s = places.astype(np.int64) + self._starts[side]
         return numbers
 
 
@@ -179,7 +176,7 @@ def completed(spec: CompletionSpec, partition: int, batches: Iterable[pa.RecordB
         yield from _rows(spec, batch, np.flatnonzero(kept), matches)
 
 
-def _rows(spec: CompletionSpec, batch: pa.RecordBatch, kept: Rows, matches: IntArray) -> Iterator[pa.RecordBatch]:
+def _rows(spec: CompletionSpec, batch: pa.RecordBatch, kept: Rows, matches: Int64s) -> Iterator[pa.RecordBatch]:
     if not len(kept):
         return
     indices = pa.array(kept)
@@ -198,7 +195,7 @@ class _Numbers:
     def __init__(self) -> None:
         self._held = np.zeros(1024, np.bool_)
 
-    def add(self, numbers: IntArray) -> None:
+    def add(self, numbers: Int64s) -> None:
         if not len(numbers):
             return
         most = int(numbers.max())
@@ -208,7 +205,7 @@ class _Numbers:
             self._held = held
         self._held[numbers] = True
 
-    def among(self, numbers: IntArray) -> BoolArray:
+    def among(self, numbers: Int64s) -> Bools:
         """bool[n], which of the numbers are in the set."""
         known = numbers < len(self._held)
         return known & self._held[np.where(known, numbers, 0)]

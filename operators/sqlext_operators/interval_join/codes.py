@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.codes import order_codes
 from sqlext_operators.columns.join_codes import value_codes
 
-IntArray = npt.NDArray[np.int64]
-Encoder = Callable[[pa.Array, int | float], IntArray]
+Encoder = Callable[[pa.Array, int | float], Int64s]
 
 LEAST, GREATEST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
 #: Decimals of more digits do not fit into one int64.
@@ -27,7 +26,7 @@ def is_plain(kind: pa.DataType) -> bool:
     return bool(pa.types.is_primitive(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind))
 
 
-def plain_codes(array: pa.Array, shift: int | float = 0) -> IntArray:
+def plain_codes(array: pa.Array, shift: int | float = 0) -> Int64s:
     """int64[n] in the order of ``value + shift``; undefined where the value is NULL.
 
     Integers, dates, times and decimals of up to 18 digits saturate at the ends of int64; floats are added as doubles.
@@ -43,7 +42,7 @@ def plain_codes(array: pa.Array, shift: int | float = 0) -> IntArray:
     return shifted_codes(order_codes(array), kind, shift)
 
 
-def shifted_codes(codes: IntArray, kind: pa.DataType, shift: int | float) -> IntArray:
+def shifted_codes(codes: Int64s, kind: pa.DataType, shift: int | float) -> Int64s:
     """The codes of ``value + shift`` for values of type `kind` that have these codes."""
     if not shift or pa.types.is_null(kind):
         return codes
@@ -57,7 +56,7 @@ def shifted_codes(codes: IntArray, kind: pa.DataType, shift: int | float) -> Int
         return order_codes(pa.array(doubles + float(shift)))
 
 
-def saturating_add(codes: IntArray, amount: int) -> IntArray:
+def saturating_add(codes: Int64s, amount: int) -> Int64s:
     """codes + amount; sums beyond int64 are its ends."""
     amount = min(max(amount, 3 * LEAST), 3 * GREATEST)  # far enough from any code to any end
     while amount:
@@ -104,8 +103,8 @@ def _family(kind: pa.DataType) -> str:
     return str(kind) if pa.types.is_decimal(kind) else "bytes"
 
 
-def _unshifted(encode: Callable[[pa.Array], IntArray]) -> Encoder:
-    def encoded(array: pa.Array, shift: int | float) -> IntArray:
+def _unshifted(encode: Callable[[pa.Array], Int64s]) -> Encoder:
+    def encoded(array: pa.Array, shift: int | float) -> Int64s:
         if shift:
             raise ValueError(f"nothing can be added to values of type {array.type}")
         return encode(array)
@@ -113,5 +112,5 @@ def _unshifted(encode: Callable[[pa.Array], IntArray]) -> Encoder:
     return encoded
 
 
-def _constant(codes: IntArray) -> Encoder:
+def _constant(codes: Int64s) -> Encoder:
     return _unshifted(lambda array: codes)

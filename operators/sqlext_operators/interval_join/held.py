@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int32s, Int64s
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.interval_join.conditions import Condition
@@ -26,7 +27,7 @@ from sqlext_operators.interval_join.matches import (
     values_used,
 )
 from sqlext_operators.interval_join.passes import Pass, Side
-from sqlext_operators.interval_join.rows import Int32Array, IntArray, Sorted
+from sqlext_operators.interval_join.rows import Sorted
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
 from sqlext_operators.interval_join.stream_rows import StreamRows, other_side
 
@@ -46,14 +47,14 @@ class HeldProbes:
     """The probe side of a pass (`matches.Probes`): conditions on the probe value with a shift have their own ranks."""
 
     order: Sorted
-    shifted: Mapping[Condition, IntArray]
-    compared: IntArray
+    shifted: Mapping[Condition, Int64s]
+    compared: Int64s
 
-    def ranks(self, condition: Condition) -> IntArray:
+    def ranks(self, condition: Condition) -> Int64s:
         """Of each place, what the condition compares."""
         return self.shifted.get(condition, self.order.codes)
 
-    def residual(self) -> IntArray:
+    def residual(self) -> Int64s:
         """Of each place, what each residual condition compares."""
         return self.compared
 
@@ -73,7 +74,7 @@ class HeldRows:
 
     def pairs(
         self, new: StreamRows, buffers: Buffers, numbers: Sequence[int] | None = None, *, first: bool = False
-    ) -> Iterator[tuple[Int32Array, Int32Array]]:
+    ) -> Iterator[tuple[Int32s, Int32s]]:
         """(new rows, held rows) of the pairs with rows of the other side, in slices of the buffers, each pair once for
         each search (of these numbers); with `first` one pair at least of each new row that has one, and not many
         more."""
@@ -103,7 +104,7 @@ class HeldRows:
         """Those of the keys of all groups, ascending."""
         return self._array("hashes").view(np.uint64)
 
-    def _groups_of(self, new: StreamRows) -> IntArray:
+    def _groups_of(self, new: StreamRows) -> Int64s:
         """int64[n], the group that has a row's keys, -1 where none has. Only groups with a hash that occurs are looked
         at; equal hashes decide nothing."""
         if not new.keys:
@@ -117,7 +118,7 @@ class HeldRows:
         return np.append(places, -1)[codes]
 
     def _probes(self, number: int, item: Pass) -> HeldProbes:
-        rows: Int32Array = self._column(f"rows {number}").to_numpy()
+        rows: Int32s = self._column(f"rows {number}").to_numpy()
         order = Sorted(rows, self._array(f"codes {number}"), self._array(f"starts {number}"))
         shifted = {
             condition: self._array(f"shifted {number} {place}")
@@ -136,14 +137,14 @@ class HeldRows:
 
 
 def prepared(
-    join: IntervalJoinSpec, side: Side, rows: pa.RecordBatch, ids: IntArray, searches: Sequence[Search]
+    join: IntervalJoinSpec, side: Side, rows: pa.RecordBatch, ids: Int64s, searches: Sequence[Search]
 ) -> pa.RecordBatch:
     """What `HeldRows` needs of rows, all of which may match, and their ids, as one row with a list in each column."""
     held = StreamRows(join, side, rows)
     group, parts = _grouped(held)
     groups = max(1, len(parts["hashes"]))
     coded = held.coded(group, groups)
-    rank: IntArray | None = None
+    rank: Int64s | None = None
     for number, (conditions, item) in enumerate(searches):
         probes = CodedProbes(item, coded, values_used(conditions)[0 if side == "left" else 1])
         if rank is None:  # rows that are near in the first order are near in memory
@@ -170,7 +171,7 @@ def listed(parts: Mapping[str, pa.Array | npt.NDArray[np.generic]]) -> pa.Record
     return pa.RecordBatch.from_arrays(columns, names=list(parts))
 
 
-def _grouped(held: StreamRows) -> tuple[IntArray, dict[str, pa.Array | npt.NDArray[np.generic]]]:
+def _grouped(held: StreamRows) -> tuple[Int64s, dict[str, pa.Array | npt.NDArray[np.generic]]]:
     """(each row's group, of each group its hash as int64 and its keys), in the order of the hashes as uint64."""
     if not held.keys:
         return np.zeros(len(held), np.int64), {"hashes": np.zeros(0, np.int64)}
@@ -187,7 +188,7 @@ def _grouped(held: StreamRows) -> tuple[IntArray, dict[str, pa.Array | npt.NDArr
     return rank[code], parts
 
 
-def _leading(rows: Int32Array, count: int) -> tuple[IntArray, IntArray]:
+def _leading(rows: Int32s, count: int) -> tuple[Int64s, Int64s]:
     """(all rows, these first, the place of each row there)."""
     others = np.ones(count, np.bool_)
     others[rows] = False

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from sqlext_operators.arrays import Int32s, Int64s, UInt8s
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.kernels.bounds import cut_slices
 from sqlext_operators.interval_join.kernels.counts import (
@@ -19,12 +20,10 @@ from sqlext_operators.interval_join.kernels.counts import (
 )
 from sqlext_operators.interval_join.kernels.pairs import count_filtered, fill_filtered_pairs, fill_pairs
 from sqlext_operators.interval_join.passes import Pass
-from sqlext_operators.interval_join.rows import CodedRows, Int32Array, IntArray, Sorted
+from sqlext_operators.interval_join.rows import CodedRows, Sorted
 from sqlext_operators.interval_join.spec import PairAlgorithm
 from sqlext_operators.interval_join.sweep.slices import Slices, sweep_slices
 from sqlext_operators.kernels.group_ranges import group_ranges
-
-UInt8Array = npt.NDArray[np.uint8]
 
 _ALL = np.iinfo(np.int64).max
 _NONE = np.empty(0, np.int64)
@@ -37,8 +36,8 @@ _ROUND_GROWTH = 4
 class Buffers:
     """Pairs of rows, int32[capacity] a side, reused from chunk to chunk: fresh memory costs 3 times as much."""
 
-    window: Int32Array
-    probe: Int32Array
+    window: Int32s
+    probe: Int32s
 
     @classmethod
     def of(cls, capacity: int) -> Buffers:
@@ -51,7 +50,7 @@ class _Comparisons:
 
     ours: npt.NDArray[np.int64]
     theirs: npt.NDArray[np.int64]
-    strict: UInt8Array
+    strict: UInt8s
 
 
 class Probes(Protocol):
@@ -60,10 +59,10 @@ class Probes(Protocol):
     @property
     def order(self) -> Sorted: ...
 
-    def ranks(self, condition: Condition) -> IntArray:
+    def ranks(self, condition: Condition) -> Int64s:
         """int64[places], what a condition on the probe value compares of the row at each place."""
 
-    def residual(self) -> IntArray:
+    def residual(self) -> Int64s:
         """int64[residual conditions, places], what these compare; complemented where they bound it from above."""
 
 
@@ -74,25 +73,25 @@ class CodedProbes:
         self._item, self._rows = item, rows
         self.order = rows.probes(item.probe, used)
 
-    def ranks(self, condition: Condition) -> IntArray:
+    def ranks(self, condition: Condition) -> Int64s:
         return self.ranks_in(self.order, condition)
 
-    def ranks_in(self, order: Sorted, condition: Condition) -> IntArray:
+    def ranks_in(self, order: Sorted, condition: Condition) -> Int64s:
         """The same in the places of another order, by the condition's value."""
         shift = shift_of(self._item, condition, "probe")
         return self._codes(condition, order) if shift else order.codes
 
-    def residual(self) -> IntArray:
+    def residual(self) -> Int64s:
         theirs = np.empty((len(self._item.residual), len(self.order.rows)), np.int64)
         for place, condition in enumerate(self._item.residual):
             theirs[place] = self._codes(condition, self.order) ^ _flip(self._item, condition)
         return theirs
 
-    def resorted(self, name: str) -> tuple[Sorted, Int32Array]:
+    def resorted(self, name: str) -> tuple[Sorted, Int32s]:
         """`CodedRows.resorted` of the order."""
         return self._rows.resorted(self.order, name)
 
-    def _codes(self, condition: Condition, order: Sorted) -> IntArray:
+    def _codes(self, condition: Condition, order: Sorted) -> Int64s:
         shift = shift_of(self._item, condition, "probe")
         return self._rows.codes(_probe_name(self._item, condition), shift)[order.rows]
 
@@ -115,22 +114,22 @@ class WindowSlices:
             value = codes if is_sorted else self.codes(condition)
             self._cut(condition, probes.ranks(condition), value, near, self.low, self.high)
 
-    def group_ranges(self) -> tuple[IntArray, IntArray]:
+    def group_ranges(self) -> tuple[Int64s, Int64s]:
         """(low, high) of all rows of each window's group."""
         low, high = np.empty(len(self.rows), np.int64), np.empty(len(self.rows), np.int64)
         group_ranges(self._group, self._probes.order.starts, low, high)
         return low, high
 
-    def cut(self, condition: Condition, rank: IntArray, low: IntArray, high: IntArray) -> None:
+    def cut(self, condition: Condition, rank: Int64s, low: Int64s, high: Int64s) -> None:
         """Cut slices of places that are sorted by what the condition compares of the probe side, `rank`."""
         self._cut(condition, rank, self.codes(condition), True, low, high)
 
-    def codes(self, condition: Condition) -> IntArray:
+    def codes(self, condition: Condition) -> Int64s:
         """int64[windows], what a condition compares of the window side."""
         shift = shift_of(self._item, condition, "window")
         return self._window.codes(_window_name(self._item, condition), shift)[self.rows]
 
-    def residual(self) -> IntArray:
+    def residual(self) -> Int64s:
         """int64[residual conditions, windows], what these compare, as in `Probes.residual`."""
         ours = np.empty((len(self._item.residual), len(self.rows)), np.int64)
         for place, condition in enumerate(self._item.residual):
@@ -138,9 +137,7 @@ class WindowSlices:
             ours[place] = self.codes(condition) ^ _flip(self._item, condition)
         return ours
 
-    def _cut(
-        self, condition: Condition, rank: IntArray, value: IntArray, near: bool, low: IntArray, high: IntArray
-    ) -> None:
+    def _cut(self, condition: Condition, rank: Int64s, value: Int64s, near: bool, low: Int64s, high: Int64s) -> None:
         """Cut slices of places, which are sorted by `rank`, by the windows' values."""
         cut_slices(rank, value, _is_lower(self._item, condition), condition.is_strict, near, low, high)
 
@@ -176,7 +173,7 @@ class PassMatches:
         lazy = self._algorithm == "lazy-join-by-s"
         yield from sweep_slices(Slices(*head), residual, buffers.window, buffers.probe, lazy)
 
-    def undecided_pairs(self, buffers: Buffers, decided: IntArray) -> Iterator[int]:
+    def undecided_pairs(self, buffers: Buffers, decided: Int64s) -> Iterator[int]:
         """Like `pairs`, but in rounds and only until a window's row is decided: whoever iterates sets `decided`,
         int64[rows of the side], to something else than 0 for rows of which no more pairs are wanted.
 
@@ -193,7 +190,7 @@ class PassMatches:
             kept = (stop < end) & (decided[rows[places]] == 0)
             places, low, step = places[kept], stop[kept], step * _ROUND_GROWTH
 
-    def _filled(self, places: IntArray | None, low: IntArray, high: IntArray, buffers: Buffers) -> Iterator[int]:
+    def _filled(self, places: Int64s | None, low: Int64s, high: Int64s, buffers: Buffers) -> Iterator[int]:
         """`pairs` of the slices [low, high) of some windows, None for all."""
         state = np.zeros(2, np.int64)
         tested = self._comparisons() if self._item.residual else None
@@ -209,7 +206,7 @@ class PassMatches:
             if count:
                 yield count
 
-    def add_counts(self, windows: IntArray | None, probes: IntArray | None, *, exactly: bool) -> None:
+    def add_counts(self, windows: Int64s | None, probes: Int64s | None, *, exactly: bool) -> None:
         """Add how many pairs each row of a side is in, int64[rows of the side] each, None if it is not wanted.
 
         Unless `exactly`, a count may be smaller as long as it is positive for a row with a pair. Costs
@@ -225,7 +222,7 @@ class PassMatches:
         if probes is not None and for_probes is not None:
             probes[probe_rows] += for_probes
 
-    def _count(self, windows: IntArray | None, probes: IntArray | None, exactly: bool) -> None:
+    def _count(self, windows: Int64s | None, probes: Int64s | None, exactly: bool) -> None:
         low, high = self._windows.low, self._windows.high
         if not self._item.residual:
             if windows is not None:
@@ -240,7 +237,7 @@ class PassMatches:
             parts = (low, high, tested.ours, tested.theirs, tested.strict)
             count_filtered(*parts, most, _NONE if windows is None else windows, _NONE if probes is None else probes)
 
-    def _count_ranked(self, windows: IntArray | None, probes: IntArray | None) -> None:
+    def _count_ranked(self, windows: Int64s | None, probes: Int64s | None) -> None:
         """The residual as a slice too, of the probe rows sorted by the value that it compares."""
         residual = self._item.residual
         low, high = self._windows.low, self._windows.high
@@ -273,7 +270,7 @@ class PassMatches:
         return self._compared
 
 
-def strictness(conditions: Sequence[Condition]) -> UInt8Array:
+def strictness(conditions: Sequence[Condition]) -> UInt8s:
     """uint8[conditions], 1 where equality is excluded."""
     return np.array([condition.is_strict for condition in conditions], np.uint8)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.codes import NULL_ORDER, order_values
 from sqlext_operators.columns.keys import KeyCodes, null_keys
@@ -20,7 +21,6 @@ from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.held import HeldRows, Search, prepared, searches_of
 from sqlext_operators.interval_join.matches import Buffers
 from sqlext_operators.interval_join.passes import Side
-from sqlext_operators.interval_join.rows import BoolArray, IntArray
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide
 from sqlext_operators.interval_join.stream_rows import StreamRows
 from sqlext_operators.interval_join.stream_sides import OpenPeriod, StreamJoin
@@ -35,7 +35,7 @@ class Arrived:
 
     opened: pa.RecordBatch
     closed: pa.RecordBatch
-    opens: IntArray
+    opens: Int64s
     whole: pa.RecordBatch
 
 
@@ -51,13 +51,13 @@ class KeyIndex:
         self._searches: tuple[Search, ...] = searches_of(self._join, "right")
         self._buffers = Buffers.of(_FOUND_AT_ONCE)
 
-    def prepare(self, rows: pa.RecordBatch, ids: IntArray) -> pa.RecordBatch:
+    def prepare(self, rows: pa.RecordBatch, ids: Int64s) -> pa.RecordBatch:
         """The rows as `find` needs them."""
         return prepared(self._join, "right", self._with_zeros("right", rows), ids, self._searches)
 
     def find(
-        self, rows: pa.RecordBatch, held: pa.RecordBatch, alive: Callable[[IntArray], BoolArray] | None = None
-    ) -> IntArray:
+        self, rows: pa.RecordBatch, held: pa.RecordBatch, alive: Callable[[Int64s], Bools] | None = None
+    ) -> Int64s:
         """int64[n], the id of a prepared row that has a row's keys, -1 if there is none. `alive` says by ids which rows
         count; None: all."""
         found = np.full(rows.num_rows, -1)
@@ -69,7 +69,7 @@ class KeyIndex:
             found[ours[kept]] = ids[kept]
         return found
 
-    def codes(self, batches: Sequence[pa.RecordBatch]) -> list[IntArray]:
+    def codes(self, batches: Sequence[pa.RecordBatch]) -> list[Int64s]:
         """Dense codes of the keys of several batches together, one array for each."""
         codes = KeyCodes(len(self.keys))
         return [codes.encode([batch.column(name) for name in self.keys]) for batch in batches]
@@ -99,9 +99,9 @@ class Arrivals:
         batches: Sequence[pa.RecordBatch],
         before: int | None,
         progress: Progress,
-        find_open: Callable[[pa.RecordBatch], IntArray],
-        find_whole: Callable[[pa.RecordBatch], IntArray],
-        rows_of: Callable[[IntArray], pa.RecordBatch],
+        find_open: Callable[[pa.RecordBatch], Int64s],
+        find_whole: Callable[[pa.RecordBatch], Int64s],
+        rows_of: Callable[[Int64s], pa.RecordBatch],
     ) -> Arrived:
         """The rows that are not below the watermark `before`. `find_open` and `find_whole` give the ids of open rows,
         and of periods that came with both ends, by key; `rows_of` gives open rows by their ids.
@@ -136,10 +136,10 @@ class Arrivals:
         self,
         opened: pa.RecordBatch,
         both: pa.RecordBatch,
-        stored: IntArray,
-        inside: IntArray,
-        alone: IntArray,
-        rows_of: Callable[[IntArray], pa.RecordBatch],
+        stored: Int64s,
+        inside: Int64s,
+        alone: Int64s,
+        rows_of: Callable[[Int64s], pa.RecordBatch],
     ) -> Arrived:
         before, beside = np.flatnonzero(stored >= 0), np.flatnonzero(inside >= 0)
         complete = take_rows(both, alone)
@@ -173,7 +173,7 @@ class Arrivals:
                 )
         return kept
 
-    def _inside(self, opened: pa.RecordBatch, both: pa.RecordBatch) -> IntArray:
+    def _inside(self, opened: pa.RecordBatch, both: pa.RecordBatch) -> Int64s:
         """int64[both], the new opening row with the same key, -1 if there is none."""
         ours, theirs = self.by_key.codes([opened, both])
         place = np.full(max(ours.max(initial=-1), theirs.max(initial=-1)) + 1, -1)
@@ -183,7 +183,7 @@ class Arrivals:
             raise self._twice("opened", opened, int(np.argmax(twice)))
         return place[theirs]
 
-    def _check_closed_once(self, both: pa.RecordBatch, closes: IntArray) -> None:
+    def _check_closed_once(self, both: pa.RecordBatch, closes: Int64s) -> None:
         order = np.argsort(closes, kind="stable")
         again = (closes[order][1:] == closes[order][:-1]) & (closes[order][1:] != -1)
         if again.any():

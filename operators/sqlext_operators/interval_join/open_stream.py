@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.reshape import with_column
 from sqlext_operators.exchange.blocks import Block
@@ -27,7 +28,6 @@ from sqlext_operators.interval_join.open_terms import OpenTerms, Way, now_column
 from sqlext_operators.interval_join.open_versions import GONE, Part, Versions, WholeKeys
 from sqlext_operators.interval_join.output import Output
 from sqlext_operators.interval_join.passes import Side
-from sqlext_operators.interval_join.rows import BoolArray, IntArray
 from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows, other_side
 from sqlext_operators.interval_join.stream_sides import SIDES, StreamJoin
 from sqlext_operators.interval_join.stream_state import rows_of
@@ -51,8 +51,8 @@ class _Arrived:
     ready before this step, bool[n]."""
 
     rows: pa.RecordBatch
-    matched: BoolArray
-    was_ready: list[BoolArray]
+    matched: Bools
+    was_ready: list[Bools]
 
 
 class OpenStream:
@@ -167,12 +167,12 @@ class OpenStream:
     def _search(
         self,
         windows: Part,
-        places: IntArray,
+        places: Int64s,
         side: Side,
         targets: Iterator[Part],
         way: Way,
         now: int,
-        out: BoolArray | None = None,
+        out: Bools | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The pairs of some rows of one side that a search finds at a watermark of the other side, and the rows that
         they decide. `out` are rows of the other side (by their ids) whose pairs are out."""
@@ -202,7 +202,7 @@ class OpenStream:
             yield from self._mark(other, part, np.flatnonzero(found))
         yield from self._mark(side, windows, places[matched])
 
-    def _mark(self, side: Side, part: Part, places: IntArray) -> Iterator[pa.RecordBatch]:
+    def _mark(self, side: Side, part: Part, places: Int64s) -> Iterator[pa.RecordBatch]:
         """Remember that rows have a match, and give out those of a semi join."""
         if not self._join.decides(side) or not len(places):
             return
@@ -227,7 +227,7 @@ class OpenStream:
         if rows.whole is not None:
             rows.whole.state.expire(until)
 
-    def _unmatched(self, side: Side, rows: pa.RecordBatch, matched: BoolArray) -> Iterator[pa.RecordBatch]:
+    def _unmatched(self, side: Side, rows: pa.RecordBatch, matched: Bools) -> Iterator[pa.RecordBatch]:
         yield from self._output.decided(side, rows, matched.astype(np.int64))
 
     def wakes_at(self, store: ChunkStore) -> int | None:

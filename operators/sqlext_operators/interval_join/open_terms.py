@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.interval_join.codes import saturating_add
 from sqlext_operators.interval_join.conditions import Condition, split_equalities
 from sqlext_operators.interval_join.held import Search
 from sqlext_operators.interval_join.lifetimes import is_free, time_bounds
 from sqlext_operators.interval_join.passes import Side, pass_of_windows, pass_over
-from sqlext_operators.interval_join.rows import IntArray
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide
 from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows, other_side
 from sqlext_operators.interval_join.stream_sides import SIDES, StreamJoin
@@ -93,7 +93,7 @@ class OpenTerms:
                 found[ways[1]] = self._ready(side, ways[1], set())
         return found
 
-    def ready(self, side: Side, is_open: bool, rows: pa.RecordBatch) -> list[IntArray]:
+    def ready(self, side: Side, is_open: bool, rows: pa.RecordBatch) -> list[Int64s]:
         """For each alternative, when rows that are all open (or closed) are ready, int64[n]; NEVER where no pair with
         an open row is decided."""
         period = self.spec.side(side).open
@@ -109,7 +109,7 @@ class OpenTerms:
             found.append(np.minimum(least, NEVER))
         return found
 
-    def deaths(self, side: Side, rows: pa.RecordBatch) -> IntArray:
+    def deaths(self, side: Side, rows: pa.RecordBatch) -> Int64s:
         """int64[n], the least watermark at which closed rows of a side find no new match: no row to come matches
         (`time_bounds`), and no open one of before, whose end is not below the watermark."""
         known = StreamRows(self.spec.join, side, rows)
@@ -144,7 +144,7 @@ class OpenTerms:
         period = self.spec.side(other_side(side)).open
         return [] if period is None else self._about(other_side(side), period.end, alternative)
 
-    def _beyond(self, side: Side, item: Condition, known: StreamRows) -> IntArray:
+    def _beyond(self, side: Side, item: Condition, known: StreamRows) -> Int64s:
         """int64[n], the least watermark for which an end that is not below it meets a condition for certain."""
         assert isinstance(item.shift, int | float)
         return _after(known, getattr(item, side), item.shift if side == "left" else -item.shift, item.is_strict)
@@ -171,7 +171,7 @@ class OpenTerms:
         return Condition(now, "<" if waiting else ">=", ready)
 
 
-def _after(known: StreamRows, value: str, shift: int | float, strict: bool) -> IntArray:
+def _after(known: StreamRows, value: str, shift: int | float, strict: bool) -> Int64s:
     """int64[n], the least number that is greater than a value with a shift added, or not below it unless `strict`;
     NEVER for NULL."""
     codes = known.codes(value, shift)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int32s, Int64s
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.codes import order_values
 from sqlext_operators.columns.reshape import renamed, with_column
@@ -21,7 +22,6 @@ from sqlext_operators.interval_join.matches import Buffers
 from sqlext_operators.interval_join.open_arrivals import KeyIndex
 from sqlext_operators.interval_join.open_terms import OpenTerms, Way, ready_column
 from sqlext_operators.interval_join.passes import Side
-from sqlext_operators.interval_join.rows import BoolArray, Int32Array, IntArray
 from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows
 from sqlext_operators.interval_join.stream_state import ROLES, RowIds, SideState
 
@@ -38,11 +38,11 @@ class Part:
         self,
         held: HeldRows,
         ways: dict[Way, int],
-        due: Callable[[str], IntArray],
+        due: Callable[[str], Int64s],
         *,
         is_open: bool,
-        alive: Callable[[IntArray], BoolArray] | None,
-        mark: Callable[[IntArray], BoolArray],
+        alive: Callable[[Int64s], Bools] | None,
+        mark: Callable[[Int64s], Bools],
     ) -> None:
         self._held, self._ways, self._due, self.is_open = held, ways, due, is_open
         self._alive, self._mark = alive, mark
@@ -52,7 +52,7 @@ class Part:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def pairs(self, windows: StreamRows, buffers: Buffers, way: Way) -> Iterator[tuple[Int32Array, Int32Array]]:
+    def pairs(self, windows: StreamRows, buffers: Buffers, way: Way) -> Iterator[tuple[Int32s, Int32s]]:
         """(rows of `windows`, rows of the part) of all pairs that a search finds."""
         for ours, theirs in self._held.pairs(windows, buffers, (self._ways[way],)):
             if self._alive is not None:
@@ -61,7 +61,7 @@ class Part:
             if len(ours):
                 yield ours, theirs
 
-    def due(self, alternative: int, after: int, until: int) -> IntArray:
+    def due(self, alternative: int, after: int, until: int) -> Int64s:
         """The rows that are ready at `until` and are not at `after`."""
         values = self._due(f"due {alternative}")
         low, high = np.searchsorted(values, [after, until], "right")
@@ -78,7 +78,7 @@ class Part:
                 found = min(found, int(values[place]))
         return found
 
-    def mark(self, places: IntArray) -> BoolArray:
+    def mark(self, places: Int64s) -> Bools:
         """Remember that rows (without duplicates) have a match; says for which it is the first one."""
         return self._mark(places)
 
@@ -89,10 +89,10 @@ class _Fresh:
 
     rows: pa.RecordBatch
     part: pa.RecordBatch
-    matched: BoolArray
+    matched: Bools
 
-    def mark(self, rows: IntArray) -> BoolArray:
-        first: BoolArray = ~self.matched[rows]
+    def mark(self, rows: Int64s) -> Bools:
+        first: Bools = ~self.matched[rows]
         self.matched[rows] = True
         return first
 
@@ -120,11 +120,11 @@ class Versions:
         self.gone = RowIds(store, GONE + other, self.state.chunks) if is_open else None
         self._fresh: _Fresh | None = None
 
-    def deaths(self, rows: pa.RecordBatch) -> IntArray:
+    def deaths(self, rows: pa.RecordBatch) -> Int64s:
         """int64[n], when rows can go; an open one waits for its end."""
         return np.full(rows.num_rows, NEVER) if self.is_open else self._terms.deaths(self._side, rows)
 
-    def add(self, rows: pa.RecordBatch, matched: BoolArray | None = None) -> None:
+    def add(self, rows: pa.RecordBatch, matched: Bools | None = None) -> None:
         """Take in rows of this step; `write` writes them."""
         if rows.num_rows:
             found = np.zeros(rows.num_rows, np.bool_) if matched is None else matched.copy()
@@ -148,7 +148,7 @@ class Versions:
         yield from self.fresh()
         yield from self.stored()
 
-    def find(self, rows: pa.RecordBatch) -> IntArray:
+    def find(self, rows: pa.RecordBatch) -> Int64s:
         """int64[n], the id of the open row with the keys of a row, -1 if there is none."""
         assert self._index is not None
         found = np.full(rows.num_rows, -1)
@@ -157,16 +157,16 @@ class Versions:
             np.maximum(found, self._index.find(rows, parts, self._is_alive), out=found)
         return found
 
-    def _is_alive(self, ids: IntArray) -> BoolArray:
+    def _is_alive(self, ids: Int64s) -> Bools:
         assert self.gone is not None
         return ~self.gone.has(ids)
 
-    def close(self, ids: IntArray) -> None:
+    def close(self, ids: Int64s) -> None:
         """These open rows are closed."""
         assert self.gone is not None
         self.gone.add(ids)
 
-    def write(self, dead: int) -> tuple[pa.RecordBatch, BoolArray] | None:
+    def write(self, dead: int) -> tuple[pa.RecordBatch, Bools] | None:
         """Write the rows of this step that may still find matches; gives the other ones, and which have a match."""
         fresh, self._fresh = self._fresh, None
         if fresh is None:
@@ -201,7 +201,7 @@ class Versions:
         assert self.gone is not None
         return 2 * self.gone.count(chunks) >= max(sum(chunk.rows for chunk in chunks), 1)
 
-    def _mark_last(self, matched: BoolArray) -> None:
+    def _mark_last(self, matched: Bools) -> None:
         """Remember which of the rows just written have a match: they are one chunk, for none of them dies."""
         if matched.any():
             self.state.matched.add(np.flatnonzero(matched) + (self.state.chunks()[-1].no << 32))
@@ -218,21 +218,21 @@ class Versions:
     def _part(
         self,
         parts: pa.RecordBatch,
-        alive: Callable[[IntArray], BoolArray] | None,
-        mark: Callable[[IntArray], BoolArray],
+        alive: Callable[[Int64s], Bools] | None,
+        mark: Callable[[Int64s], Bools],
     ) -> Part:
         held = HeldRows(
             self._terms.join({self._side} if self.is_open else set()), self._side, parts, self._held_searches
         )
         ids = held.ids
 
-        def due(name: str) -> IntArray:
-            found: IntArray = parts.column(name).values.to_numpy()
+        def due(name: str) -> Int64s:
+            found: Int64s = parts.column(name).values.to_numpy()
             return found
 
         return Part(held, self._ways, due, is_open=self.is_open, alive=alive, mark=lambda places: mark(ids[places]))
 
-    def _prepare(self, rows: pa.RecordBatch, ids: IntArray) -> pa.RecordBatch:
+    def _prepare(self, rows: pa.RecordBatch, ids: Int64s) -> pa.RecordBatch:
         found: pa.RecordBatch | None = None
         if self._searches:
             ready = self._terms.ready(self._side, self.is_open, rows)
@@ -242,7 +242,7 @@ class Versions:
             join = self._terms.join({self._side} if self.is_open else set())
             found = prepared(join, self._side, extended, ids, self._held_searches)
             held = HeldRows(join, self._side, found, self._held_searches)
-            due: dict[str, IntArray] = {}
+            due: dict[str, Int64s] = {}
             for number in range(len(ready)):
                 values = held.rows.column(ready_column(self._side, number)).to_numpy()
                 places = np.flatnonzero((values > -NEVER) & (values < NEVER))
@@ -268,7 +268,7 @@ class WholeKeys:
         kind = _KEYS + (0 if side == "left" else ROLES)
         self.state = SideState(store, kind, self._columns, self._deaths, index.prepare)
 
-    def find(self, rows: pa.RecordBatch) -> IntArray:
+    def find(self, rows: pa.RecordBatch) -> Int64s:
         """int64[n], the id of a period with the keys and the start of a row, -1 if there is none."""
         found = np.full(rows.num_rows, -1)
         for run in self.state.runs() if rows.num_rows else ():
@@ -282,7 +282,7 @@ class WholeKeys:
         places = np.flatnonzero(deaths > dead)
         self.state.add(take_rows(rows, places), deaths[places], np.zeros(len(places), np.bool_))
 
-    def _deaths(self, rows: pa.RecordBatch) -> IntArray:
+    def _deaths(self, rows: pa.RecordBatch) -> Int64s:
         return order_values(rows.column(self._start)) + 1
 
 

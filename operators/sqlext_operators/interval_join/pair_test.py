@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int32s
 from sqlext_operators.expressions.evaluation import true_rows
-from sqlext_operators.interval_join.rows import Int32Array
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
 
 
@@ -19,7 +19,7 @@ class PairTest:
             {name: rows.column(name) for name in side.tested} for side, rows in ((spec.left, left), (spec.right, right))
         ]
 
-    def passing(self, left: Int32Array, right: Int32Array) -> tuple[Int32Array, Int32Array]:
+    def passing(self, left: Int32s, right: Int32s) -> tuple[Int32s, Int32s]:
         """The pairs (left[i], right[i]) for which the residual is true. Raises RowOverflowError as `evaluate` does."""
         if not len(left):
             return left, right

@@ -6,17 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.empty_periods import Empty, refuse_empty
 from sqlext_operators.columns.flat import fixed_width, to_array, to_decimals, truth, valid_mask
 from sqlext_operators.columns.join_codes import validity
-from sqlext_operators.interval_join.codes import GREATEST, IntArray, is_plain, plain_codes
+from sqlext_operators.interval_join.codes import GREATEST, is_plain, plain_codes
 from sqlext_operators.interval_join.spec import IntervalSide
-
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -27,15 +25,15 @@ class Periods:
     where the period is a point.
     """
 
-    valid: BoolArray | None
+    valid: Bools | None
     ends: Mapping[str, pa.Array]
 
 
 def periods_of(side: IntervalSide, rows: pa.RecordBatch, empty: Empty) -> Periods:
     """Raises EmptyPeriodError where `empty` is "error" and a period is empty or reversed; ValueError where it is
     "point" and the type has no next value (strings, binary, decimals of more than 18 digits)."""
-    valid: BoolArray | None = None
-    points: dict[str, BoolArray] = {}
+    valid: Bools | None = None
+    points: dict[str, Bools] = {}
     for first, second in side.periods:
         start, end = rows.column(first), rows.column(second)
         known = _known(start, end)
@@ -56,19 +54,19 @@ def periods_of(side: IntervalSide, rows: pa.RecordBatch, empty: Empty) -> Period
     return Periods(valid, ends)
 
 
-def _with_next(column: pa.Array, rows: BoolArray) -> pa.Array:
+def _with_next(column: pa.Array, rows: Bools) -> pa.Array:
     """The column with the next value of its type at `rows`."""
     valid = valid_mask(column)
     if pa.types.is_floating(column.type):
         values = fixed_width(column).astype(np.float64)
         return to_array(np.where(rows, np.nextafter(values, np.inf), values), valid, pa.float64())
-    codes: IntArray = plain_codes(column) + rows
+    codes: Int64s = plain_codes(column) + rows
     if pa.types.is_decimal(column.type):
         return to_decimals(codes.view(np.uint64), codes >> 63, valid, column.type)
     return to_array(codes, valid, pa.int64())
 
 
-def _known(start: pa.Array, end: pa.Array) -> BoolArray:
+def _known(start: pa.Array, end: pa.Array) -> Bools:
     """bool[n], rows without a NULL."""
     known = np.ones(len(start), np.bool_)
     for column in (start, end):
@@ -78,7 +76,7 @@ def _known(start: pa.Array, end: pa.Array) -> BoolArray:
     return known
 
 
-def _compared(start: pa.Array, end: pa.Array) -> tuple[BoolArray, BoolArray]:
+def _compared(start: pa.Array, end: pa.Array) -> tuple[Bools, Bools]:
     """(start < end, start = end with a next value after it); neither for NaN, undefined for NULL."""
     if not (is_plain(start.type) and is_plain(end.type)):
         return truth(pc.less(start, end)), truth(pc.equal(start, end))

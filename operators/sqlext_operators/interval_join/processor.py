@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int32s, Int64s
 from sqlext_operators.columns.keys import KeyCodes, null_keys
 from sqlext_operators.interval_join.codes import Encoder, value_encoders
 from sqlext_operators.interval_join.matches import Buffers, PassMatches, values_used
@@ -16,11 +16,9 @@ from sqlext_operators.interval_join.output import Output
 from sqlext_operators.interval_join.pair_test import PairTest
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.periods import periods_of
-from sqlext_operators.interval_join.rows import CodedRows, Int32Array
+from sqlext_operators.interval_join.rows import CodedRows
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
 from sqlext_operators.interval_join.tiles import Tiles
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class IntervalJoinProcessor:
         self._counts = np.zeros(rows.num_rows, np.int64) if spec.decides(held) else None
         self._buffers: Buffers | None = None
 
-    def join(self, rows: pa.RecordBatch, counts: IntArray | None = None) -> Iterator[pa.RecordBatch]:
+    def join(self, rows: pa.RecordBatch, counts: Int64s | None = None) -> Iterator[pa.RecordBatch]:
         """The pairs of a batch of the other side, if the output has them; adds how many matches each row has to
         `counts`, int64[rows], if it is given. Unless the kind is "count", counts may be too small, but not 0."""
         other: Side = "right" if self._held == "left" else "left"
@@ -85,11 +83,11 @@ class IntervalJoinProcessor:
                     yield from self._pairs(matches, item.window, sides)
 
     @property
-    def held_counts(self) -> IntArray | None:
+    def held_counts(self) -> Int64s | None:
         """The matches of the held rows so far, int64[rows]; None if nothing depends on them."""
         return self._counts
 
-    def decide(self, rows: pa.RecordBatch, counts: IntArray) -> Iterator[pa.RecordBatch]:
+    def decide(self, rows: pa.RecordBatch, counts: Int64s) -> Iterator[pa.RecordBatch]:
         """The output's rows of the other side besides pairs; `counts` are all their matches."""
         other: Side = "right" if self._held == "left" else "left"
         yield from self._output.decided(other, rows, counts)
@@ -104,7 +102,7 @@ class IntervalJoinProcessor:
         for count in matches.pairs(buffers):
             yield self._output.pairs(sides["left"].rows, left[:count], sides["right"].rows, right[:count])
 
-    def _room(self, window: Side, sides: dict[Side, CodedRows]) -> tuple[Buffers, Int32Array, Int32Array]:
+    def _room(self, window: Side, sides: dict[Side, CodedRows]) -> tuple[Buffers, Int32s, Int32s]:
         """The buffers for pairs, and where their left and right rows are."""
         if self._buffers is None:
             self._buffers = Buffers.of(self._output.pair_rows(sides["left"].rows, sides["right"].rows))
@@ -116,7 +114,7 @@ class IntervalJoinProcessor:
         matches: PassMatches,
         window: Side,
         sides: dict[Side, CodedRows],
-        counts: dict[Side, IntArray | None],
+        counts: dict[Side, Int64s | None],
     ) -> Iterator[pa.RecordBatch]:
         """The pairs for which the residual is true, counted and output; only as many as decide the rows where no pair
         is output."""
@@ -142,7 +140,7 @@ class IntervalJoinProcessor:
         names = [*self._spec.side(side).keys, *([self._tiling.tile] if self._tiling is not None else [])]
         return [rows.column(name) for name in names]
 
-    def _coded(self, side: Side, rows: pa.RecordBatch, group: IntArray, encoders: Mapping[str, Encoder]) -> CodedRows:
+    def _coded(self, side: Side, rows: pa.RecordBatch, group: Int64s, encoders: Mapping[str, Encoder]) -> CodedRows:
         own = self._spec.side(side)
         without = null_keys([rows.column(name) for name in own.keys], self._spec.null_safe)
         if without is not None:
@@ -156,9 +154,7 @@ class IntervalJoinProcessor:
         return CodedRows(rows, group, groups, encoders, periods, tiles)
 
 
-def _undecided(
-    counts: dict[Side, IntArray | None], left: Int32Array, right: Int32Array
-) -> tuple[Int32Array, Int32Array]:
+def _undecided(counts: dict[Side, Int64s | None], left: Int32s, right: Int32s) -> tuple[Int32s, Int32s]:
     """The pairs of which a row that waits for a match has none yet."""
     open_rows = np.zeros(len(left), np.bool_)
     for found, rows in ((counts["left"], left), (counts["right"], right)):
@@ -167,7 +163,7 @@ def _undecided(
     return left[open_rows], right[open_rows]
 
 
-def _count(counts: IntArray | None, rows: Int32Array, *, exactly: bool) -> None:
+def _count(counts: Int64s | None, rows: Int32s, *, exactly: bool) -> None:
     """Count the pairs of `rows`; unless `exactly`, rows with a pair get any number above 0."""
     if counts is None:
         return

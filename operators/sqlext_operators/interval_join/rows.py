@@ -6,19 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int32s, Int64s
 from sqlext_operators.columns.join_codes import validity
 from sqlext_operators.exchange.profile import measured
 from sqlext_operators.interval_join.codes import Encoder
 from sqlext_operators.interval_join.periods import Periods
 from sqlext_operators.interval_join.tiles import UNTILED, Tiles
 from sqlext_operators.kernels.sequence_sort import group_rows, sort_groups
-
-IntArray = npt.NDArray[np.int64]
-Int32Array = npt.NDArray[np.int32]
-BoolArray = npt.NDArray[np.bool_]
 
 #: Sorting by groups costs about as much for a row as for so many groups.
 _FEW_GROUPS = 8
@@ -28,9 +24,9 @@ _FEW_GROUPS = 8
 class Sorted:
     """Rows by (group, code): rows int32[k], their codes int64[k]; group g takes places starts[g]:starts[g + 1]."""
 
-    rows: Int32Array
-    codes: IntArray
-    starts: IntArray
+    rows: Int32s
+    codes: Int64s
+    starts: Int64s
 
 
 class CodedRows:
@@ -44,11 +40,11 @@ class CodedRows:
     def __init__(
         self,
         rows: pa.RecordBatch,
-        group: IntArray,
+        group: Int64s,
         groups: int,
         encoders: Mapping[str, Encoder],
         periods: Periods,
-        tiles: tuple[Tiles, IntArray] | None = None,
+        tiles: tuple[Tiles, Int64s] | None = None,
     ) -> None:
         self.rows = rows
         self.group = group
@@ -58,13 +54,13 @@ class CodedRows:
         self._tiles = tiles
         usable = group >= 0
         self._usable = usable if periods.valid is None else usable & periods.valid
-        self._codes: dict[tuple[str, int | float], IntArray] = {}
+        self._codes: dict[tuple[str, int | float], Int64s] = {}
         self._orders: dict[tuple[str, frozenset[str]], Sorted] = {}
 
     def __len__(self) -> int:
         return len(self.group)
 
-    def codes(self, name: str, shift: int | float) -> IntArray:
+    def codes(self, name: str, shift: int | float) -> Int64s:
         """int64[n], the codes of a value with a shift added; undefined where it is NULL."""
         found = self._codes.get((name, shift))
         if found is None:
@@ -82,7 +78,7 @@ class CodedRows:
             self._orders[(name, used)] = found
         return found
 
-    def windows(self, name: str, used: frozenset[str]) -> tuple[Int32Array, IntArray]:
+    def windows(self, name: str, used: frozenset[str]) -> tuple[Int32s, Int64s]:
         """(rows, codes) of `ordered`. A few rows of many groups are sorted without a look at the groups."""
         if self._groups <= _FEW_GROUPS * len(self):
             found = self.ordered(name, used)
@@ -107,14 +103,14 @@ class CodedRows:
         np.cumsum(kept, out=before[1:])
         return Sorted(found.rows[kept], found.codes[kept], before[found.starts])
 
-    def resorted(self, order: Sorted, name: str) -> tuple[Sorted, Int32Array]:
+    def resorted(self, order: Sorted, name: str) -> tuple[Sorted, Int32s]:
         """(the rows of `order` by group and the value `name`, the place there of each place in `order`)."""
         places = sort_rows(self.group[order.rows], self.codes(name, 0)[order.rows], self._groups)
         rank = np.empty(len(order.rows), np.int32)
         rank[places.rows] = np.arange(len(order.rows), dtype=np.int32)
         return Sorted(order.rows[places.rows], places.codes, order.starts), rank
 
-    def usable(self, used: frozenset[str]) -> BoolArray:
+    def usable(self, used: frozenset[str]) -> Bools:
         """bool[n], the rows that may match if the values `used` are compared: none of them is NULL."""
         usable = self._usable
         for value in used:
@@ -132,7 +128,7 @@ class CodedRows:
         return Sorted(chosen[found.rows], found.codes, found.starts)
 
 
-def sort_rows(group: IntArray, codes: IntArray, groups: int) -> Sorted:
+def sort_rows(group: Int64s, codes: Int64s, groups: int) -> Sorted:
     """All rows by (group, code), equal ones in their order; no group is negative."""
     starts = np.empty(groups + 1, np.int64)
     rows = np.empty(len(group), np.int32)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.exchange.blocks import Block
 from sqlext_operators.exchange.chunks import ChunkStore
@@ -21,7 +22,6 @@ from sqlext_operators.interval_join.matches import Buffers
 from sqlext_operators.interval_join.output import Output
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.processor import IntervalJoinProcessor
-from sqlext_operators.interval_join.rows import BoolArray, IntArray
 from sqlext_operators.interval_join.stream_rows import NEVER, StreamRows, other_side
 from sqlext_operators.interval_join.stream_sides import SIDES, StreamJoin
 from sqlext_operators.interval_join.stream_state import ROLES, SideState, rows_of
@@ -33,8 +33,8 @@ class _Arrived:
     of their times (-NEVER for a table)."""
 
     rows: StreamRows
-    deaths: IntArray
-    matched: BoolArray
+    deaths: Int64s
+    matched: Bools
     earliest: int
 
 

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.keys import hash_keys, null_keys
 from sqlext_operators.interval_join.codes import GREATEST, plain_codes, saturating_add
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.matches import values_used
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.periods import periods_of
-from sqlext_operators.interval_join.rows import CodedRows, IntArray
+from sqlext_operators.interval_join.rows import CodedRows
 from sqlext_operators.interval_join.spec import IntervalJoinSpec
 
 #: The death of a row that every row to come may match; minus this, that of one that none matches.
@@ -59,14 +60,14 @@ class StreamRows:
         found: npt.NDArray[np.uint64] = ordered[is_first]
         return found
 
-    def coded(self, group: IntArray, groups: int) -> CodedRows:
+    def coded(self, group: Int64s, groups: int) -> CodedRows:
         """The rows with codes of their keys, int64[n] below `groups`, negative for keys that match nothing."""
         if self._without is not None:
             group = np.where(self._without, -1, group)
         encoders = dict.fromkeys(self._join.side(self._side).values, plain_codes)
         return CodedRows(self.rows, group, groups, encoders, self._periods)
 
-    def deaths(self, bounds: Sequence[Sequence[Condition]]) -> IntArray:
+    def deaths(self, bounds: Sequence[Sequence[Condition]]) -> Int64s:
         """int64[n], the least watermark at which no row of the other side that is still to come matches a row.
 
         `bounds` are those of `time_bounds` for each alternative: a row lives until one of them has passed in every
@@ -77,7 +78,7 @@ class StreamRows:
             np.maximum(found, self.death(conditions, own_bounds), out=found)
         return found
 
-    def death(self, conditions: Sequence[Condition], bounds: Sequence[Condition]) -> IntArray:
+    def death(self, conditions: Sequence[Condition], bounds: Sequence[Condition]) -> Int64s:
         """The same for one alternative."""
         ends = np.full(len(self), NEVER)
         for item in bounds:
@@ -88,7 +89,7 @@ class StreamRows:
         """bool[n], the rows that may match in an alternative: no NULL is compared, keys and periods are valid."""
         return self._ungrouped.usable(values_used(conditions)[0 if self._side == "left" else 1])
 
-    def codes(self, name: str, shift: int | float = 0) -> IntArray:
+    def codes(self, name: str, shift: int | float = 0) -> Int64s:
         """int64[n], the codes of a value with a shift added; undefined where it is NULL."""
         return self._ungrouped.codes(name, shift)
 
@@ -100,7 +101,7 @@ class StreamRows:
     def _ungrouped(self) -> CodedRows:
         return self.coded(np.zeros(len(self), np.int64), 1)
 
-    def _end(self, bound: Condition) -> IntArray:
+    def _end(self, bound: Condition) -> Int64s:
         """int64[n], the least time of the other side that is beyond a bound."""
         assert isinstance(bound.shift, int | float)
         if self._side == "left":

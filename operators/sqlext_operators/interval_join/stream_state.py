@@ -14,11 +14,11 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.batches import take_rows, whole, without_names
 from sqlext_operators.columns.reshape import renamed, with_column
 from sqlext_operators.exchange.chunks import Chunk, ChunkStore, name_of
 from sqlext_operators.interval_join.passes import Side
-from sqlext_operators.interval_join.rows import BoolArray, IntArray
 from sqlext_operators.interval_join.stream_rows import NEVER
 
 #: Kinds of chunks of one `SideState`, from its first kind on: rows, ids of rows that have matched, runs.
@@ -49,7 +49,7 @@ class RowIds:
     def __init__(self, store: ChunkStore, kind: int, owners: Callable[[], list[Chunk]]) -> None:
         self._store, self._kind, self._owners = store, kind, owners
 
-    def add(self, ids: IntArray) -> BoolArray:
+    def add(self, ids: Int64s) -> Bools:
         """Remember ids (without duplicates); says which of them are new."""
         owners = self._owners()
         older = self._store.chunks(self._kind)
@@ -66,7 +66,7 @@ class RowIds:
         self._write(new, {chunk.no: chunk.high for chunk in owners})
         return fresh
 
-    def has(self, ids: IntArray) -> BoolArray:
+    def has(self, ids: Int64s) -> Bools:
         """bool[n], which ids are remembered."""
         found = np.zeros(len(ids), np.bool_)
         for chunk in self._store.chunks(self._kind):
@@ -98,14 +98,14 @@ class RowIds:
                 self._store.drop(chunk)
                 self._write(ids, owners)
 
-    def _write(self, ids: IntArray, owners: dict[int, int]) -> None:
+    def _write(self, ids: Int64s, owners: dict[int, int]) -> None:
         ids = ids[np.isin(ids >> 32, list(owners))]
         if len(ids):
             high = max(owners[no] for no in np.unique(ids >> 32).tolist())
             self._store.append(self._kind, 0, high, pa.RecordBatch.from_arrays([pa.array(ids)], names=["0"]))
 
-    def _read(self, chunk: Chunk) -> IntArray:
-        found: IntArray = self._store.read(chunk).column(0).to_numpy()
+    def _read(self, chunk: Chunk) -> Int64s:
+        found: Int64s = self._store.read(chunk).column(0).to_numpy()
         return found
 
 
@@ -123,8 +123,8 @@ class SideState:
         store: ChunkStore,
         first_kind: int,
         columns: pa.Schema,
-        deaths: Callable[[pa.RecordBatch], IntArray],
-        prepare: Callable[[pa.RecordBatch, IntArray], pa.RecordBatch],
+        deaths: Callable[[pa.RecordBatch], Int64s],
+        prepare: Callable[[pa.RecordBatch, Int64s], pa.RecordBatch],
         *,
         flagged: bool = False,
         keeps: bool = False,
@@ -134,7 +134,7 @@ class SideState:
         self._flagged, self._keeps = flagged, keeps
         self.matched = RowIds(store, self._kind(_MATCHED), self.chunks)
 
-    def add(self, rows: pa.RecordBatch, deaths: IntArray, matched: BoolArray) -> None:
+    def add(self, rows: pa.RecordBatch, deaths: Int64s, matched: Bools) -> None:
         """Write rows that are alive. `matched` says which of them have a match."""
         if not rows.num_rows:
             return
@@ -166,7 +166,7 @@ class SideState:
 
         return self._store.derived((), self._recipe(run), run.high, make)
 
-    def take(self, ids: IntArray) -> pa.RecordBatch:
+    def take(self, ids: Int64s) -> pa.RecordBatch:
         """The rows of these ids, in their order."""
         order = np.argsort(ids, kind="stable")
         chunks = {chunk.no: chunk for chunk in self.chunks()}
@@ -292,12 +292,12 @@ def _run(chunks: Sequence[Chunk]) -> Run:
     )
 
 
-def _ids(chunk: Chunk) -> IntArray:
+def _ids(chunk: Chunk) -> Int64s:
     """What names the rows of a chunk for good: its number and their places."""
     return np.arange(chunk.rows) + (chunk.no << 32)
 
 
-def _cuts(deaths: IntArray) -> list[int]:
+def _cuts(deaths: Int64s) -> list[int]:
     """Where ascending deaths are cut into chunks: into stretches of even length for as long as most rows live, then
     into longer ones, so that no row stays much longer than it lives because of others."""
     lives = deaths - deaths[0]

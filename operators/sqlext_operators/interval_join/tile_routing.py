@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.join_codes import validity
 from sqlext_operators.columns.keys import hash_keys, null_keys
 from sqlext_operators.exchange.placed import Keyed, Part, PlacedRows, placed_routes
 from sqlext_operators.exchange.routing import Routes, copies_at_once, in_turn
-from sqlext_operators.interval_join.codes import IntArray, is_plain, plain_codes, shifted_codes
+from sqlext_operators.interval_join.codes import is_plain, plain_codes, shifted_codes
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.kernels.tiles import count_tiles, fill_tiles
 from sqlext_operators.interval_join.passes import Pass, Side
@@ -20,8 +21,6 @@ from sqlext_operators.interval_join.periods import periods_of
 from sqlext_operators.interval_join.spec import ROW, IntervalJoinSpec
 from sqlext_operators.interval_join.tiles import UNTILED, Tiles
 from sqlext_operators.kernels.key_hash import hash_integers, partition_ids
-
-BoolArray = npt.NDArray[np.bool_]
 
 #: The column of a routed row that says for which tile it is; ROW is the other one that tiles add to the wire.
 TILE = "__sqlext_tile"
@@ -36,7 +35,7 @@ class _Rows:
 
     hashes: npt.NDArray[np.uint64]
     values: dict[str, pa.Array]
-    usable: BoolArray
+    usable: Bools
 
 
 @dataclass(frozen=True)
@@ -46,10 +45,10 @@ class _Copies:
     counts  int64[done], how many copies each of these rows has
     lonely  bool[n], rows that are kept though they can match nothing"""
 
-    rows: IntArray
+    rows: Int64s
     tile: npt.NDArray[np.int32]
-    counts: IntArray
-    lonely: BoolArray
+    counts: Int64s
+    lonely: Bools
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class TileRouter:
             return placed_routes(self.rows, self.part, batch, keyed, partitions, keep=self.keep)
         return self._by_key(rows.hashes, rows.usable, partitions)
 
-    def copies(self, batch: pa.RecordBatch, tiles: Tiles) -> tuple[IntArray, npt.NDArray[np.int32]]:
+    def copies(self, batch: pa.RecordBatch, tiles: Tiles) -> tuple[Int64s, npt.NDArray[np.int32]]:
         """(rows, tiles): each copy of a row, and the tile that it is for. Rows of keys that are not cut, and rows that
         are kept though they can match nothing, have UNTILED."""
         found = self._copies(tiles, self._read(batch), np.iinfo(np.int64).max)
@@ -103,7 +102,7 @@ class TileRouter:
         usable = self._usable(batch, null_keys(keys, self.join.null_safe), periods.valid)
         return _Rows(hashes, {name: periods.ends.get(name, batch.column(name)) for name in own.values}, usable)
 
-    def _usable(self, batch: pa.RecordBatch, without: BoolArray | None, valid: BoolArray | None) -> BoolArray:
+    def _usable(self, batch: pa.RecordBatch, without: Bools | None, valid: Bools | None) -> Bools:
         """bool[n], rows that may match in one of the alternatives."""
         some = np.zeros(batch.num_rows, np.bool_)
         for conditions in self.join.alternatives:
@@ -117,7 +116,7 @@ class TileRouter:
             some &= valid
         return some if without is None else some & ~without
 
-    def _by_key(self, hashes: npt.NDArray[np.uint64], usable: BoolArray, partitions: int) -> Routes:
+    def _by_key(self, hashes: npt.NDArray[np.uint64], usable: Bools, partitions: int) -> Routes:
         pids = np.zeros(len(hashes), np.int32)
         if self.join.left.keys:
             partition_ids(hashes, partitions, pids)
@@ -158,7 +157,7 @@ class TileRouter:
         return _Copies(rows, tile, counts, lonely)
 
     def _partitions(
-        self, hashes: npt.NDArray[np.uint64], rows: IntArray, tile: npt.NDArray[np.int32], partitions: int
+        self, hashes: npt.NDArray[np.uint64], rows: Int64s, tile: npt.NDArray[np.int32], partitions: int
     ) -> npt.NDArray[np.int32]:
         if self.rows is not None:
             self.rows.check(partitions)
@@ -175,8 +174,8 @@ class TileRouter:
         return pids
 
     def _ranges(
-        self, tiles: Tiles, columns: dict[str, pa.Array], usable: BoolArray, hot: BoolArray | None
-    ) -> tuple[IntArray, IntArray]:
+        self, tiles: Tiles, columns: dict[str, pa.Array], usable: Bools, hot: Bools | None
+    ) -> tuple[Int64s, Int64s]:
         """(first, last) tile of each row, int64[passes, n]: where a pass needs the row, as a window or as a probe.
 
         Rows that are not usable have none; rows that are not hot have only UNTILED.
@@ -203,7 +202,7 @@ class TileRouter:
         return first, last
 
 
-def _tile_of(tiles: Tiles, item: Pass, bound: Condition, columns: dict[str, pa.Array]) -> IntArray:
+def _tile_of(tiles: Tiles, item: Pass, bound: Condition, columns: dict[str, pa.Array]) -> Int64s:
     """int64[n], the outermost tile that has probe values within one bound of each window row.
 
     A right window's bound is on ``probe + shift``, so it is compared with the tiles' bounds, shifted too. Because

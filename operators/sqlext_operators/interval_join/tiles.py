@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.exchange.placement import Placement
 from sqlext_operators.interval_join.codes import is_plain, plain_codes
-
-IntArray = npt.NDArray[np.int64]
 
 #: The tile of rows whose key is not tiled.
 UNTILED = -1
@@ -43,7 +42,7 @@ class Tiles:
         return cls(next(iter(cut.values())), tuple(cut))
 
     @cached_property
-    def cuts(self) -> IntArray:
+    def cuts(self) -> Int64s:
         """The bounds as int64[tiles - 1]."""
         return np.array(self.bounds, np.int64)
 
@@ -52,7 +51,7 @@ class Tiles:
         """How many tiles there are."""
         return len(self.bounds) + 1
 
-    def of(self, codes: IntArray) -> IntArray:
+    def of(self, codes: Int64s) -> Int64s:
         """int64[n], the tile of each code."""
         return np.searchsorted(self.cuts, codes, side="right")
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Bools, Int32s, Int64s, UInt64s
 from sqlext_operators.kernels.jit import jit
 from sqlext_operators.kernels.key_hash import mix
 
-BoolArray = npt.NDArray[np.bool_]
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-UInt64s = npt.NDArray[np.uint64]
-
 
 @jit
-def find_teams(hashes: UInt64s, shift: int, crowded: BoolArray, keys: UInt64s, slots: int, teams: Int32s) -> None:
+def find_teams(hashes: UInt64s, shift: int, crowded: Bools, keys: UInt64s, slots: int, teams: Int32s) -> None:
     """teams[i] = the team of row i: the number of its hash slot, or `slots` + the place of its hash in `keys`.
 
     `keys` is ascending; `crowded[s]` says that a key of slot s is among them. A shift of 64 stands for one slot.
@@ -46,7 +41,7 @@ def _piece(time: Any, cuts: Int64s, start: int, stop: int) -> Any:
 
 @jit
 def find_owners(
-    teams: Int32s, starts: Int64s, cut_starts: Int64s, cuts: Int64s, times: Int64s, places: Int64s, spread: BoolArray
+    teams: Int32s, starts: Int64s, cut_starts: Int64s, cuts: Int64s, times: Int64s, places: Int64s, spread: Bools
 ) -> int:
     """places[i] = the place, among the members of all teams, of the member that owns row i; `spread[i]` says that it is
     the first of a team without cuts, any member of which may own the row. Returns how many rows are spread.

@@ -8,13 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.flat import take, truth
 from sqlext_operators.columns.keys import KeyCodes, null_keys
 from sqlext_operators.exchange.profile import measured
 from sqlext_operators.last_join.right import SortedRight
 from sqlext_operators.last_join.spec import LastJoinSpec
-
-IntArray = npt.NDArray[np.int64]
 
 
 class LastJoinProcessor:
@@ -51,7 +50,7 @@ class LastJoinProcessor:
                 batch = pa.RecordBatch.from_arrays(columns, names=names)
             yield batch
 
-    def _winners(self, left: pa.RecordBatch) -> list[IntArray]:
+    def _winners(self, left: pa.RecordBatch) -> list[Int64s]:
         """For each right side int64[m], the row that each left row gets, -1 for none."""
         keys = [left.column(key) for key in self._spec.keys]
         group = self._codes.find(keys) if keys else np.zeros(left.num_rows, np.int64)
@@ -64,6 +63,6 @@ class LastJoinProcessor:
         return winners
 
 
-def _without(group: IntArray, rows: npt.NDArray[np.bool_] | None) -> IntArray:
+def _without(group: Int64s, rows: npt.NDArray[np.bool_] | None) -> Int64s:
     """The codes with -1 for `rows`."""
     return group if rows is None else np.where(rows, -1, group)

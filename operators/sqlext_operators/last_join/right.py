@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s, UInt8s
 from sqlext_operators.columns.codes import order_values
 from sqlext_operators.columns.compact import plain_column
-from sqlext_operators.columns.join_codes import UInt8s, validity, value_codes
+from sqlext_operators.columns.join_codes import validity, value_codes
 from sqlext_operators.kernels.group_ranges import group_ranges
 from sqlext_operators.kernels.sequence_sort import group_rows, sort_groups
 from sqlext_operators.last_join.kernels.last_match import (
@@ -29,8 +30,6 @@ from sqlext_operators.last_join.kernels.last_match import (
 )
 from sqlext_operators.last_join.spec import Comparison, RightSide
 
-IntArray = npt.NDArray[np.int64]
-
 _OPERATORS = {"=": EQ, "<=>": NULL_SAFE_EQ, "<>": NE, "<": LT, "<=": LE, ">": GT, ">=": GE}
 #: Operators that a binary search answers, and what they become if both sides change their sign.
 _SEARCHED = {"=": EQ, "<": GT, "<=": GE, ">": LT, ">=": LE}
@@ -45,7 +44,7 @@ class SortedRight:
     row and, for each scanned comparison, 11 a row to keep.
     """
 
-    def __init__(self, spec: RightSide, rows: pa.RecordBatch, group: IntArray, groups: int) -> None:
+    def __init__(self, spec: RightSide, rows: pa.RecordBatch, group: Int64s, groups: int) -> None:
         self.payload = rows.select(list(spec.payload))
         self._descending = spec.descending
         self._sort(group, groups, rows.column(spec.order) if spec.order is not None else None)
@@ -54,7 +53,7 @@ class SortedRight:
         self._searched = tuple(searched)
         self._scan = _Scan(scanned, rows, self._rows) if scanned else None
 
-    def winners(self, left: pa.RecordBatch, group: IntArray) -> IntArray:
+    def winners(self, left: pa.RecordBatch, group: Int64s) -> Int64s:
         """int64[m], the row of `payload` that each left row gets, -1 for none; `group` are the left rows' key codes
         (negative: no match)."""
         low, high = np.empty(len(group), np.int64), np.empty(len(group), np.int64)
@@ -71,13 +70,13 @@ class SortedRight:
             return places
         return np.where(places >= 0, self._rows[places], -1)
 
-    def _sort(self, group: IntArray, groups: int, order: pa.Array | None) -> None:
+    def _sort(self, group: Int64s, groups: int, order: pa.Array | None) -> None:
         """Rows by (group, NULL order first, order, input order), without those that match nothing."""
         rank = np.zeros(len(group), np.int64) if order is None else order_values(order)
         rank = ~rank if self._descending else rank
         usable = group >= 0
         chosen = None if usable.all() else np.flatnonzero(usable)
-        self._nulls: IntArray | None = None
+        self._nulls: Int64s | None = None
         if order is not None and order.null_count:
             null = validity(order) == 0
             rank = np.where(null, _LEAST, rank)
@@ -117,7 +116,7 @@ class _Scan:
             self._valid[place] = _mask(column)[order]
             build_trees(self._codes[place], self._valid[place], self._least[place], self._greatest[place])
 
-    def last(self, left: pa.RecordBatch, low: IntArray, high: IntArray) -> IntArray:
+    def last(self, left: pa.RecordBatch, low: Int64s, high: Int64s) -> Int64s:
         """The last sorted row of each range [low, high) that satisfies all comparisons, -1 for none."""
         columns = [plain_column(left.column(item.left)) for item in self._comparisons]
         codes = np.stack([code(column) for code, column in zip(self._left_codes, columns, strict=True)])

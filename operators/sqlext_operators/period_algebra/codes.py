@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools
 from sqlext_operators.columns.codes import own_codes
 from sqlext_operators.columns.empty_periods import refuse_empty
-from sqlext_operators.columns.flat import BoolArray, fixed_width, valid_mask
+from sqlext_operators.columns.flat import fixed_width, valid_mask
 from sqlext_operators.period_algebra.spec import PeriodAlgebraSpec
 
 #: The names of the two columns of codes.
@@ -35,7 +36,7 @@ def coded(spec: PeriodAlgebraSpec, rows: pa.RecordBatch) -> pa.RecordBatch:
     return kept if good.all() else kept.filter(pa.array(good))
 
 
-def _known(start: pa.Array, end: pa.Array) -> BoolArray | None:
+def _known(start: pa.Array, end: pa.Array) -> Bools | None:
     """bool[n], rows without a NULL and without a NaN at the end (one at the start is less than nothing); None for all
     rows."""
     masks = [mask for mask in (valid_mask(start), valid_mask(end)) if mask is not None]

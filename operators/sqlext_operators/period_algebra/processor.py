@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.batches import take_rows
-from sqlext_operators.columns.codes import IntArray, values_of
+from sqlext_operators.columns.codes import values_of
 from sqlext_operators.columns.compact import plain
 from sqlext_operators.columns.flat import fixed_width
 from sqlext_operators.exchange.profile import measured
@@ -57,7 +58,7 @@ class PeriodAlgebraProcessor:
         if self._state[ROW] >= 0:  # by itself: a slice would keep the whole piece in memory
             self._key = take_rows(piece.payload, self._state[ROW : ROW + 1].copy())
 
-    def _swept(self, piece: Piece, run: slice, ends: IntArray, row: int, *, last: bool) -> Iterator[pa.RecordBatch]:
+    def _swept(self, piece: Piece, run: slice, ends: Int64s, row: int, *, last: bool) -> Iterator[pa.RecordBatch]:
         count, results = self._sweep(piece, run, ends, row, last=last)
         rows, values = results[0][:count], [column[:count] for column in results[1:]]
         with measured("output"):
@@ -68,9 +69,7 @@ class PeriodAlgebraProcessor:
             if earlier < count:
                 yield self._batch(take_rows(piece.payload, rows[earlier:]), [v[earlier:] for v in values])
 
-    def _sweep(
-        self, piece: Piece, run: slice, ends: IntArray, row: int, *, last: bool
-    ) -> tuple[int, tuple[IntArray, ...]]:
+    def _sweep(self, piece: Piece, run: slice, ends: Int64s, row: int, *, last: bool) -> tuple[int, tuple[Int64s, ...]]:
         """How many periods are complete, and (payload row, start, end[, count]) of each."""
         group, starts, state = piece.group[run], piece.order[run], self._state
         room = len(group) + 2
@@ -97,7 +96,7 @@ class PeriodAlgebraProcessor:
             larger[:held] = self._heap[:held]
             self._heap = larger
 
-    def _batch(self, keys: pa.RecordBatch, values: list[IntArray]) -> pa.RecordBatch:
+    def _batch(self, keys: pa.RecordBatch, values: list[Int64s]) -> pa.RecordBatch:
         spec = self._spec
         start, end = (values_of(codes, spec.ends) for codes in values[:2])
         counts = [pa.array(column) for column in values[2:]]
@@ -105,5 +104,5 @@ class PeriodAlgebraProcessor:
         return pa.RecordBatch.from_arrays([*plain(keys).columns, start, end, *counts], names=names)
 
 
-def _columns(room: int) -> tuple[IntArray, IntArray, IntArray]:
+def _columns(room: int) -> tuple[Int64s, Int64s, Int64s]:
     return np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)

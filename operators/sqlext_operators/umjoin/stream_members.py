@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.batches import take_rows
 from sqlext_operators.columns.codes import order_values
 from sqlext_operators.columns.reshape import with_column
@@ -17,9 +17,6 @@ from sqlext_operators.umjoin.processor import MultiwayJoin
 from sqlext_operators.umjoin.spec import MultiwayInput, MultiwayJoinSpec
 from sqlext_operators.umjoin.stream_bounds import StreamTimes
 from sqlext_operators.umjoin.stream_slices import copies, slice_width
-
-Int64s = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 #: The key column with slices of time.
 _SLICE = "__slice"

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import UInt64s
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.umjoin.stream_bounds import StreamTimes
 from sqlext_operators.umjoin.stream_index import Probe, key_hashes
 from sqlext_operators.umjoin.stream_state import FAR, Fresh, InputState
 
-UInt64s = npt.NDArray[np.uint64]
 Classes = tuple[int, ...]
 
 #: An input is probed again by an input that was found later if that has so many times fewer keys.

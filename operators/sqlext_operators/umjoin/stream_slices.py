@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
+from sqlext_operators.arrays import Int64s
 
 #: The shortest span of bounds is about so many slices: a row has some copies more than that, and meets few rows that
 #: the bounds exclude.

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.batches import take_rows, whole
 from sqlext_operators.columns.codes import order_values
 from sqlext_operators.columns.keys import null_keys
@@ -18,8 +18,6 @@ from sqlext_operators.exchange.placed import owned_rows
 from sqlext_operators.exchange.stream import Progress, admitted
 from sqlext_operators.umjoin.spec import MultiwayInput
 from sqlext_operators.umjoin.stream_index import Index
-
-Int64s = npt.NDArray[np.int64]
 
 #: So many neighbouring chunks of about the same size become one.
 _FANOUT = 16

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Int32s, Int64s
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.umjoin.class_order import SearchOrder
 from sqlext_operators.umjoin.kernels.steps import (
@@ -23,9 +23,6 @@ from sqlext_operators.umjoin.kernels.steps import (
 )
 from sqlext_operators.umjoin.kernels.tries import count_nodes, fill_nodes, order_by
 from sqlext_operators.umjoin.spec import MultiwayInput
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 _END = {"inner": WEIGHT, "left": LEFT_WEIGHT, "semi": SEMI, "anti": ANTI}
 

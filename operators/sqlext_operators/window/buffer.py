@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.sequences.piece import Piece, joined
-from sqlext_operators.window.frames import IntArray
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Buffer:
             return Buffer(piece, 0)
         return Buffer(joined([old, piece]), self.done)
 
-    def from_rows(self) -> IntArray:
+    def from_rows(self) -> Int64s:
         """Places of the FROM rows, those output before included."""
         return np.flatnonzero(self.piece.source == 0)
 

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.codes import dense_codes, order_codes
 from sqlext_operators.columns.flat import fixed_width, take, to_array, truth, valid_mask
 from sqlext_operators.columns.keys import KeyCodes
 from sqlext_operators.kernels.sequence_sort import first_rows
 from sqlext_operators.window.evaluators.distinct import zero_filled
 from sqlext_operators.window.evaluators.sums import interval_mean, mean, sum_overflow
-from sqlext_operators.window.frames import BoolArray, IntArray
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.functions.table import call_site
 from sqlext_operators.window.kernels.grouped import add_doubles, add_integers, least_rows
@@ -176,7 +176,7 @@ def _integer_sum(total: pa.Array, site: CallSite) -> pa.Array:
     return to_array(narrow, valid_mask(total), dtype)
 
 
-def _halves(found: Sequence[pa.Array]) -> tuple[IntArray, IntArray]:
+def _halves(found: Sequence[pa.Array]) -> tuple[Int64s, Int64s]:
     """(low, high) of exact sums, 0 <= low < 2**32."""
     low, high = _filled(found[0]), _filled(found[1])
     return low & 0xFFFFFFFF, high + (low >> 32)
@@ -223,15 +223,15 @@ class _Rest:
 
     def __init__(self, groups: int) -> None:
         self.groups = groups
-        self.rows: list[tuple[IntArray, pa.Array, pa.Array]] = []
+        self.rows: list[tuple[Int64s, pa.Array, pa.Array]] = []
 
 
-def _neutral(partial: Partial, column: pa.Array, codes: IntArray) -> pa.Array:
+def _neutral(partial: Partial, column: pa.Array, codes: Int64s) -> pa.Array:
     """Values that change nothing: NULL, or for distinct values one that the group has."""
     return column.take(pa.array(codes)) if partial.form == "distinct" else pa.nulls(len(codes), column.type)
 
 
-def _condensed(column: pa.Array, form: Form, group: IntArray, rest: _Rest) -> pa.Array:
+def _condensed(column: pa.Array, form: Form, group: Int64s, rest: _Rest) -> pa.Array:
     """One value for each group; more are added to `rest`."""
     if form in ("min", "max"):
         return _extreme(column, group, rest.groups, largest=form == "max")
@@ -239,7 +239,7 @@ def _condensed(column: pa.Array, form: Form, group: IntArray, rest: _Rest) -> pa
         return _distinct(column, group, rest)
     if form == "decimal":
         return _decimal_sums(column, group, rest.groups)
-    usable: BoolArray = _usable(column)
+    usable: Bools = _usable(column)
     counts = np.zeros(rest.groups, np.int64)
     if form == "double":
         return _double_sums(column, group, usable, rest)
@@ -248,19 +248,19 @@ def _condensed(column: pa.Array, form: Form, group: IntArray, rest: _Rest) -> pa
     return to_array(totals, counts > 0, column.type)
 
 
-def _usable(column: pa.Array) -> BoolArray:
+def _usable(column: pa.Array) -> Bools:
     mask = valid_mask(column)
     return np.ones(len(column), np.bool_) if mask is None else mask
 
 
-def _extreme(column: pa.Array, group: IntArray, groups: int, *, largest: bool) -> pa.Array:
+def _extreme(column: pa.Array, group: Int64s, groups: int, *, largest: bool) -> pa.Array:
     codes = order_codes(column)
     rows = np.full(groups, -1, np.int64)
     least_rows(group, ~codes if largest else codes, _usable(column), rows)
     return take(column, rows)
 
 
-def _distinct(column: pa.Array, group: IntArray, rest: _Rest) -> pa.Array:
+def _distinct(column: pa.Array, group: Int64s, rest: _Rest) -> pa.Array:
     codes, values = dense_codes(column)
     _, places = np.unique(group * values + codes, return_index=True)
     owners = group[places]
@@ -273,7 +273,7 @@ def _distinct(column: pa.Array, group: IntArray, rest: _Rest) -> pa.Array:
     return first
 
 
-def _double_sums(column: pa.Array, group: IntArray, usable: BoolArray, rest: _Rest) -> pa.Array:
+def _double_sums(column: pa.Array, group: Int64s, usable: Bools, rest: _Rest) -> pa.Array:
     """The sums, and their rounding errors as further rows."""
     totals, errors = np.zeros(rest.groups), np.zeros(rest.groups)
     counts = np.zeros(rest.groups, np.int64)
@@ -286,7 +286,7 @@ def _double_sums(column: pa.Array, group: IntArray, usable: BoolArray, rest: _Re
     return sums
 
 
-def _decimal_sums(column: pa.Array, group: IntArray, groups: int) -> pa.Array:
+def _decimal_sums(column: pa.Array, group: Int64s, groups: int) -> pa.Array:
     table = pa.table({"group": group, "value": column}).group_by("group", use_threads=False)
     found = table.aggregate([("value", "sum")]).sort_by("group")
     return found.column("value_sum").combine_chunks().cast(column.type)

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Float64s
 from sqlext_operators.columns.flat import fixed_width, limbs
-
-FloatArray = npt.NDArray[np.float64]
 
 #: Decimals of up to 18 digits fit one int64.
 _SHORT = 18
@@ -24,8 +23,8 @@ class Doubles:
     Exact for floats and integers; decimals of more than 31 digits keep their first 106 bits.
     """
 
-    value: FloatArray
-    low: FloatArray
+    value: Float64s
+    low: Float64s
     divisor: float
 
 
@@ -46,12 +45,12 @@ def doubles(array: pa.Array) -> Doubles:
     return Doubles(*_from_int64(values), 1.0)
 
 
-def _from_int64(values: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+def _from_int64(values: npt.NDArray[np.int64]) -> tuple[Float64s, Float64s]:
     value, low = _two_sum((values >> 32).astype(np.float64) * 2.0**32, (values & 0xFFFFFFFF).astype(np.float64))
     return value, low if low.any() else np.zeros(0)
 
 
-def _two_sum(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _two_sum(a: Float64s, b: Float64s) -> tuple[Float64s, Float64s]:
     """(s, e) with s + e = a + b exactly, s the rounded sum."""
     s = a + b
     t = s - a

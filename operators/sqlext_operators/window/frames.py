@@ -8,14 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.codes import NULL_ORDER
 from sqlext_operators.window.kernels.bounds import first_beyond, group_starts
 from sqlext_operators.window.spec import Frame
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: Distances in units of the order column are cut here.
 _LIMIT = int(np.iinfo(np.int64).max)
@@ -31,9 +28,9 @@ class Candidates:
     int64[n]. With INSTANCE_NOT_IN_WINDOW they are the union rows only, else FROM and union rows.
     """
 
-    index: IntArray | None
-    group: IntArray
-    order: IntArray
+    index: Int64s | None
+    group: Int64s
+    order: Int64s
 
     def __len__(self) -> int:
         return len(self.order)
@@ -48,11 +45,11 @@ class FromRows:
     a candidate, else before).
     """
 
-    row: IntArray
-    group: IntArray
-    order: IntArray
-    before: IntArray
-    after: IntArray
+    row: Int64s
+    group: Int64s
+    order: Int64s
+    before: Int64s
+    after: Int64s
 
 
 @dataclass(frozen=True)
@@ -71,17 +68,17 @@ class Frames:
     fresh    bool[m], the row is the first of its group that is evaluated
     """
 
-    row: IntArray
-    lo: IntArray
-    hi: IntArray
-    own: BoolArray | None
-    lo2: IntArray | None
-    hi2: IntArray | None
-    start: IntArray
-    before: IntArray
-    after: IntArray
-    end: IntArray
-    fresh: BoolArray
+    row: Int64s
+    lo: Int64s
+    hi: Int64s
+    own: Bools | None
+    lo2: Int64s | None
+    hi2: Int64s | None
+    start: Int64s
+    before: Int64s
+    after: Int64s
+    end: Int64s
+    fresh: Bools
 
     def __len__(self) -> int:
         return len(self.row)
@@ -101,7 +98,7 @@ class Frames:
             self.fresh[rows],
         )
 
-    def sizes(self) -> IntArray:
+    def sizes(self) -> Int64s:
         """int64[m], the number of rows in each frame."""
         size = self.hi - self.lo
         if self.own is not None:
@@ -125,8 +122,8 @@ class Bounds:
     """
 
     frames: Frames
-    keep: IntArray
-    complete: BoolArray | None
+    keep: Int64s
+    complete: Bools | None
 
 
 def validate(frame: Frame) -> None:
@@ -155,7 +152,7 @@ def compute_bounds(
     frame: Frame,
     candidates: Candidates,
     rows: FromRows,
-    fresh: BoolArray,
+    fresh: Bools,
     open_end: tuple[int, int] | None,
     ahead: int = 0,
 ) -> Bounds:
@@ -188,22 +185,22 @@ class _Place:
     """Where each row is: its group's candidates [start, end), those before past_end and from future_start on."""
 
     rows: FromRows
-    start: IntArray
-    end: IntArray
-    past_end: IntArray
-    future_start: IntArray
-    null: BoolArray | None
+    start: Int64s
+    end: Int64s
+    past_end: Int64s
+    future_start: Int64s
+    null: Bools | None
 
 
 @dataclass(frozen=True)
 class _Slices:
     """[lo, hi), then the row itself if own, then [lo2, hi2) if there is one."""
 
-    lo: IntArray
-    hi: IntArray
-    own: BoolArray | bool
-    lo2: IntArray | None = None
-    hi2: IntArray | None = None
+    lo: Int64s
+    hi: Int64s
+    own: Bools | bool
+    lo2: Int64s | None = None
+    hi2: Int64s | None = None
 
 
 def _is_ahead(frame: Frame) -> bool:
@@ -219,7 +216,7 @@ def has_own(frame: Frame) -> bool:
     return not (frame.exclude_current_row or _is_ahead(frame) or _is_history(frame))
 
 
-def _beyond(candidates: Candidates, rows: FromRows, distance: int) -> IntArray:
+def _beyond(candidates: Candidates, rows: FromRows, distance: int) -> Int64s:
     out = np.empty(len(rows.row), np.int64)
     distance = max(-_LIMIT, min(_LIMIT, distance))
     first_beyond(candidates.group, candidates.order, rows.group, rows.order, distance, out)
@@ -238,7 +235,7 @@ def _place(frame: Frame, candidates: Candidates, rows: FromRows, *, looks_ahead:
     return _Place(rows, start, end, past_end, future_start, null)
 
 
-def _where(mask: BoolArray | None, yes: IntArray, no: IntArray) -> IntArray:
+def _where(mask: Bools | None, yes: Int64s, no: Int64s) -> Int64s:
     return no if mask is None else np.where(mask, yes, no)
 
 
@@ -279,7 +276,7 @@ def _slices_by_order(frame: Frame, candidates: Candidates, place: _Place) -> _Sl
     return _Slices(lo, past_end, has_own(frame), lo2, hi2)
 
 
-def _is_complete(frame: Frame, place: _Place, n_candidates: int, last_order: int) -> BoolArray:
+def _is_complete(frame: Frame, place: _Place, n_candidates: int, last_order: int) -> Bools:
     """For rows of the group that may go on: whether the rows seen show all of the frame."""
     order = place.rows.order
     if frame.end is None:
@@ -294,9 +291,9 @@ def _is_complete(frame: Frame, place: _Place, n_candidates: int, last_order: int
     return enough
 
 
-def _has_after(frame: Frame, place: _Place, n_candidates: int, last_order: int, count: int) -> BoolArray:
+def _has_after(frame: Frame, place: _Place, n_candidates: int, last_order: int, count: int) -> Bools:
     """For rows of the group that may go on: whether `count` candidates after them have been seen."""
-    enough: BoolArray = place.future_start + min(count, ROW_LIMIT) <= n_candidates
+    enough: Bools = place.future_start + min(count, ROW_LIMIT) <= n_candidates
     return enough & (last_order > place.rows.order) if frame.exclude_current_time else enough
 
 
@@ -311,7 +308,7 @@ def _newest(slices: _Slices, maxsize: int) -> _Slices:
     return _Slices(np.maximum(slices.lo, slices.hi - (left - own)), slices.hi, own, lo2, slices.hi2)
 
 
-def _assemble(frame: Frame, place: _Place, slices: _Slices, fresh: BoolArray) -> Frames:
+def _assemble(frame: Frame, place: _Place, slices: _Slices, fresh: Bools) -> Frames:
     """Merge contiguous slices: the usual window is one slice with the row itself in it."""
     rows = place.rows
     lo, hi, own, lo2, hi2 = slices.lo, slices.hi, slices.own, slices.lo2, slices.hi2

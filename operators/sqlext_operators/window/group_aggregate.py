@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from sqlext_operators.columns.flat import BoolArray, take
+from sqlext_operators.arrays import Bools, Int64s
+from sqlext_operators.columns.flat import take
 from sqlext_operators.columns.reshape import rows_without_columns
 from sqlext_operators.exchange.collect import CollectedInput, Part
 from sqlext_operators.exchange.operator import Operator
@@ -17,7 +18,6 @@ from sqlext_operators.exchange.profile import measured, timed
 from sqlext_operators.sequences.piece import Piece, joined, processed
 from sqlext_operators.sequences.sequence import SequenceSpec
 from sqlext_operators.sequences.sorted_runs import sorted_pieces
-from sqlext_operators.window.frames import IntArray
 from sqlext_operators.window.processor import WindowUnionProcessor
 from sqlext_operators.window.spec import Call, Frame, Window, WindowUnionSpec
 
@@ -82,7 +82,7 @@ class GroupAggregateProcessor:
         if not last:
             self._held = _copy_row(piece, count - 1)
 
-    def _rows(self, piece: Piece, ends: BoolArray, *, last: bool) -> Iterator[pa.RecordBatch]:
+    def _rows(self, piece: Piece, ends: Bools, *, last: bool) -> Iterator[pa.RecordBatch]:
         """The results for rows of which `ends` says whether they are the last of their group."""
         closing = np.flatnonzero(ends)
         source = np.where(ends, 0, _ONLY_SOURCE).astype(np.uint8)
@@ -99,7 +99,7 @@ class GroupAggregateProcessor:
             empty = [pa.array([], field.type) for field in self._call_fields]
             yield self._batch(piece, closing[:0], row, len(ends), empty)
 
-    def _batch(self, piece: Piece, closing: IntArray, row: int, end: int, results: list[pa.Array]) -> pa.RecordBatch:
+    def _batch(self, piece: Piece, closing: Int64s, row: int, end: int, results: list[pa.Array]) -> pa.RecordBatch:
         """The rows [row, end), or those of them that close a group, with the results of the groups closed there."""
         if self._every_row:
             payload = piece.payload.slice(row, end - row)

@@ -8,16 +8,16 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.batches import whole
-from sqlext_operators.window.frames import IntArray
 
 
 class Part(NamedTuple):
     """Some rows; times int64[n] in the order of `batch`, positions int64[n] their places in the input."""
 
     batch: pa.RecordBatch
-    times: IntArray
-    positions: IntArray
+    times: Int64s
+    positions: Int64s
 
 
 def joined(parts: Sequence[Part]) -> Part:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.errors import about
 from sqlext_operators.exchange.profile import measured
 from sqlext_operators.kernels.sequence_sort import COPIED
@@ -16,7 +17,7 @@ from sqlext_operators.window import frames as window_frames
 from sqlext_operators.window.buffer import Buffer
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.filtered import Filtered
-from sqlext_operators.window.frames import BoolArray, Bounds, Candidates, Frames, FromRows, IntArray
+from sqlext_operators.window.frames import Bounds, Candidates, Frames, FromRows
 from sqlext_operators.window.functions import CallSite
 from sqlext_operators.window.functions.table import call_site
 from sqlext_operators.window.spec import Call, Scalar, Window, WindowUnionSpec
@@ -80,7 +81,7 @@ class WindowUnionProcessor:
         else:
             self._retain(buffer, bounds, from_rows, ready)
 
-    def _fresh(self, buffer: Buffer, from_rows: IntArray) -> BoolArray:
+    def _fresh(self, buffer: Buffer, from_rows: Int64s) -> Bools:
         """bool[m + 1], FROM rows that begin a group; the last one stands for a row after the buffer's end."""
         group = np.append(buffer.piece.group[from_rows], buffer.piece.group[-1])
         fresh = np.empty(len(group), np.bool_)
@@ -102,7 +103,7 @@ class WindowUnionProcessor:
                 batch = pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
             yield batch
 
-    def _retain(self, buffer: Buffer, bounds: list[Bounds], from_rows: IntArray, ready: int) -> None:
+    def _retain(self, buffer: Buffer, bounds: list[Bounds], from_rows: Int64s, ready: int) -> None:
         """Free what no later row needs; `bounds` at `ready` are those of the next row to be output."""
         group = int(buffer.piece.group[-1])
         closed = int(np.searchsorted(buffer.piece.group, group))
@@ -133,7 +134,7 @@ class _Place:
         index = self.candidates.index
         return row if index is None else int(np.searchsorted(index, row))
 
-    def all_before(self, rows: IntArray) -> IntArray:
+    def all_before(self, rows: Int64s) -> Int64s:
         """`before` for many places."""
         index = self.candidates.index
         if index is None:
@@ -165,9 +166,7 @@ class _WindowState:
         self.loads_always = self.unbounded or any(isinstance(evaluator, Filtered) for evaluator in self.evaluators)
         self._place = _Place(Candidates(None, np.zeros(0, np.int64), np.zeros(0, np.int64)), 0)
 
-    def compute(
-        self, buffer: Buffer, from_rows: IntArray, fresh: BoolArray, open_end: tuple[int, int] | None
-    ) -> Bounds:
+    def compute(self, buffer: Buffer, from_rows: Int64s, fresh: Bools, open_end: tuple[int, int] | None) -> Bounds:
         """The frames of the FROM rows, and of one more after the buffer's end, in its last group."""
         piece = buffer.piece
         self._place = _Place(self._candidates(piece), len(buffer))
@@ -206,7 +205,7 @@ class _WindowState:
             with about(call.output), measured("evaluate", call.output, type(evaluator).__name__):
                 evaluator.load(rows if evaluator.takes_dictionaries and not self.unbounded else rows.plain())
 
-    def weights(self, frames: Frames) -> list[IntArray]:
+    def weights(self, frames: Frames) -> list[Int64s]:
         """The weights of those columns that may be heavy."""
         found = (evaluator.weights(frames) for evaluator in self.evaluators)
         return [weights for weights in found if weights is not None]
@@ -271,7 +270,7 @@ def _within_reach(value: Scalar) -> Scalar:
     return max(-_MOST_COUNTED, min(_MOST_COUNTED, value))
 
 
-def _count_ready(complete: BoolArray | None, rows: int) -> int:
+def _count_ready(complete: Bools | None, rows: int) -> int:
     """How many FROM rows can be output: up to the first whose frame is not complete."""
     if complete is None:
         return rows
@@ -279,7 +278,7 @@ def _count_ready(complete: BoolArray | None, rows: int) -> int:
     return int(missing[0]) if len(missing) else rows
 
 
-def _batches(rows: int, weights: list[IntArray]) -> Iterator[tuple[int, int]]:
+def _batches(rows: int, weights: list[Int64s]) -> Iterator[tuple[int, int]]:
     """Cut `rows` into batches by number of rows, and by the weights of their results."""
     totals = [np.cumsum(weight) for weight in weights]
     start = 0

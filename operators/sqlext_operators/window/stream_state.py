@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.batches import take_rows, without_names
 from sqlext_operators.columns.codes import order_values
 from sqlext_operators.columns.reshape import renamed
@@ -15,7 +16,6 @@ from sqlext_operators.exchange.chunks import Chunk, ChunkStore
 from sqlext_operators.exchange.placed import COPY, owned_rows
 from sqlext_operators.exchange.stream import LeftOut, Progress, admitted
 from sqlext_operators.sequences.sequence import FROM, SequenceSpec
-from sqlext_operators.window.frames import IntArray
 from sqlext_operators.window.newest import POSITION, NewestRows
 from sqlext_operators.window.parts import Part
 from sqlext_operators.window.reach import Reach
@@ -67,7 +67,7 @@ class WindowState:
             self._write(tag, batch if in_order else take_rows(batch, rows), found.times[order])
         return found.left_out()
 
-    def _write(self, tag: int, batch: pa.RecordBatch, times: IntArray) -> None:
+    def _write(self, tag: int, batch: pa.RecordBatch, times: Int64s) -> None:
         """Rows in the order of time, as chunks that span no more than a window: they can go soon after it."""
         extent = int(times[-1]) - int(times[0])
         # windows that only count rows span no time: their rows go when the watermark has passed them
@@ -223,7 +223,7 @@ def history_kind(inputs: int, group: int) -> int:
     return _kind(inputs, group)
 
 
-def _positions(chunk: Chunk, first: int, last: int) -> IntArray:
+def _positions(chunk: Chunk, first: int, last: int) -> Int64s:
     """Later chunks have later positions, which order rows of equal time."""
     return np.arange((chunk.no << 32) + first, (chunk.no << 32) + last)
 

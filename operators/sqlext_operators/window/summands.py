@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sqlext_operators.columns.flat import BoolArray
-from sqlext_operators.window.frames import IntArray
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.window.kernels.category_values import INFINITY, MINUS_INFINITY, NAN
 from sqlext_operators.window.kernels.exact_sum import LIMB_BITS, NUMBER_LIMBS
 
@@ -56,13 +55,13 @@ class Doubles:
     """Doubles as mantissa * 2**(span.base + shift): int64[n], int64[n]; special uint8[n] where they are not numbers
     (then the mantissa is 0), of length 0 if all are numbers."""
 
-    mantissa: IntArray
-    shift: IntArray
+    mantissa: Int64s
+    shift: Int64s
     special: npt.NDArray[np.uint8]
     span: Span
 
 
-def split_doubles(values: npt.NDArray[np.float64], wanted: BoolArray) -> Doubles:
+def split_doubles(values: npt.NDArray[np.float64], wanted: Bools) -> Doubles:
     """The doubles split into parts; those that are not `wanted` as 0."""
     bits = values.view(np.int64)
     field = (bits >> 52) & 0x7FF
@@ -81,7 +80,7 @@ def split_doubles(values: npt.NDArray[np.float64], wanted: BoolArray) -> Doubles
     return Doubles(mantissa, shift, _special(values, wanted & ~finite), Span(base, limbs, top))
 
 
-def _special(values: npt.NDArray[np.float64], places: BoolArray) -> npt.NDArray[np.uint8]:
+def _special(values: npt.NDArray[np.float64], places: Bools) -> npt.NDArray[np.uint8]:
     if not places.any():
         return np.zeros(0, np.uint8)
     special = np.zeros(len(values), np.uint8)

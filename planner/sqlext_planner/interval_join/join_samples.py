@@ -16,8 +16,8 @@ from sqlext_planner.interval_join.nodes import SIDES, IntervalJoinKind
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from sqlext_operators.arrays import UInt64s
 
-    from sqlext_planner.exchange.partitioning.loads import HashArray
 
 #: Rows of a side that are joined to see how many pairs match: of 16 million, in a few milliseconds.
 _JOINED_ROWS = 4_000
@@ -44,12 +44,12 @@ class JoinSample:
         return cls(replace(spec, empty="drop") if spec.empty == "error" else spec, rows, weights)
 
     @cached_property
-    def hashes(self) -> Mapping[Side, HashArray]:
+    def hashes(self) -> Mapping[Side, UInt64s]:
         """uint64[n], the hashes of the keys of each side."""
         import numpy as np
         from sqlext_operators.columns.keys import hash_keys
 
-        found: dict[Side, HashArray] = {}
+        found: dict[Side, UInt64s] = {}
         for side, rows in self.rows.items():
             keys = [rows.column(name) for name in self.spec.side(side).keys]
             found[side] = hash_keys(keys) if keys else np.zeros(rows.num_rows, np.uint64)

@@ -17,9 +17,9 @@ from sqlext_planner.interval_join.nodes import SIDES
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from sqlext_operators.arrays import Float64s, Int64s, UInt64s
     from sqlext_operators.interval_join.tiles import Tiles
 
-    from sqlext_planner.exchange.partitioning.loads import FloatArray, HashArray, IntArray
 
 #: The partitioner of interval joins that cuts time.
 TIME_RANGE = "time_range"
@@ -59,7 +59,7 @@ class TilePartitioner:
         plan = ranges_plan(self.name, exchange, ranges, notes)
         return plan if self.sample.spec.left.keys else replace(plan, placement=None)
 
-    def _ranges(self, exchange: Exchange, tiles: Tiles, hot: IntArray) -> dict[int, Ranges]:
+    def _ranges(self, exchange: Exchange, tiles: Tiles, hot: Int64s) -> dict[int, Ranges]:
         """The tiles of each hot key, by its number."""
         assert self.sample is not None
         demand, hashes = exchange.demand, exchange.loads.keys[hot]
@@ -76,7 +76,7 @@ def can_be_cut(spec: IntervalJoinSpec, schemas: Mapping[Side, pa.Schema]) -> boo
     return all(is_plain(schemas[side].field(name).type) for side in SIDES for name in spec.probes(side))
 
 
-def tiles_of(sample: JoinSample, hot: HashArray | None, count: int) -> Tiles | None:
+def tiles_of(sample: JoinSample, hot: UInt64s | None, count: int) -> Tiles | None:
     """At most `count` tiles of about equally many rows of the hot keys, None for all rows; None if there is nothing to
     cut. Raises ValueError for values that cannot be cut."""
     import numpy as np
@@ -94,12 +94,12 @@ def tiles_of(sample: JoinSample, hot: HashArray | None, count: int) -> Tiles | N
     return Tiles(bounds, None if hot is None else tuple(hot.tolist())) if bounds else None
 
 
-def _hot_keys(exchange: Exchange) -> IntArray:
+def _hot_keys(exchange: Exchange) -> Int64s:
     """The numbers of the keys with too much work for a partition."""
     import numpy as np
 
     fair = float(exchange.work.sum()) / exchange.partitions
-    found: IntArray = np.flatnonzero(exchange.work[: len(exchange.loads.keys)] > _HOT_SHARE * fair)
+    found: Int64s = np.flatnonzero(exchange.work[: len(exchange.loads.keys)] > _HOT_SHARE * fair)
     return found
 
 
@@ -120,7 +120,7 @@ def _thinned(values: pa.Array, share: float) -> pa.Array:
     return values.take(pa.array((np.arange(int(len(values) * share)) / share).astype(np.int64)))
 
 
-def _tile_rows(sample: JoinSample, side: Side, tiles: Tiles, hot: HashArray) -> FloatArray:
+def _tile_rows(sample: JoinSample, side: Side, tiles: Tiles, hot: UInt64s) -> Float64s:
     """float64[hot, tiles], the rows of a side that each tile of each hot key gets, copies too; `hot` ascend."""
     import numpy as np
     from sqlext_operators.interval_join.tile_routing import TileRouter
@@ -133,10 +133,10 @@ def _tile_rows(sample: JoinSample, side: Side, tiles: Tiles, hot: HashArray) -> 
     return counts.reshape(len(hot), tiles.count) * sample.weights[side]
 
 
-def _parts(combinations: FloatArray) -> FloatArray:
+def _parts(combinations: Float64s) -> Float64s:
     """The same by rows that sum to 1; equal parts in a row of zeros."""
     import numpy as np
 
     total = combinations.sum(axis=1, keepdims=True)
-    found: FloatArray = np.where(total > 0, combinations / np.maximum(total, 1e-300), 1 / combinations.shape[1])
+    found: Float64s = np.where(total > 0, combinations / np.maximum(total, 1e-300), 1 / combinations.shape[1])
     return found

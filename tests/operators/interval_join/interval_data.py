@@ -8,11 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.relations import RELATIONS
-
-Int64s = npt.NDArray[np.int64]
 
 INF = float("inf")
 DELTAS = (0, 1, 2, 5, INF)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-
-Int64s = npt.NDArray[np.int64]
 
 _MAX = np.iinfo(np.int64).max
 

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Int32s, Int64s, UInt8s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
-UInt8s = npt.NDArray[np.uint8]
 
 
 @jit

@@ -6,17 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Int32s, Int64s
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.sweep.events import FINISHED, EndpointIndex, int64_column
 from sqlext_operators.interval_join.sweep.join import PairBuffers, Pairs, SweepJoin
 from sqlext_operators.interval_join.sweep.kernels.events import START
 from sqlext_operators.interval_join.sweep.residual import residual_range
 from sqlext_operators.interval_join.sweep.transforms import Sweep, point_sweep, sweeps_of
-
-Ids = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 #: Pairs a batch, 8 bytes each. Measured, LazyJoinByS, 200k x 200k rows, 200 active, 40M pairs (the kernel alone):
 #: 2**14 2.0 Gpairs/s, 2**17 2.7, 2**22 1.9 (the buffers leave the cache).
@@ -33,7 +30,7 @@ class Relation:
     starts: Int64s
     ends: Int64s | None
     keys: Int64s | None
-    ids: Ids
+    ids: Int32s
 
     @property
     def dropped(self) -> int:
@@ -74,7 +71,7 @@ def relation_of(starts: Int64s, ends: Int64s | None, keys: Int64s | None = None)
     return Relation(starts, ends, keys, np.flatnonzero(starts < ends).astype(np.int32))
 
 
-class SweepPairs(Iterator[tuple[Ids, Ids]]):
+class SweepPairs(Iterator[tuple[Int32s, Int32s]]):
     """The batches (left rows int32[k], right rows int32[k]) of a join, and the rows that took no part.
 
     The arrays are views of two buffers: they hold a batch until the next one is requested.
@@ -89,7 +86,7 @@ class SweepPairs(Iterator[tuple[Ids, Ids]]):
         self._buffers = PairBuffers(batch_rows, np.int32)
         self._batches = self._run(sweeps, lazy)
 
-    def __next__(self) -> tuple[Ids, Ids]:
+    def __next__(self) -> tuple[Int32s, Int32s]:
         return next(self._batches)
 
     def _run(self, sweeps: tuple[Sweep, ...], lazy: bool) -> Iterator[Pairs]:

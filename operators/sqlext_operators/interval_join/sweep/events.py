@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.interval_join.codes import GREATEST, saturating_add
 from sqlext_operators.interval_join.sweep.kernels.events import END, START, EventArrays, merge_into
 
 Ids = npt.NDArray[Any]
-Int64s = npt.NDArray[np.int64]
-UInt8s = npt.NDArray[np.uint8]
 
 #: (time, code): every event before it has been seen. Times compare with infinity as numbers do.
 Mark = tuple[int | float, int]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
+from sqlext_operators.interval_join.sweep.events import Ids
 from sqlext_operators.interval_join.sweep.kernels.map import MapArrays, insert_all
-
-Ids = npt.NDArray[Any]
 
 _LEAST_CAPACITY = 64
 _WORD = 64

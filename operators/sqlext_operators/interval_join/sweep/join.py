@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sqlext_operators.interval_join.sweep.events import Endpoints, Mark, append_events, cut_at, no_events
+from sqlext_operators.interval_join.sweep.events import Endpoints, Ids, Mark, append_events, cut_at, no_events
 from sqlext_operators.interval_join.sweep.gapless import GaplessMap
 from sqlext_operators.interval_join.sweep.iterators import FilteringIterator, IndexIterator
 from sqlext_operators.interval_join.sweep.kernels.events import EARLY_START, START, EventArrays, interleave
@@ -16,7 +15,6 @@ from sqlext_operators.interval_join.sweep.kernels.join import DONE, MAP_FULL, jo
 from sqlext_operators.interval_join.sweep.residual import Residual
 from sqlext_operators.interval_join.sweep.transforms import Sweep
 
-Ids = npt.NDArray[Any]
 Pairs = tuple[Ids, Ids]
 
 #: Probes that LazyJoinByS collects before it scans the active set.

@@ -6,12 +6,10 @@ docs/reference/sweeps.md, section 2; Piatov et al. 2021, section 5.3.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sqlext_operators.interval_join.sweep.events import Mark, append_events, cut_at, no_events
+from sqlext_operators.interval_join.sweep.events import Ids, Mark, append_events, cut_at, no_events
 from sqlext_operators.interval_join.sweep.gapless import GaplessMap
 from sqlext_operators.interval_join.sweep.join import PairBuffers, Pairs
 from sqlext_operators.interval_join.sweep.kernels.events import EventArrays
@@ -28,8 +26,6 @@ from sqlext_operators.interval_join.sweep.kernels.pending import (
     end_tuples,
 )
 from sqlext_operators.interval_join.sweep.residual import Residual
-
-Ids = npt.NDArray[Any]
 
 _LEAST_CAPACITY = 64
 

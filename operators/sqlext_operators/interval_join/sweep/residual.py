@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.interval_join.codes import GREATEST, LEAST
 from sqlext_operators.interval_join.conditions import MIRRORED, split_equalities
 from sqlext_operators.interval_join.sweep.events import shift_times
 from sqlext_operators.interval_join.sweep.transforms import Sweep
-
-Int64s = npt.NDArray[np.int64]
 
 
 class Fate(IntEnum):

@@ -12,14 +12,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sqlext_operators.arrays import Int32s, Int64s
 from sqlext_operators.interval_join.sweep.events import FINISHED, EndpointChunk, EndpointIndex
 from sqlext_operators.interval_join.sweep.expressions import INDEX
 from sqlext_operators.interval_join.sweep.join import PairBuffers, SweepJoin
 from sqlext_operators.interval_join.sweep.kernels.events import START, EventArrays
 from sqlext_operators.interval_join.sweep.transforms import START_PRECEDING, Sweep
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
 
 
 class Slices(NamedTuple):

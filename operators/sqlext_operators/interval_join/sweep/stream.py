@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Int64s, UInt8s
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.sweep.events import FINISHED, EndpointChunk, Mark, int64_column, select
 from sqlext_operators.interval_join.sweep.gapless import GaplessMap
@@ -16,9 +16,6 @@ from sqlext_operators.interval_join.sweep.kernels.events import EARLY_START, END
 from sqlext_operators.interval_join.sweep.pending import PendingPairs
 from sqlext_operators.interval_join.sweep.residual import residual_range
 from sqlext_operators.interval_join.sweep.transforms import Sweep, sweeps_of
-
-Int64s = npt.NDArray[np.int64]
-UInt8s = npt.NDArray[np.uint8]
 
 _BATCH_ROWS = 1 << 16
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Int8s, Int64s, UInt8s
 from sqlext_operators.kernels.jit import jit
-
-Int64s = npt.NDArray[np.int64]
-Int8s = npt.NDArray[np.int8]
-UInt8s = npt.NDArray[np.uint8]
 
 #: Comparison operators, as numbers that kernels take.
 EQ, NULL_SAFE_EQ, NE, LT, LE, GT, GE = range(7)

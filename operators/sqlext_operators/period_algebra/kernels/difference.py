@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Int64s, UInt8s
 from sqlext_operators.kernels.jit import jit
 from sqlext_operators.period_algebra.kernels.state import (
     AT,
@@ -18,10 +16,8 @@ from sqlext_operators.period_algebra.kernels.state import (
     RIGHT_END,
     ROW,
     TO,
-    Int64s,
 )
 
-UInt8s = npt.NDArray[np.uint8]
 Out = tuple[Int64s, Int64s, Int64s]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.kernels.jit import jit
-from sqlext_operators.period_algebra.kernels.state import FROM, GROUP, OPEN, ROW, TO, Int64s
+from sqlext_operators.period_algebra.kernels.state import FROM, GROUP, OPEN, ROW, TO
 
 
 @jit

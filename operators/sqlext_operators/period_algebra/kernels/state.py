@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
-
-Int64s = npt.NDArray[np.int64]
 
 #: Places in the state, an int64 array. A sweep has a group open or not (OPEN is 1 or 0); ROW is the payload row of the
 #: group's latest row of input 0, -1 if that was in an earlier piece. FROM and TO are the period that may still grow,

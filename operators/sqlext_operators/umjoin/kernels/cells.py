@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Int32s, UInt64s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
 from sqlext_operators.kernels.key_hash import mix
-
-Int32s = npt.NDArray[np.int32]
-UInt64s = npt.NDArray[np.uint64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 

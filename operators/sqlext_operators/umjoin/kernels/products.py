@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Int32s, Int64s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
 
 
 @jit

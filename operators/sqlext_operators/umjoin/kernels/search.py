@@ -14,9 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
 from sqlext_operators.umjoin.kernels.branches import count_branches
 from sqlext_operators.umjoin.kernels.steps import (
@@ -30,8 +28,6 @@ from sqlext_operators.umjoin.kernels.steps import (
     seek,
     times,
 )
-
-Int64s = npt.NDArray[np.int64]
 
 #: States of a search: `search[0]`.
 _OPEN, _NEXT, _DONE = 0, 1, 2

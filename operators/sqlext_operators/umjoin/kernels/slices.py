@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Int64s, UInt64s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-
-UInt64s = npt.NDArray[np.uint64]
-Int64s = npt.NDArray[np.int64]
 
 
 @jit

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Int32s, Int64s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-
-Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
 
 #: What a slot that is an input's last level does to a binding: `SEMI` nothing; `WEIGHT` and `LEFT_WEIGHT` multiply its
 #: count, at least by 1 for a left input; `ANTI` ends it where the value is found; `NOTHING` is not a last level.

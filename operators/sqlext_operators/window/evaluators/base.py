@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.compact import plain_column
-from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 
 T = TypeVar("T")
@@ -28,7 +29,7 @@ class Rows:
     """
 
     args: tuple[pa.Array, ...]
-    candidates: IntArray | None
+    candidates: Int64s | None
     count: int
     memo: dict[tuple[object, ...], Any] = field(default_factory=dict, compare=False, repr=False)
 
@@ -52,7 +53,7 @@ class Rows:
         pairs = zip(self.args, is_coded, strict=True)
         return replace(self, args=tuple(self.shared(plain_column, a) if is_one else a for a, is_one in pairs))
 
-    def places(self, end: int | None = None) -> IntArray:
+    def places(self, end: int | None = None) -> Int64s:
         """Places in the buffer of the candidates, or of the first `end` of them."""
         if self.candidates is None:
             return np.arange(self.count if end is None else end)
@@ -100,7 +101,7 @@ class Evaluator(ABC):
     def evaluate(self, frames: Frames) -> pa.Array:
         """One result of `site.result_type` for each frame. Frames come in sequence order."""
 
-    def weights(self, frames: Frames) -> IntArray | None:
+    def weights(self, frames: Frames) -> Int64s | None:
         """int64[m], how large the results for the frames are at most, in values of some 8 bytes; None for plain
         values. Called after `load`: the processor cuts the output into batches that are not too large."""
         return None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.flat import fixed_width, to_array, truth, valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.prefix import PrefixCounts
-from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.sliding_or import sliding_or
 
@@ -56,7 +57,7 @@ class Bits(Evaluator):
         values = fixed_width(rows.args[0]).astype(np.int64)
         if self.operation == "and":
             np.invert(values, out=values)
-        self._values: IntArray = values if mask is None else np.where(mask, values, 0)
+        self._values: Int64s = values if mask is None else np.where(mask, values, 0)
         self._chosen = self._values if rows.candidates is None else self._values[rows.candidates]
         if self.operation == "xor":
             self._prefix = np.append(np.int64(0), np.bitwise_xor.accumulate(self._chosen))
@@ -77,7 +78,7 @@ class Bits(Evaluator):
         dtype = self.site.result_type
         return to_array(total.astype(f"int{dtype.bit_width}"), self.counts.totals(frames) > 0, dtype)
 
-    def _slice(self, queue: int, frames: Frames, lo: IntArray, hi: IntArray) -> IntArray:
+    def _slice(self, queue: int, frames: Frames, lo: Int64s, hi: Int64s) -> Int64s:
         """int64[m], the result over the candidates of one slice of each frame."""
         if self.operation == "xor":
             return self._combine(self._prefix[hi], self._prefix[lo])
@@ -85,9 +86,9 @@ class Bits(Evaluator):
         sliding_or(self._chosen, lo, hi, frames.fresh, *self._queues[queue], out)
         return out
 
-    def _combine(self, left: IntArray, right: IntArray | np.int64) -> IntArray:
+    def _combine(self, left: Int64s, right: Int64s | np.int64) -> Int64s:
         combine = np.bitwise_xor if self.operation == "xor" else np.bitwise_or
-        found: IntArray = combine(left, right)
+        found: Int64s = combine(left, right)
         return found
 
     def reset(self) -> None:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.codes import ranked
 from sqlext_operators.columns.flat import usable, valid_mask
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.category_aggregates import Aggregate, Loaded, sum_type
-from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.functions.types import sql_name
 from sqlext_operators.window.kernels import category_texts as texts
@@ -37,10 +38,10 @@ class _Kept:
     `Totals` for each."""
 
     keys: pa.Array
-    counts: IntArray
-    limbs: IntArray
-    specials: IntArray
-    best: IntArray
+    counts: Int64s
+    limbs: Int64s
+    specials: Int64s
+    best: Int64s
     span: Span
 
 
@@ -68,7 +69,7 @@ class CategoryTexts(Evaluator):
         condition = None if self.aggregate.is_ratio else self.site.condition
         mask = usable(rows.args, condition)
         known = valid_mask(category)
-        wanted: BoolArray = np.ones(rows.count, np.bool_) if mask is None else mask
+        wanted: Bools = np.ones(rows.count, np.bool_) if mask is None else mask
         wanted = wanted if known is None else wanted & known
         if self.kept is not None:
             category = pa.concat_arrays([category, self.kept.keys])
@@ -128,11 +129,11 @@ class CategoryTexts(Evaluator):
             key_ends=keys.offsets,
         )
 
-    def weights(self, frames: Frames) -> IntArray:
+    def weights(self, frames: Frames) -> Int64s:
         pairs = np.minimum(frames.sizes() + len(self._kept_codes), len(self._keys))
         if self.n >= 0:
             pairs = np.minimum(pairs, self.n)
-        weights: IntArray = pairs * (self._longest + self._loaded.width + 2) // _WEIGHT_BYTES
+        weights: Int64s = pairs * (self._longest + self._loaded.width + 2) // _WEIGHT_BYTES
         return weights
 
     def evaluate(self, frames: Frames) -> pa.Array:
@@ -162,7 +163,7 @@ class CategoryTexts(Evaluator):
     def _slices(self, frames: Frames) -> texts.Slices:
         none = np.zeros(len(frames), np.int64)
         lo2, hi2 = (none, none) if frames.lo2 is None or frames.hi2 is None else (frames.lo2, frames.hi2)
-        own: IntArray = none - 1 if frames.own is None else np.where(frames.own, frames.row, -1)
+        own: Int64s = none - 1 if frames.own is None else np.where(frames.own, frames.row, -1)
         index = none[:0] if self._rows.candidates is None else self._rows.candidates
         return texts.Slices(frames.lo, frames.hi, lo2, hi2, own, frames.fresh, index)
 
@@ -204,6 +205,6 @@ class CategoryTexts(Evaluator):
         )
 
 
-def _chosen(array: IntArray, places: IntArray) -> IntArray:
+def _chosen(array: Int64s, places: Int64s) -> Int64s:
     """array[places]; an array that is not in use stays empty."""
     return array[places] if len(array) else array

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.codes import order_codes
 from sqlext_operators.columns.flat import fixed_width, truth
-from sqlext_operators.window.frames import IntArray
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.category_values import (
     COUNT,
@@ -85,7 +85,7 @@ class Aggregate:
         """Whether the condition is averaged, instead of choosing the rows."""
         return self.name == "ratio"
 
-    def load(self, values: pa.Array, condition: pa.Array | None, category: IntArray, kept: Span | None) -> Loaded:
+    def load(self, values: pa.Array, condition: pa.Array | None, category: Int64s, kept: Span | None) -> Loaded:
         """`category` int64[n], -1 for rows that do not count; `kept`: the span of the folded values, if any."""
         if self.name == "count":
             return self._loaded(COUNT, RowValues(category, _NONE, _NONE, _NO_SPECIAL), Span(), INTEGER_BYTES)
@@ -101,7 +101,7 @@ class Aggregate:
             return self._loaded(INTEGER_SUM, rows, Span(), INTEGER_BYTES)
         return self._loaded(MEAN, rows, Span(), INTEGER_BYTES + _FRACTION_BYTES)
 
-    def _extreme(self, values: pa.Array, category: IntArray, kept: Span | None) -> Loaded:
+    def _extreme(self, values: pa.Array, category: Int64s, kept: Span | None) -> Loaded:
         codes = order_codes(values)
         rows = RowValues(category, ~codes if self.name == "max" else codes.copy(), _NONE, _NO_SPECIAL)
         if not pa.types.is_floating(self.dtype):
@@ -110,7 +110,7 @@ class Aggregate:
         span = span if kept is None else span.union(kept)
         return self._loaded(EXTREME, rows, span, digits(span.top) + _FRACTION_BYTES)
 
-    def _double_sum(self, values: pa.Array, category: IntArray, kept: Span | None) -> Loaded:
+    def _double_sum(self, values: pa.Array, category: Int64s, kept: Span | None) -> Loaded:
         parts = split_doubles(fixed_width(values).astype(np.float64), category >= 0)
         span = parts.span if kept is None else parts.span.union(kept)
         shift = parts.shift + (parts.span.base - span.base)

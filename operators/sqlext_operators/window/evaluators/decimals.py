@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s, UInt64s
 from sqlext_operators.columns.flat import limbs, to_decimals, usable
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.prefix import PrefixCounts, PrefixSums
-from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.functions.types import sql_name
-
-UintArray = npt.NDArray[np.uint64]
 
 _MASK = 0xFFFFFFFF
 #: Decimals of up to 18 digits fit one int64: two limbs instead of four.
 _SHORT = 18
 
 
-def split_limbs(low: UintArray, high: IntArray, *, is_short: bool) -> list[IntArray]:
+def split_limbs(low: UInt64s, high: Int64s, *, is_short: bool) -> list[Int64s]:
     """128-bit integers as four limbs of 32 bits, the top one signed; two if they are short."""
     words = (low.view(np.int64),) if is_short else (low.view(np.int64), high)
     found = []
@@ -33,7 +31,7 @@ def split_limbs(low: UintArray, high: IntArray, *, is_short: bool) -> list[IntAr
     return found
 
 
-def joined_limbs(sums: Sequence[IntArray], *, is_short: bool) -> tuple[UintArray, IntArray, BoolArray]:
+def joined_limbs(sums: Sequence[Int64s], *, is_short: bool) -> tuple[UInt64s, Int64s, Bools]:
     """(low, high, fits) of sums of limbs, as `DecimalTotals.totals` gives them."""
     digits, carry = [], np.zeros(len(sums[0]), np.int64)
     for limb in sums[:-1]:
@@ -60,7 +58,7 @@ class DecimalTotals:
         self.is_short = dtype.precision <= _SHORT
         self.parts = tuple(PrefixSums() for _ in range(2 if self.is_short else 4))
 
-    def load(self, array: pa.Array, mask: BoolArray | None, candidates: IntArray | None) -> None:
+    def load(self, array: pa.Array, mask: Bools | None, candidates: Int64s | None) -> None:
         """The buffer's values; those where `mask` is false count as 0."""
         low, high = limbs(array)
         if mask is not None:
@@ -68,7 +66,7 @@ class DecimalTotals:
         for part, limb in zip(self.parts, split_limbs(low, high, is_short=self.is_short), strict=True):
             part.load(limb, candidates)
 
-    def totals(self, frames: Frames) -> tuple[UintArray, IntArray, BoolArray]:
+    def totals(self, frames: Frames) -> tuple[UInt64s, Int64s, Bools]:
         """(low, high, fits): the halves of the 128-bit sums, and whether they fit into 128 bits."""
         return joined_limbs([part.totals(frames) for part in self.parts], is_short=self.is_short)
 
@@ -126,7 +124,7 @@ class DecimalAverage(DecimalSum):
         return to_decimals(low, high, fits & valid, self.site.result_type)
 
 
-def check_fits(fits: BoolArray, site: CallSite) -> None:
+def check_fits(fits: Bools, site: CallSite) -> None:
     """Raise RowOverflowError under ANSI if a result does not fit its type."""
     if site.ansi and not fits.all():
         raise RowOverflowError(
@@ -136,24 +134,24 @@ def check_fits(fits: BoolArray, site: CallSite) -> None:
         )
 
 
-def within_precision(low: UintArray, high: IntArray, precision: int) -> BoolArray:
+def within_precision(low: UInt64s, high: Int64s, precision: int) -> Bools:
     """Whether |value| < 10**precision."""
     biggest = 10**precision - 1
     beyond = _is_above(low, high, biggest) | _is_above(*_negate(low, high), biggest)
     return np.logical_not(beyond)
 
 
-def _is_above(low: UintArray, high: IntArray, bound: int) -> BoolArray:
+def _is_above(low: UInt64s, high: Int64s, bound: int) -> Bools:
     top, bottom = bound >> 64, np.uint64(bound & (2**64 - 1))
-    above: BoolArray = (high > top) | ((high == top) & (low > bottom))
+    above: Bools = (high > top) | ((high == top) & (low > bottom))
     return above
 
 
-def _negate(low: UintArray, high: IntArray) -> tuple[UintArray, IntArray]:
+def _negate(low: UInt64s, high: Int64s) -> tuple[UInt64s, Int64s]:
     return ~low + np.uint64(1), ~high + (low == 0)
 
 
-def divide(low: UintArray, high: IntArray, scale: int, counts: IntArray) -> tuple[UintArray, IntArray, BoolArray]:
+def divide(low: UInt64s, high: Int64s, scale: int, counts: Int64s) -> tuple[UInt64s, Int64s, Bools]:
     """(low, high, fits) of value * scale / counts, rounded half away from zero.
 
     Values whose scaled size fits 62 bits are divided at once, the others one by one as Python integers (1 us each).

@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.codes import dense_codes, own_codes
 from sqlext_operators.columns.flat import fixed_width, valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.prefix import PrefixCounts
-from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.sliding_distinct import sliding_distinct
 
@@ -56,7 +57,7 @@ class DistinctCount(Evaluator):
     def evaluate(self, frames: Frames) -> pa.Array:
         out = np.empty(len(frames), np.int64)
         lo2, hi2 = (frames.hi, frames.hi) if frames.lo2 is None or frames.hi2 is None else (frames.lo2, frames.hi2)
-        own: IntArray = np.full(len(frames), -1)
+        own: Int64s = np.full(len(frames), -1)
         if frames.own is not None:
             own = np.where(frames.own, self._all_codes[frames.row], -1)
         slices = (frames.lo, frames.hi, lo2, hi2)
@@ -78,7 +79,7 @@ class _SortedCodes:
     """Distinct values of a type whose values have codes of their own: 8 bytes each."""
 
     def __init__(self) -> None:
-        self._sorted: IntArray = np.empty(0, np.int64)
+        self._sorted: Int64s = np.empty(0, np.int64)
 
     def __len__(self) -> int:
         return len(self._sorted)
@@ -89,7 +90,7 @@ class _SortedCodes:
         new = np.sort(distinct[~known])
         self._sorted = np.insert(self._sorted, np.searchsorted(self._sorted, new), new)
 
-    def codes(self, array: pa.Array) -> tuple[IntArray, int]:
+    def codes(self, array: pa.Array) -> tuple[Int64s, int]:
         """Like `dense_codes`; values that are known here have the codes below len(self)."""
         encoded = pc.dictionary_encode(pa.array(_equality_codes(array)))
         places, known = self._found(fixed_width(encoded.dictionary))
@@ -97,7 +98,7 @@ class _SortedCodes:
         places[~known] = len(self) + np.arange(count)
         return places[fixed_width(encoded.indices)], len(self) + count
 
-    def _found(self, codes: IntArray) -> tuple[IntArray, BoolArray]:
+    def _found(self, codes: Int64s) -> tuple[Int64s, Bools]:
         """(places, is it known) of codes."""
         places = np.searchsorted(self._sorted, codes)
         known = np.zeros(len(codes), np.bool_)
@@ -122,14 +123,14 @@ class _Values:
         first[codes[::-1]] = np.arange(len(codes))[::-1]
         self._values = known.take(pa.array(first))
 
-    def codes(self, array: pa.Array) -> tuple[IntArray, int]:
+    def codes(self, array: pa.Array) -> tuple[Int64s, int]:
         """Like `dense_codes`; values that are known here have the codes below len(self)."""
         assert self._values is not None
         codes, count = dense_codes(pa.concat_arrays([self._values, array]))
         return codes[len(self) :], count
 
 
-def _equality_codes(array: pa.Array) -> IntArray:
+def _equality_codes(array: pa.Array) -> Int64s:
     """int64[n], codes that are equal for equal values in all arrays of the type; NULL has its own code."""
     codes = own_codes(array)
     assert codes is not None

@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.flat import fixed_width, limbs, to_array, to_decimals
 from sqlext_operators.window.evaluators.decimals import check_fits, divide, joined_limbs, split_limbs, within_precision
 from sqlext_operators.window.evaluators.prefix import split
 from sqlext_operators.window.evaluators.sums import interval_mean, mean, sum_overflow
 from sqlext_operators.window.evaluators.value_counts import ValueCounts
-from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.category_values import INFINITY, MINUS_INFINITY, NAN
 from sqlext_operators.window.kernels.sliding_distinct_sum import number_limbs, rounded_doubles, sliding_distinct_sum
@@ -32,7 +33,7 @@ class DistinctTotals(ValueCounts):
         self._sums = np.append(self._parts[self.permanent].sum(axis=0), len(self.permanent)).astype(np.int64)
         self._cursor = np.array([0, 0, 0, 0, 1], np.int64)
 
-    def _split(self) -> list[IntArray]:
+    def _split(self) -> list[Int64s]:
         dtype, values = self.site.types[0], self.values
         if pa.types.is_decimal(dtype):
             return split_limbs(*limbs(values), is_short=False)
@@ -55,7 +56,7 @@ class DistinctTotals(ValueCounts):
             return self._decimals(out, count)
         return self._doubles(out, count) if pa.types.is_floating(dtype) else self._integers(out, count)
 
-    def _integers(self, out: IntArray, count: IntArray) -> pa.Array:
+    def _integers(self, out: Int64s, count: Int64s) -> pa.Array:
         low, high = out[:, 0] & 0xFFFFFFFF, out[:, 1] + (out[:, 0] >> 32)
         dtype = self.site.result_type
         if self.average:
@@ -69,7 +70,7 @@ class DistinctTotals(ValueCounts):
             raise sum_overflow(self.site)
         return to_array(narrow, count > 0, dtype)
 
-    def _doubles(self, out: IntArray, count: IntArray) -> pa.Array:
+    def _doubles(self, out: Int64s, count: Int64s) -> pa.Array:
         total = np.empty(len(out), np.float64)
         rounded_doubles(np.ascontiguousarray(out[:, :-3]), self._base, np.ascontiguousarray(out[:, -3:]), total)
         if self.average:
@@ -78,7 +79,7 @@ class DistinctTotals(ValueCounts):
         with np.errstate(over="ignore"):
             return to_array(total.astype(np.float32 if dtype == pa.float32() else np.float64), count > 0, dtype)
 
-    def _decimals(self, out: IntArray, count: IntArray) -> pa.Array:
+    def _decimals(self, out: Int64s, count: Int64s) -> pa.Array:
         low, high, fits = joined_limbs(list(out.T), is_short=False)
         valid, dtype = count > 0, self.site.result_type
         if self.average:

@@ -6,10 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.codes import order_codes
 from sqlext_operators.columns.flat import take, usable, valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.sliding_min import sliding_min
 
@@ -31,7 +32,7 @@ class Extreme(Evaluator):
 
     def load(self, rows: Rows) -> None:
         mask = valid_mask(rows.args[1]) if self.key else usable(rows.args, self.site.condition)
-        usable_rows: BoolArray = np.ones(rows.count, np.bool_) if mask is None else mask
+        usable_rows: Bools = np.ones(rows.count, np.bool_) if mask is None else mask
         self._rows = rows
         self._arrays = rows.args[: self.key + 1]
         if self.folded is None:
@@ -77,7 +78,7 @@ class Extreme(Evaluator):
         if best[0] >= 0:
             self.folded = tuple(array.take(pa.array(best)) for array in self._arrays)
 
-    def _places(self, queue: int, lo: IntArray, hi: IntArray, fresh: npt.NDArray[np.bool_]) -> IntArray:
+    def _places(self, queue: int, lo: Int64s, hi: Int64s, fresh: npt.NDArray[np.bool_]) -> Int64s:
         """Places in the buffer of the best candidates of slices; -1 for none."""
         out = np.empty(len(lo), np.int64)
         sliding_min(*self._chosen, self.prefers_newest, lo, hi, fresh, *self._queues[queue], out)
@@ -85,7 +86,7 @@ class Extreme(Evaluator):
             return out
         return np.where(out < 0, -1, self._rows.candidates[out])
 
-    def _better(self, older: IntArray, newer: IntArray) -> IntArray:
+    def _better(self, older: Int64s, newer: Int64s) -> Int64s:
         """Of two places, the one with the smaller code; -1 means none."""
         if len(self._codes) == 0:
             return older

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.flat import truth
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.frames import ROW_LIMIT, Frames, IntArray
+from sqlext_operators.window.frames import ROW_LIMIT, Frames
 
 
 class Filtered(Evaluator):
@@ -30,8 +31,8 @@ class Filtered(Evaluator):
         #: Whether enough rows are left after a row is known at the end of its group only.
         self.ahead = ROW_LIMIT if inner.ahead else 0
         #: int64[n + 1], how many of the first candidates are left
-        self._left: IntArray = np.zeros(1, np.int64)
-        self._places: IntArray = np.zeros(0, np.int64)
+        self._left: Int64s = np.zeros(1, np.int64)
+        self._places: Int64s = np.zeros(0, np.int64)
 
     @property
     def kept_values(self) -> int:
@@ -51,7 +52,7 @@ class Filtered(Evaluator):
     def evaluate(self, frames: Frames) -> pa.Array:
         return self._inner.evaluate(self._chosen(frames))
 
-    def weights(self, frames: Frames) -> IntArray | None:
+    def weights(self, frames: Frames) -> Int64s | None:
         return self._inner.weights(self._chosen(frames))
 
     def first_needed(self, before: int) -> int:

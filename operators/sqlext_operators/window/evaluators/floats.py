@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.arrays import Bools, Float64s, Int64s
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.kernels.sliding_sum import END, UNSET, add_forward, sliding_sums
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class _Queue:
@@ -29,14 +27,14 @@ class _Queue:
                 grown[: len(known)] = known
                 setattr(self, name, grown)
 
-    def sums(self, values: FloatArray, lo: IntArray, hi: IntArray, fresh: BoolArray) -> tuple[FloatArray, FloatArray]:
+    def sums(self, values: Float64s, lo: Int64s, hi: Int64s, fresh: Bools) -> tuple[Float64s, Float64s]:
         """(sum, error) of each slice, to be added."""
         total, error = np.empty(len(lo)), np.empty(len(lo))
         state = (self.cursor, self.back, self.suffix, self.suffix_error)
         sliding_sums(values, lo, hi, fresh, *state, total, error)
         return total, error
 
-    def fold(self, values: FloatArray, start: int, end: int) -> None:
+    def fold(self, values: Float64s, start: int, end: int) -> None:
         """Add those of the candidates [start, end) that no frame has held so far; they stay in all later ones."""
         if self.cursor[END] == UNSET:
             self.cursor[:] = start
@@ -62,16 +60,16 @@ class SlidingSums:
     """
 
     def __init__(self) -> None:
-        self.values: FloatArray = np.zeros(0)
-        self.chosen: FloatArray = np.zeros(0)
+        self.values: Float64s = np.zeros(0)
+        self.chosen: Float64s = np.zeros(0)
         self.queues = (_Queue(), _Queue())
 
-    def load(self, values: FloatArray, candidates: IntArray | None) -> None:
+    def load(self, values: Float64s, candidates: Int64s | None) -> None:
         """`values` float64[buffer rows], 0 where nothing is to be added."""
         self.values = values
         self.chosen = values if candidates is None else values[candidates]
 
-    def totals(self, frames: Frames) -> FloatArray:
+    def totals(self, frames: Frames) -> Float64s:
         """float64[m], the sum over each frame."""
         first, second = self.queues
         first.grow(len(self.chosen))
@@ -99,9 +97,7 @@ class SlidingSums:
         self.queues[1].shift(count, unbounded=False)
 
 
-def _plus(
-    total: FloatArray, error: FloatArray, value: FloatArray, more: FloatArray | float
-) -> tuple[FloatArray, FloatArray]:
+def _plus(total: Float64s, error: Float64s, value: Float64s, more: Float64s | float) -> tuple[Float64s, Float64s]:
     """(total + error) + (value + more), the rounding error of the leading parts kept."""
     s = total + value
     b = s - total

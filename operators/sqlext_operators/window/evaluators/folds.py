@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.columns.flat import to_array, usable
 from sqlext_operators.window.doubles import Doubles, doubles
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.sums import FloatAverage, IntegerAverage
-from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels import sliding_fold as kernel
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class _Queue:
@@ -29,7 +27,7 @@ class _Queue:
         self.back = np.array([kernel.empty_state(kind)[: self.width]])
         self.suffix = np.empty((0, self.width))
 
-    def states(self, values: _Values, lo: IntArray, hi: IntArray, fresh: BoolArray) -> FloatArray:
+    def states(self, values: _Values, lo: Int64s, hi: Int64s, fresh: Bools) -> Float64s:
         """float64[m, width], the state of each slice."""
         count = len(values.usable)
         if count > len(self.suffix):
@@ -64,12 +62,12 @@ class _Queue:
 class _Values:
     """Numbers as the kernels take them; of all rows of the buffer, or of some."""
 
-    def __init__(self, numbers: Doubles, mask: BoolArray) -> None:
+    def __init__(self, numbers: Doubles, mask: Bools) -> None:
         self.numbers = numbers
         self.usable = mask
         self.columns = (numbers.value, numbers.low, mask)
 
-    def take(self, places: IntArray) -> _Values:
+    def take(self, places: Int64s) -> _Values:
         """Those at `places`."""
         low = self.numbers.low
         numbers = Doubles(self.numbers.value[places], low[places] if len(low) else low, self.numbers.divisor)
@@ -94,7 +92,7 @@ class Fold(Evaluator):
         self._all = _Values(numbers, np.ones(rows.count, np.bool_) if mask is None else mask)
         self._chosen = self._all if rows.candidates is None else self._all.take(rows.candidates)
 
-    def states(self, frames: Frames) -> FloatArray:
+    def states(self, frames: Frames) -> Float64s:
         """float64[m, width], the state of each frame."""
         first, second = self._queues
         found = first.states(self._chosen, frames.lo, frames.hi, frames.fresh)
@@ -105,10 +103,10 @@ class Fold(Evaluator):
             kernel.merge_rows(self.kind, self.rate, found, more)
         return found
 
-    def _own(self, rows: IntArray, is_in: BoolArray) -> FloatArray:
+    def _own(self, rows: Int64s, is_in: Bools) -> Float64s:
         """The states of the rows themselves, where they are in the frame."""
         chosen = self._all.take(rows)
-        places: IntArray = np.arange(len(rows))
+        places: Int64s = np.arange(len(rows))
         values = _Values(chosen.numbers, chosen.usable & is_in)
         return _Queue(self.kind, self.rate).states(values, places, places + 1, np.ones(len(rows), np.bool_))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.flat import take
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.window.frames import Frames
 
 
 class FrameRows(Evaluator):
@@ -18,7 +19,7 @@ class FrameRows(Evaluator):
     def load(self, rows: Rows) -> None:
         self._rows = rows
 
-    def weights(self, frames: Frames) -> IntArray:
+    def weights(self, frames: Frames) -> Int64s:
         return frames.sizes()
 
     def evaluate(self, frames: Frames) -> pa.Array:
@@ -29,7 +30,7 @@ class FrameRows(Evaluator):
         return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), items, type=self.site.result_type)
 
 
-def frame_places(frames: Frames, candidates: IntArray | None) -> tuple[IntArray, IntArray]:
+def frame_places(frames: Frames, candidates: Int64s | None) -> tuple[Int64s, Int64s]:
     """(offsets int64[m + 1], places): the buffer's places of all rows of all frames, oldest to newest; those of frame i
     are places[offsets[i]:offsets[i + 1]]. `candidates` as in `Rows`."""
     slices = [_spread(frames.lo, frames.hi, candidates)]
@@ -48,14 +49,14 @@ def frame_places(frames: Frames, candidates: IntArray | None) -> tuple[IntArray,
     return offsets, places
 
 
-def _spread(lo: IntArray, hi: IntArray, candidates: IntArray | None) -> tuple[IntArray, IntArray]:
+def _spread(lo: Int64s, hi: Int64s, candidates: Int64s | None) -> tuple[Int64s, Int64s]:
     """(size of each slice, places in the buffer of all their rows)."""
     size = hi - lo
     places = np.repeat(lo, size) + _within(size)
     return size, places if candidates is None else candidates[places]
 
 
-def _within(size: IntArray) -> IntArray:
+def _within(size: Int64s) -> Int64s:
     """0, 1, ..., size[0] - 1, 0, 1, ..., size[1] - 1, ..."""
     ends = np.cumsum(size)
     total = int(ends[-1]) if len(ends) else 0

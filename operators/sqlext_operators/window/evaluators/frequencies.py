@@ -16,10 +16,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.flat import take, to_array
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.window.evaluators.value_counts import ValueCounts
-from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels import counted_heap as heaps
 from sqlext_operators.window.kernels import counted_list
@@ -66,7 +67,7 @@ class TopTexts(ValueCounts):
         self._cursor[tops.SIZE] = size
         self._is_list = len(self.permanent) == 0 and self.n <= _FEW_WANTED
 
-    def weights(self, frames: Frames) -> IntArray:
+    def weights(self, frames: Frames) -> Int64s:
         values = np.full(len(frames), self.n)
         if self.by_value and not self.site.unbounded:
             values = np.minimum(values, frames.sizes())
@@ -97,7 +98,7 @@ class TopTexts(ValueCounts):
         )
         return strings.cast(pa.string())
 
-    def kept(self, codes: IntArray) -> IntArray:
+    def kept(self, codes: Int64s) -> Int64s:
         # a later frame holds all of these values, so only the n largest can be shown
         return codes[max(0, len(codes) - self.n) :] if self.by_value else codes
 
@@ -119,7 +120,7 @@ class Mode(ValueCounts):
         self._cursor[SIZE] = heaps.insert(*self._counted, permanent, self.permanent_counts, False)
         self._ranges = np.empty((MOVES, 2), np.int64)
 
-    def _preferred(self, codes: IntArray) -> IntArray:
+    def _preferred(self, codes: Int64s) -> Int64s:
         """The codes and back: the heap prefers the smaller one of equally frequent codes."""
         return np.where(codes < 0, -1, len(self.values) - 1 - codes) if self.largest else codes
 

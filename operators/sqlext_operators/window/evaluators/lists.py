@@ -6,11 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.codes import dense_codes, ranked
-from sqlext_operators.columns.flat import BoolArray, valid_mask
+from sqlext_operators.columns.flat import valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.frame_rows import frame_places
-from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.first_codes import first_codes
 
@@ -32,15 +33,15 @@ class Listed(Evaluator):
         self._valid = valid_mask(rows.args[0])
         if self.distinct:
             codes, self._distinct = rows.shared(dense_codes, rows.args[0])
-            self._codes: IntArray = codes if self._valid is None else np.where(self._valid, codes, -1)
+            self._codes: Int64s = codes if self._valid is None else np.where(self._valid, codes, -1)
 
-    def weights(self, frames: Frames) -> IntArray:
+    def weights(self, frames: Frames) -> Int64s:
         return frames.sizes()
 
-    def kept(self, frames: Frames) -> tuple[IntArray, IntArray]:
+    def kept(self, frames: Frames) -> tuple[Int64s, Int64s]:
         """(offsets, places) as in `frame_places`, of the values that are listed."""
         offsets, places = frame_places(frames, self._rows.candidates)
-        keep: BoolArray | None = None if self._valid is None else self._valid[places]
+        keep: Bools | None = None if self._valid is None else self._valid[places]
         if self.distinct:
             keep = np.empty(len(places), np.bool_)
             first_codes(self._codes, places, offsets, np.full(self._distinct, -1), keep)
@@ -78,7 +79,7 @@ class Joined(Listed):
             self._ranks = -ranks if self.descending else ranks.copy()
             self._ranks[is_null] = -len(values) - 1 if self.nulls_first else len(values) + 1
 
-    def weights(self, frames: Frames) -> IntArray:
+    def weights(self, frames: Frames) -> Int64s:
         return frames.sizes() * self._length // _WEIGHT_BYTES
 
     def evaluate(self, frames: Frames) -> pa.Array:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.codes import dense_codes
 from sqlext_operators.columns.compact import plain_column, plain_type
 from sqlext_operators.columns.flat import valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.positions import nth_newest
-from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.sliding_matches import sliding_matches
 
@@ -30,7 +31,7 @@ class CountWhereAt(Evaluator):
         self.null_safe = bool(site.constants[1])
         self.newest = self.n + 1
         self.folded: pa.Array | None = None
-        self.folded_counts: IntArray = np.zeros(0, np.int64)
+        self.folded_counts: Int64s = np.zeros(0, np.int64)
 
     @property
     def kept_values(self) -> int:
@@ -53,9 +54,9 @@ class CountWhereAt(Evaluator):
         self._counts[self._permanent] = self.folded_counts
         self._cursor = np.array([0, 0, 0, 0, 1], np.int64)
 
-    def _counted(self, codes: IntArray) -> IntArray:
+    def _counted(self, codes: Int64s) -> Int64s:
         """-1 for rows that never count: without a value, or with a left side that equals nothing."""
-        valid: list[BoolArray | None] = [valid_mask(self._rows.args[0])] if len(self._rows.args) == 3 else []
+        valid: list[Bools | None] = [valid_mask(self._rows.args[0])] if len(self._rows.args) == 3 else []
         if not self.null_safe:
             valid.append(valid_mask(self._rows.args[-2]))
         for mask in valid:
@@ -95,7 +96,7 @@ class CountWhereAt(Evaluator):
         np.add.at(self.folded_counts, codes, weights)
 
 
-def _codes_with_null(*arrays: pa.Array) -> tuple[IntArray, int]:
+def _codes_with_null(*arrays: pa.Array) -> tuple[Int64s, int]:
     """Dense codes over all arrays, with that of NULL as the last."""
     if len(arrays) == 1 and pa.types.is_dictionary(arrays[0].type):
         codes, count = dense_codes(arrays[0])

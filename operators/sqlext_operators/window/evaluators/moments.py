@@ -7,17 +7,15 @@ large offset costs no digits, and a value that has left leaves no trace.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.columns.flat import to_array, valid_mask
 from sqlext_operators.window.doubles import doubles
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels import sliding_states as kernel
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class _Queue:
@@ -28,19 +26,19 @@ class _Queue:
         width = kernel.WIDTHS[kind]
         self.cursor = np.array([0, 0, kernel.UNSET], np.int64)
         self.back = np.zeros((1, width))
-        self.suffix: FloatArray = np.empty((0, width))
+        self.suffix: Float64s = np.empty((0, width))
 
-    def states(self, rows: FloatArray, lo: IntArray, hi: IntArray, fresh: BoolArray) -> FloatArray:
+    def states(self, rows: Float64s, lo: Int64s, hi: Int64s, fresh: Bools) -> Float64s:
         """float64[m, width], the state of each slice."""
         if len(rows) > len(self.suffix):
-            grown: FloatArray = np.empty(rows.shape)
+            grown: Float64s = np.empty(rows.shape)
             grown[: len(self.suffix)] = self.suffix
             self.suffix = grown
         out = np.empty((len(lo), rows.shape[1]))
         kernel.sliding_states(self.kind, rows, lo, hi, fresh, self.cursor, self.back, self.suffix, out)
         return out
 
-    def fold(self, rows: FloatArray, start: int, end: int) -> None:
+    def fold(self, rows: Float64s, start: int, end: int) -> None:
         """Add those of the candidates [start, end) that no frame has held so far; they stay in all later ones."""
         if self.cursor[kernel.END] == kernel.UNSET:
             self.cursor[:] = start
@@ -68,7 +66,7 @@ class States(Evaluator):
         super().__init__(site)
         self.forget()
 
-    def singles(self, rows: Rows) -> FloatArray:
+    def singles(self, rows: Rows) -> Float64s:
         """float64[n, width], the state of each row by itself; zeros where it does not count."""
         raise NotImplementedError
 
@@ -76,7 +74,7 @@ class States(Evaluator):
         self._all = self.singles(rows)
         self._chosen = self._all if rows.candidates is None else self._all[rows.candidates]
 
-    def states(self, frames: Frames) -> FloatArray:
+    def states(self, frames: Frames) -> Float64s:
         """float64[width, m], the state of each frame."""
         first, second = self._queues
         found = first.states(self._chosen, frames.lo, frames.hi, frames.fresh)
@@ -98,13 +96,13 @@ class States(Evaluator):
         self._queues[1].shift(count, unbounded=False)
 
 
-def _numbers(array: pa.Array) -> tuple[FloatArray, FloatArray | float, float]:
+def _numbers(array: pa.Array) -> tuple[Float64s, Float64s | float, float]:
     """(value, low, divisor) as in `Doubles`."""
     numbers = doubles(array)
     return numbers.value, numbers.low if len(numbers.low) else 0.0, numbers.divisor
 
 
-def _total(value: FloatArray, low: FloatArray) -> FloatArray:
+def _total(value: Float64s, low: Float64s) -> Float64s:
     """value + low; the low part means nothing once the value has overflowed."""
     return np.where(np.isfinite(value) & np.isfinite(low), value + low, value)
 
@@ -121,7 +119,7 @@ class Pairs(States):
         super().__init__(site)
         self.statistic = statistic
 
-    def singles(self, rows: Rows) -> FloatArray:
+    def singles(self, rows: Rows) -> Float64s:
         y, y_low, self._y_divisor = _numbers(rows.args[0])
         x, x_low, self._x_divisor = _numbers(rows.args[1])
         found = np.zeros((rows.count, kernel.WIDTHS[self.kind]))
@@ -148,8 +146,8 @@ class Pairs(States):
         return to_array(value, valid, pa.float64())
 
     def _finish(
-        self, count: FloatArray, x: FloatArray, y: FloatArray, xx: FloatArray, yy: FloatArray, xy: FloatArray
-    ) -> tuple[FloatArray, BoolArray]:
+        self, count: Float64s, x: Float64s, y: Float64s, xx: Float64s, yy: Float64s, xy: Float64s
+    ) -> tuple[Float64s, Bools]:
         """(results, which of them are not NULL)."""
         some = count > 0
         plain = {"sxx": xx, "syy": yy, "sxy": xy, "covar_pop": xy / np.maximum(count, 1)}
@@ -176,7 +174,7 @@ class HigherMoments(States):
         super().__init__(site)
         self.fourth = fourth
 
-    def singles(self, rows: Rows) -> FloatArray:
+    def singles(self, rows: Rows) -> Float64s:
         value, low, _ = _numbers(rows.args[0])  # a common divisor changes neither
         found = np.zeros((rows.count, kernel.WIDTHS[self.kind]))
         found[:, 0] = 1.0
@@ -204,7 +202,7 @@ class Product(States):
 
     kind = kernel.PRODUCT
 
-    def singles(self, rows: Rows) -> FloatArray:
+    def singles(self, rows: Rows) -> Float64s:
         value, low, divisor = _numbers(rows.args[0])
         found = np.zeros((rows.count, kernel.WIDTHS[self.kind]))
         found[:, 0] = 1.0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.flat import take, truth, valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 
 
@@ -31,17 +32,17 @@ class NthWhere(Evaluator):
         chosen = self._matches if rows.candidates is None else self._matches[rows.candidates]
         self._before = np.append(0, np.cumsum(chosen, dtype=np.int64))
         places = np.flatnonzero(chosen)
-        self._places: IntArray = places if rows.candidates is None else rows.candidates[places]
+        self._places: Int64s = places if rows.candidates is None else rows.candidates[places]
 
-    def matches(self, rows: Rows) -> BoolArray:
+    def matches(self, rows: Rows) -> Bools:
         """bool[buffer rows], the rows that count."""
         return truth(rows.args[1])
 
     def evaluate(self, frames: Frames) -> pa.Array:
-        places: IntArray = np.full(len(frames), -1)
+        places: Int64s = np.full(len(frames), -1)
         if self.n == 0:
             return take(self._array, places)
-        folded: IntArray = np.zeros(len(frames), np.int64)
+        folded: Int64s = np.zeros(len(frames), np.int64)
         folded[: frames.carried()] = self.folded
         kept = np.arange(self.folded) + self._rows.count if self.n < 0 else np.full(1, self._rows.count)
         parts = [(folded, np.zeros(len(frames), np.int64), kept)]
@@ -81,6 +82,6 @@ class NthWhere(Evaluator):
 class NthValue(NthWhere):
     """Every row counts, or every row with a value."""
 
-    def matches(self, rows: Rows) -> BoolArray:
+    def matches(self, rows: Rows) -> Bools:
         mask = valid_mask(rows.args[0]) if self.site.constants[1] else None
         return np.ones(rows.count, np.bool_) if mask is None else mask

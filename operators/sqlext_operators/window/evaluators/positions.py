@@ -7,9 +7,10 @@ from abc import abstractmethod
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.flat import take, valid_mask
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 
 
@@ -33,10 +34,10 @@ class _OneRow(Evaluator):
     def reset(self) -> None:
         self.folded = None
 
-    def _value_at(self, places: IntArray) -> pa.Array:
+    def _value_at(self, places: Int64s) -> pa.Array:
         return take(self._array, places)
 
-    def _buffer_places(self, candidates: IntArray) -> IntArray:
+    def _buffer_places(self, candidates: Int64s) -> Int64s:
         """Places in the buffer of candidates; -1 stays."""
         return _buffer_places(candidates, self._rows.candidates)
 
@@ -51,8 +52,8 @@ class EdgeValue(_OneRow):
 
     def _load_candidates(self) -> None:
         mask = valid_mask(self._rows.args[0]) if self.ignore_null else None
-        self._valid: BoolArray | None = mask
-        self._nearest: IntArray | None = None
+        self._valid: Bools | None = mask
+        self._nearest: Int64s | None = None
         if mask is not None:
             chosen = mask if self._rows.candidates is None else mask[self._rows.candidates]
             self._nearest = _next_true(chosen) if self.oldest else _last_true(chosen)
@@ -78,7 +79,7 @@ class EdgeValue(_OneRow):
         if edge[0] >= 0 and not (self.oldest and self.folded is not None):
             self.folded = self._array.take(pa.array(edge))
 
-    def _edge(self, lo: IntArray, hi: IntArray) -> IntArray:
+    def _edge(self, lo: Int64s, hi: Int64s) -> Int64s:
         """The first or last candidate with a value in each slice, -1 for none."""
         if self._nearest is None:
             return np.where(lo < hi, lo if self.oldest else hi - 1, -1)
@@ -89,13 +90,13 @@ class EdgeValue(_OneRow):
         return np.where(place >= lo, place, -1)
 
 
-def _next_true(mask: BoolArray) -> IntArray:
+def _next_true(mask: Bools) -> Int64s:
     """int64[n + 1], the first true place at or after each place; n if there is none."""
     place = np.append(np.where(mask, np.arange(len(mask)), len(mask)), len(mask))
     return np.minimum.accumulate(place[::-1])[::-1]
 
 
-def _last_true(mask: BoolArray) -> IntArray:
+def _last_true(mask: Bools) -> Int64s:
     """int64[n + 1], the last true place before each place; -1 if there is none."""
     place = np.append(-1, np.where(mask, np.arange(len(mask)), -1))
     return np.maximum.accumulate(place)
@@ -119,7 +120,7 @@ class _Neighbour(_OneRow):
         return take(given, np.where(places < 0, len(self._array) + frames.row, places))
 
     @abstractmethod
-    def _candidate(self, frames: Frames) -> IntArray:
+    def _candidate(self, frames: Frames) -> Int64s:
         """int64[m], the candidate that each row means; -1 if there is none."""
 
 
@@ -130,7 +131,7 @@ class Lag(_Neighbour):
         super().__init__(site)
         self.lookback = self.distance
 
-    def _candidate(self, frames: Frames) -> IntArray:
+    def _candidate(self, frames: Frames) -> Int64s:
         place = frames.before - self.distance
         return np.where(place >= frames.start, place, -1)
 
@@ -142,7 +143,7 @@ class Lead(_Neighbour):
         super().__init__(site)
         self.ahead = self.distance
 
-    def _candidate(self, frames: Frames) -> IntArray:
+    def _candidate(self, frames: Frames) -> Int64s:
         place = frames.after + self.distance - 1
         return np.where(place < frames.end, place, -1)
 
@@ -159,13 +160,13 @@ class FrameAt(_OneRow):
         return self._value_at(nth_newest(frames, self.n, self._rows.candidates))
 
 
-def nth_newest(frames: Frames, n: int, candidates: IntArray | None) -> IntArray:
+def nth_newest(frames: Frames, n: int, candidates: Int64s | None) -> Int64s:
     """int64[m], the place in the buffer of each frame's n-th newest row (0 for the newest); -1 if there is none.
 
     `candidates` as in `Rows`.
     """
-    places: IntArray = np.full(len(frames), -1)
-    left: IntArray = np.full(len(frames), n)
+    places: Int64s = np.full(len(frames), -1)
+    left: Int64s = np.full(len(frames), n)
     if frames.lo2 is not None and frames.hi2 is not None:
         places, left = _from_slice(places, left, frames.lo2, frames.hi2, candidates)
     if frames.own is not None:
@@ -175,15 +176,15 @@ def nth_newest(frames: Frames, n: int, candidates: IntArray | None) -> IntArray:
 
 
 def _from_slice(
-    places: IntArray, left: IntArray, lo: IntArray, hi: IntArray, candidates: IntArray | None
-) -> tuple[IntArray, IntArray]:
+    places: Int64s, left: Int64s, lo: Int64s, hi: Int64s, candidates: Int64s | None
+) -> tuple[Int64s, Int64s]:
     """Take the row from a slice if it is there; else subtract the slice's rows."""
     inside = (left >= 0) & (left < hi - lo)
     found = _buffer_places(np.where(inside, hi - 1 - left, -1), candidates)
     return np.where(inside, found, places), left - (hi - lo)
 
 
-def _buffer_places(places: IntArray, candidates: IntArray | None) -> IntArray:
+def _buffer_places(places: Int64s, candidates: Int64s | None) -> Int64s:
     """Places in the buffer of candidates; -1 stays."""
     if candidates is None or not len(candidates):
         return places

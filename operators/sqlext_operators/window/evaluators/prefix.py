@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sqlext_operators.columns.flat import BoolArray
-from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.arrays import Bools, Int64s
+from sqlext_operators.window.frames import Frames
 
 
 class PrefixSums:
@@ -18,10 +18,10 @@ class PrefixSums:
 
     def __init__(self) -> None:
         self.carry = 0
-        self._prefix: IntArray = np.zeros(1, np.int64)
-        self._values: IntArray = np.zeros(0, np.int64)
+        self._prefix: Int64s = np.zeros(1, np.int64)
+        self._values: Int64s = np.zeros(0, np.int64)
 
-    def load(self, values: IntArray, candidates: IntArray | None) -> None:
+    def load(self, values: Int64s, candidates: Int64s | None) -> None:
         """`values` int64[buffer rows], 0 where nothing is to be added."""
         chosen = values if candidates is None else values[candidates]
         self._values = values
@@ -29,10 +29,10 @@ class PrefixSums:
         self._prefix[0] = 0
         np.cumsum(chosen, out=self._prefix[1:])
 
-    def totals(self, frames: Frames) -> IntArray:
+    def totals(self, frames: Frames) -> Int64s:
         """int64[m], the sum over each frame."""
         prefix = self._prefix
-        total: IntArray = prefix[frames.hi] - prefix[frames.lo]
+        total: Int64s = prefix[frames.hi] - prefix[frames.lo]
         if frames.lo2 is not None and frames.hi2 is not None:
             total += prefix[frames.hi2] - prefix[frames.lo2]
         if frames.own is not None:
@@ -58,14 +58,14 @@ class PrefixCounts:
         self.carry = 0
         self._sums: PrefixSums | None = None
 
-    def load(self, usable: BoolArray | None, candidates: IntArray | None) -> None:
+    def load(self, usable: Bools | None, candidates: Int64s | None) -> None:
         """`usable` bool[buffer rows], None for all."""
         self._sums = None
         if usable is not None:
             self._sums = PrefixSums()
             self._sums.load(usable.astype(np.int64), candidates)
 
-    def totals(self, frames: Frames) -> IntArray:
+    def totals(self, frames: Frames) -> Int64s:
         """int64[m], the number of usable rows in each frame."""
         total = frames.sizes() if self._sums is None else self._sums.totals(frames)
         if self.carry:
@@ -77,6 +77,6 @@ class PrefixCounts:
         self.carry += end - start if self._sums is None else self._sums.between(start, end)
 
 
-def split(values: npt.NDArray[np.int64]) -> tuple[IntArray, IntArray]:
+def split(values: npt.NDArray[np.int64]) -> tuple[Int64s, Int64s]:
     """(low, high) with value = high * 2**32 + low, 0 <= low < 2**32: sums of up to 2**31 of each fit int64."""
     return values & 0xFFFFFFFF, values >> 32

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Float64s, Int64s
 from sqlext_operators.columns.flat import fixed_width, take, to_array, valid_mask
 from sqlext_operators.errors import RowError
 from sqlext_operators.window.doubles import doubles
 from sqlext_operators.window.evaluators.base import Rows
 from sqlext_operators.window.evaluators.value_counts import ValueCounts
-from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.kernels.sliding_ranks import fenwick, sliding_ranks
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Ranks(ValueCounts):
@@ -27,10 +25,10 @@ class Ranks(ValueCounts):
     interpolated = True
     descending = False
 
-    def __init__(self, site: CallSite, fractions: FloatArray) -> None:
+    def __init__(self, site: CallSite, fractions: Float64s) -> None:
         super().__init__(site)
         self.fractions = fractions
-        self._frequency: IntArray | None = None
+        self._frequency: Int64s | None = None
 
     def load(self, rows: Rows) -> None:
         if len(rows.args) > 1:
@@ -39,7 +37,7 @@ class Ranks(ValueCounts):
         super().load(rows)
 
     def prepare(self) -> None:
-        self._counted: IntArray = np.zeros(0, np.int64)
+        self._counted: Int64s = np.zeros(0, np.int64)
         if self._frequency is not None:
             self.all_codes = np.where(self._frequency > 0, self.all_codes, -1)
             chosen = slice(None) if self._candidates is None else self._candidates
@@ -47,10 +45,10 @@ class Ranks(ValueCounts):
         self._tree = fenwick(self.counts)
         self._cursor = np.array([0, 0, 0, 0, self.permanent_counts.sum(), 1], np.int64)
 
-    def amounts(self, start: int, end: int) -> IntArray:
+    def amounts(self, start: int, end: int) -> Int64s:
         return super().amounts(start, end) if self._frequency is None else self._counted[start:end]
 
-    def places(self, frames: Frames) -> tuple[IntArray, IntArray, FloatArray]:
+    def places(self, frames: Frames) -> tuple[Int64s, Int64s, Float64s]:
         """(lower, upper, position) of `sliding_ranks`, each [m, q]."""
         shape = len(frames), len(self.fractions)
         lower, upper, position = np.empty(shape, np.int64), np.empty(shape, np.int64), np.empty(shape)
@@ -61,9 +59,9 @@ class Ranks(ValueCounts):
         return lower, upper, position
 
 
-def _frequencies(array: pa.Array) -> IntArray:
+def _frequencies(array: pa.Array) -> Int64s:
     """int64[n], how often each row counts; 0 for NULL. Raises RowError for a negative number, as Spark does."""
-    values: IntArray = fixed_width(array).astype(np.int64)
+    values: Int64s = fixed_width(array).astype(np.int64)
     mask = valid_mask(array)
     if mask is not None:
         values[~mask] = 0
@@ -96,7 +94,7 @@ class Median(Ranks):
             return pa.nulls(len(frames), pa.float64())
         return to_array(self._mean(lower, upper) / self._divisor, valid, pa.float64())
 
-    def _mean(self, lower: IntArray, upper: IntArray) -> FloatArray:
+    def _mean(self, lower: Int64s, upper: Int64s) -> Float64s:
         a, b = self._value[lower], self._value[upper]
         with np.errstate(over="ignore", invalid="ignore"):
             middle = (a + b) / 2 + (self._low[lower] + self._low[upper]) / 2
@@ -126,7 +124,7 @@ class Percentiles(Ranks):
             low = numbers.low if len(numbers.low) else 0.0
             self._number = (numbers.value + low) / numbers.divisor
 
-    def weights(self, frames: Frames) -> IntArray | None:
+    def weights(self, frames: Frames) -> Int64s | None:
         return np.full(len(frames), len(self.fractions)) if self.several else None
 
     def evaluate(self, frames: Frames) -> pa.Array:
@@ -144,7 +142,7 @@ class Percentiles(Ranks):
         starts = pa.array(offsets, mask=np.append(~some[::count], False))
         return pa.ListArray.from_arrays(starts, values, type=self.site.result_type)
 
-    def _interpolated(self, lower: IntArray, upper: IntArray, position: FloatArray) -> pa.Array:
+    def _interpolated(self, lower: Int64s, upper: Int64s, position: Float64s) -> pa.Array:
         valid = lower >= 0
         if not len(self._number):
             return pa.nulls(len(lower), pa.float64())

@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 
 
@@ -36,7 +37,7 @@ class WindowSplit(Evaluator):
         self._own_start += len(reversed_places)
         self._parts = parts.take(pa.array(np.concatenate([reversed_places, np.arange(len(parts))])))
 
-    def _runs(self, frames: Frames) -> tuple[IntArray, IntArray]:
+    def _runs(self, frames: Frames) -> tuple[Int64s, Int64s]:
         """(starts, sizes) int64[m, 3] of the second slice, the row itself, the first slice in the parts at hand."""
         starts, sizes = np.zeros((len(frames), 3), np.int64), np.zeros((len(frames), 3), np.int64)
         for place, lo, hi in ((0, frames.lo2, frames.hi2), (2, frames.lo, frames.hi)):
@@ -48,8 +49,8 @@ class WindowSplit(Evaluator):
             sizes[:, 1] = np.where(frames.own, self._own_start[frames.row + 1] - starts[:, 1], 0)
         return starts, sizes
 
-    def weights(self, frames: Frames) -> IntArray:
-        weights: IntArray = self._runs(frames)[1].sum(axis=1)
+    def weights(self, frames: Frames) -> Int64s:
+        weights: Int64s = self._runs(frames)[1].sum(axis=1)
         return weights
 
     def evaluate(self, frames: Frames) -> pa.Array:
@@ -59,12 +60,12 @@ class WindowSplit(Evaluator):
         return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), parts, type=self.site.result_type)
 
 
-def split(strings: pa.Array, delimiters: tuple[str, ...], field: int | None) -> tuple[IntArray, pa.Array]:
+def split(strings: pa.Array, delimiters: tuple[str, ...], field: int | None) -> tuple[Int64s, pa.Array]:
     """(sizes int64[n], parts string[sum of sizes]): the parts of each string, in order; none of a NULL.
 
     An empty delimiter gives no parts.
     """
-    sizes: IntArray = np.zeros(len(strings), np.int64)
+    sizes: Int64s = np.zeros(len(strings), np.int64)
     if not all(delimiters):
         return sizes, pa.array([], pa.string())
     present = np.flatnonzero(strings.is_valid().to_numpy(zero_copy_only=False))
@@ -79,13 +80,13 @@ def split(strings: pa.Array, delimiters: tuple[str, ...], field: int | None) -> 
     return np.bincount(row, minlength=len(strings)), pc.list_element(pieces, field)
 
 
-def runs(starts: IntArray, sizes: IntArray) -> IntArray:
+def runs(starts: Int64s, sizes: Int64s) -> Int64s:
     """The places starts[0], starts[0] + 1, ... (sizes[0] of them), starts[1], ..."""
     before = _sums(sizes)
     return np.repeat(starts - before[:-1], sizes) + np.arange(before[-1])
 
 
-def _sums(sizes: IntArray) -> IntArray:
+def _sums(sizes: Int64s) -> Int64s:
     """int64[n + 1], 0 and the running sums."""
     sums = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=sums[1:])

@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.flat import fixed_width, to_array, usable
 from sqlext_operators.errors import RowOverflowError
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
 from sqlext_operators.window.evaluators.decimals import DecimalAverage, DecimalSum, divide
 from sqlext_operators.window.evaluators.floats import SlidingSums
 from sqlext_operators.window.evaluators.prefix import PrefixCounts, PrefixSums, split
-from sqlext_operators.window.frames import Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 from sqlext_operators.window.functions.types import sql_name
 
@@ -72,7 +73,7 @@ class CheckedIntegerSum(Evaluator):
             self.high.load(high, rows.candidates)
         self.low.load(values, rows.candidates)
 
-    def halves(self, frames: Frames) -> tuple[IntArray, IntArray]:
+    def halves(self, frames: Frames) -> tuple[Int64s, Int64s]:
         """(low, high) of the exact sums, 0 <= low < 2**32."""
         low = self.low.totals(frames)
         high = low >> 32
@@ -138,7 +139,7 @@ class FloatSum(Evaluator):
         self.sums.shift(count, unbounded=self.site.unbounded)
 
 
-def _fits_32_bits(values: IntArray) -> bool:
+def _fits_32_bits(values: Int64s) -> bool:
     return len(values) == 0 or (int(values.min()) >= -(2**31) and int(values.max()) < 2**31)
 
 
@@ -191,7 +192,7 @@ def mean(total: npt.NDArray[np.float64], count: npt.NDArray[np.int64]) -> pa.Arr
     return to_array(total / np.where(valid, count, 1), valid, pa.float64())
 
 
-def interval_mean(low: IntArray, high: IntArray, count: npt.NDArray[np.int64], dtype: pa.DataType) -> pa.Array:
+def interval_mean(low: Int64s, high: Int64s, count: npt.NDArray[np.int64], dtype: pa.DataType) -> pa.Array:
     """Intervals[n], the sums of high * 2**32 + low (0 <= low < 2**32) / count; NULL where the count is 0."""
     valid = count > 0
     words = ((high << 32) | low).view(np.uint64)

@@ -7,9 +7,10 @@ from abc import abstractmethod
 import numpy as np
 import pyarrow as pa
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.columns.codes import ranked
 from sqlext_operators.window.evaluators.base import Evaluator, Rows
-from sqlext_operators.window.frames import BoolArray, Frames, IntArray
+from sqlext_operators.window.frames import Frames
 from sqlext_operators.window.functions.definition import CallSite
 
 
@@ -26,7 +27,7 @@ class ValueCounts(Evaluator):
 
     def __init__(self, site: CallSite) -> None:
         super().__init__(site)
-        self.folded: tuple[pa.Array, IntArray] | None = None
+        self.folded: tuple[pa.Array, Int64s] | None = None
         self.folded_rows = 0
 
     @property
@@ -41,8 +42,8 @@ class ValueCounts(Evaluator):
         self.all_codes = codes[: rows.count]
         self.codes = self.all_codes if rows.candidates is None else self.all_codes[rows.candidates]
         self.permanent = codes[rows.count :]
-        self.permanent_counts: IntArray = np.zeros(0, np.int64) if self.folded is None else self.folded[1]
-        self.counts: IntArray = np.zeros(len(self.values), np.int64)
+        self.permanent_counts: Int64s = np.zeros(0, np.int64) if self.folded is None else self.folded[1]
+        self.counts: Int64s = np.zeros(len(self.values), np.int64)
         self.counts[self.permanent] = self.permanent_counts
         self.prepare()
 
@@ -50,21 +51,21 @@ class ValueCounts(Evaluator):
     def prepare(self) -> None:
         """Make the kernel's state from the codes and the permanent counts."""
 
-    def slices(self, frames: Frames) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    def slices(self, frames: Frames) -> tuple[Int64s, Int64s, Int64s, Int64s]:
         """The bounds of the frames as kernels take them."""
         if frames.lo2 is None or frames.hi2 is None:
             return frames.lo, frames.hi, frames.hi, frames.hi
         return frames.lo, frames.hi, frames.lo2, frames.hi2
 
-    def own_codes(self, frames: Frames) -> IntArray:
+    def own_codes(self, frames: Frames) -> Int64s:
         """int64[m], the code of the row itself where it has to be added to the slices; -1 elsewhere."""
         if frames.own is None:
             return np.full(len(frames), -1)
         return np.where(frames.own, self.all_codes[frames.row], -1)
 
-    def is_empty(self, frames: Frames) -> BoolArray:
+    def is_empty(self, frames: Frames) -> Bools:
         """bool[m], frames without any row, not even one with NULL."""
-        empty: BoolArray = frames.sizes() == 0
+        empty: Bools = frames.sizes() == 0
         if self.folded_rows:
             empty[: frames.carried()] = False
         return empty
@@ -82,10 +83,10 @@ class ValueCounts(Evaluator):
         self.folded = self.values.take(pa.array(present)), counts[present]
         self.folded_rows += end - start
 
-    def amounts(self, start: int, end: int) -> IntArray:
+    def amounts(self, start: int, end: int) -> Int64s:
         """How often each of the candidates [start, end) counts."""
         return np.ones(end - start, np.int64)
 
-    def kept(self, codes: IntArray) -> IntArray:
+    def kept(self, codes: Int64s) -> Int64s:
         """The folded rows' codes that a later result may show, ascending."""
         return codes

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.kernels.jit import jit
-
-Int64Array = npt.NDArray[np.int64]
 
 _MIN = np.iinfo(np.int64).min
 _MAX = np.iinfo(np.int64).max
@@ -15,7 +13,7 @@ _MAX = np.iinfo(np.int64).max
 
 @jit
 def first_beyond(
-    group: Int64Array, order: Int64Array, row_group: Int64Array, row_order: Int64Array, distance: int, out: Int64Array
+    group: Int64s, order: Int64s, row_group: Int64s, row_order: Int64s, distance: int, out: Int64s
 ) -> None:
     """out[i] = the first candidate of row i's group (or the group's end) with order > row_order[i] + distance.
 
@@ -38,7 +36,7 @@ def first_beyond(
 
 
 @jit
-def group_starts(group: Int64Array, row_group: Int64Array, start: Int64Array, end: Int64Array) -> None:
+def group_starts(group: Int64s, row_group: Int64s, start: Int64s, end: Int64s) -> None:
     """[start[i], end[i]) are the candidates of row i's group; group int64[n] and row_group int64[m] are sorted."""
     n = len(group)
     first = 0

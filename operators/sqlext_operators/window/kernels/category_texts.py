@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Bools, Int32s, Int64s, UInt8s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
 from sqlext_operators.window.kernels.category_values import (
     EXTREME,
@@ -27,11 +25,6 @@ from sqlext_operators.window.kernels.category_values import (
 from sqlext_operators.window.kernels.number_text import write_double, write_integer
 from sqlext_operators.window.kernels.sorted_codes import put_in, sort_codes, take_out
 
-Int32Array = npt.NDArray[np.int32]
-Int64Array = npt.NDArray[np.int64]
-ByteArray = npt.NDArray[np.uint8]
-BoolArray = npt.NDArray[np.bool_]
-
 #: Places in the cursor: the edges of the slices, how many categories are listed and touched, bytes written, overflow.
 LOW, END, LOW2, END2, LISTED, TOUCHED, WRITTEN, OVERFLOW = range(8)
 CURSOR = 8
@@ -46,13 +39,13 @@ class Slices(NamedTuple):
     """The frames of m rows, as in `window.frames.Frames`: candidates [lo, hi) and [lo2, hi2), and own int64[m], a row
     or -1; fresh bool[m]. candidates int64[k] are the candidates' rows, of length 0 where candidate k is row k."""
 
-    lo: Int64Array
-    hi: Int64Array
-    lo2: Int64Array
-    hi2: Int64Array
-    own: Int64Array
-    fresh: BoolArray
-    candidates: Int64Array
+    lo: Int64s
+    hi: Int64s
+    lo2: Int64s
+    hi2: Int64s
+    own: Int64s
+    fresh: Bools
+    candidates: Int64s
 
 
 class Listing(NamedTuple):
@@ -62,16 +55,16 @@ class Listing(NamedTuple):
     key_ends int64[c + 1].
     """
 
-    codes: Int32Array
-    ranks: Int64Array
-    listed: BoolArray
-    touched: Int64Array
-    is_touched: BoolArray
-    numbers: Int64Array
-    value_texts: ByteArray
-    lengths: Int64Array
-    key_texts: ByteArray
-    key_ends: Int64Array
+    codes: Int32s
+    ranks: Int64s
+    listed: Bools
+    touched: Int64s
+    is_touched: Bools
+    numbers: Int64s
+    value_texts: UInt8s
+    lengths: Int64s
+    key_texts: UInt8s
+    key_ends: Int64s
 
 
 class Style(NamedTuple):
@@ -94,10 +87,10 @@ def category_texts(
     measure: Measure,
     listing: Listing,
     style: Style,
-    cursor: Int64Array,
-    scratch: Int64Array,
-    offsets: Int32Array,
-    out: ByteArray,
+    cursor: Int64s,
+    scratch: Int64s,
+    offsets: Int32s,
+    out: UInt8s,
 ) -> int:
     """Write the texts of frames first, first + 1, ... to `out` until it is full; returns the first one not written.
 
@@ -135,7 +128,7 @@ def category_texts(
 
 
 @jit
-def _touch(category: int, listing: Listing, cursor: Int64Array) -> None:
+def _touch(category: int, listing: Listing, cursor: Int64s) -> None:
     if not listing.is_touched[category]:
         listing.is_touched[category] = True
         listing.touched[cursor[TOUCHED]] = category
@@ -150,7 +143,7 @@ def _move(
     totals: Totals,
     measure: Measure,
     listing: Listing,
-    cursor: Int64Array,
+    cursor: Int64s,
 ) -> None:
     """Move from the last frame to frame i. A frame that begins before the last one is filled again."""
     lo, hi, lo2, hi2 = slices.lo[i], slices.hi[i], slices.lo2[i], slices.hi2[i]
@@ -190,8 +183,8 @@ def _settle(
     measure: Measure,
     listing: Listing,
     style: Style,
-    cursor: Int64Array,
-    scratch: Int64Array,
+    cursor: Int64s,
+    scratch: Int64s,
 ) -> None:
     """Bring the list up to date with the categories that have been touched."""
     size = cursor[LISTED]
@@ -235,7 +228,7 @@ def _settle(
 
 
 @jit
-def _note(code: int, number: int, listing: Listing, style: Style, scratch: Int64Array) -> None:
+def _note(code: int, number: int, listing: Listing, style: Style, scratch: Int64s) -> None:
     """A category has a value."""
     if style.by_value:
         listing.ranks[code] = number
@@ -245,14 +238,14 @@ def _note(code: int, number: int, listing: Listing, style: Style, scratch: Int64
 
 
 @jit
-def _write_value(out: ByteArray, at: int, number: int, style: Style, scratch: Int64Array) -> int:
+def _write_value(out: UInt8s, at: int, number: int, style: Style, scratch: Int64s) -> int:
     if style.is_double:
         return write_double(out, at, code_double(number), scratch)
     return write_integer(out, at, number)
 
 
 @jit
-def _write(listing: Listing, style: Style, size: int, at: int, out: ByteArray, scratch: Int64Array) -> int:
+def _write(listing: Listing, style: Style, size: int, at: int, out: UInt8s, scratch: Int64s) -> int:
     """Write a text at out[at:]; returns the place after it, or -1 if there may not be room for it."""
     wanted = size if style.n < 0 else min(style.n, size)
     has_texts = listing.value_texts.shape[1] > 0

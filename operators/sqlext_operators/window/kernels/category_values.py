@@ -8,13 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Int64s, UInt8s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
 from sqlext_operators.window.kernels.exact_sum import add_number, rounded_double, wrapped_integer
-
-Int64Array = npt.NDArray[np.int64]
-ByteArray = npt.NDArray[np.uint8]
 
 #: Kinds of values.
 COUNT, INTEGER_SUM, DOUBLE_SUM, MEAN, EXTREME = range(5)
@@ -34,10 +31,10 @@ class RowValues(NamedTuple):
     the summand's shift and whether it is NaN or an infinity, of length 0 where all are 0.
     """
 
-    category: Int64Array
-    number: Int64Array
-    shift: Int64Array
-    special: ByteArray
+    category: Int64s
+    number: Int64s
+    shift: Int64s
+    special: UInt8s
 
 
 class Totals(NamedTuple):
@@ -49,14 +46,14 @@ class Totals(NamedTuple):
     in the category's own part of the array, from starts[c] on.
     """
 
-    counts: Int64Array
-    limbs: Int64Array
-    specials: Int64Array
-    best: Int64Array
-    starts: Int64Array
-    heads: Int64Array
-    tails: Int64Array
-    queues: Int64Array
+    counts: Int64s
+    limbs: Int64s
+    specials: Int64s
+    best: Int64s
+    starts: Int64s
+    heads: Int64s
+    tails: Int64s
+    queues: Int64s
 
 
 class Measure(NamedTuple):
@@ -138,7 +135,7 @@ def forget(totals: Totals, measure: Measure, category: int) -> None:
 
 
 @jit
-def value_of(totals: Totals, rows: RowValues, measure: Measure, category: int, scratch: Int64Array) -> tuple[int, bool]:
+def value_of(totals: Totals, rows: RowValues, measure: Measure, category: int, scratch: Int64s) -> tuple[int, bool]:
     """(the code of a category's value, whether it fits its type); `scratch` as in `rounded_double`."""
     count = totals.counts[category]
     if measure.kind == COUNT:
@@ -157,7 +154,7 @@ def value_of(totals: Totals, rows: RowValues, measure: Measure, category: int, s
 
 
 @jit
-def _double_value(totals: Totals, measure: Measure, category: int, count: int, scratch: Int64Array) -> float:
+def _double_value(totals: Totals, measure: Measure, category: int, count: int, scratch: Int64s) -> float:
     specials = totals.specials[category]
     infinite = specials[INFINITY - 1] > 0
     minus_infinite = specials[MINUS_INFINITY - 1] > 0
@@ -174,7 +171,7 @@ def _double_value(totals: Totals, measure: Measure, category: int, count: int, s
 
 
 @jit
-def keep_rows(totals: Totals, rows: RowValues, measure: Measure, places: Int64Array) -> None:
+def keep_rows(totals: Totals, rows: RowValues, measure: Measure, places: Int64s) -> None:
     """The rows at these places stay for good."""
     for row in places:
         category = rows.category[row]

@@ -12,12 +12,8 @@ State: heap int64[c], of which the first `size` keys are in; place int64[c], whe
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-
-Int64Array = npt.NDArray[np.int64]
 
 #: Counts must be below this.
 MOST = 1 << 32
@@ -43,7 +39,7 @@ def count_of(key: int, by_value: bool) -> int:
 
 
 @jit
-def rise(heap: Int64Array, place: Int64Array, at: int, key: int, by_value: bool) -> None:
+def rise(heap: Int64s, place: Int64s, at: int, key: int, by_value: bool) -> None:
     """Insert `key` at place `at`, which is free, or above it."""
     while at > 0:
         parent = (at - 1) >> 1
@@ -58,7 +54,7 @@ def rise(heap: Int64Array, place: Int64Array, at: int, key: int, by_value: bool)
 
 
 @jit
-def sink(heap: Int64Array, place: Int64Array, size: int, at: int, key: int, by_value: bool) -> None:
+def sink(heap: Int64s, place: Int64s, size: int, at: int, key: int, by_value: bool) -> None:
     """Insert `key` at place `at`, which is free, or below it."""
     while True:
         child = 2 * at + 1
@@ -78,7 +74,7 @@ def sink(heap: Int64Array, place: Int64Array, size: int, at: int, key: int, by_v
 
 
 @jit
-def add(heap: Int64Array, place: Int64Array, size: int, code: int, by_value: bool) -> int:
+def add(heap: Int64s, place: Int64s, size: int, code: int, by_value: bool) -> int:
     """Add one more `code`; returns the new size."""
     at = place[code]
     if at < 0:
@@ -89,7 +85,7 @@ def add(heap: Int64Array, place: Int64Array, size: int, code: int, by_value: boo
 
 
 @jit
-def remove(heap: Int64Array, place: Int64Array, size: int, code: int, by_value: bool) -> int:
+def remove(heap: Int64s, place: Int64s, size: int, code: int, by_value: bool) -> int:
     """Remove one `code`; returns the new size."""
     at = place[code]
     key = heap[at] - (key_of(0, 1, by_value) - key_of(0, 0, by_value))
@@ -108,7 +104,7 @@ def remove(heap: Int64Array, place: Int64Array, size: int, code: int, by_value: 
 
 
 @jit
-def insert(heap: Int64Array, place: Int64Array, codes: Int64Array, counts: Int64Array, by_value: bool) -> int:
+def insert(heap: Int64s, place: Int64s, codes: Int64s, counts: Int64s, by_value: bool) -> int:
     """Add `codes` to the empty set, each as often as `counts` says; returns the size."""
     for i in range(len(codes)):
         rise(heap, place, i, key_of(codes[i], counts[i], by_value), by_value)
@@ -117,7 +113,7 @@ def insert(heap: Int64Array, place: Int64Array, codes: Int64Array, counts: Int64
 
 @jit
 def take_best(
-    heap: Int64Array, place: Int64Array, size: int, by_value: bool, wanted: int, frontier: Int64Array, best: Int64Array
+    heap: Int64s, place: Int64s, size: int, by_value: bool, wanted: int, frontier: Int64s, best: Int64s
 ) -> int:
     """best[:k] = the keys of the best codes, best first, until there are `wanted` (`by_value`: codes counted as often
     as they are in); returns k. The set stays as it is.
@@ -146,7 +142,7 @@ def take_best(
 
 
 @jit
-def _rise_plain(heap: Int64Array, at: int, key: int) -> None:
+def _rise_plain(heap: Int64s, at: int, key: int) -> None:
     while at > 0 and heap[(at - 1) >> 1] < key:
         heap[at] = heap[(at - 1) >> 1]
         at = (at - 1) >> 1
@@ -154,7 +150,7 @@ def _rise_plain(heap: Int64Array, at: int, key: int) -> None:
 
 
 @jit
-def _sink_plain(heap: Int64Array, size: int, key: int) -> None:
+def _sink_plain(heap: Int64s, size: int, key: int) -> None:
     at = 0
     while 2 * at + 1 < size:
         child = 2 * at + 1

@@ -8,17 +8,13 @@ top 3 of frames that slide by one row, list and heap: frames of 5 rows 100 and 1
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
 from sqlext_operators.window.kernels.counted_heap import code_of, count_of, key_of, rise
 
-Int64Array = npt.NDArray[np.int64]
-
 
 @jit
-def add_unordered(keys: Int64Array, place: Int64Array, size: int, code: int, by_value: bool) -> int:
+def add_unordered(keys: Int64s, place: Int64s, size: int, code: int, by_value: bool) -> int:
     """Add one more `code`; returns the new size."""
     at = place[code]
     if at >= 0:
@@ -30,7 +26,7 @@ def add_unordered(keys: Int64Array, place: Int64Array, size: int, code: int, by_
 
 
 @jit
-def remove_unordered(keys: Int64Array, place: Int64Array, size: int, code: int, by_value: bool) -> int:
+def remove_unordered(keys: Int64s, place: Int64s, size: int, code: int, by_value: bool) -> int:
     """Remove one `code`; returns the new size."""
     at = place[code]
     key = keys[at] - (key_of(0, 1, by_value) - key_of(0, 0, by_value))
@@ -46,7 +42,7 @@ def remove_unordered(keys: Int64Array, place: Int64Array, size: int, code: int, 
 
 
 @jit
-def find_best(keys: Int64Array, size: int, by_value: bool, wanted: int, best: Int64Array) -> int:
+def find_best(keys: Int64s, size: int, by_value: bool, wanted: int, best: Int64s) -> int:
     """As `counted_heap.take_best`: best[:k] = the keys of the best codes, best first; returns k."""
     found = 0
     for i in range(size):
@@ -73,7 +69,7 @@ def find_best(keys: Int64Array, size: int, by_value: bool, wanted: int, best: In
 
 
 @jit
-def ordered(keys: Int64Array, place: Int64Array, size: int, by_value: bool) -> None:
+def ordered(keys: Int64s, place: Int64s, size: int, by_value: bool) -> None:
     """Turn a list into a heap."""
     for i in range(size):
         rise(keys, place, i, keys[i], by_value)

@@ -10,12 +10,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-
-Int64Array = npt.NDArray[np.int64]
 
 LIMB_BITS = 32
 #: Limbs that one number touches: 64 bits, shifted by up to 31.
@@ -25,7 +21,7 @@ _MASK = 0xFFFFFFFF
 
 
 @jit
-def add_number(limbs: Int64Array, mantissa: int, shift: int, sign: int) -> None:
+def add_number(limbs: Int64s, mantissa: int, shift: int, sign: int) -> None:
     """limbs += sign * mantissa * 2**shift. `mantissa` has up to 53 bits, or 64 if shift is a multiple of 32."""
     if mantissa < 0:
         mantissa = -mantissa  # of -2**63 it is itself: the bits are right
@@ -39,7 +35,7 @@ def add_number(limbs: Int64Array, mantissa: int, shift: int, sign: int) -> None:
 
 
 @jit
-def wrapped_integer(limbs: Int64Array, bits: int) -> tuple[int, bool]:
+def wrapped_integer(limbs: Int64s, bits: int) -> tuple[int, bool]:
     """(the sum's lowest `bits` bits as a signed integer, whether that is the sum itself); base is 0."""
     low = limbs[0]
     middle = limbs[1] + (low >> 32)
@@ -50,7 +46,7 @@ def wrapped_integer(limbs: Int64Array, bits: int) -> tuple[int, bool]:
 
 
 @jit
-def rounded_double(limbs: Int64Array, base: int, digits: Int64Array) -> float:
+def rounded_double(limbs: Int64s, base: int, digits: Int64s) -> float:
     """The double nearest to the sum, ties to even; an infinity beyond the largest one. `digits` int64[len(limbs) + 1]
     is for scratch."""
     count = len(limbs)
@@ -79,7 +75,7 @@ def rounded_double(limbs: Int64Array, base: int, digits: Int64Array) -> float:
 
 
 @jit
-def _leading(digits: Int64Array, top: int, base: int) -> float:
+def _leading(digits: Int64s, top: int, base: int) -> float:
     """The value of digits[:top + 1]: its 55 leading bits, the lowest one set if any bit after them is."""
     first = digits[top]
     second = digits[top - 1] if top > 0 else 0

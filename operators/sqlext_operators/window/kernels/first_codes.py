@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.kernels.jit import jit
-
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @jit
-def first_codes(codes: Int64Array, places: Int64Array, offsets: Int64Array, seen: Int64Array, out: BoolArray) -> None:
+def first_codes(codes: Int64s, places: Int64s, offsets: Int64s, seen: Int64s, out: Bools) -> None:
     """out[k] = whether codes[places[k]] is not -1 and has not come before in its frame.
 
     codes int64[n]; places int64[p], those of frame i are places[offsets[i]:offsets[i + 1]]; out bool[p]. seen int64[c]

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-
-Int64Array = npt.NDArray[np.int64]
 
 #: Rows of `moves` that enter; the others leave.
 ENTERING = 3
@@ -16,7 +12,7 @@ MOVES = 5
 
 
 @jit
-def moves(edges: Int64Array, lo: int, hi: int, lo2: int, hi2: int, out: Int64Array) -> None:
+def moves(edges: Int64s, lo: int, hi: int, lo2: int, hi2: int, out: Int64s) -> None:
     """From the slices `edges` = (low, end, low2, end2) to [lo, hi) and [lo2, hi2): ranges int64[5, 2], often empty.
 
     The first three ranges of `out` enter, the last two leave, each candidate once for each slice that it passes

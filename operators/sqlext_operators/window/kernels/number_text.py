@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Int64s, UInt8s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-
-ByteArray = npt.NDArray[np.uint8]
-Int64Array = npt.NDArray[np.int64]
 
 #: The longest integer: ``-9223372036854775808``.
 INTEGER_BYTES = 20
@@ -34,7 +31,7 @@ _BILLION = 1000000000
 
 
 @jit
-def write_digits(out: ByteArray, at: int, value: int, least: int) -> int:
+def write_digits(out: UInt8s, at: int, value: int, least: int) -> int:
     """Write value >= 0 with at least `least` digits at out[at:]; returns the place after it."""
     digits = 1
     rest = value // 10
@@ -51,7 +48,7 @@ def write_digits(out: ByteArray, at: int, value: int, least: int) -> int:
 
 
 @jit
-def write_integer(out: ByteArray, at: int, value: int) -> int:
+def write_integer(out: UInt8s, at: int, value: int) -> int:
     """Write an int64 at out[at:]; returns the place after it, at most `INTEGER_BYTES` on."""
     if value >= 0:
         return write_digits(out, at, value, 1)
@@ -69,7 +66,7 @@ def write_integer(out: ByteArray, at: int, value: int) -> int:
 
 
 @jit
-def write_double(out: ByteArray, at: int, value: float, scratch: Int64Array) -> int:
+def write_double(out: UInt8s, at: int, value: float, scratch: Int64s) -> int:
     """Write a double at out[at:] as ``%f`` does; returns the place after it, at most `DOUBLE_BYTES` on.
 
     Six decimals, the exact value rounded to nearest, ties to even; NaN is ``nan``, infinities ``inf`` and ``-inf``.
@@ -123,7 +120,7 @@ def round_decimals(fraction: float) -> int:
 
 
 @jit
-def _write_huge(out: ByteArray, at: int, value: float, limbs: Int64Array) -> int:
+def _write_huge(out: UInt8s, at: int, value: float, limbs: Int64s) -> int:
     """Write the digits of a double of 2**63 or more: mantissa times power of two, in base 10**9."""
     mantissa, exponent = math.frexp(value)
     rest = int(mantissa * 2.0**53)

@@ -7,26 +7,24 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.kernels.jit import jit
 from sqlext_operators.window.kernels.exact_sum import add_number, rounded_double
-
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @jit
 def sliding_distinct_sum(
-    codes: Int64Array,
-    slices: tuple[Int64Array, Int64Array, Int64Array, Int64Array],
-    own: Int64Array,
-    fresh: BoolArray,
-    permanent: Int64Array,
-    parts: Int64Array,
-    counts: Int64Array,
-    cursor: Int64Array,
-    sums: Int64Array,
-    distinct: Int64Array,
-    out: Int64Array,
+    codes: Int64s,
+    slices: tuple[Int64s, Int64s, Int64s, Int64s],
+    own: Int64s,
+    fresh: Bools,
+    permanent: Int64s,
+    parts: Int64s,
+    counts: Int64s,
+    cursor: Int64s,
+    sums: Int64s,
+    distinct: Int64s,
+    out: Int64s,
 ) -> None:
     """out[i] = the sum of parts[c] over the distinct codes c in the slices [lo[i], hi[i]) and [lo2[i], hi2[i]), and
     own[i] if not -1; distinct[i] = the number of these codes.
@@ -68,14 +66,14 @@ def sliding_distinct_sum(
 
 
 @jit
-def _clear(codes: Int64Array, start: int, end: int, counts: Int64Array) -> None:
+def _clear(codes: Int64s, start: int, end: int, counts: Int64s) -> None:
     for k in range(start, end):
         if codes[k] >= 0:
             counts[codes[k]] = 0
 
 
 @jit
-def _enter(codes: Int64Array, start: int, end: int, parts: Int64Array, counts: Int64Array, sums: Int64Array) -> None:
+def _enter(codes: Int64s, start: int, end: int, parts: Int64s, counts: Int64s, sums: Int64s) -> None:
     for k in range(start, end):
         code = codes[k]
         if code < 0:
@@ -88,7 +86,7 @@ def _enter(codes: Int64Array, start: int, end: int, parts: Int64Array, counts: I
 
 
 @jit
-def _leave(codes: Int64Array, start: int, end: int, parts: Int64Array, counts: Int64Array, sums: Int64Array) -> None:
+def _leave(codes: Int64s, start: int, end: int, parts: Int64s, counts: Int64s, sums: Int64s) -> None:
     for k in range(start, end):
         code = codes[k]
         if code < 0:
@@ -101,14 +99,14 @@ def _leave(codes: Int64Array, start: int, end: int, parts: Int64Array, counts: I
 
 
 @jit
-def number_limbs(mantissa: Int64Array, shift: Int64Array, out: Int64Array) -> None:
+def number_limbs(mantissa: Int64s, shift: Int64s, out: Int64s) -> None:
     """out[i] = mantissa[i] * 2**shift[i] as the limbs of `exact_sum`."""
     for i in range(len(mantissa)):
         add_number(out[i], mantissa[i], shift[i], 1)
 
 
 @jit
-def rounded_doubles(limbs: Int64Array, base: int, special: Int64Array, out: npt.NDArray[np.float64]) -> None:
+def rounded_doubles(limbs: Int64s, base: int, special: Int64s, out: npt.NDArray[np.float64]) -> None:
     """out[i] = the double nearest to the sum limbs[i]; special int64[m, 3] counts its NaNs and infinities, in the order
     NaN, infinity, minus infinity."""
     digits = np.zeros(limbs.shape[1] + 1, np.int64)

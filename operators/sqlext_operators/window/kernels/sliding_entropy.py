@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.kernels.jit import jit
 from sqlext_operators.window.kernels.moves import ENTERING, MOVES, moves
-
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: A sum of terms is held in two int64: units of 2**-25, and of 2**-51 for the rest.
 UPPER = 2.0**25
@@ -31,7 +28,7 @@ def _term(count: int) -> tuple[int, int]:
 
 
 @jit
-def sum_terms(counts: Int64Array) -> Int64Array:
+def sum_terms(counts: Int64s) -> Int64s:
     """int64[4], the sums of these counts as in `sliding_entropy`."""
     sums = np.zeros(4, np.int64)
     for count in counts:
@@ -44,7 +41,7 @@ def sum_terms(counts: Int64Array) -> Int64Array:
 
 
 @jit
-def _change(counts: Int64Array, code: int, by: int, sums: Int64Array) -> None:
+def _change(counts: Int64s, code: int, by: int, sums: Int64s) -> None:
     """Count `by` more (or fewer) values of this code, if it is one."""
     if code < 0:
         return
@@ -61,15 +58,15 @@ def _change(counts: Int64Array, code: int, by: int, sums: Int64Array) -> None:
 
 @jit
 def sliding_entropy(
-    codes: Int64Array,
-    slices: tuple[Int64Array, Int64Array, Int64Array, Int64Array],
-    own: Int64Array,
-    fresh: BoolArray,
-    permanent: Int64Array,
-    counts: Int64Array,
-    sums: Int64Array,
-    cursor: Int64Array,
-    out: Int64Array,
+    codes: Int64s,
+    slices: tuple[Int64s, Int64s, Int64s, Int64s],
+    own: Int64s,
+    fresh: Bools,
+    permanent: Int64s,
+    counts: Int64s,
+    sums: Int64s,
+    cursor: Int64s,
+    out: Int64s,
 ) -> None:
     """out[i] = (units, rests, number of values, number of distinct values) of frame i; out int64[m, 4].
 
@@ -102,7 +99,7 @@ def sliding_entropy(
 
 
 @jit
-def _clear(codes: Int64Array, permanent: Int64Array, counts: Int64Array, cursor: Int64Array) -> None:
+def _clear(codes: Int64s, permanent: Int64s, counts: Int64s, cursor: Int64s) -> None:
     """Set the counts of all codes that are in to 0."""
     for edge in (0, 2):
         for k in range(cursor[edge], cursor[edge + 1]):

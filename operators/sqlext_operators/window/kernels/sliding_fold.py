@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.kernels.jit import jit
 
-FloatArray = npt.NDArray[np.float64]
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 State = tuple[float, float, float, float, float]
 
 #: What is folded, and how many of a state's five numbers it uses.
@@ -120,14 +117,14 @@ def _two_sum(a: float, b: float) -> tuple[float, float]:
 
 
 @jit
-def _load(states: FloatArray, k: int) -> State:
+def _load(states: Float64s, k: int) -> State:
     if states.shape[1] == 3:
         return states[k, 0], states[k, 1], states[k, 2], 0.0, 0.0
     return states[k, 0], states[k, 1], states[k, 2], states[k, 3], states[k, 4]
 
 
 @jit
-def _store(states: FloatArray, k: int, state: State) -> None:
+def _store(states: Float64s, k: int, state: State) -> None:
     states[k, 0] = state[0]
     states[k, 1] = state[1]
     states[k, 2] = state[2]
@@ -140,12 +137,12 @@ def _store(states: FloatArray, k: int, state: State) -> None:
 def fold_forward(
     kind: int,
     rate: float,
-    values: FloatArray,
-    low: FloatArray,
-    usable: BoolArray,
+    values: Float64s,
+    low: Float64s,
+    usable: Bools,
     start: int,
     end: int,
-    states: FloatArray,
+    states: Float64s,
 ) -> None:
     """Merge the usable values of [start, end) into states[0]."""
     state = _load(states, 0)
@@ -156,7 +153,7 @@ def fold_forward(
 
 
 @jit
-def merge_rows(kind: int, rate: float, states: FloatArray, newer: FloatArray) -> None:
+def merge_rows(kind: int, rate: float, states: Float64s, newer: Float64s) -> None:
     """Merge newer[i] into states[i]."""
     for i in range(len(states)):
         _store(states, i, merge(kind, rate, _load(states, i), _load(newer, i)))
@@ -166,16 +163,16 @@ def merge_rows(kind: int, rate: float, states: FloatArray, newer: FloatArray) ->
 def sliding_fold(
     kind: int,
     rate: float,
-    values: FloatArray,
-    low: FloatArray,
-    usable: BoolArray,
-    lo: Int64Array,
-    hi: Int64Array,
-    fresh: BoolArray,
-    cursor: Int64Array,
-    back: FloatArray,
-    suffix: FloatArray,
-    out: FloatArray,
+    values: Float64s,
+    low: Float64s,
+    usable: Bools,
+    lo: Int64s,
+    hi: Int64s,
+    fresh: Bools,
+    cursor: Int64s,
+    back: Float64s,
+    suffix: Float64s,
+    out: Float64s,
 ) -> None:
     """out[i] = the state of the usable values in [lo[i], hi[i]), oldest first.
 

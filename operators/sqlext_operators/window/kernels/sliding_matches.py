@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.kernels.jit import jit
-
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @jit
 def sliding_matches(
-    codes: Int64Array,
-    lo: Int64Array,
-    hi: Int64Array,
-    lo2: Int64Array,
-    hi2: Int64Array,
-    wanted: Int64Array,
-    fresh: BoolArray,
-    permanent: Int64Array,
-    counts: Int64Array,
-    cursor: Int64Array,
-    out: Int64Array,
+    codes: Int64s,
+    lo: Int64s,
+    hi: Int64s,
+    lo2: Int64s,
+    hi2: Int64s,
+    wanted: Int64s,
+    fresh: Bools,
+    permanent: Int64s,
+    counts: Int64s,
+    cursor: Int64s,
+    out: Int64s,
 ) -> None:
     """out[i] = how often code wanted[i] is in the slices [lo[i], hi[i]) and [lo2[i], hi2[i]); 0 where it is -1.
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.kernels.jit import jit
-
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @jit
 def sliding_min(
-    codes: Int64Array,
-    usable: BoolArray,
+    codes: Int64s,
+    usable: Bools,
     newest: bool,
-    lo: Int64Array,
-    hi: Int64Array,
-    fresh: BoolArray,
-    cursor: Int64Array,
-    deque: Int64Array,
-    out: Int64Array,
+    lo: Int64s,
+    hi: Int64s,
+    fresh: Bools,
+    cursor: Int64s,
+    deque: Int64s,
+    out: Int64s,
 ) -> None:
     """out[i] = the place of the smallest usable code in [lo[i], hi[i]), -1 if there is none.
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.kernels.jit import jit
 from sqlext_operators.window.kernels.moves import ENTERING, MOVES, moves
-
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: Places in the `cursor` of `sliding_mode`, after the edges of the slices.
 TOTAL = 4
@@ -20,16 +17,16 @@ IS_PERMANENT = 7
 
 @jit
 def sliding_mode(
-    codes: Int64Array,
-    slices: tuple[Int64Array, Int64Array, Int64Array, Int64Array],
-    own: Int64Array,
-    fresh: BoolArray,
-    permanent: Int64Array,
-    counts: Int64Array,
-    ties: Int64Array,
-    cursor: Int64Array,
-    out: Int64Array,
-    out_total: Int64Array,
+    codes: Int64s,
+    slices: tuple[Int64s, Int64s, Int64s, Int64s],
+    own: Int64s,
+    fresh: Bools,
+    permanent: Int64s,
+    counts: Int64s,
+    ties: Int64s,
+    cursor: Int64s,
+    out: Int64s,
+    out_total: Int64s,
 ) -> None:
     """out[i] = how often the most frequent code is in frame i; out_total[i] = how many codes are in it.
 
@@ -85,7 +82,7 @@ def sliding_mode(
 
 
 @jit
-def _clear(codes: Int64Array, permanent: Int64Array, counts: Int64Array, cursor: Int64Array) -> None:
+def _clear(codes: Int64s, permanent: Int64s, counts: Int64s, cursor: Int64s) -> None:
     """Set the counts of all codes that are in to 0."""
     for edge in (0, 2):
         for k in range(cursor[edge], cursor[edge + 1]):

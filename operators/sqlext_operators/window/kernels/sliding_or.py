@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.kernels.jit import jit
-
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @jit
 def sliding_or(
-    values: Int64Array,
-    lo: Int64Array,
-    hi: Int64Array,
-    fresh: BoolArray,
-    cursor: Int64Array,
-    suffix: Int64Array,
-    out: Int64Array,
+    values: Int64s,
+    lo: Int64s,
+    hi: Int64s,
+    fresh: Bools,
+    cursor: Int64s,
+    suffix: Int64s,
+    out: Int64s,
 ) -> None:
     """out[i] = the OR of values[lo[i]:hi[i]], 0 for an empty slice.
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.kernels.jit import jit
 from sqlext_operators.window.kernels.moves import ENTERING, MOVES, moves
-
-Int64Array = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: Places in the `cursor` of `sliding_ranks`, after the edges of the slices.
 TOTAL = 4
@@ -18,7 +14,7 @@ IS_PERMANENT = 5
 
 
 @jit
-def _add(tree: Int64Array, code: int, count: int) -> int:
+def _add(tree: Int64s, code: int, count: int) -> int:
     """Count `count` more (or fewer) values of this code, if it is one; returns the change of the number of values."""
     if code < 0:
         return 0
@@ -30,7 +26,7 @@ def _add(tree: Int64Array, code: int, count: int) -> int:
 
 
 @jit
-def _select(tree: Int64Array, place: int | np.int64) -> int:
+def _select(tree: Int64s, place: int | np.int64) -> int:
     """The code of the value at this place (from 0) of all values in order."""
     step = 1
     while 2 * step < len(tree):
@@ -45,7 +41,7 @@ def _select(tree: Int64Array, place: int | np.int64) -> int:
 
 
 @jit
-def fenwick(counts: Int64Array) -> Int64Array:
+def fenwick(counts: Int64s) -> Int64s:
     """The tree of int64[c] counts: int64[c + 1], in which tree[k] counts the codes [k - (k & -k), k)."""
     tree = np.zeros(len(counts) + 1, np.int64)
     for k in range(1, len(tree)):
@@ -58,22 +54,22 @@ def fenwick(counts: Int64Array) -> Int64Array:
 
 @jit
 def sliding_ranks(
-    codes: Int64Array,
-    counted: Int64Array,
-    slices: tuple[Int64Array, Int64Array, Int64Array, Int64Array],
-    own: Int64Array,
-    own_counted: Int64Array,
-    fresh: BoolArray,
-    permanent: Int64Array,
-    permanent_counts: Int64Array,
-    fractions: FloatArray,
+    codes: Int64s,
+    counted: Int64s,
+    slices: tuple[Int64s, Int64s, Int64s, Int64s],
+    own: Int64s,
+    own_counted: Int64s,
+    fresh: Bools,
+    permanent: Int64s,
+    permanent_counts: Int64s,
+    fractions: Float64s,
     interpolated: bool,
     descending: bool,
-    tree: Int64Array,
-    cursor: Int64Array,
-    lower: Int64Array,
-    upper: Int64Array,
-    position: FloatArray,
+    tree: Int64s,
+    cursor: Int64s,
+    lower: Int64s,
+    upper: Int64s,
+    position: Float64s,
 ) -> None:
     """lower[i, j], upper[i, j] = the codes around the place of fractions[j] in frame i, or -1; position[i, j] =
     that place, counted from 0.
@@ -126,12 +122,12 @@ def sliding_ranks(
 
 @jit
 def _clear(
-    codes: Int64Array,
-    counted: Int64Array,
-    permanent: Int64Array,
-    permanent_counts: Int64Array,
-    tree: Int64Array,
-    cursor: Int64Array,
+    codes: Int64s,
+    counted: Int64s,
+    permanent: Int64s,
+    permanent_counts: Int64s,
+    tree: Int64s,
+    cursor: Int64s,
 ) -> None:
     """Remove all values."""
     for edge in (0, 2):

@@ -6,14 +6,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.kernels.jit import jit
 from sqlext_operators.kernels.jit import jit_without_allocation as jit_inner
-
-FloatArray = npt.NDArray[np.float64]
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: What is folded, and how many numbers a state has. The first one is the number of values; a state of zeros holds none.
 #:
@@ -63,19 +59,19 @@ def _mean(a: float, a_low: float, p: float, b: float, b_low: float, q: float) ->
 
 
 @jit_inner
-def _copy(a: FloatArray, i: int, out: FloatArray, k: int) -> None:
+def _copy(a: Float64s, i: int, out: Float64s, k: int) -> None:
     for column in range(a.shape[1]):
         out[k, column] = a[i, column]
 
 
 @jit_inner
-def _clear(out: FloatArray, k: int) -> None:
+def _clear(out: Float64s, k: int) -> None:
     for column in range(out.shape[1]):
         out[k, column] = 0.0
 
 
 @jit_inner
-def merge(kind: int, a: FloatArray, i: int, b: FloatArray, j: int, out: FloatArray, k: int) -> None:
+def merge(kind: int, a: Float64s, i: int, b: Float64s, j: int, out: Float64s, k: int) -> None:
     """out[k] = the state of all values of a[i] and then, newer, those of b[j]; out may be a or b."""
     if a[i, 0] == 0.0:
         _copy(b, j, out, k)
@@ -94,7 +90,7 @@ def merge(kind: int, a: FloatArray, i: int, b: FloatArray, j: int, out: FloatArr
 
 
 @jit_inner
-def _merge_pairs(a: FloatArray, i: int, b: FloatArray, j: int, out: FloatArray, k: int) -> None:
+def _merge_pairs(a: Float64s, i: int, b: Float64s, j: int, out: Float64s, k: int) -> None:
     count = a[i, 0] + b[j, 0]
     p = a[i, 0] / count
     q = b[j, 0] / count
@@ -120,7 +116,7 @@ def _merge_pairs(a: FloatArray, i: int, b: FloatArray, j: int, out: FloatArray, 
 
 
 @jit_inner
-def _merge_higher(a: FloatArray, i: int, b: FloatArray, j: int, out: FloatArray, k: int) -> None:
+def _merge_higher(a: Float64s, i: int, b: Float64s, j: int, out: Float64s, k: int) -> None:
     """Pebay, Formulas for robust, one-pass parallel computation of covariances and arbitrary-order moments (2008)."""
     older = a[i, 0]
     newer = b[j, 0]
@@ -150,7 +146,7 @@ def _merge_higher(a: FloatArray, i: int, b: FloatArray, j: int, out: FloatArray,
 
 
 @jit
-def merge_rows(kind: int, states: FloatArray, newer: FloatArray, rows: Int64Array) -> None:
+def merge_rows(kind: int, states: Float64s, newer: Float64s, rows: Int64s) -> None:
     """Merge newer[rows[i]] into states[i]; nothing where the place is negative."""
     for i in range(len(states)):
         if rows[i] >= 0:
@@ -158,7 +154,7 @@ def merge_rows(kind: int, states: FloatArray, newer: FloatArray, rows: Int64Arra
 
 
 @jit
-def fold_forward(kind: int, rows: FloatArray, start: int, end: int, back: FloatArray) -> None:
+def fold_forward(kind: int, rows: Float64s, start: int, end: int, back: Float64s) -> None:
     """Merge the rows [start, end) into back[0]."""
     for k in range(start, end):
         merge(kind, back, 0, rows, k, back, 0)
@@ -167,14 +163,14 @@ def fold_forward(kind: int, rows: FloatArray, start: int, end: int, back: FloatA
 @jit
 def sliding_states(
     kind: int,
-    rows: FloatArray,
-    lo: Int64Array,
-    hi: Int64Array,
-    fresh: BoolArray,
-    cursor: Int64Array,
-    back: FloatArray,
-    suffix: FloatArray,
-    out: FloatArray,
+    rows: Float64s,
+    lo: Int64s,
+    hi: Int64s,
+    fresh: Bools,
+    cursor: Int64s,
+    back: Float64s,
+    suffix: Float64s,
+    out: Float64s,
 ) -> None:
     """out[i] = the state of rows[lo[i]:hi[i]], oldest first.
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Bools, Float64s, Int64s
 from sqlext_operators.kernels.jit import jit
-
-FloatArray = npt.NDArray[np.float64]
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: Where the `cursor` array of `sliding_sums` holds its end.
 END = 2
@@ -18,7 +14,7 @@ UNSET = np.iinfo(np.int64).min
 
 
 @jit
-def add_forward(values: FloatArray, start: int, end: int, back: FloatArray) -> None:
+def add_forward(values: Float64s, start: int, end: int, back: Float64s) -> None:
     """back[0] + back[1] += values[start:end], in double-double arithmetic (TwoSum)."""
     total = back[0]
     error = back[1]
@@ -34,16 +30,16 @@ def add_forward(values: FloatArray, start: int, end: int, back: FloatArray) -> N
 
 @jit
 def sliding_sums(
-    values: FloatArray,
-    lo: Int64Array,
-    hi: Int64Array,
-    fresh: BoolArray,
-    cursor: Int64Array,
-    back: FloatArray,
-    suffix: FloatArray,
-    suffix_error: FloatArray,
-    out: FloatArray,
-    out_error: FloatArray,
+    values: Float64s,
+    lo: Int64s,
+    hi: Int64s,
+    fresh: Bools,
+    cursor: Int64s,
+    back: Float64s,
+    suffix: Float64s,
+    suffix_error: Float64s,
+    out: Float64s,
+    out_error: Float64s,
 ) -> None:
     """out[i] + out_error[i] = the sum of values[lo[i]:hi[i]].
 

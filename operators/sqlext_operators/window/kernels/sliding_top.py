@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Bools, Int64s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
 from sqlext_operators.window.kernels.counted_heap import add, code_of, remove
 from sqlext_operators.window.kernels.moves import ENTERING, MOVES, moves
-
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 #: Place in the `cursor` of `sliding_top`, after the edges of the slices.
 SIZE = 4
@@ -18,15 +13,15 @@ SIZE = 4
 
 @jit
 def sliding_top(
-    codes: Int64Array,
-    slices: tuple[Int64Array, Int64Array, Int64Array, Int64Array],
-    own: Int64Array,
-    fresh: BoolArray,
-    heap: Int64Array,
-    place: Int64Array,
-    ranges: Int64Array,
-    cursor: Int64Array,
-    out: Int64Array,
+    codes: Int64s,
+    slices: tuple[Int64s, Int64s, Int64s, Int64s],
+    own: Int64s,
+    fresh: Bools,
+    heap: Int64s,
+    place: Int64s,
+    ranges: Int64s,
+    cursor: Int64s,
+    out: Int64s,
 ) -> None:
     """out[i] = the most frequent code of frame i, the smallest of equally frequent ones; -1 if there is none.
 

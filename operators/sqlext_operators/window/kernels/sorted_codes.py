@@ -7,23 +7,18 @@ after it: measured (random codes, a busy machine) 0.02 us among 10 codes, 0.35 u
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Int32s, Int64s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-
-Int32Array = npt.NDArray[np.int32]
-Int64Array = npt.NDArray[np.int64]
 
 
 @jit
-def is_before(a: int, b: int, ranks: Int64Array) -> bool:
+def is_before(a: int, b: int, ranks: Int64s) -> bool:
     """Whether code `a` comes before code `b`."""
     return ranks[a] < ranks[b] or (ranks[a] == ranks[b] and a < b)
 
 
 @jit
-def place_of(code: int, codes: Int32Array, size: int, ranks: Int64Array) -> int:
+def place_of(code: int, codes: Int32s, size: int, ranks: Int64s) -> int:
     """How many codes of the set come before `code`."""
     low = 0
     high = size
@@ -37,7 +32,7 @@ def place_of(code: int, codes: Int32Array, size: int, ranks: Int64Array) -> int:
 
 
 @jit
-def put_in(code: int, codes: Int32Array, size: int, ranks: Int64Array) -> int:
+def put_in(code: int, codes: Int32s, size: int, ranks: Int64s) -> int:
     """Insert a code that is not in the set; returns the new size."""
     place = place_of(code, codes, size, ranks)
     for k in range(size, place, -1):
@@ -47,7 +42,7 @@ def put_in(code: int, codes: Int32Array, size: int, ranks: Int64Array) -> int:
 
 
 @jit
-def take_out(code: int, codes: Int32Array, size: int, ranks: Int64Array) -> int:
+def take_out(code: int, codes: Int32s, size: int, ranks: Int64s) -> int:
     """Remove a code that is in the set; returns the new size."""
     for k in range(place_of(code, codes, size, ranks), size - 1):
         codes[k] = codes[k + 1]
@@ -55,7 +50,7 @@ def take_out(code: int, codes: Int32Array, size: int, ranks: Int64Array) -> int:
 
 
 @jit
-def sort_codes(codes: Int32Array, size: int, ranks: Int64Array) -> None:
+def sort_codes(codes: Int32s, size: int, ranks: Int64s) -> None:
     """Make a set of the first `size` codes, which are in any order: heapsort (numba's own sorts take 6 s to
     compile)."""
     for root in range(size // 2 - 1, -1, -1):
@@ -68,7 +63,7 @@ def sort_codes(codes: Int32Array, size: int, ranks: Int64Array) -> None:
 
 
 @jit
-def _sink(at: int, codes: Int32Array, size: int, ranks: Int64Array) -> None:
+def _sink(at: int, codes: Int32s, size: int, ranks: Int64s) -> None:
     """Move a code down in the heap codes[:size], the last of all codes at its root."""
     code = codes[at]
     while 2 * at + 1 < size:

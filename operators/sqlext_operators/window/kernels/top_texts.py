@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from sqlext_operators.arrays import Bools, Int64s, UInt8s
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
 from sqlext_operators.window.kernels.counted_heap import add, code_of, count_of, remove, take_best
 from sqlext_operators.window.kernels.counted_list import add_unordered, find_best, remove_unordered
 from sqlext_operators.window.kernels.moves import ENTERING, MOVES, moves
 
-Int64Array = npt.NDArray[np.int64]
-ByteArray = npt.NDArray[np.uint8]
-BoolArray = npt.NDArray[np.bool_]
-Slices = tuple[Int64Array, Int64Array, Int64Array, Int64Array]
+Slices = tuple[Int64s, Int64s, Int64s, Int64s]
 
 _COMMA = np.uint8(ord(","))
 #: Places in the `cursor` of `top_texts`, after the edges of the slices.
@@ -23,22 +20,22 @@ WRITTEN = 5
 
 @jit
 def top_texts(
-    codes: Int64Array,
+    codes: Int64s,
     slices: Slices,
-    own: Int64Array,
-    fresh: BoolArray,
-    empty: BoolArray,
+    own: Int64s,
+    fresh: Bools,
+    empty: Bools,
     first: int,
     n: int,
     by_value: bool,
     few: bool,
-    counted: tuple[Int64Array, Int64Array],
-    scratch: tuple[Int64Array, Int64Array, Int64Array],
-    ranges: Int64Array,
-    cursor: Int64Array,
-    texts: tuple[Int64Array, ByteArray, ByteArray],
-    out_offsets: Int64Array,
-    out: ByteArray,
+    counted: tuple[Int64s, Int64s],
+    scratch: tuple[Int64s, Int64s, Int64s],
+    ranges: Int64s,
+    cursor: Int64s,
+    texts: tuple[Int64s, UInt8s, UInt8s],
+    out_offsets: Int64s,
+    out: UInt8s,
 ) -> int:
     """Write the texts of frames first, first + 1, ... to `out`, values joined with commas, until `out` is full.
 
@@ -121,21 +118,21 @@ def top_texts(
 
 
 @jit
-def _enter(keys: Int64Array, place: Int64Array, size: int, code: int, by_value: bool, few: bool) -> int:
+def _enter(keys: Int64s, place: Int64s, size: int, code: int, by_value: bool, few: bool) -> int:
     if few:
         return add_unordered(keys, place, size, code, by_value)
     return add(keys, place, size, code, by_value)
 
 
 @jit
-def _leave(keys: Int64Array, place: Int64Array, size: int, code: int, by_value: bool, few: bool) -> int:
+def _leave(keys: Int64s, place: Int64s, size: int, code: int, by_value: bool, few: bool) -> int:
     if few:
         return remove_unordered(keys, place, size, code, by_value)
     return remove(keys, place, size, code, by_value)
 
 
 @jit
-def _write(letters: ByteArray, start: int, end: int, out: ByteArray, at: int) -> int:
+def _write(letters: UInt8s, start: int, end: int, out: UInt8s, at: int) -> int:
     """Write letters[start:end] and a comma to `out` at `at`; returns the place after them."""
     for k in range(start, end):
         out[at] = letters[k]

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    from sqlext_operators.arrays import Float64s, Int64s, UInt64s
 
-    FloatArray = npt.NDArray[np.float64]
-    IntArray = npt.NDArray[np.int64]
-    HashArray = npt.NDArray[np.uint64]
 
 #: Hash slots for the keys that are not known alone.
 SLOTS = 4096
@@ -29,8 +27,8 @@ class Sample:
     hashes, and for fewer rows than were sampled.
     """
 
-    hashes: HashArray
-    times: IntArray | None
+    hashes: UInt64s
+    times: Int64s | None
     rows: float
 
     def __post_init__(self) -> None:
@@ -54,15 +52,15 @@ class Loads:
     rows. Both are empty without an order column.
     """
 
-    keys: HashArray
-    key_rows: FloatArray
-    slot_rows: FloatArray
+    keys: UInt64s
+    key_rows: Float64s
+    slot_rows: Float64s
     slot_pairs: float
     weights: tuple[float, ...]
     names: Mapping[int, str] = field(default_factory=dict)
-    key_times: tuple[IntArray, ...] = ()
-    key_starts: tuple[IntArray, ...] = ()
-    times: tuple[IntArray, ...] = ()
+    key_times: tuple[Int64s, ...] = ()
+    key_starts: tuple[Int64s, ...] = ()
+    times: tuple[Int64s, ...] = ()
 
     @classmethod
     def of(
@@ -105,7 +103,7 @@ class Loads:
         )
         return found if samples[0].times is None else found._with_times(samples, parts, known)
 
-    def _with_times(self, samples: Sequence[Sample], parts: Sequence[IntArray], known: npt.NDArray[np.bool_]) -> Loads:
+    def _with_times(self, samples: Sequence[Sample], parts: Sequence[Int64s], known: npt.NDArray[np.bool_]) -> Loads:
         import numpy as np
 
         number = np.cumsum(known) - 1
@@ -125,7 +123,7 @@ class Loads:
         """Rows of all inputs together."""
         return float(self.key_rows.sum() + self.slot_rows.sum())
 
-    def times_of(self, key: int) -> tuple[IntArray, ...]:
+    def times_of(self, key: int) -> tuple[Int64s, ...]:
         """The ascending sampled times of the known key number `key` in each input."""
         return tuple(
             times[starts[key] : starts[key + 1]] for times, starts in zip(self.key_times, self.key_starts, strict=True)
@@ -136,7 +134,7 @@ class Loads:
         return self.names.get(key, f"#{key:016x}")
 
 
-def slot_of(hashes: HashArray, slots: int) -> IntArray:
+def slot_of(hashes: UInt64s, slots: int) -> Int64s:
     """int64[n], the slot of each hash: its highest log2(slots) bits."""
     import numpy as np
 

@@ -12,7 +12,7 @@ from sqlext_planner.exchange.partitioning.splitting import published_teams, spre
 from sqlext_planner.exchange.partitioning.team_plans import fewer_slots, split_plan, team_plan
 
 if TYPE_CHECKING:
-    from sqlext_planner.exchange.partitioning.loads import FloatArray
+    from sqlext_operators.arrays import Float64s
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ PARTITIONERS: dict[str, Partitioner] = {
 }
 
 
-def _hashed_work(exchange: Exchange) -> FloatArray:
+def _hashed_work(exchange: Exchange) -> Float64s:
     """float64[partitions], where a key's partition is the multiply-shift of its hash's upper half. The rows of a slot
     are spread evenly over its range of hashes."""
     import numpy as np
@@ -166,5 +166,5 @@ def _hashed_work(exchange: Exchange) -> FloatArray:
     below = np.concatenate([[0.0], np.cumsum(work[len(places) :])])
     ends = np.linspace(0, units.slots, partitions + 1)
     pooled = np.diff(np.interp(ends, np.arange(units.slots + 1), below))
-    found: FloatArray = known + pooled
+    found: Float64s = known + pooled
     return found

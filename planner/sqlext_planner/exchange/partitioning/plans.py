@@ -11,9 +11,9 @@ from sqlext_planner.exchange.partitioning.loads import Loads
 from sqlext_planner.exchange.partitioning.units import Units
 
 if TYPE_CHECKING:
+    from sqlext_operators.arrays import Float64s
     from sqlext_operators.exchange.placement import Placement
 
-    from sqlext_planner.exchange.partitioning.loads import FloatArray
 
 #: Which rows every member of a team gets: those of all inputs, or those of the inputs that own nothing.
 Copies = Literal["all", "others"]
@@ -95,7 +95,7 @@ class Exchange:
         return Units.of(self.loads, self.demand)
 
     @cached_property
-    def work(self) -> FloatArray:
+    def work(self) -> Float64s:
         """float64[units], the work of each unit if it is in one partition."""
         return self.units.work(self.demand)
 
@@ -126,7 +126,7 @@ class PartitionPlan:
     moved: float
     rows: float
     splits: tuple[Split, ...]
-    work: FloatArray
+    work: Float64s
     notes: tuple[str, ...] = ()
 
     @property

@@ -20,7 +20,7 @@ from sqlext_planner.exchange.partitioning.team_plans import fewer_slots, placeme
 from sqlext_planner.exchange.partitioning.time_ranges import KeyTimes, Ranges
 
 if TYPE_CHECKING:
-    from sqlext_planner.exchange.partitioning.loads import FloatArray, IntArray
+    from sqlext_operators.arrays import Float64s, Int64s
 
 
 #: More cuts for evenness are not tried: each takes some 5 ms.
@@ -80,7 +80,7 @@ class RangePlan:
             self._cut(key)
         self._ranges, self._asked = kept
 
-    def _finer(self, owners: IntArray, works: FloatArray, limit: float) -> int | None:
+    def _finer(self, owners: Int64s, works: Float64s, limit: float) -> int | None:
         """The key of the largest piece that can be cut finer; None if a larger piece above the limit cannot."""
         import numpy as np
 
@@ -135,7 +135,7 @@ def ranges_plan(
     )
 
 
-def _pieces(exchange: Exchange, ranges: Mapping[int, Ranges]) -> tuple[IntArray, FloatArray]:
+def _pieces(exchange: Exchange, ranges: Mapping[int, Ranges]) -> tuple[Int64s, Float64s]:
     """The unit and the work of each piece, unit by unit."""
     import numpy as np
 

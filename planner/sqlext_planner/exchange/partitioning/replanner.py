@@ -30,9 +30,9 @@ from sqlext_planner.exchange.partitioning.schedule import DynamicSchedule
 from sqlext_planner.exchange.partitioning.steady_plans import present_plan, steady_plan
 
 if TYPE_CHECKING:
+    from sqlext_operators.arrays import Float64s
     from sqlext_operators.exchange.key_counts import BucketReport
 
-    from sqlext_planner.exchange.partitioning.loads import FloatArray
 
 DYNAMIC = "dynamic"
 #: What is left of a micro-batch's counts after the next one: three micro-batches are half of all.
@@ -76,8 +76,8 @@ class Replanned:
 class _Counts:
     """Decayed rows by bucket and by key, float64[inputs] each."""
 
-    buckets: dict[int, FloatArray] = field(default_factory=dict)
-    keys: dict[int, FloatArray] = field(default_factory=dict)
+    buckets: dict[int, Float64s] = field(default_factory=dict)
+    keys: dict[int, Float64s] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
 
     def add(self, reports: Sequence[BucketReport]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlext_planner.exchange.partitioning.plans import Options
 
 if TYPE_CHECKING:
-    from sqlext_planner.exchange.partitioning.loads import FloatArray
+    from sqlext_operators.arrays import Float64s
 
 
 class DynamicSchedule:
@@ -45,7 +45,7 @@ class DynamicSchedule:
         """The coefficient of variation of the partitions' work by the counts so far; 0 if there are none."""
         return _variation(self._loads())
 
-    def update(self, counts: FloatArray) -> None:
+    def update(self, counts: Float64s) -> None:
         """One round. `counts` are float64[slots], the work of each slot since the round before.
 
         Raises ValueError for another number of slots.

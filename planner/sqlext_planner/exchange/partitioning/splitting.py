@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sqlext_planner.exchange.partitioning.loads import FloatArray, IntArray
+    from sqlext_operators.arrays import Float64s, Int64s
 
 #: More splits for a balanced plan than this times the partitions are not tried. At a theta of 1.2 fewer are needed: 137
 #: for 64 partitions was the most among 250 random, Zipfian and even shares. At a theta of 1, with 64 partitions and
@@ -17,7 +17,7 @@ MOST_TRIES = 3
 SLACK = 1 + 1e-12
 
 
-def spread(owners: IntArray, works: FloatArray, partitions: int) -> list[int]:
+def spread(owners: Int64s, works: Float64s, partitions: int) -> list[int]:
     """The partition of each piece: pieces in the order of their work, largest first, each to the least loaded partition
     that has no piece of its owner (longest processing time first, Graham 1969).
 
@@ -29,7 +29,7 @@ def spread(owners: IntArray, works: FloatArray, partitions: int) -> list[int]:
     return places
 
 
-def balanced(owners: IntArray, works: FloatArray, partitions: int, limit: float) -> bool:
+def balanced(owners: Int64s, works: Float64s, partitions: int, limit: float) -> bool:
     """Whether `spread` leaves no partition empty and none with more work than `limit`."""
     import numpy as np
 
@@ -38,7 +38,7 @@ def balanced(owners: IntArray, works: FloatArray, partitions: int, limit: float)
     return _spread(owners, works, partitions, limit) is not None
 
 
-def _spread(owners: IntArray, works: FloatArray, partitions: int, limit: float) -> list[int] | None:
+def _spread(owners: Int64s, works: Float64s, partitions: int, limit: float) -> list[int] | None:
     """As `spread`; None as soon as a partition has more work than `limit`."""
     import numpy as np
 
@@ -75,7 +75,7 @@ def _pop_free(heap: list[tuple[float, int]], taken: set[int]) -> tuple[float, in
     return found
 
 
-def teams_of(owners: IntArray, places: list[int], units: int) -> list[tuple[int, ...]]:
+def teams_of(owners: Int64s, places: list[int], units: int) -> list[tuple[int, ...]]:
     """The partitions of each unit's pieces, in the pieces' order."""
     import numpy as np
 
@@ -84,7 +84,7 @@ def teams_of(owners: IntArray, places: list[int], units: int) -> list[tuple[int,
     return [tuple(places[start:end]) for start, end in zip(starts, ends, strict=False)]
 
 
-def minimal_splits(shares: FloatArray, partitions: int, theta: float, most: IntArray) -> IntArray:
+def minimal_splits(shares: Float64s, partitions: int, theta: float, most: Int64s) -> Int64s:
     """int64[n], into how many equal pieces each unit is split so that no partition is empty or above `theta` times the
     average: while there is one, the unit with the largest pieces gets one more, up to most[i].
 
@@ -96,7 +96,7 @@ def minimal_splits(shares: FloatArray, partitions: int, theta: float, most: IntA
     limit = theta * float(shares.sum()) / partitions * SLACK
     if not limit:
         return np.ones(len(shares), np.int64)
-    splits: IntArray = np.clip(np.ceil(shares / limit), 1, most).astype(np.int64)
+    splits: Int64s = np.clip(np.ceil(shares / limit), 1, most).astype(np.int64)
     splits += (shares / splits > limit) & (splits < most)
     if (shares / splits > limit).any():
         return splits
@@ -113,7 +113,7 @@ def minimal_splits(shares: FloatArray, partitions: int, theta: float, most: IntA
     return splits
 
 
-def published_teams(shares: FloatArray, partitions: int, theta: float, most: int) -> list[tuple[int, ...]]:
+def published_teams(shares: Float64s, partitions: int, theta: float, most: int) -> list[tuple[int, ...]]:
     """The partitions of each unit by Algorithm 1 of PPOIJ, as its code has it.
 
     First each unit goes to the least loaded partition, largest first. Then, until no partition is empty or above

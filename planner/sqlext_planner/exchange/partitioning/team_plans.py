@@ -13,7 +13,7 @@ from sqlext_planner.exchange.partitioning.splitting import minimal_splits, sprea
 from sqlext_planner.exchange.partitioning.units import Units
 
 if TYPE_CHECKING:
-    from sqlext_planner.exchange.partitioning.loads import FloatArray, IntArray
+    from sqlext_operators.arrays import Float64s, Int64s
 
 Teams = Sequence[tuple[int, ...]]
 
@@ -39,7 +39,7 @@ def team_plan(name: str, exchange: Exchange, units: Units, teams: Teams, copies:
     )
 
 
-def split_plan(name: str, exchange: Exchange, most: IntArray, copies: Copies) -> PartitionPlan:
+def split_plan(name: str, exchange: Exchange, most: Int64s, copies: Copies) -> PartitionPlan:
     """The fewest members, at most most[i], by shares of the work; placed by the work that each member really gets."""
     import numpy as np
 
@@ -57,7 +57,7 @@ def fewer_slots(exchange: Exchange) -> Units:
     return units.folded(min(units.slots, 1 << (4 * exchange.partitions - 1).bit_length()))
 
 
-def work_of(places: Sequence[int], works: FloatArray, partitions: int) -> FloatArray:
+def work_of(places: Sequence[int], works: Float64s, partitions: int) -> Float64s:
     """float64[partitions] from the partition and the work of each piece."""
     import numpy as np
 

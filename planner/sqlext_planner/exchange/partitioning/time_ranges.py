@@ -10,7 +10,7 @@ from sqlext_planner.exchange.partitioning.demand import Demand
 from sqlext_planner.exchange.partitioning.units import pairs_of_owned
 
 if TYPE_CHECKING:
-    from sqlext_planner.exchange.partitioning.loads import FloatArray, IntArray
+    from sqlext_operators.arrays import Float64s, Int64s
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,8 +19,8 @@ class Ranges:
     too, and the same of work."""
 
     cuts: tuple[int, ...]
-    rows: FloatArray
-    work: FloatArray
+    rows: Float64s
+    work: Float64s
 
 
 class KeyTimes:
@@ -30,7 +30,7 @@ class KeyTimes:
     `demand` has a reach.
     """
 
-    def __init__(self, times: tuple[IntArray, ...], weights: tuple[float, ...], demand: Demand) -> None:
+    def __init__(self, times: tuple[Int64s, ...], weights: tuple[float, ...], demand: Demand) -> None:
         import numpy as np
 
         assert demand.reach is not None
@@ -81,7 +81,7 @@ class KeyTimes:
         pairs = np.diff(self._pairs[own])
         return Ranges(cuts, rows, demand.row_cost * rows + demand.pair_cost * pairs)
 
-    def _needed(self, times: IntArray, cuts: Sequence[int]) -> tuple[IntArray, IntArray]:
+    def _needed(self, times: Int64s, cuts: Sequence[int]) -> tuple[Int64s, Int64s]:
         """The first row of each range and its halo, and the one after the last: range j, from cuts[j - 1] up to and
         without cuts[j], can need the times t with cuts[j - 1] - back <= t < cuts[j] + ahead."""
         import numpy as np
@@ -91,7 +91,7 @@ class KeyTimes:
         return np.concatenate([[0], first]), np.concatenate([last, [len(times)]])
 
 
-def _rows_before(times: IntArray, bounds: list[int]) -> IntArray:
+def _rows_before(times: Int64s, bounds: list[int]) -> Int64s:
     """int64[m]: how many of the ascending times are before each bound, which may be outside int64."""
     import numpy as np
 

@@ -9,7 +9,7 @@ from sqlext_planner.exchange.partitioning.demand import Demand
 from sqlext_planner.exchange.partitioning.loads import Loads, slot_of
 
 if TYPE_CHECKING:
-    from sqlext_planner.exchange.partitioning.loads import FloatArray, HashArray, IntArray
+    from sqlext_operators.arrays import Float64s, Int64s, UInt64s
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,11 +20,11 @@ class Units:
     everywhere if they cost nothing.
     """
 
-    keys: HashArray
+    keys: UInt64s
     slots: int
-    owned: FloatArray
-    others: FloatArray
-    pairs: FloatArray
+    owned: Float64s
+    others: Float64s
+    pairs: Float64s
 
     @classmethod
     def of(cls, loads: Loads, demand: Demand) -> Units:
@@ -42,15 +42,15 @@ class Units:
         return cls(loads.keys, len(loads.slot_rows), rows[:, 0], rows[:, 1:].sum(axis=1), pairs)
 
     @property
-    def rows(self) -> FloatArray:
+    def rows(self) -> Float64s:
         """float64[k + slots]."""
         return self.owned + self.others
 
-    def work(self, demand: Demand) -> FloatArray:
+    def work(self, demand: Demand) -> Float64s:
         """float64[k + slots], the work of each unit if it is in one partition."""
         return demand.row_cost * self.rows + demand.pair_cost * self.pairs
 
-    def piece_work(self, demand: Demand, members: IntArray, copies: str) -> FloatArray:
+    def piece_work(self, demand: Demand, members: Int64s, copies: str) -> Float64s:
         """float64[k + slots], the work of each member of a team of members[i] partitions.
 
         `copies` are the rows that every member gets: "all", or "others" than the owned ones, of which each gets its
@@ -68,7 +68,7 @@ class Units:
         if not known:
             slot = np.concatenate([slot_of(self.keys, slots), slot])
 
-        def fold(values: FloatArray) -> FloatArray:
+        def fold(values: Float64s) -> Float64s:
             kept = values[:count] if known else values[:0]
             return np.concatenate([kept, np.bincount(slot, weights=values[len(kept) :], minlength=slots)])
 
@@ -76,7 +76,7 @@ class Units:
         return Units(keys, slots, fold(self.owned), fold(self.others), fold(self.pairs))
 
 
-def pairs_of_owned(times: tuple[IntArray, ...], weights: tuple[float, ...], reach: tuple[int, int]) -> FloatArray:
+def pairs_of_owned(times: tuple[Int64s, ...], weights: tuple[float, ...], reach: tuple[int, int]) -> Float64s:
     """float64[n]: for each owned row of times[0], the combinations of one row of each other input in its reach."""
     import numpy as np
 
@@ -89,7 +89,7 @@ def pairs_of_owned(times: tuple[IntArray, ...], weights: tuple[float, ...], reac
     return found
 
 
-def moved_times(times: IntArray, by: int) -> IntArray:
+def moved_times(times: Int64s, by: int) -> Int64s:
     """int64[n], times + by; what int64 cannot hold is its nearest end."""
     import numpy as np
 
@@ -97,7 +97,7 @@ def moved_times(times: IntArray, by: int) -> IntArray:
     return np.minimum(times, ends.max - by) + by if by > 0 else np.maximum(times, ends.min - by) + by
 
 
-def _key_pairs(loads: Loads, demand: Demand) -> FloatArray:
+def _key_pairs(loads: Loads, demand: Demand) -> Float64s:
     import numpy as np
 
     if demand.reach is None or not loads.times:

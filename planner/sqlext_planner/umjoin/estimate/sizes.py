@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
+    from sqlext_operators.arrays import Float64s
 
-    FloatArray = npt.NDArray[np.float64]
 
 #: With more rows a key than this, it is not a foreign key: if a key has as many values as rows, some repeat.
 _UNIQUE = 1.1
@@ -141,12 +141,12 @@ def _repeats(values: Mapping[int, npt.NDArray[np.int64]]) -> float:
 
 
 def _joined(
-    weights: Mapping[int, FloatArray],
+    weights: Mapping[int, Float64s],
     values: Mapping[int, npt.NDArray[np.int64]],
     item: InputFacts,
     before: float,
     scale: float,
-) -> tuple[FloatArray, float]:
+) -> tuple[Float64s, float]:
     """(weight of each sampled row, rows) of the join with one more input."""
     import numpy as np
 
@@ -163,7 +163,7 @@ def _joined(
     return rows, float(rows.sum())
 
 
-def _taken(weights: FloatArray, values: npt.NDArray[np.int64]) -> FloatArray:
+def _taken(weights: Float64s, values: npt.NDArray[np.int64]) -> Float64s:
     import numpy as np
 
     known = values < len(weights)
@@ -172,10 +172,10 @@ def _taken(weights: FloatArray, values: npt.NDArray[np.int64]) -> FloatArray:
     return taken
 
 
-def _weights(values: npt.NDArray[np.int64], rows: FloatArray | None, scale: float) -> FloatArray:
+def _weights(values: npt.NDArray[np.int64], rows: Float64s | None, scale: float) -> Float64s:
     import numpy as np
 
-    found: FloatArray = np.bincount(values, weights=rows).astype(np.float64)
+    found: Float64s = np.bincount(values, weights=rows).astype(np.float64)
     return found * scale
 
 

@@ -6,11 +6,9 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.interval_join.sweep.sweep_reference import Interval
-
-Int64s = npt.NDArray[np.int64]
 
 INF = float("inf")
 DELTAS = (0, 1, 2, 5, INF)

@@ -5,17 +5,15 @@ from __future__ import annotations
 import zlib
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlext_operators.arrays import Float64s
 from sqlext_planner.exchange.partitioning.plans import Options
 from sqlext_planner.exchange.partitioning.schedule import DynamicSchedule
 
-Counts = npt.NDArray[np.float64]
 
-
-def key_counts(keys: int) -> Counts:
+def key_counts(keys: int) -> Float64s:
     """100,000 rows of key_0, key_1, ... in 1024 slots."""
     counts = np.zeros(1024)
     for key in range(keys):
@@ -23,7 +21,7 @@ def key_counts(keys: int) -> Counts:
     return counts
 
 
-def variation(counts: Counts, teams: list[list[int]], partitions: int) -> float:
+def variation(counts: Float64s, teams: list[list[int]], partitions: int) -> float:
     """The coefficient of variation of the partitions' rows."""
     loads = np.zeros(partitions)
     for count, team in zip(counts, teams, strict=True):
@@ -31,14 +29,14 @@ def variation(counts: Counts, teams: list[list[int]], partitions: int) -> float:
     return float(loads.std() / loads.mean())
 
 
-def coded_round(counts: Counts, teams: list[list[int]], partitions: int) -> None:
+def coded_round(counts: Float64s, teams: list[list[int]], partitions: int) -> None:
     """A round as Scale-OIJ's code has it: the new member is given g, though it gets p * g."""
     loads = np.zeros(partitions)
     for count, team in zip(counts, teams, strict=True):
         loads[team] += count / len(team)
     target = counts.sum() / partitions
 
-    def unbalance(now: Counts) -> float:
+    def unbalance(now: Float64s) -> float:
         return float(np.sqrt(((now - target) ** 2).mean()) / target)
 
     grown = True

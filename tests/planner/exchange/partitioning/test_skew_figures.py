@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pytest
+from sqlext_operators.arrays import Int64s
 from sqlext_operators.columns.keys import hash_keys
 from sqlext_planner.exchange.partitioning.demand import Demand
 from sqlext_planner.exchange.partitioning.loads import Loads, Sample
@@ -15,8 +15,6 @@ from sqlext_planner.exchange.partitioning.partitioners import PARTITIONERS
 from sqlext_planner.exchange.partitioning.plans import Exchange, Options, PartitionPlan, Splitter
 
 from benchmarks.skew.data import SelfSimilarStreams
-
-Ints = npt.NDArray[np.int64]
 
 ROWS, PARTITIONS = 200_000, 8
 
@@ -41,7 +39,7 @@ PLANS: list[tuple[str, Splitter]] = [
 
 
 @cache
-def stream(keys: int, skew: float, number: int) -> tuple[Ints, Ints]:
+def stream(keys: int, skew: float, number: int) -> tuple[Int64s, Int64s]:
     """Keys and times (ms) of a stream."""
     table = SelfSimilarStreams(ROWS, keys, skew).table(number)
     return table["k"].to_numpy(), table["ts"].cast(pa.int64()).to_numpy() // 1_000

@@ -7,14 +7,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Int64s, UInt8s
 from sqlext_operators.interval_join.sweep.kernels.map import MapArrays, find, insert, remove
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-
-Int64s = npt.NDArray[np.int64]
-UInt8s = npt.NDArray[np.uint8]
 
 #: Codes in the order of events of one time. A half-open interval ends before others start: END < START.
 #: EARLY_START comes before the ends of its time, LATE_END after the starts: windows that are closed there.

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Int64s, UInt8s
 from sqlext_operators.interval_join.sweep.kernels.map import MapArrays, insert, remove
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-
-Int64s = npt.NDArray[np.int64]
-UInt8s = npt.NDArray[np.uint8]
 
 #: How a call of `join_by_s` ended.
 DONE, OUTPUT_FULL, MAP_FULL = 0, 1, 2

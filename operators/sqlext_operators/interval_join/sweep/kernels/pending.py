@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from sqlext_operators.arrays import Int8s, Int32s, Int64s
 from sqlext_operators.interval_join.sweep.kernels.map import MapArrays, find, insert, remove
 from sqlext_operators.kernels.jit import jit_without_allocation as jit
-
-Int32s = npt.NDArray[np.int32]
-Int64s = npt.NDArray[np.int64]
-Int8s = npt.NDArray[np.int8]
 
 #: Places in a state: events done of the active and the probing side, sizes of the two maps, first free pair, how many
 #: pairs wait, whether a call stopped at a full buffer.
