@@ -8,9 +8,9 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+from sqlext_operators.interval_join.relations import RELATIONS, Relation
+from sqlext_operators.window.functions import FUNCTIONS, Parameter, WindowFunction
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS, PeriodFunctionRow
-from sqlext_planner.periods.relations import RELATIONS, Relation
-from sqlext_planner.window.functions import FUNCTIONS, Parameter, WindowFunction
 
 BUILDERS = Path(__file__).resolve().parent.parent / "sqlext" / "builders"
 

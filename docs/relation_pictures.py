@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from sqlext_planner.periods.relations import Relation
+from sqlext_operators.interval_join.relations import Relation
 
 _WIDTH = 7
 _LENGTHS = (2, 3, 5)

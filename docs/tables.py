@@ -11,11 +11,11 @@ import figures
 import window_reference
 from relation_pictures import picture
 from sqlext_operators.interval_join.passes import passes_for
+from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Relation
 from sqlext_operators.interval_join.sweep.transforms import documented as sweeps
 from sqlext_planner.config import Config, Setting
 from sqlext_planner.early.estimators import default_estimator, estimator_docs, stream_estimators
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
-from sqlext_planner.periods.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Relation
 
 from sqlext.explain.umjoins import umjoins_json
 from sqlext.run.pipeline import stage

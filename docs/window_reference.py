@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from sqlext_operators.window.functions import FUNCTIONS, WindowFunction
 from sqlext_operators.window.functions.types import FunctionTypeError, sql_name
-from sqlext_planner.window.functions import FUNCTIONS, WindowFunction
 
 RESULTS = Path(__file__).resolve().parent / "window_examples.json"
 

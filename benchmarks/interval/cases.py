@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow.parquet as pq
-from sqlext_planner.periods.relations import Pass
+from sqlext_operators.interval_join.passes import Pass
 
 from benchmarks.harness.suite import Case, short
 from benchmarks.interval.contestants import JoinCase

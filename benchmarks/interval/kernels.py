@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from sqlext_operators.arrays import Int32s
-from sqlext_planner.periods.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD
+from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD
 
 if TYPE_CHECKING:
     import pyarrow as pa

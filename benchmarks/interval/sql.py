@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlext_planner.periods.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Condition, Pass, Relation
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.passes import Pass
+from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Relation
 
 #: pairs: both ids of every pair; sums: all pairs, summed up (as in Piatov et al. 2021); count: COUNT(*).
 Query = Literal["pairs", "sums", "count", "semi", "anti"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import partial
 
-from sqlext_planner.periods.relations import RELATIONS
+from sqlext_operators.interval_join.relations import RELATIONS
 
 from benchmarks.harness.engines import Engines
 from benchmarks.harness.options import Told, Workplace, check, untold

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from sqlext_operators.window.functions import FUNCTIONS, FunctionTypeError, Parameter, WindowFunction, lookup
 from sqlext_planner.errors import AnalysisError, SqlExtError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
 from sqlext_planner.expressions.types import from_arrow, to_arrow
-from sqlext_planner.window.functions import FUNCTIONS, FunctionTypeError, Parameter, WindowFunction, lookup
 from sqlext_planner.window.nodes import WindowCall
 from sqlglot import exp
 

@@ -7,8 +7,8 @@ the same whatever the window's length, and the call shares the exchange of its n
 
 from __future__ import annotations
 
+from sqlext_operators.window.functions import lookup
 from sqlext_planner.expressions.nodes import Column
-from sqlext_planner.window.functions import lookup
 from sqlext_planner.window.nodes import WindowCall
 from sqlglot import exp
 

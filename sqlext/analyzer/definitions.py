@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from sqlext_operators.window.functions import lookup
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Expression
-from sqlext_planner.window.functions import lookup
 from sqlglot import exp
 
 from sqlext.analyzer import list_aggregates

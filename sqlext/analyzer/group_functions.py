@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sqlext_operators.window.functions import lookup
 from sqlext_planner.errors import AnalysisError, UnsupportedError
 from sqlext_planner.expressions.nodes import Column, NamedExpr
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate
-from sqlext_planner.window.functions import lookup
 from sqlext_planner.window.group_nodes import GroupAggregate
 from sqlext_planner.window.nodes import WindowCall
 from sqlglot import exp

@@ -6,8 +6,8 @@ one of the table's, which returns the list; the aggregate becomes a Spark expres
 
 from __future__ import annotations
 
+from sqlext_operators.window.functions import FunctionTypeError, WindowFunction, lookup
 from sqlext_planner.errors import AnalysisError, UnsupportedError
-from sqlext_planner.window.functions import FunctionTypeError, WindowFunction, lookup
 from sqlglot import exp
 
 from sqlext.analyzer.compat_functions import SPLITS, TEMPLATES

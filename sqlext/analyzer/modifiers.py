@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from sqlext_operators.window.functions import FUNCTIONS, WindowFunction
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjunction
-from sqlext_planner.window.functions import FUNCTIONS, WindowFunction
 from sqlglot import exp
 
 from sqlext.analyzer.items import WRAPPERS

@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from sqlext_operators.window.functions import lookup
 from sqlext_planner.errors import UnsupportedError
 from sqlext_planner.expressions.nodes import Column, Compare, Expression, Literal, NamedExpr, SparkExpr
 from sqlext_planner.expressions.typed import call as call_of
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Project
 from sqlext_planner.window.frame import CURRENT_ROW, Bound, WindowFrame
-from sqlext_planner.window.functions import lookup
 from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 from sqlglot import exp
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sqlext_operators.interval_join.relations import RELATIONS, Relation
 from sqlext_planner.errors import AnalysisError, Span
 from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.expressions.typed import negation
@@ -18,7 +19,6 @@ from sqlext_planner.periods.predicates import (
     allen_names,
 )
 from sqlext_planner.periods.relation_sets import ALLEN
-from sqlext_planner.periods.relations import RELATIONS, Relation
 from sqlext_planner.periods.types import check_period_types
 from sqlglot import exp
 

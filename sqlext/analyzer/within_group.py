@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from sqlext_operators.window.functions import FUNCTIONS, WindowFunction
 from sqlext_planner.errors import AnalysisError, UnsupportedError
-from sqlext_planner.window.functions import FUNCTIONS, WindowFunction
 from sqlglot import exp
 
 from sqlext.syntax.spans import span_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from sqlext_planner.window.functions import FUNCTIONS
+from sqlext_operators.window.functions import FUNCTIONS
 from sqlglot import exp
 
 from sqlext.syntax.spark_functions import WINDOW_FUNCTIONS

@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable
 
+from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
-from sqlext_planner.periods.relations import RELATIONS
 from sqlglot import exp
 
 from sqlext.syntax.period_nodes import ALLEN_RELATION

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from sqlext_planner.periods.relations import RELATIONS, Relation
+from sqlext_operators.interval_join.relations import RELATIONS, Relation
 from sqlglot import exp
 
 #: The relation of each infix spelling, by its words.

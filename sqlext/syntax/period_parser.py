@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 from typing import Any, ClassVar
 
-from sqlext_planner.periods.relations import Relation
+from sqlext_operators.interval_join.relations import Relation
 from sqlglot import exp
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType

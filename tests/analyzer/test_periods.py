@@ -6,12 +6,12 @@ import itertools
 
 import pytest
 import sqlglot
+from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_planner.errors import AnalysisError, SqlExtError
 from sqlext_planner.expressions.nodes import Expression, SparkExpr, conjuncts
 from sqlext_planner.expressions.subquery import Subquery
 from sqlext_planner.expressions.typed import negation
 from sqlext_planner.periods.predicates import Amount, PeriodPredicate
-from sqlext_planner.periods.relations import RELATIONS
 from sqlext_planner.periods.types import PeriodEnd, check_period_types, common_type
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Filter, Join

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from sqlext_planner.periods.relations import RELATIONS
+from sqlext_operators.interval_join.relations import RELATIONS
 
 from benchmarks import Case, CaseResult, Measurement, Report, Run
 from benchmarks.harness.chart import write_chart

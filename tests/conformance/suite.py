@@ -53,7 +53,7 @@ def case_files() -> list[Path]:
 
 def function_names() -> frozenset[str]:
     """Every name of the function table, aliases included, and of the scalar functions of OpenMLDB mode, lower case."""
-    from sqlext_planner.window.functions import FUNCTIONS
+    from sqlext_operators.window.functions import FUNCTIONS
 
     from sqlext.analyzer.compat_functions import TEMPLATES
 

@@ -6,10 +6,10 @@ import re
 import time
 from dataclasses import dataclass
 
+from sqlext_operators.interval_join.relations import RELATIONS
+from sqlext_operators.window.functions import FUNCTIONS
 from sqlext_planner.config import Config
 from sqlext_planner.errors import AnalysisError, ParseError, SqlExtError, UnsupportedError
-from sqlext_planner.periods.relations import RELATIONS
-from sqlext_planner.window.functions import FUNCTIONS
 
 from sqlext.run.pipeline import stage
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from sqlext_operators.interval_join.conditions import Condition
 from sqlext_planner.expressions.nodes import Expression
 from sqlext_planner.interval_join.nodes import IntervalJoin
-from sqlext_planner.periods.relations import Condition
 from sqlext_planner.relational.logical_plan import LogicalPlan
 from sqlext_planner.relational.nodes import Aggregate, Filter, Join, Project, Scan
 

@@ -8,13 +8,14 @@ from typing import Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.relations import RELATIONS
 from sqlext_operators.window import reference
 from sqlext_operators.window.spec import Frame
 from sqlext_planner.expressions.nodes import Compare, conjunction
 from sqlext_planner.periods.pictures import Drawn, amount_words, relation_picture
 from sqlext_planner.periods.placements import LEFT, LINE, Placements, Reach
 from sqlext_planner.periods.predicates import Amount
-from sqlext_planner.periods.relations import RELATIONS, Condition
 from sqlext_planner.umjoin.nodes import UMJoin
 from sqlext_planner.umjoin.pictures import class_name
 from sqlext_planner.window.frame import Bound, WindowFrame

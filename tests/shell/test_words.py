@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from pygments.token import Keyword, Name, Number, String
-from sqlext_planner.periods.relations import RELATIONS
-from sqlext_planner.window.functions import FUNCTIONS
+from sqlext_operators.interval_join.relations import RELATIONS
+from sqlext_operators.window.functions import FUNCTIONS
 
 from sqlext.cli.shell.lexer import SqlExtLexer
 from sqlext.cli.shell.words import clauses_of, functions, keywords

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-from sqlext_planner.periods.relations import RELATIONS, Relation
+from sqlext_operators.interval_join.relations import RELATIONS, Relation
 
 
 @dataclass(frozen=True)

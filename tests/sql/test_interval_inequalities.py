@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from sqlext_planner.periods.relations import RELATIONS
+from sqlext_operators.interval_join.relations import RELATIONS
 
 from sqlext import Session
 

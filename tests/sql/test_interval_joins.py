@@ -12,7 +12,7 @@ from itertools import product
 import duckdb
 import pytest
 from pyspark.sql import SparkSession
-from sqlext_planner.periods.relations import RELATIONS
+from sqlext_operators.interval_join.relations import RELATIONS
 
 from sqlext import Session
 

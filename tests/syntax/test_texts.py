@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlext_operators.window.functions import lookup
 from sqlext_planner.errors import SqlExtError
-from sqlext_planner.window.functions import lookup
 
 from sqlext.analyzer import analyze
 from sqlext.catalog import DictCatalog

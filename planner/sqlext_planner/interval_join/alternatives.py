@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sqlext_operators.interval_join.conditions import NEGATED, Operator
+from sqlext_operators.interval_join.conditions import NEGATED, Condition, Operator
 from sqlext_operators.interval_join.passes import Side
 
 from sqlext_planner.expressions.nodes import And, Compare, Expression, conjunction
 from sqlext_planner.expressions.nodes import Literal as Constant
 from sqlext_planner.expressions.typed import call, case, is_value, negation
-from sqlext_planner.periods.relations import Condition
 
 #: Sets of relations and of alternatives multiply; a statement with more keeps the set in the residual.
 MOST_ALTERNATIVES = 64

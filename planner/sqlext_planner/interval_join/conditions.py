@@ -8,7 +8,7 @@ from itertools import product
 from operator import or_
 from typing import Any
 
-from sqlext_operators.interval_join.conditions import MIRRORED
+from sqlext_operators.interval_join.conditions import MIRRORED, Condition
 from sqlext_operators.interval_join.passes import Pass, Side, passes_for
 
 from sqlext_planner.expressions.nodes import And, Column, Compare, Expression, conjunction, conjuncts
@@ -25,7 +25,6 @@ from sqlext_planner.interval_join.alternatives import (
 )
 from sqlext_planner.interval_join.nodes import IntervalJoin
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods, Period, PeriodPredicate
-from sqlext_planner.periods.relations import Condition
 from sqlext_planner.periods.shifts import shifted
 from sqlext_planner.relational.logical_plan import LogicalPlan
 

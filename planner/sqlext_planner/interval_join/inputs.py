@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
+from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.passes import Side
 from sqlext_operators.interval_join.spec import IntervalJoinSpec, IntervalSide, Kind, PairAlgorithm
 
@@ -19,7 +20,6 @@ from sqlext_planner.expressions.types import as_type, common_type
 from sqlext_planner.interval_join.nodes import SIDES, IntervalJoin
 from sqlext_planner.interval_join.residuals import SplitResidual, split_residual
 from sqlext_planner.periods.predicates import Amount
-from sqlext_planner.periods.relations import Condition
 from sqlext_planner.periods.types import PeriodEnd, check_period_types
 
 if TYPE_CHECKING:

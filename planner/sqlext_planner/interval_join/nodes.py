@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from sqlext_operators.interval_join.conditions import Condition
 from sqlext_operators.interval_join.passes import Pass, Side, passes_for
 
 from sqlext_planner.errors import InternalError, Span
 from sqlext_planner.expressions.nodes import Column, Expression
 from sqlext_planner.interval_join.open_ends import open_period
 from sqlext_planner.periods.predicates import Amount, EmptyPeriods
-from sqlext_planner.periods.relations import Condition
 from sqlext_planner.relational.logical_plan import Built, Field, LogicalPlan, Needs, comma, reads, with_fields
 from sqlext_planner.relational.nodes import PartitionerHint
 from sqlext_planner.relational.streams import event_times

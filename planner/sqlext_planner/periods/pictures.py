@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.relations import Relation
+
 from sqlext_planner.markup import Markup
 from sqlext_planner.periods.placements import LEFT, LINE, Placements, Reach
-from sqlext_planner.periods.relations import Condition, Relation
 from sqlext_planner.picture import WIDTH, Picture, arrow, box, dot, line, words
 
 if TYPE_CHECKING:

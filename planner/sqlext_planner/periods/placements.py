@@ -9,7 +9,8 @@ from functools import cached_property
 from itertools import combinations
 from operator import eq, ge, gt, le, lt
 
-from sqlext_planner.periods.relations import RELATIONS, Condition
+from sqlext_operators.interval_join.conditions import Condition
+from sqlext_operators.interval_join.relations import RELATIONS
 
 #: The left period r = [a, b) on a line from 0 to LINE, and how far the named distances reach there. All places at which
 #: an end may be bounded are more than two apart, so that the nearest one tells whether it is reached.

@@ -12,10 +12,9 @@ from functools import cache
 from itertools import combinations, product
 from operator import eq, ge, gt, le, lt
 
-from sqlext_operators.interval_join.conditions import Operator
+from sqlext_operators.interval_join.conditions import Condition, Operator
 from sqlext_operators.interval_join.passes import passes_for
-
-from sqlext_planner.periods.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD, Condition
+from sqlext_operators.interval_join.relations import LEFT_PERIOD, RELATIONS, RIGHT_PERIOD
 
 #: The names that `allen_relation` gives, in the order of the table.
 ALLEN = tuple(name.removeprefix("allen_") for name, row in RELATIONS.items() if row.strict)

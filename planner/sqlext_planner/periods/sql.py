@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sqlext_operators.interval_join.conditions import Condition
+
 from sqlext_planner.errors import InternalError, Span
-from sqlext_planner.periods.relations import Condition
 from sqlext_planner.raised import raise_error
 
 if TYPE_CHECKING:

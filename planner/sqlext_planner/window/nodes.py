@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from sqlext_operators.window.functions import lookup
 from sqlext_operators.window.spec import Call, Scalar
 
 from sqlext_planner.errors import InternalError
@@ -25,7 +26,6 @@ from sqlext_planner.relational.logical_plan import (
 )
 from sqlext_planner.relational.nodes import PartitionerHint, SortKey, by_position, exactly, filtered, holds
 from sqlext_planner.window.frame import WindowFrame
-from sqlext_planner.window.functions import lookup
 
 if TYPE_CHECKING:
     from sqlext_planner.picture import Picture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sqlext_operators.window.functions import lookup
+
 from sqlext_planner.errors import SqlExtError, UnsupportedError
 from sqlext_planner.exchange.chains import PlannedDelays, planned_delays
 from sqlext_planner.expressions.nodes import Column, Expression, SparkExpr
@@ -11,7 +13,6 @@ from sqlext_planner.relational.nodes import Scan
 from sqlext_planner.relational.physical_plan import PhysicalPlan
 from sqlext_planner.relational.streams import input_error, shown, streams_of
 from sqlext_planner.window.frame import MICROSECONDS, Bound, WindowFrame, shown_amount
-from sqlext_planner.window.functions import lookup
 from sqlext_planner.window.nodes import WindowCall, WindowGroup, WindowUnion
 
 #: Functions whose rows can be condensed, so that windows without a start are bounded by what is kept for each key.

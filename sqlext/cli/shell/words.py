@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from sqlext_operators.interval_join.relations import RELATIONS, Relation
+from sqlext_operators.window.functions import FUNCTIONS
 from sqlext_planner.config import Config
 from sqlext_planner.errors import SqlExtError
 from sqlext_planner.expressions.types import normalize
 from sqlext_planner.periods.functions import PERIOD_FUNCTIONS
-from sqlext_planner.periods.relations import RELATIONS, Relation
-from sqlext_planner.window.functions import FUNCTIONS
 
 from sqlext.syntax.clauses import CLAUSES, Clause, clause_words
 from sqlext.syntax.dialect import SqlExt
